@@ -52,13 +52,13 @@ RdmaBuffer::~RdmaBuffer() {
 std::string no_link_text(const std::string& port, const std::string& reason,
                          const std::string& whom) {
   if (reason.find("Already connected") != std::string::npos) {
-    return "the wire " + port + " is taken by another client (a wire has two ends; " + whom +
-           " can serve more wires, and urnic switch joins many)";
+    return port + " is in use by another client (one client per memif socket; " + whom +
+           " can serve more sockets, and urnic switch connects many)";
   }
   if (!reason.empty() && !reason.starts_with("no server")) {
     return "no link on " + port + ": " + reason;
   }
-  return "no peer is connected to " + port + " (is " + whom + " running on this port?)";
+  return "no peer on " + port + "; start " + whom + " on this port first";
 }
 
 Result<Config> serving(const Config& config, const std::string& what) {
@@ -95,7 +95,8 @@ Result<void> not_ourselves(Device& device, const std::string& endpoint) {
     return {};
   }
   return Error{Errc::invalid_argument,
-               endpoint + ": that is this end's own address; name the other end's (own: " +
+               endpoint +
+                   ": is a local address; give the address of the other end (local addresses: " +
                    info.addresses + ")"};
 }
 
@@ -132,7 +133,7 @@ Result<void> Channel::post_receive(std::uint32_t index) {
 }
 
 Result<void> Channel::send(const Message& message) {
-  if (free_.empty()) return Error{Errc::no_memory, "too many control messages at once"};
+  if (free_.empty()) return Error{Errc::no_memory, "out of control message buffers"};
   const std::uint32_t index = free_.back();
   const std::size_t at = (std::size_t{kMessages} + index) * kMaxMessage;
   const std::size_t n = encode(message, {messages_.data() + at, kMaxMessage});

@@ -37,7 +37,7 @@ std::string dashed(std::string name) {
 
 void SettingsOptions::add_to(CLI::App* app) {
   command_ = app->get_name();
-  app->add_option("--config", file_, "TOML file with settings instead of the usual one")
+  app->add_option("--config", file_, "TOML file to read settings from, instead of the default file")
       ->group(kSettingsGroup)
       ->type_name("FILE");
   for (const Setting& s : Config().settings()) {
@@ -61,8 +61,8 @@ Result<void> check_kernel_port(const Config& config) {
                            s.name == "mac" || s.name == "gateway" || s.name == "address";
     if (!of_frames || s.origin != Origin::command_line) continue;
     return Error{Errc::invalid_argument,
-                 "--" + s.name + " is the kernel's own with --port " + kind + "; leave it out" +
-                     (s.name == "address" ? ", or say --port " + kind + ":bind=ADDRESS" : "")};
+                 "--" + s.name + " is set by the kernel with --port " + kind + "; leave it out" +
+                     (s.name == "address" ? ", or use --port " + kind + ":bind=ADDRESS" : "")};
   }
   return {};
 }
@@ -144,7 +144,7 @@ std::map<std::string, std::string> SettingsOptions::environment() const {
 }
 
 void add_cpu_option(CLI::App* app, int* cpu) {
-  app->add_option("--cpu", *cpu, "run on this CPU only")
+  app->add_option("--cpu", *cpu, "CPU to run on")
       ->check(CLI::Range(0, kMostCpus - 1))
       ->type_name("N");
 }
@@ -208,8 +208,8 @@ void print_help(CLI::App* app, bool with_settings) {
   }
   std::string text = app->help(app->get_parent() == nullptr ? "" : "urnic");
   if (hidden) {
-    text += "\nEvery other setting is an option as well: urnic " + app->get_name() +
-            " --help-all, or urnic config\n";
+    text += "\nAll other settings are options too; list them with urnic " + app->get_name() +
+            " --help-all or urnic config\n";
   }
   std::fputs(text.c_str(), stdout);
 }
@@ -291,7 +291,7 @@ int run_commands(int argc, const char* const* argv) {
   }
   if (int code = 0; helped(&app, words, &code)) return code;
   if (words.empty() || words[0].empty()) {
-    complain("", "which command? " + all + " (see urnic --help)");
+    complain("", "command required: " + all + " (see urnic --help)");
     return kExitUsage;
   }
   if (const std::string wrong = misspelt(*chosen, words, at); !wrong.empty()) {
@@ -321,8 +321,9 @@ int run_commands(int argc, const char* const* argv) {
 
 WholeCommand::~WholeCommand() = default;
 WholeCommand::WholeCommand()
-    : app(std::make_unique<CLI::App>("urnic: an RDMA network card in user space. RDMA over iWARP "
-                                     "and RoCEv2 without RDMA hardware, kernel modules or root.",
+    : app(std::make_unique<CLI::App>("urnic: an RNIC in user space. RDMA over iWARP and RoCEv2 "
+                                     "without RDMA hardware, kernel modules "
+                                     "or privileges.",
                                      "urnic")) {
   app->set_version_flag("-V,--version", "urnic " URNIC_VERSION);
   app->require_subcommand(1);
@@ -336,7 +337,7 @@ WholeCommand::WholeCommand()
     commands.push_back(make(app.get()));
     // Looked for before anything is parsed.
     commands.back()->app->add_flag_function(
-        "--help-all", [](std::int64_t) {}, "this, with every setting");
+        "--help-all", [](std::int64_t) {}, "print this help with all settings");
   }
 }
 
@@ -344,7 +345,7 @@ int run_cli(int argc, const char* const* argv) {
   try {
     return run_commands(argc, argv);
   } catch (const std::exception& e) {
-    complain("", std::string("stopped by an error of its own: ") + e.what());
+    complain("", std::string("internal error: ") + e.what());
     return kExitFailed;
   }
 }

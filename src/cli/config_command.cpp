@@ -75,12 +75,11 @@ class ConfigCommand : public Command {
  public:
   explicit ConfigCommand(CLI::App* parent) {
     app = parent->add_subcommand("config",
-                                 "show all settings, their values and where each value came from");
-    auto* matrix = app->add_flag(
-        "--matrix", matrix_, "show which framing policies and InLogic procedures may be combined");
+                                 "show the active configuration and the source of each value");
+    auto* matrix =
+        app->add_flag("--matrix", matrix_, "print the valid combinations of framing and in_logic");
     auto* json = app->add_flag("--json", json_, "as JSON");
-    auto* toml =
-        app->add_flag("--toml", toml_, "print a TOML file with explanations, to start from");
+    auto* toml = app->add_flag("--toml", toml_, "print a commented TOML file to start from");
     json->excludes(toml)->excludes(matrix);
     toml->excludes(matrix);
     settings_.add_to(app);

@@ -159,17 +159,17 @@ std::string cannot_be_run(const std::string& file, const std::string& folder) {
     return file + ": " + std::strerror(errno);
   }
   if ((s.st_mode & (S_ISUID | S_ISGID)) != 0) {
-    return file + " is set-uid or set-gid: the dynamic linker takes no libraries from us for it";
+    return file + " is set-uid or set-gid: the dynamic linker ignores LD_PRELOAD for it";
   }
   if (getxattr(file.c_str(), "security.capability", nullptr, 0) > 0) {
-    return file + " has file capabilities: the dynamic linker takes no libraries from us for it";
+    return file + " has file capabilities: the dynamic linker ignores LD_PRELOAD for it";
   }
   const Program program = look_at(file);
   if (program.kind == Program::Kind::Narrow) {
-    return file + " is a program of 32 bits: urnic's libraries have 64";
+    return file + " is a 32-bit program: urnic's libraries are 64-bit only";
   }
   if (program.has_verbs_inside) {
-    return file + " has a libibverbs linked in: it would find no device of urnic's";
+    return file + " has libibverbs linked statically: it cannot use urnic's devices";
   }
   const std::string& linker = program.linker;
   if (linker.empty()) return {};
@@ -182,7 +182,7 @@ std::string cannot_be_run(const std::string& file, const std::string& folder) {
   setenv("LD_PRELOAD", preload.c_str(), 1);
   other = foreign_library(listing(linker, file), folder);
   if (other.empty()) return {};
-  return file + " would take " + other + " instead of urnic's: both together do not work";
+  return file + " would load " + other + " instead of urnic's library; remove its library path";
 }
 
 }  // namespace urnic::cli

@@ -60,14 +60,14 @@ std::string reachable_at(const Config& config, const std::string& addresses) {
 std::string exposure_warning(const Config& config, const std::string& addresses, bool token) {
   const std::string where = reachable_at(config, addresses);
   if (where.empty()) return {};
-  std::string who = "anyone who can reach ";
+  std::string who = "any host that can reach ";
   if (token) {
-    who = "anyone who has the token, or has seen it on the wire, and can reach ";
+    who = "any host that knows the token (also from network traffic) and can reach ";
   }
   who += where;
-  if (!config.get("allow").empty()) who += " from an address that allow admits";
-  return who + " may write, and nothing is encrypted: " + (token ? "" : "--token-file, ") +
-         "--allow, --read-only or a tunnel below keep others out (docs/access.md)";
+  if (!config.get("allow").empty()) who += " from an address in allow";
+  return who + " can write files, and traffic is not encrypted; restrict access with " +
+         (token ? "" : "--token-file, ") + "--allow, --read-only or a tunnel (docs/access.md)";
 }
 
 }  // namespace urnic::cli

@@ -105,7 +105,7 @@ void FileSource::file_done(std::uint32_t slot, std::int64_t result) {
   if (result < 0) {
     error_ = file_error(static_cast<int>(-result), what_);
   } else if (static_cast<std::uint64_t>(result) < s.chunk.length) {
-    error_ = FileError{Status::Truncated, what_ + ": became shorter while it was read"};
+    error_ = FileError{Status::Truncated, what_ + ": was truncated while it was read"};
   } else {
     s.state = Slot::Ready;
   }

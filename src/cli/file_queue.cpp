@@ -24,7 +24,7 @@ bool knows_operations(io_uring* ring) {
 
 FileQueue::FileQueue(unsigned depth, bool use_uring) : depth_(depth) {
   if (!use_uring) {
-    backend_ = "pread/pwrite (io_uring switched off)";
+    backend_ = "pread/pwrite (--no-uring)";
     return;
   }
   auto ring = std::make_unique<io_uring>();

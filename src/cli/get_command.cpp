@@ -19,10 +19,11 @@ class GetCommand : public Command {
  public:
   explicit GetCommand(CLI::App* parent) {
     app = parent->add_subcommand("get", "get files and folders from a target by RDMA Read");
-    app->add_option("SOURCE... [FILE]", words_,
-                    "files of one target, ADDRESS[:PORT]/NAME (NAME may contain * ? [...]), then "
-                    "the destination: a file, a folder, or - for standard output; without it each "
-                    "file keeps its name in this folder")
+    app->add_option(
+           "SOURCE... [FILE]", words_,
+           "ADDRESS[:PORT]/NAME of each file, all on one target; NAME may contain * ? [...]. Then "
+           "the destination, - for standard output; without it, or if it is a folder, files keep "
+           "their names")
         ->type_name("");
     transfer_.add_to(app);
     options_.add_to(app);
@@ -44,18 +45,19 @@ class GetCommand : public Command {
       auto parsed = parse_storage_address(word);
       if (!parsed.ok()) return usage_error("get", parsed.error());
       if (parsed->name.empty() && !transfer_.recursive) {
-        return usage_error("get", "'" + word + "' names no file; write ADDRESS[:PORT]/NAME");
+        return usage_error("get", "'" + word + "' has no file name; write ADDRESS[:PORT]/NAME");
       }
       sources_.push_back(*parsed);
       if (!(parsed->endpoint == sources_.front().endpoint)) {
-        return usage_error("get", "one target at a time: '" + word + "' is another one");
+        return usage_error("get",
+                           "'" + word + "' is on another target; name files of one target only");
       }
     }
     if (to_ == "-" && transfer_.repeated()) {
-      return usage_error("get", "--repeat and --for do not go with standard output");
+      return usage_error("get", "--repeat and --for cannot be combined with standard output");
     }
     if (to_ == "-" && transfer_.resume) {
-      return usage_error("get", "--resume does not go with standard output");
+      return usage_error("get", "--resume cannot be combined with standard output");
     }
     return kExitOk;
   }
@@ -105,7 +107,7 @@ class GetCommand : public Command {
 
   int get_several() {
     if (to_ == "-" && !(sources_.size() == 1 && !transfer_.recursive)) {
-      return usage_error("get", "standard output takes one file");
+      return usage_error("get", "only one file can go to standard output");
     }
     const std::string folder = to_.empty() ? "." : to_;
     std::unique_ptr<Initiator> client;
@@ -125,7 +127,8 @@ class GetCommand : public Command {
       auto to = LocalDestination::open(path_for(sources_.front().name));
       return to.ok() ? fetch_one(*client, *to) : failed("get", to.error());
     }
-    if (to_ == "-") return failed("get", "standard output takes one file, and this is a pattern");
+    if (to_ == "-")
+      return failed("get", "a pattern cannot be used with standard output; name one file");
     if (const std::string wrong = clash_in(plan); !wrong.empty()) return failed("get", wrong);
     if (transfer_.dry_run) {
       client->disconnect();
@@ -173,11 +176,11 @@ class GetCommand : public Command {
     if (!listed) return listed.error().message;
     if (listed->size() >= kMostEntries) {
       return client.endpoint() + "/" + below + ": more than " + std::to_string(kMostEntries) +
-             " files are below it; ask for a part of them";
+             " files are below it; name a folder further down";
     }
     auto found = plan_get(name, *listed, transfer_.recursive, plan);
     if (!found.ok()) return client.endpoint() + ": " + found.error();
-    if (!*found && is_pattern(name)) return "target: nothing there matches '" + name + "'";
+    if (!*found && is_pattern(name)) return "target: no file matches '" + name + "'";
     return {};
   }
 

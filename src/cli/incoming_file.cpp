@@ -40,7 +40,9 @@ Outcome<bool, FileError> may_take(int directory, const std::string& leaf,
   if (S_ISREG(st.st_mode)) return true;
   if (S_ISDIR(st.st_mode)) return fail(file_error(EISDIR, shown));
   if (S_ISLNK(st.st_mode)) return fail(file_error(ELOOP, shown));
-  return fail(FileError{Status::NotAFile, shown + ": not a regular file, and is not replaced"});
+  return fail(
+      FileError{Status::NotAFile,
+                shown + ": exists and is not a regular file; only regular files are replaced"});
 }
 
 // The file system has no room for so much. Some do not say how much they have.
@@ -238,7 +240,8 @@ bool IncomingFile::take_over(const std::string& temporary, Outcome<bool, FileErr
                              O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
     if (!fd) return false;
     if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-      *why = fail(FileError{Status::Busy, shown_ + ": another transfer is writing it"});
+      *why = fail(FileError{Status::Busy,
+                            shown_ + ": another client is writing this file; try again later"});
       return false;
     }
     struct stat held {
@@ -281,7 +284,8 @@ Outcome<bool, FileError> IncomingFile::commit_existing(bool durable) {
   if (fstat(existing_.get(), &held) != 0 ||
       fstatat(directory_.get(), leaf_.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0 ||
       held.st_dev != named.st_dev || held.st_ino != named.st_ino) {
-    done = fail(FileError{Status::InputOutput, shown_ + ": it was changed during the transfer"});
+    done = fail(FileError{Status::InputOutput,
+                          shown_ + ": was changed by another process during the transfer"});
   } else {
     done = give_attributes(existing_.get(), true);
     if (done.ok() && durable && fsync(existing_.get()) != 0) done = fail(file_error(errno, shown_));

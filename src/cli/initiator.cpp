@@ -100,7 +100,8 @@ Result<void> Initiator::reach(const std::string& place, int timeout_ms) {
   const std::string answer = rdma_.channel->qp().peer_private_data();
   if (!check_greeting({reinterpret_cast<const std::uint8_t*>(answer.data()), answer.size()})
            .empty()) {
-    return Error{Errc::protocol, place + ": the other end is not a target this version knows"};
+    return Error{Errc::protocol,
+                 place + ": the peer is not urnic target, or an incompatible version"};
   }
   return {};
 }
@@ -204,7 +205,7 @@ void Initiator::check_time() {
   watch_.next_check = now + kCheckEvery;
   if (stop_requested()) return fail_with("stopped");
   if (now - watch_.last_progress > options_.stall_limit) {
-    return fail_with("the target has not answered for " +
+    return fail_with("no response from the target for " +
                      std::to_string(static_cast<int>(options_.stall_limit)) + " s");
   }
   if (rdma_.device.info().link_up) {
@@ -212,14 +213,14 @@ void Initiator::check_time() {
   } else if (watch_.link_down_since == 0) {
     watch_.link_down_since = now;
   } else if (now - watch_.link_down_since > kLinkDownLimit) {
-    fail_with("the other end of the wire is gone");
+    fail_with("the link to the peer is down");
   }
 }
 
 void Initiator::on_event(const Event& e) {
   if (e.kind == EventKind::disconnected) {
     disconnected_ = true;
-    fail_with("the target has ended the connection");
+    fail_with("the target closed the connection");
   } else if (e.kind == EventKind::failed) {
     disconnected_ = true;
     fail_with(e.error.message);
@@ -258,7 +259,7 @@ void Initiator::on_message(const Message& m) {
   if (m.kind == MessageKind::Welcome) {
     if (offer_.window.slots != 0 || m.slots == 0 || m.slots > Channel::kMaxSlots || m.chunk == 0 ||
         m.chunk > options_.chunk) {
-      return fail_with("the target offers a window that was not asked for");
+      return fail_with("protocol error: the target offered an unrequested window");
     }
     offer_.window.slots = m.slots;
     offer_.window.chunk = m.chunk;
@@ -284,12 +285,13 @@ void Initiator::on_message(const Message& m) {
     case MessageKind::Taken:
       if (!file_.source) return;
       if (!slots_.given(m.slot)) {
-        return fail_with("the target gave back a slot it had not been given");
+        return fail_with("protocol error: the target returned a slot that was not in use");
       }
       if (slots_.taken(m.slot)) file_.source->slot_free(m.slot);
       return;
     case MessageKind::Have:
-      if (file_.haves.size() >= Channel::kMaxSlots) return fail_with("the target says too much");
+      if (file_.haves.size() >= Channel::kMaxSlots)
+        return fail_with("protocol error: too many ranges from the target");
       file_.haves.push_back(m);
       return;
     case MessageKind::Chunk:
@@ -297,14 +299,14 @@ void Initiator::on_message(const Message& m) {
       if (file_.early_chunks.size() < Channel::kMaxSlots) file_.early_chunks.push_back(m);
       return;
     default:
-      return fail_with("the target sent a message that only an initiator sends");
+      return fail_with("protocol error: the target sent a client message");
   }
 }
 
 void Initiator::on_chunk(const Message& m) {
   if (m.slot >= offer_.window.slots ||
       !file_.sink->announce({m.slot, m.length, m.offset, m.hole})) {
-    return fail_with("the target sent a chunk out of order or of a wrong size");
+    return fail_with("protocol error: the target sent a chunk out of order or with a wrong size");
   }
   if (m.hole) return file_.sink->arrived(m.slot);
   if (!pace_.limits()) return fetch(m);

@@ -143,7 +143,7 @@ Result<Transfer> Initiator::put(const LocalSource& from, const std::string& name
   settle();
   if (!ran || file_.result->status != Status::Ok) return ended(path);
   if (file_.result->sha256 != t.sha256 || file_.result->size != t.size) {
-    return Error{Errc::protocol, path + ": the target confirms another SHA-256"};
+    return Error{Errc::protocol, path + ": SHA-256 mismatch: the target received different data"};
   }
   t.seconds = now_seconds() - began;
   t.bytes_fast = file_.result->bytes_fast;
@@ -178,7 +178,7 @@ bool Initiator::pump_sink() {
 void Initiator::give_up(Status status) {
   Message m = request(MessageKind::Abort);
   m.status = status;
-  m.text = "the other end cannot store the file";
+  m.text = "the peer cannot store the file";
   send(m);
   answered();
 }
@@ -234,7 +234,7 @@ Result<void> Initiator::fill_sink(const std::string& name, const LocalDestinatio
   if (file_.progress && complete) file_.progress(t->size, t->size);
   file_.progress = nullptr;
   settle();
-  const std::string partly = begun ? " (a part is written)" : "";
+  const std::string partly = begun ? " (partly written)" : "";
   if (stop_requested() && error) return Error{Errc::io, "stopped" + partly};
   if (error) {
     const bool full = error->status == Status::NoSpace;
@@ -300,7 +300,8 @@ Result<void> Initiator::make_folder(const std::string& name, std::uint32_t permi
   m.mode = OpenMode::MakeFolder;
   m.text = name;
   m.permissions = permissions;
-  if (open(m)) return Error{Errc::protocol, endpoint_ + ": the target opens a folder"};
+  if (open(m))
+    return Error{Errc::protocol, endpoint_ + ": protocol error: the target opened a folder"};
   if (!failure_.empty() || file_.result->status != Status::Ok) return ended(name);
   return {};
 }
@@ -313,7 +314,7 @@ Result<std::vector<std::uint8_t>> Initiator::fetch_listing(const std::string& na
   if (file_.opened->size > kMostListing) {
     send(request(MessageKind::Abort));
     answered();
-    return Error{Errc::protocol, endpoint_ + ": the listing is larger than 64 MiB"};
+    return Error{Errc::protocol, endpoint_ + ": the listing is too large (limit 64 MiB)"};
   }
   file_.sink = std::make_unique<FileSink>(offer_.window, file_.opened->size);
   take_early_chunks();

@@ -34,7 +34,7 @@ Outcome<FileDescriptor, std::string> unnamed_file() {
   if (fd) return fd;
   std::string path = folder + "/urnic-put-XXXXXX";
   fd = FileDescriptor(mkostemp(path.data(), O_CLOEXEC));
-  if (!fd) return fail(because("no temporary file in " + folder, errno));
+  if (!fd) return fail(because("cannot create a temporary file in " + folder, errno));
   unlink(path.c_str());
   return fd;
 }
@@ -49,7 +49,7 @@ std::string copy_input(int to) {
     for (ssize_t done = 0; done < n;) {
       const ssize_t w = ::write(to, piece.data() + done, static_cast<std::size_t>(n - done));
       if (w <= 0)
-        return because("keeping standard input in a temporary file", w == 0 ? EIO : errno);
+        return because("cannot copy standard input to a temporary file", w == 0 ? EIO : errno);
       done += w;
     }
   }
@@ -66,7 +66,7 @@ Outcome<OpenedFile, std::string> open_local(const std::string& path) {
   if (fstat(f.fd.get(), &st) != 0) return fail(path + ": " + std::strerror(errno));
   if (S_ISDIR(st.st_mode)) return fail(path + ": a folder, not a regular file");
   if (!S_ISREG(st.st_mode)) {
-    return fail(path + ": not a regular file (give '-' for what comes on standard input)");
+    return fail(path + ": not a regular file (use '-' to read standard input)");
   }
   f.is = attributes_of(st);
   return f;
@@ -121,7 +121,7 @@ Outcome<LocalDestination, std::string> LocalDestination::open(const std::string&
   if (lstat(path.c_str(), &st) == 0) {
     if (S_ISLNK(st.st_mode)) {
       if (stat(path.c_str(), &st) != 0) {
-        return fail(path + ": a symbolic link to what is not there (" + std::strerror(errno) +
+        return fail(path + ": a broken symbolic link (" + std::strerror(errno) +
                     "); remove it or name another file");
       }
       if (S_ISREG(st.st_mode)) {
@@ -132,8 +132,7 @@ Outcome<LocalDestination, std::string> LocalDestination::open(const std::string&
       }
     }
     if (S_ISDIR(st.st_mode)) return fail(path + ": Is a directory");
-    if (S_ISSOCK(st.st_mode))
-      return fail(path + ": a socket, which is neither written nor replaced");
+    if (S_ISSOCK(st.st_mode)) return fail(path + ": is a socket; name another file");
     if (!S_ISREG(st.st_mode)) {
       d.stream_ = FileDescriptor(::open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC));
       if (!d.stream_) return fail(because(path, errno));

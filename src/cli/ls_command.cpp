@@ -19,7 +19,8 @@ class LsCommand : public Command {
  public:
   explicit LsCommand(CLI::App* parent) {
     app = parent->add_subcommand("ls", "list the files a target exports");
-    app->add_option("TARGET", address_, "ADDRESS[:PORT][/NAME]: all files, or NAME and below")
+    app->add_option("TARGET", address_,
+                    "ADDRESS[:PORT][/NAME]: list all files, or NAME and everything below it")
         ->required()
         ->type_name("");
     options_.add_to(app);
@@ -61,7 +62,7 @@ class LsCommand : public Command {
     }
     if (cut) {
       return failed("ls", "only the first " + std::to_string(kMostEntries) +
-                              " files and folders are listed; name a folder");
+                              " files and folders are shown; name a folder to see the rest");
     }
     return captured("ls", client->device());
   }

@@ -107,18 +107,18 @@ std::string footer_of(const CLI::App& app) {
 
 constexpr const char* kExitStatus =
     ".SH EXIT STATUS\n"
-    ".TP\n0\nSuccess.\n"
+    ".TP\n0\nIt worked.\n"
     ".TP\n1\nThe command failed; one line on standard error gives the reason.\n"
-    ".TP\n2\nThe arguments or the configuration are wrong; nothing was done.\n";
+    ".TP\n2\nThe arguments or the configuration are invalid; nothing was done.\n";
 
 constexpr const char* kExitOfProgram =
-    ".PP\nOnce the program runs, the exit status is that of the program; 126 when it cannot be run "
-    "on urnic, 127 when the program does not exist.\n";
+    ".PP\nOtherwise the exit status of the program; 126 if it cannot run on urnic, 127 if it "
+    "was not found.\n";
 
 constexpr const char* kSettings =
     ".SH SETTINGS\n"
     "Each setting of\n.BR urnic.toml (5)\n"
-    "is also an option of this command, with dashes in its name. The option overrides the file and "
+    "is also an option of this command, with dashes in its name; it overrides the file and "
     "the environment:\n";
 
 }  // namespace
@@ -166,16 +166,15 @@ std::string manual_of_settings(const std::string& version) {
          italic("~/.config/urnic/urnic.toml") + "\n.fi\n.SH DESCRIPTION\n";
   out +=
       plain(
-          "A setting can be given in this file, in the environment (URNIC_ and the name in "
-          "capitals) and on the command line (-- and the name with dashes). The command line "
-          "overrides the environment, the environment overrides the file, and the file overrides "
-          "the default. --config or $URNIC_CONFIG names another file. An unknown name or a value "
-          "out of range is an error.") +
+          "A setting takes its value from the last of these that sets it: its default; this file; "
+          "the environment (URNIC_ and the name in capitals); the command line (with dashes in the "
+          "name). --config or $URNIC_CONFIG names another file. Unknown names and values out of "
+          "range are errors.") +
       "\n.PP\n" +
       plain(
-          "In the file, switches are true or false and lists are arrays; elsewhere switches are on "
+          "In this file switches are true or false and lists are arrays; elsewhere switches are on "
           "or off and lists are separated by commas. Sizes take K, M and G. A section "
-          "[device.NAME] has the settings of one of several devices.") +
+          "[device.NAME] has the settings of one device, if there are several.") +
       "\n.SH SETTINGS\n";
   for (const OptionText& o : settings_text()) out += entry(o);
   return out + ".SH SEE ALSO\n.BR urnic (1),\n.BR urnic\\-config (1)\n";

@@ -121,7 +121,8 @@ Result<PerfMessage> PerfClient::await(PerfKind kind, const std::function<void()>
     }
     if (*m) {
       if ((*m)->kind == kind || (also && (*m)->kind == *also)) return std::move(**m);
-      return Error{Errc::protocol, endpoint_ + ": the server sent a message that does not belong"};
+      return Error{Errc::protocol,
+                   endpoint_ + ": protocol error: unexpected message from the server"};
     }
     meanwhile();
     if (const double now = now_seconds(); now >= next_check) {
@@ -342,7 +343,7 @@ Result<PerfResult> PerfClient::reversed(const PerfRun& run) {
   const double until = now_seconds() + 5;
   while (receives && receiver.messages() < last.messages) {
     meanwhile();
-    if (now_seconds() > until) s_.failure = "not all messages have arrived";
+    if (now_seconds() > until) s_.failure = "some messages did not arrive";
     if (!receiver.failure().empty()) s_.failure = receiver.failure();
     if (!s_.failure.empty()) return failed();
   }

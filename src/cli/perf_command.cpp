@@ -32,20 +32,22 @@ struct Elsewhere {
 };
 constexpr Elsewhere kElsewhere[] = {
     {"-x,--gid-index,--gid_index", true,
-     "the GID is that of the address: --address is this end's, SERVER the other's"},
+     "the GID follows from the address (--address here, SERVER at the peer)"},
     {"-R,--rdma_cm", false,
-     "connections are always made as rdma_cm makes them; what iperf3 means by it is --reverse"},
-    {"-m", true, "the MTU is that of the port, and RoCE's follows from it: --mtu"},
-    {"-d,--ib-dev", true, "the device is what --port says, or --device of a configuration file"},
-    {"-P", true, "connections are -q"},
-    {"-c,--connection", true, "connections are reliable (RC), and there is no other kind here"},
+     "connections are always set up by rdma_cm; for iperf3's -R use --reverse"},
+    {"-m", true, "the path MTU follows from the port's MTU; set it with --mtu"},
+    {"-d,--ib-dev", true,
+     "choose the device with --port, or with --device from the configuration file"},
+    {"-P", true, "set the number of connections with -q"},
+    {"-c,--connection", true, "only reliable connections (RC) are supported"},
 };
 
 class PerfCommand : public Command {
  public:
   explicit PerfCommand(CLI::App* parent) {
     app = parent->add_subcommand("perf", "measure bandwidth, message rate and latency");
-    app->footer("Without SERVER this is the server; it ends after one client unless --forever.");
+    app->footer(
+        "Without SERVER this is the server; it exits after one client unless --forever is given.");
     app->add_option("SERVER", server_, "ADDRESS[:PORT] of the server")->type_name("");
     app->add_option("--op", ask_.op, "write, read or send")
         ->check(CLI::IsMember({"write", "read", "send"}))
@@ -53,14 +55,14 @@ class PerfCommand : public Command {
     app->add_option("--test", ask_.test, "bw (bandwidth and message rate) or lat (ping-pong)")
         ->check(CLI::IsMember({"bw", "lat"}))
         ->type_name("[bw]");
-    app->add_option("-s,--size", ask_.size, "bytes of a message [bw 64K, lat 2]")
+    app->add_option("-s,--size", ask_.size, "message size in bytes, 1 to 1G [bw 64K, lat 2]")
         ->type_name("SIZE");
-    app->add_flag("-a,--all", ask_.all, "sizes 2 to 8M, powers of two");
+    app->add_flag("-a,--all", ask_.all, "run all powers of two from 2 to 8M as the size");
     app->add_option("-n,--iters", ask_.iterations,
-                    "messages of each connection [bw 5000, lat 1000]")
+                    "number of messages on each connection [bw 5000, lat 1000]")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 38))
         ->type_name("N");
-    app->add_option("-D,--duration", ask_.duration, "measure for this time, instead of -n")
+    app->add_option("-D,--duration", ask_.duration, "measure for this time instead of -n messages")
         ->type_name("TIME");
     app->add_option("-t,--depth", ask_.depth, "most work requests outstanding on a connection")
         ->check(CLI::Range(1u, kPerfMaxDepth))
@@ -68,7 +70,7 @@ class PerfCommand : public Command {
     app->add_option("-q,--qps", ask_.connections, "connections")
         ->check(CLI::Range(1, 1024))
         ->type_name("[1]");
-    app->add_option("-Q,--cq-mod", ask_.cq_moderation, "messages for each completion")
+    app->add_option("-Q,--cq-mod", ask_.cq_moderation, "messages per completion")
         ->check(CLI::Range(1u, kPerfMaxDepth))
         ->type_name("[64]");
     app->add_option("-l,--post-list", ask_.post_list, "messages posted with one doorbell")
@@ -78,26 +80,28 @@ class PerfCommand : public Command {
                     "post messages up to this size inline [bw 0, lat 220]")
         ->check(CLI::Range(0u, kPerfMaxInline))
         ->type_name("SIZE");
-    app->add_option("--warm-up", ask_.warm_up, "lat: messages before the clock starts")
+    app->add_option("--warm-up", ask_.warm_up, "lat: messages to send before measuring")
         ->check(CLI::Range(0u, 1'000'000u))
         ->type_name("[100]");
-    app->add_flag("-b,--bidirectional", ask_.bidirectional, "bw: both ends send");
-    app->add_flag("--reverse", ask_.reverse, "bw: the server sends, to the client");
+    app->add_flag("-b,--bidirectional", ask_.bidirectional, "bw: send in both directions");
+    app->add_flag("--reverse", ask_.reverse, "bw: send from the server to the client");
     app->add_option("-i,--interval", ask_.interval, "bw: print a line at this interval")
         ->type_name("TIME");
     app->add_option("--limit,--rate_limit", ask_.limit,
-                    "bw: most bytes a second of each sending end, e.g. 100M")
+                    "bw: most bytes per second of each sending end, e.g. 100M")
         ->type_name("RATE");
     app->add_flag("--verify", ask_.verify, "bw: compare every received byte (between passes)");
-    app->add_option("-p,--service", service_, "port to listen on or connect to")
+    app->add_option("-p,--service", service_, "TCP or RoCE port number of the server")
         ->check(CLI::Range(1, 65535))
         ->type_name("[18516]");
-    app->add_flag("--report-gbits,--report_gbits", gigabits_, "Gb/sec instead of MB/sec (2^20)");
+    app->add_flag("--report-gbits,--report_gbits", gigabits_,
+                  "print Gb/s instead of MB/s (2^20 bytes)");
     app->add_flag("--json", json_, "print the results as JSON");
-    app->add_flag("--forever", forever_, "server: serve one client after the other");
-    app->add_option("--memory", memory_, "server: most memory of one client")->type_name("[1G]");
+    app->add_flag("--forever", forever_, "server: keep serving clients, one at a time");
+    app->add_option("--memory", memory_, "server: most memory for a client, at least 4M")
+        ->type_name("[1G]");
     app->add_flag("--run_infinitely,--run-infinitely", ask_.endless,
-                  "bw: run until interrupted, printing at the interval of -i (default 5s)");
+                  "bw: run until interrupted, printing every -i (default 5s)");
     add_cpu_option(app, &cpu_);
     settings_.add_to(app);
     // Known, and not shown.
@@ -138,12 +142,13 @@ class PerfCommand : public Command {
           "--cq-mod", "--post-list", "--inline", "--warm-up", "--bidirectional", "--verify",
           "--reverse", "--interval", "--limit", "--run_infinitely"}) {
       if (app->count(option) != 0) {
-        return usage(std::string(option) + " is for the client; the server takes what it asks for");
+        return usage(std::string(option) +
+                     " is for the client; give it there, or name the SERVER here");
       }
     }
     const auto memory = parse_size(memory_);
     if (!memory || *memory < kLeastBuffer) {
-      return usage("--memory " + memory_ + ": expected at least 4M");
+      return usage("--memory " + memory_ + ": must be at least 4M");
     }
     auto server = PerfServer::open(config, static_cast<std::uint16_t>(service_), *memory);
     if (!server) return failed(server.error().message);
@@ -209,31 +214,31 @@ class PerfCommand : public Command {
         return "--run_infinitely is for --test bw, without --verify, --json and -a";
       }
       if (app->count("--iters") + app->count("--duration") != 0) {
-        return "--run_infinitely and -n or -D exclude each other";
+        return "--run_infinitely cannot be combined with -n or -D";
       }
       r->interval_ms = 5000;
     }
     if (!ask_.interval.empty()) {
       const auto ms = parse_duration_ms(ask_.interval);
       if (!ms || *ms < 100 || *ms > 86'400'000) {
-        return "--interval " + ask_.interval + ": expected a time from 100ms, like 1s";
+        return "--interval " + ask_.interval + ": must be at least 100ms, e.g. 1s";
       }
       r->interval_ms = static_cast<std::uint32_t>(*ms);
     }
     if (!ask_.limit.empty()) {
       const auto rate = parse_size(ask_.limit);
       if (!rate || *rate < 1024) {
-        return "--limit " + ask_.limit + ": expected bytes a second, at least 1K, e.g. 100M";
+        return "--limit " + ask_.limit + ": must be at least 1K (bytes per second), e.g. 100M";
       }
       r->limit = *rate;
     }
     if (r->test == PerfTest::Latency && (r->interval_ms != 0 || r->limit != 0 || r->reverse)) {
-      return "-i, --limit and --reverse are for --test bw";
+      return "-i, --limit and --reverse need --test bw";
     }
     if (r->verify && (r->interval_ms != 0 || r->limit != 0 || r->reverse)) {
-      return "--verify goes without -i, --limit and --reverse";
+      return "--verify cannot be combined with -i, --limit or --reverse";
     }
-    if (r->reverse && r->bidirectional) return "--reverse and -b exclude each other";
+    if (r->reverse && r->bidirectional) return "--reverse cannot be combined with -b";
     return {};
   }
 
@@ -247,10 +252,10 @@ class PerfCommand : public Command {
     r.verify = ask_.verify;
     r.reverse = ask_.reverse;
     if (latency && (ask_.bidirectional || ask_.verify || ask_.connections != 1)) {
-      return "-b, -q and --verify are for --test bw";
+      return "-b, -q and --verify need --test bw";
     }
     if (ask_.bidirectional && ask_.verify) {
-      return "--verify goes without -b: both ends would hold the same data before it arrives";
+      return "--verify cannot be combined with -b: both ends hold the same data from the start";
     }
     if (std::string wrong = plan_pace(&r); !wrong.empty()) return wrong;
     r.depth = r.op == PerfOp::Read && app->count("--depth") == 0 ? 16 : ask_.depth;
@@ -259,10 +264,10 @@ class PerfCommand : public Command {
     r.inline_size = app->count("--inline") != 0 ? ask_.max_inline : latency ? 220 : 0;
     r.warm_up = latency ? ask_.warm_up : 0;
     if (!ask_.duration.empty()) {
-      if (app->count("--iters") != 0) return "-n and -D exclude each other";
+      if (app->count("--iters") != 0) return "-n and -D cannot be combined; give one";
       const auto ms = parse_duration_ms(ask_.duration);
       if (!ms || *ms < 10 || *ms > 86'400'000) {
-        return "--duration " + ask_.duration + ": expected a time like 10s";
+        return "--duration " + ask_.duration + ": must be a time above 0, such as 10s";
       }
       r.duration_ms = static_cast<std::uint32_t>(*ms);
       r.iterations = 0;
@@ -273,7 +278,7 @@ class PerfCommand : public Command {
       r.iterations = ask_.iterations != 0 ? ask_.iterations : latency ? 1000 : 5000;
     }
     if (ask_.all) {
-      if (!ask_.size.empty()) return "-s and -a exclude each other";
+      if (!ask_.size.empty()) return "-s and -a cannot be combined; give one";
       for (std::uint32_t size = 2; size <= (8u << 20); size *= 2) {
         r.size = size;
         PerfRun one = r;
@@ -287,11 +292,11 @@ class PerfCommand : public Command {
     const auto size = ask_.size.empty() ? std::optional<std::uint64_t>(latency ? 2 : 65536)
                                         : parse_size(ask_.size);
     if (!size || *size == 0 || *size > (std::uint64_t{1} << 30)) {
-      return "--size " + ask_.size + ": expected 1 to 1G";
+      return "--size " + ask_.size + ": must be between 1 and 1G";
     }
     r.size = static_cast<std::uint32_t>(*size);
     if (r.limit != 0 && r.limit < r.size) {
-      return "--limit " + ask_.limit + ": less than a message a second";
+      return "--limit " + ask_.limit + ": less than one message per second; use a smaller --size";
     }
     runs->push_back(r);
     return {};
@@ -299,7 +304,7 @@ class PerfCommand : public Command {
 
   int measure(const Config& config) {
     std::vector<PerfRun> runs;
-    if (forever_) return usage("--forever is for the server");
+    if (forever_) return usage("--forever is a server option; leave out SERVER or --forever");
     if (const std::string wrong = plan(&runs); !wrong.empty()) return usage(wrong);
     const auto to = parse_endpoint(server_, static_cast<std::uint16_t>(service_));
     if (!to) return usage("'" + server_ + "' is not an address; write 10.77.0.1[:18516] or a name");
@@ -313,8 +318,8 @@ class PerfCommand : public Command {
     }
     if (buffer * ask_.connections > kMostBuffer) {
       return usage(
-          "the messages under way need more than 2 GiB; use smaller ones, fewer "
-          "connections or a smaller --depth");
+          "messages in flight need more than 2 GiB; use a smaller --size or --depth, or fewer "
+          "connections");
     }
     auto places = places_of(*to);
     if (!places.ok()) return failed(places.error());
@@ -353,7 +358,7 @@ class PerfCommand : public Command {
                                        : (format_count(errors) + " messages differ").c_str());
       }
     }
-    if (errors != 0) return failed(format_count(errors) + " messages arrived with other data");
+    if (errors != 0) return failed(format_count(errors) + " messages arrived with wrong data");
     const std::string lacking = (*client)->info().capture_error;
     return lacking.empty() ? kExitOk : failed(lacking);
   }

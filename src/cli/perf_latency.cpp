@@ -29,7 +29,8 @@ bool LatencyLoop::healthy() {
     auto message = s_->control->receive();
     if (!message) s_->failure = message.error().message;
     if (message && *message) {
-      if ((*message)->kind != PerfKind::Done) s_->failure = "the client sent what does not belong";
+      if ((*message)->kind != PerfKind::Done)
+        s_->failure = "protocol error: unexpected message from the client";
       control_waiting_ = true;
       done_ = std::move(**message);
       return false;

@@ -83,7 +83,7 @@ void encode(const PerfMessage& message, std::span<std::uint8_t, kPerfMessage> ou
 
 Outcome<PerfMessage, std::string> decode_perf(std::span<const std::uint8_t> bytes) {
   if (bytes.size() != kPerfMessage || load_be32(bytes.data()) != kMagic) {
-    return fail(std::string("a control message is not one of urnic perf"));
+    return fail(std::string("received a message that is not from urnic perf"));
   }
   if (bytes[4] != kPerfVersion) {
     return fail("the other end is another version of urnic perf (" + std::to_string(bytes[4]) +
@@ -98,7 +98,7 @@ Outcome<PerfMessage, std::string> decode_perf(std::span<const std::uint8_t> byte
   m.kind = static_cast<PerfKind>(bytes[5]);
   fields(m, Reader{bytes.data() + 8});
   if (m.kind == PerfKind::Run && !fits(m.run)) {
-    return fail(std::string("a measurement was asked for that cannot be"));
+    return fail(std::string("invalid measurement request"));
   }
   m.text.assign(reinterpret_cast<const char*>(bytes.data() + kTextAt), text);
   for (char& c : m.text) {
@@ -119,7 +119,7 @@ std::array<std::uint8_t, 16> encode(const PerfGreeting& g) {
 
 Outcome<PerfGreeting, std::string> decode_greeting(std::span<const std::uint8_t> bytes) {
   if (bytes.size() < 16 || load_be32(bytes.data()) != kMagic || bytes[5] < 1 || bytes[5] > 2) {
-    return fail(std::string("this is urnic perf; the other end is not"));
+    return fail(std::string("this is urnic perf; the peer is another program"));
   }
   if (bytes[4] != kPerfVersion) {
     return fail("this is version " + std::to_string(kPerfVersion) +

@@ -115,7 +115,7 @@ std::string perf_receiver_line(const PerfResult& r, Transport transport) {
   return "receiver: " + share + format_count(r.downgrades) + " downgrades, " +
          format_count(r.upgrades) + " upgrades, " + format_count(r.recoveries) +
          " recovery attempts; " + format_count(r.retransmits) +
-         (roce ? " packets sent again" : " segments sent again");
+         (roce ? " packets retransmitted" : " segments retransmitted");
 }
 
 }  // namespace urnic::cli

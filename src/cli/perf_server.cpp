@@ -85,11 +85,11 @@ void PerfServer::forget_client() {
 std::string PerfServer::refusal_of(const ConnectRequest& request, Transport transport) const {
   auto greeting = decode_greeting(request.private_data());
   if (!greeting.ok()) return greeting.error();
-  if (!greeting->control) return "this session is over";
+  if (!greeting->control) return "this session has ended";
   const std::string named = config_.get("transport");
   if (named == "both" || perf_transport(config_) == transport) return "";
-  return std::string("it measures over ") + name_of(perf_transport(config_)) +
-         ", and was asked over " + name_of(transport) + " (--transport at either end)";
+  return std::string("it serves ") + name_of(perf_transport(config_)) + ", the client uses " +
+         name_of(transport) + " (set --transport alike)";
 }
 
 // Only then it may send.
@@ -99,7 +99,8 @@ Result<void> PerfServer::await_control() {
     Event e;
     if (!s_.events.wait(&e, 100)) {
       if (stop_requested()) return Error{Errc::closed, "stopped"};
-      if (now_seconds() > until) return Error{Errc::timed_out, "the client does not connect"};
+      if (now_seconds() > until)
+        return Error{Errc::timed_out, "timeout: the client did not connect"};
     } else if (e.kind == EventKind::connect_request) {
       s_.on_event(e);
     } else if (e.context == this) {
@@ -160,7 +161,7 @@ Result<void> PerfServer::accept_data(const PerfMessage& hello) {
   };
   if (hello.connections == 0 || hello.connections > 1024 || hello.buffer > memory_limit_ ||
       s_.layout.size() > memory_limit_) {
-    return refuse("the measurement wants more connections or memory than the server allows");
+    return refuse("too many connections or too much memory requested (server option --memory)");
   }
   auto cq = s_.device.create_cq(hello.connections * (3 * kPerfMaxDepth + 256));
   if (!cq) return refuse(cq.error().message);
@@ -183,7 +184,8 @@ Result<void> PerfServer::accept_data(const PerfMessage& hello) {
     Event e;
     if (!s_.events.wait(&e, 100)) {
       if (stop_requested()) return Error{Errc::closed, "stopped"};
-      if (now_seconds() > until) return Error{Errc::timed_out, "the client does not connect"};
+      if (now_seconds() > until)
+        return Error{Errc::timed_out, "timeout: the client did not connect"};
       continue;
     }
     if (e.kind == EventKind::established) {
@@ -193,7 +195,7 @@ Result<void> PerfServer::accept_data(const PerfMessage& hello) {
     if (e.kind != EventKind::connect_request) {
       s_.on_event(e);
       if (s_.failure.empty() && !s_.ended) continue;
-      return Error{Errc::reset, "the client has gone"};
+      return Error{Errc::reset, "the client disconnected"};
     }
     auto greeting = decode_greeting(e.request.private_data());
     if (!greeting.ok() || greeting->control || greeting->session != session_ ||
@@ -250,7 +252,7 @@ Result<void> PerfServer::serve_one(bool* served) {
         if (auto ok = run_one((*m)->run, peer); !ok) return failed(ok.error());
         last_sign = now_seconds();
       } else {
-        return failed({Errc::protocol, "a message that does not belong"});
+        return failed({Errc::protocol, "protocol error: unexpected message"});
       }
       continue;
     }
@@ -270,7 +272,7 @@ Result<void> PerfServer::serve_one(bool* served) {
 Result<void> PerfServer::run_one(const PerfRun& run, const std::string& peer) {
   if (run.size > s_.layout.buffer || run.depth > kPerfMaxDepth ||
       (run.test == PerfTest::Latency && 2 * std::uint64_t{perf_stride(run)} > s_.layout.buffer)) {
-    return Error{Errc::invalid_argument, "the measurement does not fit its memory"};
+    return Error{Errc::invalid_argument, "the measurement does not fit into --memory"};
   }
   PerfMessage report, done;
   auto ok =
@@ -362,7 +364,7 @@ Result<void> PerfServer::run_bandwidth(const PerfRun& run, PerfMessage* report, 
     if (!m) return m.error();
     if (*m) {
       if ((*m)->kind != PerfKind::Done || run.reverse)
-        return Error{Errc::protocol, "a message that does not belong"};
+        return Error{Errc::protocol, "protocol error: unexpected message"};
       announced = std::move(**m);
       worked = true;
     }

@@ -7,7 +7,7 @@ namespace {
 
 constexpr double kPatience = 30;  // seconds without progress
 constexpr double kWaiting = 2;    // seconds the next client is kept waiting
-constexpr const char* kWireGone = "the other end of the wire is gone";
+constexpr const char* kWireGone = "the link to the peer is down";
 
 void reject_busy(ConnectRequest& request) {
   const std::string busy = "the server is busy with another client";
@@ -69,14 +69,14 @@ Result<std::optional<PerfMessage>> PerfControl::receive() {
   Completion c;
   while (cq_.poll({&c, 1}) == 1) {
     if (c.status != WcStatus::success) {
-      return Error{Errc::reset, "the other end is gone"};
+      return Error{Errc::reset, "the peer disconnected"};
     }
     if (c.wr_id >= kBuffers) continue;
     const auto index = static_cast<std::uint32_t>(c.wr_id);
     auto m = decode_perf({buffer_.data() + index * kPerfMessage, c.byte_len});
     if (!m.ok()) return Error{Errc::protocol, m.error()};
     if (auto ok = post_receive(index); !ok) return ok.error();
-    if (m->kind == PerfKind::Error) return Error{Errc::rejected, "the other end: " + m->text};
+    if (m->kind == PerfKind::Error) return Error{Errc::rejected, "the peer reports: " + m->text};
     return std::optional<PerfMessage>(std::move(*m));
   }
   return std::optional<PerfMessage>();
@@ -118,11 +118,11 @@ bool PerfSession::alive(double last_progress) {
     reject_busy(waiting);
     waiting = {};
   }
-  if (failure.empty() && ended) failure = "the other end has ended the connection";
+  if (failure.empty() && ended) failure = "the peer closed the connection";
   if (failure.empty() && stop_requested()) failure = "stopped";
   if (failure.empty() && !device.info().link_up) failure = kWireGone;
   if (failure.empty() && now - last_progress > kPatience) {
-    failure = "nothing has moved for " + std::to_string(static_cast<int>(kPatience)) + " s";
+    failure = "no progress for " + std::to_string(static_cast<int>(kPatience)) + " s";
   }
   return failure.empty();
 }

@@ -25,7 +25,7 @@ bool PrefixHash::step(std::uint64_t end) {
   const ssize_t n = pread(fd_, piece_.data(), want, static_cast<off_t>(offset_));
   if (n < 0 && errno == EINTR) return true;
   if (n < 0) error_ = file_error(errno, what_);
-  if (n == 0) error_ = FileError{Status::Truncated, what_ + ": became shorter while it was read"};
+  if (n == 0) error_ = FileError{Status::Truncated, what_ + ": was truncated while it was read"};
   if (n <= 0) return false;
   hash_.add({piece_.data(), static_cast<std::size_t>(n)});
   offset_ += static_cast<std::uint64_t>(n);

@@ -17,8 +17,8 @@ class PutCommand : public Command {
     app = parent->add_subcommand("put", "put files and folders to a target by RDMA Write");
     app->add_option("FILE... TARGET", words_,
                     "files to put (- for standard input; folders with -r), then the destination "
-                    "ADDRESS[:PORT][/NAME]; each file keeps its name if NAME is missing or ends "
-                    "with a slash")
+                    "ADDRESS[:PORT][/NAME]; without NAME, or if NAME ends in a slash, files keep "
+                    "their names")
         ->type_name("");
     transfer_.add_to(app);
     options_.add_to(app);
@@ -84,9 +84,11 @@ class PutCommand : public Command {
       return usage_error("put", "the name of FILE is empty");
     }
     if (std::find(words_.begin(), words_.end(), "-") == words_.end()) return kExitOk;
-    if (words_.size() > 1) return usage_error("put", "standard input goes alone");
+    if (words_.size() > 1)
+      return usage_error("put", "standard input cannot be combined with other files");
     if (to->name.empty() || to->name.back() == '/') {
-      return usage_error("put", "standard input has no name: write ADDRESS[:PORT]/NAME");
+      return usage_error("put",
+                         "standard input needs a name on the target: write ADDRESS[:PORT]/NAME");
     }
     return kExitOk;
   }

@@ -29,11 +29,11 @@ std::string size_text(std::uint64_t octets) {
 std::string why_not(const std::string& whose, const Usage& most, const Usage& used,
                     const Usage& more) {
   if (exceeds(most.octets, used.octets, more.octets)) {
-    return "over " + whose + " quota of " + size_text(most.octets) + ", of which " +
+    return "exceeds " + whose + " quota of " + size_text(most.octets) + ", of which " +
            size_text(used.octets) + " are used";
   }
   if (exceeds(most.files, used.files, more.files)) {
-    return "over " + whose + " quota of " + format_count(most.files) + " files, of which " +
+    return "exceeds " + whose + " quota of " + format_count(most.files) + " files, of which " +
            format_count(used.files) + " are used";
   }
   return {};

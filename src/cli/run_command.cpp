@@ -63,18 +63,20 @@ class RunCommand : public Command {
  public:
   explicit RunCommand(CLI::App* parent) {
     app = parent->add_subcommand(
-        "run",
-        "run an unmodified verbs or socket program on urnic: urnic run [settings] -- PROGRAM ARGS");
-    app->add_flag("--env", env_,
-                  "print the environment that such a program needs, as NAME=VALUE lines, and exit");
-    app->add_option("program", words_, "the program and its arguments, after --")
+        "run", "run an unmodified verbs program on urnic: urnic run [settings] -- PROGRAM ARGS");
+    app->add_flag(
+        "--env", env_,
+        "print the environment variables for such a program as NAME=VALUE lines; run nothing");
+    app->add_option("program", words_, "program to run and its arguments, after --")
         ->type_name("PROGRAM ARGS");
-    app->add_flag("--sockets", sockets_,
-                  "carry the program's TCP sockets over RDMA (rsockets); the other end must do the "
-                  "same, or call rsockets itself");
-    app->add_flag("--sysfs", sysfs_,
-                  "show files of the device in /sys/class/infiniband and /dev/infiniband to "
-                  "programs that look there");
+    app->add_flag(
+        "--sockets", sockets_,
+        "carry the program's TCP sockets over RDMA (rsockets); the peer must run with --sockets "
+        "too, or use rsockets itself");
+    app->add_flag(
+        "--sysfs", sysfs_,
+        "show the device in /sys/class/infiniband and /dev/infiniband, for programs that look "
+        "there instead of calling the libraries");
     settings_.default_port("tcp", "udp");
     settings_.add_to(app);
   }
@@ -84,17 +86,18 @@ class RunCommand : public Command {
     const std::string folder = dropin_folder();
     if (folder.empty()) {
       return refuse(
-          "the drop-in libraries are not there: they are in the package urnic-verbs, or built "
-          "where libibverbs-dev and librdmacm-dev are installed",
+          "drop-in libraries not found: install the package urnic-verbs, or build urnic with "
+          "libibverbs-dev and librdmacm-dev installed",
           kExitFailed);
     }
     std::map<std::string, std::string> variables = settings_.environment();
     const char* old = std::getenv("LD_LIBRARY_PATH");
     variables["LD_LIBRARY_PATH"] =
         folder + (old != nullptr && *old != 0 ? ":" + std::string(old) : "");
-    if (env_ && !words_.empty()) return refuse("--env goes without a program", kExitUsage);
+    if (env_ && !words_.empty())
+      return refuse("--env cannot be combined with a program", kExitUsage);
     if (!env_ && words_.empty()) {
-      return refuse("which program? urnic run [settings] -- PROGRAM ARGS", kExitUsage);
+      return refuse("PROGRAM is required: urnic run [settings] -- PROGRAM ARGS", kExitUsage);
     }
     if (sysfs_) {
       auto files = write_sysfs(folder, variables);
@@ -110,7 +113,7 @@ class RunCommand : public Command {
       return kExitOk;
     }
     const std::string file = search_path(words_[0]);
-    if (file.empty()) return refuse("there is no program '" + words_[0] + "'", kExitNotFound);
+    if (file.empty()) return refuse("program not found: '" + words_[0] + "'", kExitNotFound);
     if (access(file.c_str(), F_OK) != 0 && errno == ENOENT) {
       return refuse(file + ": " + std::strerror(ENOENT), kExitNotFound);
     }

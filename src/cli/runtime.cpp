@@ -151,12 +151,13 @@ bool Idle::ripe() {
 Result<void> pin_to_cpu(int cpu) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (cpu < 0 || cpu >= CPU_SETSIZE) return Error{Errc::invalid_argument, "no such CPU"};
+  if (cpu < 0 || cpu >= CPU_SETSIZE)
+    return Error{Errc::invalid_argument, "--cpu " + std::to_string(cpu) + ": no such CPU"};
   CPU_SET(static_cast<unsigned>(cpu), &set);
   if (sched_setaffinity(0, sizeof set, &set) != 0) {
     return Error{Errc::invalid_argument,
                  "cannot run on CPU " + std::to_string(cpu) + ": " +
-                     (errno == EINVAL ? "this process may not use it" : std::strerror(errno))};
+                     (errno == EINVAL ? "not available to this process" : std::strerror(errno))};
   }
   return {};
 }

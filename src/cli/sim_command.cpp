@@ -18,33 +18,35 @@ namespace {
 class SimCommand : public Command {
  public:
   explicit SimCommand(CLI::App* parent) {
-    app =
-        parent->add_subcommand("sim", "run two engines over a simulated network, in virtual time");
+    app = parent->add_subcommand(
+        "sim", "simulate two engines and the network between them in virtual time");
     app->footer(
         "SCENARIO is a TOML file, or the name of one that is installed (--list). The same scenario "
         "and\n"
-        "seed print the same, byte for byte, on every machine. --set overrides a value of the\n"
-        "file in every variant: --set wire.corrupt=0.01 --set right.max_recovery_attempts=3\n"
+        "seed print the same, byte for byte, on every machine. --set replaces a value of the\n"
+        "scenario in every variant: --set wire.corrupt=0.01 --set right.max_recovery_attempts=3\n"
         "--set phase.1.begin=5ms. --keys lists the keys; docs/sim.md explains them.");
-    app->add_option("scenario", scenario_, "what to run")->type_name("SCENARIO");
-    app->add_option("--seed", seed_, "seed of all random choices, instead of the scenario's")
+    app->add_option("scenario", scenario_, "scenario to run: a TOML file or an installed name")
+        ->type_name("SCENARIO");
+    app->add_option("--seed", seed_, "seed for all random choices, instead of the scenario's")
         ->type_name("N");
-    app->add_option("--set", set_, "override a value of the scenario; may be repeated")
+    app->add_option("--set", set_, "override a value of the scenario (repeatable)")
         ->type_name("KEY=VALUE")
         ->take_all();
-    app->add_flag("--json", json_, "print all results as JSON (whole numbers only)");
-    app->add_option("--plot", plot_, "draw the result as FILE.png or FILE.svg (needs matplotlib)")
+    app->add_flag("--json", json_, "print all results as JSON, with integers only");
+    app->add_option("--plot", plot_,
+                    "also draw the results to FILE.png or FILE.svg (needs Python with matplotlib)")
         ->type_name("FILE");
     app->add_flag("--list", list_, "list the installed scenarios");
-    app->add_flag("--keys", keys_, "list the keys of scenario files");
+    app->add_flag("--keys", keys_, "list the keys of a scenario");
   }
 
   int run() override {
     if (list_) return list();
     if (keys_) return keys();
-    if (scenario_.empty()) return wrong("which scenario? (urnic sim --list)");
+    if (scenario_.empty()) return wrong("SCENARIO is required (see urnic sim --list)");
     if (!plot_.empty() && !plot_.ends_with(".png") && !plot_.ends_with(".svg")) {
-      return wrong("--plot " + plot_ + ": a name that ends with .png or .svg");
+      return wrong("--plot " + plot_ + ": must end with .png or .svg");
     }
     std::vector<sim::Override> overrides;
     for (const std::string& s : set_) {
@@ -84,7 +86,7 @@ class SimCommand : public Command {
     const bool printed = std::fwrite(shown.data(), 1, shown.size(), stdout) == shown.size() &&
                          std::fflush(stdout) == 0;
     if (!printed) {
-      complain("sim", "the output could not be written");
+      complain("sim", "cannot write the output");
       return kExitFailed;
     }
     if (plot_.empty()) return kExitOk;
@@ -105,7 +107,7 @@ class SimCommand : public Command {
       table.add({name, scenario ? scenario->title : scenario.error()});
     }
     if (table.empty()) {
-      complain("sim", "no scenarios in " + share_folder() + "/scenarios");
+      complain("sim", "no scenarios found in " + share_folder() + "/scenarios");
       return kExitFailed;
     }
     std::fputs(table.text().c_str(), stdout);
@@ -117,12 +119,12 @@ class SimCommand : public Command {
     for (const sim::KeyHelp& k : sim::scenario_keys()) {
       table.add({std::string(k.key), std::string(k.help)});
     }
-    table.add({"phase.begin", "[[phase]]: from when on the wire is so; other keys as wire.*"});
-    table.add({"phase.name", "what the timeline calls it"});
+    table.add({"phase.begin", "[[phase]]: start time of the phase; its other keys as wire.*"});
+    table.add({"phase.name", "name of the phase in the timeline"});
     std::fputs(table.text().c_str(), stdout);
     std::fputs(
-        "wire.KEY is for both directions; wire.to_right.KEY and wire.to_left.KEY for one.\n"
-        "both.KEY is for both nodes; left.KEY and right.KEY for one.\n"
+        "wire.KEY sets both directions, wire.to_right.KEY and wire.to_left.KEY one direction.\n"
+        "both.KEY sets both nodes, left.KEY and right.KEY one node.\n"
         "[[variant]] has a name and the keys that differ from the rest of the file.\n",
         stdout);
     return kExitOk;

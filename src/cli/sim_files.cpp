@@ -81,7 +81,7 @@ Outcome<std::string, std::string> read_scenario(const std::string& path) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return fail(path + ": " + std::strerror(errno));
     text.append(buffer, static_cast<std::size_t>(n));
-    if (text.size() > kMostScenario) return fail(path + ": longer than 1 MiB, not a scenario");
+    if (text.size() > kMostScenario) return fail(path + ": too large for a scenario (limit 1 MiB)");
   }
   return text;
 }
@@ -113,7 +113,8 @@ std::string draw_plot(const std::string& json, const std::string& picture) {
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && written) return {};
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 127) return "python3 is not to be had";
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+    return "python3 not found; install Python 3 with matplotlib";
   return said.empty() ? "the plot failed" : said;
 }
 

@@ -100,41 +100,44 @@ std::string rules_seen(const VariantResult& v) {
 // Rows of what only one transport has.
 template <class Count, class Row>
 void iwarp_rows(Count&& count, Row&& row) {
-  count("bytes by FAST", [](const RunResult& r) { return r.receiver.iwarp.bytes_fast; });
-  count("bytes by SLOW", [](const RunResult& r) { return r.receiver.iwarp.bytes_slow; });
+  count("bytes on the FAST path", [](const RunResult& r) { return r.receiver.iwarp.bytes_fast; });
+  count("bytes on the SLOW path", [](const RunResult& r) { return r.receiver.iwarp.bytes_slow; });
   count("detours", [](const RunResult& r) { return r.receiver.iwarp.detours; });
-  count("bytes by detour", [](const RunResult& r) { return r.receiver.iwarp.bytes_detour; });
+  count("bytes on a detour", [](const RunResult& r) { return r.receiver.iwarp.bytes_detour; });
   count("bytes copied", [](const RunResult& r) { return r.receiver.iwarp.bytes_copied; });
   count("downgrades", [](const RunResult& r) { return r.receiver.iwarp.downgrades; });
   count("upgrades", [](const RunResult& r) { return r.receiver.iwarp.upgrades; });
   count("recovery attempts", [](const RunResult& r) { return r.receiver.iwarp.recovery_attempts; });
-  row("repair p50 / p90 / most", repairs);
+  row("repair p50 / p90 / max", repairs);
   count("drops, no receive posted",
         [](const RunResult& r) { return r.receiver.iwarp.empty_rq_drops; });
   count("immediate dup ACKs",
         [](const RunResult& r) { return r.receiver.iwarp.immediate_dup_acks; });
   count("dup ACKs sent", [](const RunResult& r) { return r.receiver.iwarp.tcp.dup_acks_out; });
   count("retransmissions", [](const RunResult& r) { return r.sender.iwarp.tcp.retransmits; });
-  count("time-outs", [](const RunResult& r) { return r.sender.iwarp.tcp.rto_expirations; });
-  count("most holes open", [](const RunResult& r) { return r.most_holes; });
-  count("most messages behind holes", [](const RunResult& r) { return r.most_pending; });
-  count("most bytes of hole state", [](const RunResult& r) { return r.most_hole_state; });
-  count("most bytes to reassemble", [](const RunResult& r) { return r.most_reassembly; });
+  count("timeouts", [](const RunResult& r) { return r.sender.iwarp.tcp.rto_expirations; });
+  count("max open holes", [](const RunResult& r) { return r.most_holes; });
+  count("max messages behind holes", [](const RunResult& r) { return r.most_pending; });
+  count("max bytes of hole state", [](const RunResult& r) { return r.most_hole_state; });
+  count("max reassembly bytes", [](const RunResult& r) { return r.most_reassembly; });
 }
 
 template <class Count, class Row>
 void roce_rows(Count&& count, Row&& row) {
   count("request packets sent", [](const RunResult& r) { return r.sender.roce.requests_sent; });
-  count("of those repeated", [](const RunResult& r) { return r.sender.roce.requests_repeated; });
+  count("request packets resent",
+        [](const RunResult& r) { return r.sender.roce.requests_repeated; });
   count("probes", [](const RunResult& r) { return r.sender.roce.probes_sent; });
-  count("time-outs", [](const RunResult& r) { return r.sender.roce.response_timeouts; });
+  count("timeouts", [](const RunResult& r) { return r.sender.roce.response_timeouts; });
   count("implied NAKs", [](const RunResult& r) { return r.sender.roce.implied_naks; });
-  count("behind a gap",
+  count("packets after a gap",
         [](const RunResult& r) { return r.receiver.roce.requests_out_of_sequence; });
-  count("of those kept", [](const RunResult& r) { return r.receiver.roce.requests_held; });
-  count("waited for a receive", [](const RunResult& r) { return r.receiver.roce.requests_parked; });
+  count("packets after a gap, stored",
+        [](const RunResult& r) { return r.receiver.roce.requests_held; });
+  count("waited for a posted receive",
+        [](const RunResult& r) { return r.receiver.roce.requests_parked; });
   count("duplicates", [](const RunResult& r) { return r.receiver.roce.requests_duplicate; });
-  count("packets of answers to Reads",
+  count("Read response packets sent",
         [](const RunResult& r) { return r.receiver.roce.read_packets_sent; });
   count("ACKs sent", [](const RunResult& r) { return r.receiver.roce.acks_sent; });
   count("Sequence NAKs sent",
@@ -146,24 +149,24 @@ void roce_rows(Count&& count, Row&& row) {
     return most == Duration() ? std::string("-") : milliseconds(most.count_ns());
   });
   count("gaps", [](const RunResult& r) { return r.repairs.size(); });
-  row("gap closed p50 / p90 / most", repairs);
+  row("gap closed p50 / p90 / max", repairs);
   count("downgrades", [](const RunResult& r) { return r.receiver.roce.roce_downgrades; });
   count("upgrades", [](const RunResult& r) { return r.receiver.roce.roce_upgrades; });
   count("messages lost", [](const RunResult& r) { return r.receiver.roce.messages_lost; });
   count("queue full", [](const RunResult& r) { return r.to_right.of(fault::FaultKind::Overflow); });
   count("CE marks", [](const RunResult& r) { return r.receiver.roce.marks_received; });
   count("CNPs", [](const RunResult& r) { return r.receiver.roce.cnps_sent; });
-  count("windows cut", [](const RunResult& r) { return r.sender.roce.window_cuts; });
-  count("bytes of the others", [](const RunResult& r) {
+  count("window reductions", [](const RunResult& r) { return r.sender.roce.window_cuts; });
+  count("bytes of other queue pairs", [](const RunResult& r) {
     std::uint64_t n = 0;
     for (const sim::Beside& b : r.beside) n += b.octets;
     return n;
   });
-  count("most packets kept", [](const RunResult& r) { return r.roce.most_held; });
-  count("most bytes lent for them", [](const RunResult& r) { return r.roce.most_held_octets; });
+  count("max packets stored", [](const RunResult& r) { return r.roce.most_held; });
+  count("max bytes stored", [](const RunResult& r) { return r.roce.most_held_octets; });
   count("dropped: bad ICRC", [](const RunResult& r) { return r.roce.bad_icrc; });
-  count("connection management: messages", [](const RunResult& r) { return r.roce.management; });
-  count("sent again", [](const RunResult& r) { return r.roce.management_again; });
+  count("CM messages", [](const RunResult& r) { return r.roce.management; });
+  count("CM messages resent", [](const RunResult& r) { return r.roce.management_again; });
 }
 
 bool is_roce(const RunResult& r) {
@@ -205,7 +208,7 @@ Table side_by_side(const std::vector<VariantResult>& results) {
   });
   count("messages delivered", [](const RunResult& r) { return r.messages; });
   count("bytes delivered", [](const RunResult& r) { return r.octets; });
-  count("bytes wrong", [](const RunResult& r) { return r.wrong_octets; });
+  count("wrong bytes", [](const RunResult& r) { return r.wrong_octets; });
   row("FAST at the end", [](const VariantResult& v) {
     const auto fast = std::count_if(v.runs.begin(), v.runs.end(), ends_fast);
     const auto all = static_cast<std::ptrdiff_t>(v.runs.size());
@@ -225,7 +228,7 @@ Table side_by_side(const std::vector<VariantResult>& results) {
           [&](const RunResult& r) { return r.to_right.injected[k] + r.to_left.injected[k]; });
   }
   row("rules seen", rules_seen);
-  count("router: too large", [](const RunResult& r) { return r.router_dropped; });
+  count("dropped by router: too large", [](const RunResult& r) { return r.router_dropped; });
   return table;
 }
 

@@ -75,7 +75,8 @@ Result<std::string> read_stat_socket(const std::string& path, int timeout_ms) {
     pollfd p{fd.get(), POLLIN, 0};
     const int left = static_cast<int>((until - now_seconds()) * 1000);
     if (left <= 0 || ::poll(&p, 1, left) <= 0) {
-      return Error{Errc::timed_out, path + ": the process does not answer (is it stopped?)"};
+      return Error{Errc::timed_out,
+                   path + ": the process does not respond; it may be stopped (SIGSTOP)"};
     }
     const ssize_t n = recv(fd.get(), buffer, sizeof buffer, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) continue;
@@ -83,7 +84,7 @@ Result<std::string> read_stat_socket(const std::string& path, int timeout_ms) {
     if (n == 0) break;
     text.append(buffer, static_cast<std::size_t>(n));
     until = now_seconds() + timeout_ms / 1000.0;
-    if (text.size() > kMostAnswer) return failed("the answer is too long");
+    if (text.size() > kMostAnswer) return failed("the response is too long");
   }
   return text;
 }

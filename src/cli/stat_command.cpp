@@ -22,13 +22,12 @@ class StatCommand : public Command {
  public:
   explicit StatCommand(CLI::App* parent) {
     app = parent->add_subcommand("stat", "show the counters of running urnic processes");
-    app->add_option("PID", pid_, "show only this process")
+    app->add_option("PID", pid_, "process to show (default: all of this user)")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{INT32_MAX}))
         ->type_name("");
-    auto* json =
-        app->add_flag("--json", json_, "print a JSON array with one object for each engine");
+    auto* json = app->add_flag("--json", json_, "print a JSON array with one object per engine");
     auto* prometheus =
-        app->add_flag("--prometheus", prometheus_, "print the Prometheus text format");
+        app->add_flag("--prometheus", prometheus_, "print in Prometheus text format");
     json->excludes(prometheus);
     app->add_option("--watch", watch_, "print again at this interval, until interrupted")
         ->type_name("TIME")
@@ -41,7 +40,7 @@ class StatCommand : public Command {
     if (app->count("--watch") != 0) {
       const auto parsed = parse_duration_ms(watch_.empty() ? "1s" : watch_);
       if (!parsed || *parsed < 10) {
-        complain("stat", "--watch " + watch_ + ": expected a time of at least 10ms");
+        complain("stat", "--watch " + watch_ + ": must be a time of at least 10ms");
         return kExitUsage;
       }
       interval = *parsed;
@@ -60,9 +59,9 @@ class StatCommand : public Command {
     std::vector<std::string> texts;
     std::vector<EngineStats> engines;
     std::vector<std::uint64_t> silent;
-    std::string why =
-        pid_ != 0 ? "process " + std::to_string(pid_) + " is not a urnic process of this user"
-                  : "no urnic process of this user is running";
+    std::string why = pid_ != 0 ? "process " + std::to_string(pid_) +
+                                      " is not a urnic process of this user (see urnic stat)"
+                                : "no urnic process of this user is running";
     for (const StatSocket& socket : find_stat_sockets(stats_directory(), pid_)) {
       auto text = read_stat_socket(socket.path);
       if (!text) {
@@ -95,7 +94,8 @@ class StatCommand : public Command {
     }
     std::fflush(stdout);
     for (const std::uint64_t pid : silent) {
-      complain("stat", "process " + std::to_string(pid) + " does not answer (is it stopped?)");
+      complain("stat",
+               "process " + std::to_string(pid) + " does not respond; it may be stopped (SIGSTOP)");
     }
     return silent.empty() ? kExitOk : kExitFailed;
   }

@@ -65,7 +65,7 @@ std::string connections_text(const EngineStats& s) {
                size_of(c.verbs.payload_placed), size_of(sent),
                std::to_string(c.iwarp.tcp.srtt_us) + " us", size_of(c.iwarp.tcp.cwnd)});
   }
-  return table.empty() ? "  no connection is open\n" : table.text(2);
+  return table.empty() ? "  no open connections\n" : table.text(2);
 }
 
 // Those that are not 0, by name.
@@ -116,10 +116,10 @@ std::string roce_text(const EngineStats& s, Said* said) {
                                 h.rx_bad_pkey + h.rx_wrong_address + h.rx_bad_qkey;
   if (h.rx_roce + h.tx_roce + h.tx_unroutable + dropped + r.requests_repeated == 0) return "-";
   return format_count(h.rx_roce) + " packets in, " + format_count(dropped) + " dropped; " +
-         format_count(h.tx_roce) + " out, " + format_count(h.tx_unroutable) + " lost unsent; " +
-         said->count(r.requests_repeated) + " repeated, " + said->count(r.response_timeouts) +
-         " time-outs, NAKs " + said->count(r.sequence_naks_received) + " in, " +
-         said->count(r.sequence_naks_sent) + " out, of RNR " + said->count(r.rnr_naks_received) +
+         format_count(h.tx_roce) + " out, " + format_count(h.tx_unroutable) + " unroutable; " +
+         said->count(r.requests_repeated) + " resent, " + said->count(r.response_timeouts) +
+         " timeouts, NAKs " + said->count(r.sequence_naks_received) + " in, " +
+         said->count(r.sequence_naks_sent) + " out, RNR NAKs " + said->count(r.rnr_naks_received) +
          " in, " + said->count(r.rnr_naks_sent) + " out";
 }
 
@@ -131,10 +131,10 @@ std::string behind_gaps_text(const EngineStats& s, Said* said) {
       0) {
     return "-";
   }
-  return said->count(r.requests_held) + " packets kept behind " + said->count(r.gap_recoveries) +
-         " gaps, " + said->count(r.requests_parked) + " waited for a receive, " +
-         size_of(s.roce.held_bytes) + " lent now; " + said->count(r.roce_downgrades) +
-         " downgrades (" + said->count(r.store_full_downgrades) + " without room), " +
+  return said->count(r.requests_held) + " packets stored behind " + said->count(r.gap_recoveries) +
+         " gaps, " + said->count(r.requests_parked) + " stored until a receive was posted, " +
+         size_of(s.roce.held_bytes) + " in use now; " + said->count(r.roce_downgrades) +
+         " downgrades (" + said->count(r.store_full_downgrades) + " because the store was full), " +
          said->count(r.roce_upgrades) + " upgrades";
 }
 
@@ -143,10 +143,10 @@ std::string behind_gaps_text(const EngineStats& s, Said* said) {
 std::string congestion_text(Said* said) {
   const RoceStats& r = said->t.roce;
   if (r.marks_received + r.cnps_sent + r.cnps_received + r.window_cuts == 0) return "-";
-  return "windows closed " + said->count(r.window_cuts) + " times; CNPs " +
-         said->count(r.cnps_received) + " in, of these " + said->count(r.cnps_ignored) +
-         " ignored, " + said->count(r.cnps_sent) + " out; " + said->count(r.marks_received) +
-         " packets came with a CE mark";
+  return "window reduced " + said->count(r.window_cuts) + " times; CNPs " +
+         said->count(r.cnps_received) + " in (" + said->count(r.cnps_ignored) + " ignored), " +
+         said->count(r.cnps_sent) + " out; " + said->count(r.marks_received) +
+         " packets received with a CE mark";
 }
 
 // Connection management of RoCE: a row of its own where there was any.
@@ -158,11 +158,11 @@ std::string management_text(const EngineStats& s) {
     return "-";
   }
   return format_count(h.cm_received) + " messages in, " + format_count(h.cm_dropped) +
-         " dropped; " + format_count(h.cm_sent) + " out, again " + format_count(h.cm_repeated) +
-         " unasked, " + format_count(h.cm_answered_again) + " asked; " + format_count(h.cm_stale) +
-         " stale refused; " + format_count(h.resting_numbers) + " numbers rest; hellos " +
-         format_count(h.hellos_sent) + " out, " + format_count(h.hellos_received) + " in, " +
-         format_count(h.hellos_refused) + " refused";
+         " dropped; " + format_count(h.cm_sent) + " out, resent " + format_count(h.cm_repeated) +
+         " on timeout, " + format_count(h.cm_answered_again) + " on request; " +
+         format_count(h.cm_stale) + " stale rejected; " + format_count(h.resting_numbers) +
+         " queue pair numbers in time-wait; hellos " + format_count(h.hellos_sent) + " out, " +
+         format_count(h.hellos_received) + " in, " + format_count(h.hellos_refused) + " refused";
 }
 
 std::string escaped(const std::string& text) {
@@ -192,11 +192,10 @@ std::string stat_table(const EngineStats& s) {
       {{"port", s.port.spec + (s.port.link_up               ? ", link up"
                                : s.port.link_reason.empty() ? ", no link"
                                                             : ", no link: " + s.port.link_reason)},
-       {"addresses",
-        s.net.addresses + ", MAC " + s.port.mac +
-            (s.net.address_conflicts == 0
-                 ? ""
-                 : "; seen at other stations too: " + format_count(s.net.address_conflicts))},
+       {"addresses", s.net.addresses + ", MAC " + s.port.mac +
+                         (s.net.address_conflicts == 0
+                              ? ""
+                              : "; address conflicts: " + format_count(s.net.address_conflicts))},
        {"frames in", format_count(s.port.rx_frames) + " (" + size_of(s.port.rx_bytes) +
                          "); bad: port " + format_count(s.port.rx_bad_port) + ", IP " +
                          format_count(s.net.rx_bad_ip) + ", TCP checksum " +
@@ -224,25 +223,26 @@ std::string stat_table(const EngineStats& s) {
        {"FAST/SLOW", said.count(i.downgrades) + " downgrades, " + said.count(i.upgrades) +
                          " upgrades, " + said.count(i.recovery_attempts) + " recovery attempts, " +
                          said.count(i.immediate_dup_acks) + " immediate duplicate ACKs; " +
-                         said.count(i.detours) + " detours of " + size_of(i.bytes_detour)},
+                         said.count(i.detours) + " detours through reassembly of " +
+                         size_of(i.bytes_detour)},
        {"InLogic", counts_text(i.reasons, reason_label)},
        {"FPDUs in", counts_text(i.ddp.fpdus_received, opcode_label)},
        {"FPDUs out", counts_text(i.ddp.fpdus_sent, opcode_label)},
        {"holes", said.count(i.holes_opened) + " opened, " + said.count(i.holes_closed) +
                      " closed; empty receive queue " + said.count(i.empty_rq_drops) + " dropped, " +
                      said.count(i.receive_waits) + " waited"},
-       {"completions", said.count(t.verbs.sends_received) + " Sends by " +
-                           said.count(t.verbs.completion_wqe_writes) + " receive and " +
-                           said.count(t.verbs.completion_cqe_writes) + " queue writes"},
-       {"sent again", said.count(i.tcp.retransmits) + " segments, " +
-                          said.count(i.tcp.rto_expirations) + " time-outs; duplicate ACKs " +
-                          said.count(i.tcp.dup_acks_in) + " in, " + said.count(i.tcp.dup_acks_out) +
-                          " out"},
+       {"completions", said.count(t.verbs.sends_received) + " Sends, written to " +
+                           said.count(t.verbs.completion_wqe_writes) + " receives and " +
+                           said.count(t.verbs.completion_cqe_writes) + " completion queue entries"},
+       {"retransmitted", said.count(i.tcp.retransmits) + " segments, " +
+                             said.count(i.tcp.rto_expirations) + " timeouts; duplicate ACKs " +
+                             said.count(i.tcp.dup_acks_in) + " in, " +
+                             said.count(i.tcp.dup_acks_out) + " out"},
        {"RoCE", roce_text(s, &said)},
        {"RoCE loss", behind_gaps_text(s, &said)},
        {"RoCE congestion", congestion_text(&said)},
        {"RoCE CM", management_text(s)},
-       {"besides", said.others()},
+       {"other counters", said.others()},
        {"memory", size_of(s.iwarp.reassembly_bytes) + " in reassembly, " +
                       format_count(s.verbs.regions) + " regions"},
        {"engine", format_count(s.polls) + " polls, " + format_count(s.sleeps) + " sleeps, " +

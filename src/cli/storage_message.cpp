@@ -88,15 +88,15 @@ const char* describe(Status s) {
     case Status::Ok:
       return "done";
     case Status::BadRequest:
-      return "the request does not follow the protocol";
+      return "protocol error in the request";
     case Status::BadName:
-      return "the name cannot be used";
+      return "invalid name";
     case Status::NotFound:
       return "no such file or folder on the target";
     case Status::NotAFile:
       return "not a regular file on the target";
     case Status::Permission:
-      return "the target may not access the file";
+      return "the target has no permission for the file";
     case Status::ReadOnly:
       return "the target exports its folder read-only";
     case Status::NoSpace:
@@ -104,13 +104,13 @@ const char* describe(Status s) {
     case Status::TooLarge:
       return "the file is larger than the target's file system allows";
     case Status::InputOutput:
-      return "the target's disk failed";
+      return "I/O error on the target's disk";
     case Status::Truncated:
-      return "the file became shorter while it was read";
+      return "the file was truncated while it was read";
     case Status::Checksum:
-      return "the SHA-256 of what arrived differs";
+      return "SHA-256 mismatch: the received data is corrupt";
     case Status::Aborted:
-      return "given up";
+      return "aborted";
     case Status::Busy:
       return "the target has no memory for another client";
     case Status::kCount:
@@ -196,7 +196,7 @@ Outcome<Message, std::string> decode(std::span<const std::uint8_t> bytes) {
   using Bad = std::string;
   if (bytes.size() < kHeader) return fail(Bad("a control message is too short"));
   const std::uint8_t* p = bytes.data();
-  if (load_be32(p) != kStorageMagic) return fail(Bad("a control message is not one of ours"));
+  if (load_be32(p) != kStorageMagic) return fail(Bad("a control message has a wrong magic number"));
   if (p[4] != kStorageVersion) {
     return fail("a control message has version " + std::to_string(p[4]) + ", not " +
                 std::to_string(kStorageVersion));
@@ -227,7 +227,7 @@ Outcome<Message, std::string> decode(std::span<const std::uint8_t> bytes) {
       m.address = load_be64(b + 16);
       break;
     case MessageKind::Open:
-      if (b[0] < 1 || b[0] > 4) return fail(Bad("a control message opens in an unknown mode"));
+      if (b[0] < 1 || b[0] > 4) return fail(Bad("a control message has an unknown open mode"));
       m.mode = static_cast<OpenMode>(b[0]);
       m.resume = (b[1] & 1) != 0;
       text = load_be16(b + 2);
@@ -297,11 +297,11 @@ Digest token_said(std::span<const std::uint8_t> d) {
 
 std::string check_greeting(std::span<const std::uint8_t> d) {
   if (d.size() < kGreeting || load_be32(d.data()) != kStorageMagic) {
-    return "this is urnic target; the other end is not urnic put, get or ls";
+    return "this is urnic target; connect with urnic put, get or ls";
   }
   if (d[4] != kStorageVersion) {
     return "this target speaks version " + std::to_string(kStorageVersion) +
-           " of the storage protocol, the other end version " + std::to_string(d[4]);
+           " of the storage protocol, the client version " + std::to_string(d[4]);
   }
   return {};
 }
@@ -327,14 +327,14 @@ std::vector<std::uint8_t> encode_listing(const std::vector<ListEntry>& entries) 
 Outcome<std::vector<ListEntry>, std::string> decode_listing(std::span<const std::uint8_t> bytes) {
   std::vector<ListEntry> out;
   while (!bytes.empty()) {
-    if (bytes.size() < kEntry) return fail(std::string("the listing is cut off"));
+    if (bytes.size() < kEntry) return fail(std::string("the listing is truncated"));
     ListEntry e;
     e.size = load_be64(bytes.data());
     e.modified = static_cast<std::int64_t>(load_be64(bytes.data() + 8));
     e.folder = bytes[16] == 2;
     e.permissions = load_be16(bytes.data() + 18) & 0777u;
     const std::size_t name = load_be16(bytes.data() + 20);
-    if (bytes.size() < kEntry + name) return fail(std::string("the listing is cut off"));
+    if (bytes.size() < kEntry + name) return fail(std::string("the listing is truncated"));
     e.name =
         printable(std::string_view(reinterpret_cast<const char*>(bytes.data() + kEntry), name));
     bytes = bytes.subspan(kEntry + name);
@@ -357,7 +357,7 @@ std::string check_name(std::string_view name) {
     const std::size_t slash = name.find('/');
     const std::string_view part = name.substr(0, slash);
     if (part.empty()) return "the name begins or ends with a slash, or has two in a row";
-    if (part == "." || part == "..") return "the name has '.' or '..' as a component";
+    if (part == "." || part == "..") return "the name contains the component '.' or '..'";
     if (part.size() > 255) return "a component of the name is longer than 255";
     if (part.starts_with(kTemporaryPrefix)) {
       return "names that begin with '" + std::string(kTemporaryPrefix) + "' are reserved";

@@ -58,7 +58,7 @@ Result<StorageToken> StorageToken::load(const std::string& path) {
   if (secret.ends_with('\r')) secret.remove_suffix(1);
   if (secret.size() < kLeast || secret.size() > kMost) {
     return Error{Errc::invalid_argument,
-                 "--token-file " + path + ": expected a token of 16 to 4096 bytes"};
+                 "--token-file " + path + ": the token must have 16 to 4096 bytes"};
   }
   return of(secret);
 }

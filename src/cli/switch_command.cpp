@@ -33,34 +33,33 @@ Instant monotonic() {
 class SwitchCommand : public Command {
  public:
   explicit SwitchCommand(CLI::App* parent) {
-    app = parent->add_subcommand("switch", "connect any number of ports to one LAN");
+    app = parent->add_subcommand("switch", "connect ports to one virtual Ethernet LAN");
     app->footer(
         "Members:  urnic ... --port memif:socket=DIR/1.sock,role=client,mtu=9000 --address "
-        "10.77.0.11/24\nEach has a socket and an address of its own, and the same mtu. A member "
-        "may "
-        "come and go at any time.");
+        "10.77.0.11/24\nEach member needs its own socket and address, and the same mtu. Members "
+        "can connect and disconnect at any time.");
     app->add_option("--dir", dir_,
-                    "folder in which to make sockets 1.sock, 2.sock, ... for members")
+                    "folder in which to create memif sockets 1.sock, 2.sock, ... for members")
         ->type_name("DIR");
-    app->add_option("--sockets", sockets_, "number of these sockets")
+    app->add_option("--sockets", sockets_, "number of sockets in --dir")
         ->check(CLI::Range(1, 250))
         ->type_name("[8]");
-    app->add_option("--mtu", mtu_, "MTU of these sockets, bytes")
+    app->add_option("--mtu", mtu_, "IP MTU of the sockets in --dir, in bytes")
         ->check(CLI::Range(576, 65521))
         ->type_name("[9000]");
     app->add_option("--join", ports_,
-                    "another port to connect: tap:..., dpdk:..., another memif; may be repeated")
+                    "also connect this port: tap:..., dpdk:..., or another memif (repeatable)")
         ->type_name("PORT ...");
     app->add_option("--addresses", addresses_, "most MAC addresses to remember")
         ->check(CLI::Range(4, 1 << 20))
         ->type_name("[4096]");
-    app->add_flag("-q,--quiet", quiet_, "print nothing but errors");
+    app->add_flag("-q,--quiet", quiet_, "print only errors");
     add_cpu_option(app, &cpu_);
   }
 
   int run() override {
     if (dir_.empty() && ports_.size() < 2) {
-      return fail_with(kExitUsage, "nothing to join: give --dir, or --join at least twice");
+      return fail_with(kExitUsage, "not enough ports: give --dir, or --join at least twice");
     }
     if (cpu_ >= 0) {
       if (auto ok = pin_to_cpu(cpu_); !ok) return fail_with(kExitUsage, ok.error().message);
@@ -116,7 +115,7 @@ class SwitchCommand : public Command {
       for (unsigned i = 0; i < lan.size(); ++i) {
         if (up[i] == lan.is_up(i)) continue;
         up[i] = lan.is_up(i);
-        say(lan.name(i) + (up[i] ? " has come" : " has gone"));
+        say(lan.name(i) + (up[i] ? ": link up" : ": link down"));
       }
       idle = any ? 0 : idle + 1;
       if (idle < lan.turns_before_sleep(cores)) continue;

@@ -106,15 +106,16 @@ Result<std::string> write_sysfs(const std::string& folder,
   struct stat s;
   if (lstat(own.c_str(), &s) != 0 || !S_ISDIR(s.st_mode) || s.st_uid != geteuid() ||
       (s.st_mode & 077) != 0) {
-    return Error{Errc::permission,
-                 "--sysfs: " + own +
-                     " is not a folder of this user alone: set XDG_RUNTIME_DIR to one that is"};
+    return Error{
+        Errc::permission,
+        "--sysfs: " + own +
+            " is accessible to other users; set XDG_RUNTIME_DIR to a folder of this user only"};
   }
   std::string name = own + "/sysfs.XXXXXX";
   if (mkdtemp(name.data()) == nullptr) return trouble(own, errno);
   const Unfinished tree{name};
   if (const int e = written_by_child(folder + "/liburnic-dropin.so", name, variables); e != 0) {
-    return trouble("the files of the device cannot be written", e);
+    return trouble("cannot write the device files", e);
   }
   try {
     return keep(tree, own);

@@ -21,42 +21,43 @@ class TargetCommand : public Command {
   explicit TargetCommand(CLI::App* parent) {
     app = parent->add_subcommand("target", "export a folder to urnic put, get and ls");
     app->add_option("--export", folder_, "folder to export")->required()->type_name("DIR");
-    app->add_flag("--read-only", read_only_, "refuse `urnic put`");
-    app->add_flag("--sync", sync_, "write each file to disk before it gets its name");
-    app->add_option("-p,--service", service_,
-                    "port to listen on: TCP, or RoCE's connection manager")
+    app->add_flag("--read-only", read_only_, "reject put; allow only get and ls");
+    app->add_flag("--sync", sync_, "write each file to disk (fsync) before it becomes visible");
+    app->add_option("-p,--service", service_, "TCP or RoCE port number to listen on")
         ->check(CLI::Range(1, 65535))
         ->type_name("[18700]");
     app->add_option("--also-port", more_ports_,
-                    "another port to serve (a memif has one peer); may be repeated")
+                    "also serve this port (a memif has only one peer; repeatable)")
         ->type_name("PORT");
-    app->add_option("--max-clients", max_clients_, "most clients at a time on one port")
+    app->add_option("--max-clients", max_clients_, "most clients at a time on each port")
         ->check(CLI::Range(1, 4096))
         ->type_name("[64]");
-    app->add_option("--memory", memory_, "memory for the windows of all clients of one port")
+    app->add_option("--memory", memory_, "memory for all clients of one port, at least 64K")
         ->type_name("[128M]");
-    app->add_option("--chunk", chunk_, "largest chunk offered to a client")->type_name("[1M]");
+    app->add_option("--chunk", chunk_, "largest chunk size for a client, 4K to 64M")
+        ->type_name("[1M]");
     app->add_option("--client-timeout", timeout_,
-                    "drop a client that makes no progress for this time")
+                    "disconnect a client that makes no progress for this time")
         ->type_name("[60s]");
-    app->add_option("--quota", quota_, "most bytes of all files in the folder")->type_name("SIZE");
+    app->add_option("--quota", quota_, "most bytes that all files in the folder may occupy")
+        ->type_name("SIZE");
     app->add_option("--quota-files", limits_.files, "most files in the folder")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
         ->type_name("N");
-    app->add_option("--client-quota", client_quota_,
-                    "most bytes that one client address may have in the folder")
+    app->add_option("--client-quota", client_quota_, "most bytes that one client address may store")
         ->type_name("SIZE");
     app->add_option("--client-quota-files", limits_.client_files,
-                    "most files that one client address may have in the folder")
+                    "most files that one client address may store")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
         ->type_name("N");
     app->add_option("--token-file", token_file_,
-                    "file with a token; clients without the same token are refused")
+                    "file with a token; clients without this token are refused")
         ->type_name("FILE");
-    app->add_flag("--once", once_, "exit when the first client has left");
-    app->add_flag("-q,--quiet", quiet_, "print nothing but errors");
+    app->add_flag("--once", once_, "exit after the first client disconnects");
+    app->add_flag("-q,--quiet", quiet_, "print only errors");
     add_cpu_option(app, &cpu_);
-    app->add_flag("--no-uring", no_uring_, "use pread and pwrite instead of io_uring");
+    app->add_flag("--no-uring", no_uring_,
+                  "access files with pread and pwrite instead of io_uring");
     settings_.add_to(app);
   }
 
@@ -65,30 +66,31 @@ class TargetCommand : public Command {
       complain("target", message);
       return static_cast<int>(kExitUsage);
     };
-    if (folder_.empty()) return usage("--export is empty: name a folder ('.' is the current one)");
+    if (folder_.empty()) return usage("--export is empty; name a folder ('.' is the current one)");
     auto config = settings_.load();
     if (!config) return usage(config.error().message);
     TargetServer::Options o;
     const auto memory = parse_size(memory_), chunk = parse_size(chunk_);
     if (!memory || *memory < (64 << 10))
-      return usage("--memory " + memory_ + ": expected at least 64K");
+      return usage("--memory " + memory_ + ": must be at least 64K");
     if (!chunk || *chunk < 4096 || *chunk > (64 << 20)) {
-      return usage("--chunk " + chunk_ + ": expected 4K to 64M");
+      return usage("--chunk " + chunk_ + ": must be between 4K and 64M");
     }
     const auto timeout = parse_duration_ms(timeout_);
     if (!timeout || *timeout == 0) {
-      return usage("--client-timeout " + timeout_ + ": expected a time like 60s");
+      return usage("--client-timeout " + timeout_ + ": must be a time above 0, such as 60s");
     }
     for (const auto& [text, octets, option] :
          {std::tuple(&quota_, &limits_.octets, "--quota "),
           std::tuple(&client_quota_, &limits_.client_octets, "--client-quota ")}) {
       if (text->empty()) continue;
       const auto size = parse_size(*text);
-      if (!size || *size == 0) return usage(option + *text + ": expected a size like 10G");
+      if (!size || *size == 0)
+        return usage(option + *text + ": must be a size above 0, such as 10G");
       *octets = *size;
     }
     const bool limited = limits_.of_whole() || limits_.of_clients();
-    if (limited && read_only_) return usage("a quota means nothing with --read-only");
+    if (limited && read_only_) return usage("quotas cannot be combined with --read-only");
     if (!token_file_.empty()) {
       auto token = StorageToken::load(token_file_);
       if (!token) return usage(token.error().message);

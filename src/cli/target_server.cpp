@@ -90,8 +90,8 @@ void TargetServer::remove_parts() {
   next_parts_ = now + options_.parts_every;
   const std::size_t gone = remove_old_parts(options_.session.folder, std::time(nullptr), true);
   if (gone == 0) return;
-  say("removed " + std::to_string(gone) + (gone == 1 ? " part" : " parts") +
-      " that no client has continued for " + std::to_string(kDaysOfAPart) + " days");
+  say("removed " + std::to_string(gone) + (gone == 1 ? " partial file" : " partial files") +
+      " not resumed for " + std::to_string(kDaysOfAPart) + " days");
 }
 
 std::string TargetServer::listens_on() const {
@@ -139,8 +139,7 @@ std::string TargetServer::refusal_of(std::span<const std::uint8_t> greeting) con
   if (!options_.token) return {};
   const Digest said = token_said(greeting);
   if (options_.token->is(said)) return {};
-  return said == Digest{} ? "it asks for a token (--token-file)"
-                          : "the token is not its own (--token-file)";
+  return said == Digest{} ? "a token is required (--token-file)" : "wrong token (--token-file)";
 }
 
 std::string TargetServer::find_place(const std::string& client) {
@@ -148,7 +147,7 @@ std::string TargetServer::find_place(const std::string& client) {
                                        [&](const auto& s) { return s.second->client() == client; });
   if (static_cast<std::size_t>(of_client) >= most_of_peer_) {
     if (make_room(For::place, client, true, nullptr)) return {};
-    return "this address has as many connections as one may have (--peer-connections)";
+    return "too many connections from this address (--peer-connections)";
   }
   while (sessions_.size() >= options_.max_clients) {
     if (!make_room(For::place, client, false, nullptr)) return describe(Status::Busy);
@@ -171,7 +170,7 @@ bool TargetServer::make_room(For what, const std::string& client, bool own_share
     if (longest == sessions_.end() || idle > longest->second->idle_for(now)) longest = it;
   }
   if (longest == sessions_.end()) return false;
-  say("client " + longest->second->peer() + " is idle and gives way");
+  say("client " + longest->second->peer() + " disconnected: idle, its place is needed");
   longest->second->give_way();
   remove(longest);  // it has nothing under way
   return true;
@@ -285,7 +284,7 @@ void TargetServer::reap() {
 }
 
 TargetServer::Sessions::iterator TargetServer::remove(Sessions::iterator gone) {
-  say("client " + gone->second->peer() + " gone");
+  say("client " + gone->second->peer() + " disconnected");
   by_qp_.erase(gone->second->channel().qp().number());
   ++clients_served_;
   return sessions_.erase(gone);

@@ -121,7 +121,7 @@ bool TargetSession::is_progress(const Channel::Incoming& in) const {
 
 void TargetSession::on_message(const Message& m) {
   if (m.kind == MessageKind::Hello) return on_hello(m);
-  if (window_.slots == 0) return violation("the first message must be HELLO");
+  if (window_.slots == 0) return violation("the first message is not HELLO");
   if (m.kind == MessageKind::Open) return on_open(m);
   // What the initiator had sent before it learned that a transfer had failed.
   if (!request_.open || m.transfer != request_.transfer) {
@@ -131,7 +131,7 @@ void TargetSession::on_message(const Message& m) {
         m.kind == MessageKind::Begin) {
       return;
     }
-    return violation("a message of a kind that only a target sends");
+    return violation("the client sent a target message");
   }
   switch (m.kind) {
     case MessageKind::Begin:
@@ -146,13 +146,13 @@ void TargetSession::on_message(const Message& m) {
     case MessageKind::Taken:
       if (file_.check && file_.check->compared()) return;
       if (!file_.source || !file_.source->slot_free(m.slot)) {
-        return violation("a slot was given back that had not been lent");
+        return violation("a slot was returned that was not in use");
       }
       return;
     case MessageKind::Commit:
       if (!file_.sink || request_.commit || !file_.sink->complete() ||
           m.size != file_.sink->size()) {
-        return violation("a commit before all of the file");
+        return violation("a commit before the end of the file");
       }
       request_.commit = m;
       return;
@@ -161,7 +161,7 @@ void TargetSession::on_message(const Message& m) {
       drop_file();
       return result(Status::Aborted, m.text);
     default:
-      return violation("a message of a kind that only a target sends");
+      return violation("the client sent a target message");
   }
 }
 
@@ -200,7 +200,7 @@ void TargetSession::on_hello(const Message& m) {
 
 void TargetSession::on_open(const Message& m) {
   if (request_.open || waiting_open_ || m.transfer == 0) {
-    return violation("a file was opened while another one is under way");
+    return violation("a file was opened during another transfer");
   }
   if (old_.any()) {
     waiting_open_ = std::make_unique<Message>(m);

@@ -73,7 +73,7 @@ void TargetSession::open_folder(const Message& m) {
   if (!made.ok()) return refuse(made.error().status, made.error().text);
   if (*made) {
     share.keep(std::nullopt);
-    host_.options->report("made folder " + m.text + " for " + peer_);
+    host_.options->report("created folder " + m.text + " for " + peer_);
   }
   result(Status::Ok, "");
 }
@@ -123,7 +123,7 @@ void TargetSession::on_begin(const Message& m) {
   auto point = file_.check ? file_.check->begin(m.offset) : std::nullopt;
   const bool whole_only = file_.incoming.whole_only() && m.offset != request_.is.size;
   if (!point || (whole_only && m.offset != 0)) {
-    return violation("a beginning at an offset that was not announced");
+    return violation("a start offset that was not announced");
   }
   if (request_.mode == OpenMode::Put) {
     if (auto ok = file_.incoming.begin_at(point->offset); !ok.ok()) {
@@ -222,7 +222,7 @@ void TargetSession::finish_put() {
   if (digest != commit.sha256) {
     file_.incoming.discard();  // nothing to go on with
     file_.drop();
-    return refuse(Status::Checksum, "the SHA-256 of what arrived differs from what was sent");
+    return refuse(Status::Checksum, "SHA-256 mismatch: the received data is corrupt");
   }
   // Another server of the folder may replace it at the same moment: the next look puts that right.
   std::optional<std::uint64_t> replaced;

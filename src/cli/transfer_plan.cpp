@@ -65,13 +65,13 @@ void plan_folder(const std::string& path, const std::string& name, TransferPlan*
     }
     const bool link = S_ISLNK(st.st_mode);
     if (link && stat(at.c_str(), &st) != 0) {
-      plan->left_out.push_back(at + ": a symbolic link to what is not there");
+      plan->left_out.push_back(at + ": a broken symbolic link");
     } else if (S_ISREG(st.st_mode)) {
       plan_file(at, join(name, leaf), st, plan);
     } else if (!S_ISDIR(st.st_mode)) {
       plan->left_out.push_back(at + ": not a regular file");
     } else if (link) {
-      plan->left_out.push_back(at + ": a symbolic link to a folder, which is not followed");
+      plan->left_out.push_back(at + ": a symbolic link to a folder (not followed)");
     } else {
       const std::size_t before = plan->files.size();
       plan_file(at, join(name, leaf), st, plan);
@@ -101,7 +101,7 @@ Outcome<TransferPlan, std::string> plan_put(const std::vector<std::string>& sour
     if (stat(path.c_str(), &found[i]) != 0) return fail(path + ": " + std::strerror(errno));
     if (!S_ISDIR(found[i].st_mode)) continue;
     if (!recursive) {
-      return fail(path + ": a folder, not a regular file (-r puts it with all that is below it)");
+      return fail(path + ": is a folder; use -r to put it with everything below it");
     }
     plan.several = true;
   }
@@ -162,7 +162,7 @@ Outcome<bool, std::string> plan_get(const std::string& name, const std::vector<L
   for (const ListEntry& e : listed) {
     const bool within = below.empty() || e.name == below || e.name.starts_with(below + "/");
     if (!within || !check_name(e.name).empty()) {
-      return fail("the target lists '" + e.name + "', which was not asked for");
+      return fail("protocol error: the target listed '" + e.name + "', which was not requested");
     }
     std::string top = chosen_above(chosen, e.name);
     if (top.empty()) {
@@ -187,7 +187,7 @@ std::string clash_in(const TransferPlan& plan) {
   for (const PlannedFile& f : plan.files) {
     const auto [it, free] = taken.emplace(f.to, &f);
     if (free || (f.folder && it->second->folder)) continue;
-    return it->second->from + " and " + f.from + " would both become " + f.to;
+    return it->second->from + " and " + f.from + " would both be written to " + f.to;
   }
   return {};
 }

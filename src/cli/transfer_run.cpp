@@ -133,7 +133,7 @@ void print_text(const std::string& command, const std::string& from, const std::
   }
   line += size_text(sum.octets) + " in " + format_seconds(sum.seconds) + ", " + format_rate(rate);
   if (sum.there_already != 0) {
-    line += ", " + size_text(sum.there_already) + " of it there already";
+    line += ", " + size_text(sum.there_already) + " already present";
   }
   line += plan.several ? ", sha256 of each verified"
                        : ", sha256 " + to_hex(t.sha256).substr(0, 16) + " verified";
@@ -172,7 +172,7 @@ int conclude(const std::string& command, const std::string& from, const std::str
   if (!sum.error.empty()) {
     client.disconnect();  // in good order, where there is still a connection
     const std::string before =
-        plan.several ? " (" + counted(sum.files, "file") + " moved before)" : "";
+        plan.several ? " (" + counted(sum.files, "file") + " transferred before)" : "";
     return failed(command, sum.error + before);
   }
   if (json) {
@@ -183,7 +183,9 @@ int conclude(const std::string& command, const std::string& from, const std::str
   client.disconnect();
   const int code = captured(command, client.device());
   const std::uint64_t lost = sum.failed + plan.left_out.size();
-  if (lost != 0) return failed(command, format_count(lost) + " of what was asked for did not go");
+  if (lost != 0)
+    return failed(command,
+                  format_count(lost) + " of the requested files or folders were not transferred");
   return code;
 }
 
@@ -198,7 +200,7 @@ int tell_plan(const std::string& command, const TransferPlan& plan, const std::s
     if (json) {
       items.push_back({{"name", f.to}, {"folder", f.folder}, {"bytes", f.size}});
     } else if (f.folder) {
-      std::printf("would make folder %s\n", printable(f.to).c_str());
+      std::printf("would create folder %s\n", printable(f.to).c_str());
     } else {
       std::printf("would %s %s -> %s (%s)\n", command.c_str(), printable(f.from).c_str(),
                   printable(f.to).c_str(), size_text(f.size).c_str());
@@ -214,7 +216,7 @@ int tell_plan(const std::string& command, const TransferPlan& plan, const std::s
     j["items"] = items;
     print(j, stdout);
   } else {
-    std::printf("%s: %s (%s) -> %s, nothing was moved\n", command.c_str(),
+    std::printf("%s: %s (%s) -> %s, nothing transferred\n", command.c_str(),
                 counted(files, "file").c_str(), size_text(octets).c_str(), to.c_str());
   }
   return plan.left_out.empty() ? kExitOk : kExitFailed;

@@ -99,32 +99,32 @@ class WireCommand : public Command {
  public:
   explicit WireCommand(CLI::App* parent) {
     app = parent->add_subcommand(
-        "wire", "connect two ports by a wire that can inject faults and capture frames");
+        "wire", "connect two ports and inject faults or capture frames between them");
     app->footer(
         "PLAN: loss=P[:FRAMES] dup=P reorder=P[:FRAMES|:TIME] corrupt=P badsum=P reseg=P "
         "delay=TIME\n"
         "jitter=TIME rate=N[k|m|g]bit limit=FRAMES payload_only=BYTES skip_handshake=on seed=N,\n"
-        "separated by commas. P is a probability. corrupt changes payload and repairs the TCP\n"
-        "checksum; badsum breaks the checksum; reseg cuts and joins TCP segments.\n"
-        "PHASES: PLAN@LIMIT; PLAN@LIMIT; ... with LIMIT a size (64M of frames) or a time (5s); "
-        "clean is\n"
-        "a plan; the last one stays. They begin with the first frame. SIGUSR1 goes on to the next "
-        "phase.");
+        "separated by commas. corrupt changes payload and repairs the TCP checksum; badsum breaks "
+        "the\n"
+        "checksum; reseg splits and merges TCP segments.\n"
+        "PHASES: PLAN@LIMIT; PLAN@LIMIT; ... LIMIT is a size (64M of frames), a time (5s) or "
+        "signal;\n"
+        "the plan clean has no faults; the last phase needs no LIMIT. Phases start with the first\n"
+        "frame. SIGUSR1 ends the current phase.");
     app->add_option("--a", a_, "port of one end")->required()->type_name("PORT");
     app->add_option("--b", b_, "port of the other end")->required()->type_name("PORT");
-    auto* faults =
-        app->add_option("--faults", faults_, "faults to inject (see PLAN)")->type_name("PLAN");
-    app->add_option("--phases", phases_text_, "several plans, one after another (see PHASES)")
+    auto* faults = app->add_option("--faults", faults_, "faults to inject")->type_name("PLAN");
+    app->add_option("--phases", phases_text_, "fault plans to run one after the other")
         ->type_name("PHASES")
         ->excludes(faults);
-    app->add_option("--direction", direction_, "direction that has faults: both, a-to-b or b-to-a")
+    app->add_option("--direction", direction_, "direction of the faults: both, a-to-b or b-to-a")
         ->check(CLI::IsMember({"both", "a-to-b", "b-to-a"}))
         ->type_name("[both]");
-    app->add_option("--log", log_, "JSON file for the counts of injected faults, by phase")
+    app->add_option("--log", log_, "write the injected faults of each phase to this JSON file")
         ->type_name("FILE");
-    app->add_option("--capture", capture_, "pcapng file for all frames of both ends")
+    app->add_option("--capture", capture_, "write all frames of both ports to this pcapng file")
         ->type_name("FILE");
-    app->add_flag("-q,--quiet", quiet_, "print nothing but errors");
+    app->add_flag("-q,--quiet", quiet_, "print only errors");
     add_cpu_option(app, &cpu_);
   }
 
@@ -134,12 +134,13 @@ class WireCommand : public Command {
     if (!phases.ok()) return fail_with(kExitUsage, phases.error());
     if (phases_text_.empty() &&
         (phases->size() != 1 || phases->front().text.find('@') != std::string::npos)) {
-      return fail_with(kExitUsage, "--faults takes one plan without a limit; use --phases");
+      return fail_with(kExitUsage,
+                       "--faults must be one plan without @LIMIT; use --phases for several");
     }
     if (!phases_text_.empty() && phases->size() == 1 && phases->front().unlimited()) {
       return fail_with(kExitUsage, "--phases '" + text +
-                                       "' has no limit: give it @SIZE, @TIME or @signal, or say "
-                                       "--faults for one plan without end");
+                                       "' has no limit; add @SIZE, @TIME or @signal, or use "
+                                       "--faults for a single plan");
     }
     phases_ = std::move(*phases);
     for (const auto& [option, spec] : {std::pair("--a ", &a_), std::pair("--b ", &b_)}) {
@@ -147,14 +148,14 @@ class WireCommand : public Command {
         return fail_with(kExitUsage, option + *spec + ": " + wrong);
       }
       if (*spec == "tcp" || spec->starts_with("tcp:")) {
-        return fail_with(kExitUsage,
-                         option + *spec + ": the kernel's TCP has no frames to forward");
+        return fail_with(
+            kExitUsage,
+            option + *spec + ": the kernel's TCP has no frames to forward; use another port");
       }
     }
     if (same_wire(a_, b_)) {
       return fail_with(kExitUsage,
-                       "--a and --b name the same port: a wire joins two, each with a socket or "
-                       "interface of its own");
+                       "--a and --b are the same port; give each its own socket or interface");
     }
     if (cpu_ >= 0) {
       if (auto ok = pin_to_cpu(cpu_); !ok) return fail_with(kExitUsage, ok.error().message);
@@ -211,7 +212,7 @@ class WireCommand : public Command {
       end->control = std::move(faulty.control);
     }
     if (!quiet_) {
-      std::printf("joining %s and %s\n", a_.c_str(), b_.c_str());
+      std::printf("connecting %s and %s\n", a_.c_str(), b_.c_str());
       std::fflush(stdout);
     }
     return kExitOk;
@@ -242,7 +243,7 @@ class WireCommand : public Command {
     const std::string wrong = capture_file_->error();
     if (wrong.empty()) return;
     next_look_ = std::numeric_limits<double>::infinity();
-    complain("wire", wrong + "; frames flow on and are missing in it");
+    complain("wire", wrong + "; forwarding continues without capture");
   }
 
   void note_phase(const WirePhase& phase, double seconds, const Counted& until) {
@@ -292,7 +293,7 @@ class WireCommand : public Command {
     }
     stop = true;
     thread.join();
-    if (ended && code_ != kExitOk) complain("wire", "a port cannot be slept on");
+    if (ended && code_ != kExitOk) complain("wire", "cannot wait for events on a port");
     note_phase(phases_[at], phase_began == 0 ? 0 : now_seconds() - phase_began, counted());
     a_to_b_ = pump.a_to_b();
     b_to_a_ = pump.b_to_a();

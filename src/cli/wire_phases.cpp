@@ -22,7 +22,7 @@ Outcome<std::vector<WirePhase>, std::string> parse_phases(std::string_view text)
     text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
     if (item.empty()) continue;
     if (open_end) {
-      return fail("phase '" + out.back().text + "' never ends: give it @SIZE, @TIME or @signal");
+      return fail("phase '" + out.back().text + "' never ends; add @SIZE, @TIME or @signal");
     }
     WirePhase phase;
     phase.text = item;
@@ -53,7 +53,7 @@ Outcome<std::vector<WirePhase>, std::string> parse_phases(std::string_view text)
     }
     out.push_back(std::move(phase));
   }
-  if (out.empty()) return fail(std::string("no phase is given"));
+  if (out.empty()) return fail(std::string("no phases given"));
   return out;
 }
 

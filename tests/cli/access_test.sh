@@ -34,7 +34,7 @@ serve limits --peer-connections 1
 start busy "$urnic" put f "127.0.0.1:$port" --port tcp --for 60s
 until_true 30 grep -q "received f" limits.log || fail "nothing arrives: $(cat limits.log busy.log)"
 first=$last
-refused 1 "as many connections as one may have" "$urnic" ls "127.0.0.1:$port" --port tcp
+refused 1 "too many connections from this address" "$urnic" ls "127.0.0.1:$port" --port tcp
 ok "another address" "$urnic" ls "127.0.0.1:$port" --port tcp:bind=127.0.0.2
 kill -0 "$first" 2>/dev/null || fail "who was there noticed: $(cat busy.log)"
 kill -USR1 "$first"
@@ -44,14 +44,14 @@ until_true 30 again || fail "its place is not free again"
 
 # ---- a token
 serve token --token-file token
-refused 1 "the target refuses: it asks for a token (--token-file)" "$urnic" put f "127.0.0.1:$port" --port tcp
-refused 1 "the target refuses: the token is not its own" "$urnic" ls "127.0.0.1:$port" --port tcp --token-file other
+refused 1 "the target refuses: a token is required (--token-file)" "$urnic" put f "127.0.0.1:$port" --port tcp
+refused 1 "the target refuses: wrong token" "$urnic" ls "127.0.0.1:$port" --port tcp --token-file other
 ok "with it: put" "$urnic" put f "127.0.0.1:$port" --port tcp --token-file token
 ok "with it: ls" "$urnic" ls "127.0.0.1:$port" --port tcp --token-file token
 ok "with it: get" "$urnic" get "127.0.0.1:$port/f" back --port tcp --token-file token
 cmp -s f back || wrong_data "what came back differs"
 [ "$(ls token.d)" = f ] || fail "in token.d: $(ls token.d)"
-grep -q "refused 127.0.0.1:.*it asks for a token" token.log || fail "$(cat token.log)"
+grep -q "refused 127.0.0.1:.*a token is required" token.log || fail "$(cat token.log)"
 printf short >short
 refused 2 "16 to 4096 bytes" "$urnic" target --export . --token-file short
 refused 2 "16 to 4096 bytes" "$urnic" ls "127.0.0.1:$port" --port tcp --token-file short
@@ -85,7 +85,7 @@ ok "another client" "$urnic" put f "127.0.0.1:$port/his" --port tcp:bind=127.0.0
 ok "what fits" "$urnic" put small "127.0.0.1:$port/small" --port tcp:bind=127.0.0.2
 refused 1 "over this client's quota of 2 files" "$urnic" put tiny "127.0.0.1:$port/third" --port tcp:bind=127.0.0.2
 nothing_left client.d more third
-refused 2 "a quota means nothing with --read-only" "$urnic" target --export . --quota 1G --read-only
+refused 2 "quotas cannot be combined with --read-only" "$urnic" target --export . --quota 1G --read-only
 refused 2 "--quota 0: expected a size" "$urnic" target --export . --quota 0
 refused 2 "--client-quota much: expected a size" "$urnic" target --export . --client-quota much
 
@@ -107,7 +107,7 @@ everywhere() {
 everywhere open
 [ "$(warned open)" = 1 ] || fail "no warning: $(cat open.log)"
 everywhere kept --token-file token --allow 10.0.0.0/8
-grep -q "warning: whoever has the token, .*every address of this machine from an address that allow admits" kept.log ||
+grep -q "warning: any host that knows the token, .*every address of this machine from an address in allow" kept.log ||
   fail "$(cat kept.log)"
 everywhere reads --read-only
 [ "$(warned reads)" = 0 ] || fail "nothing is writable: $(cat reads.log)"

@@ -8,7 +8,7 @@ octets 3000000 >f
 # ---- arguments and configuration: exit 2, nothing tried
 refused 2 "FILE is required" "$urnic" put
 refused 2 "is not a target" "$urnic" put f 10.77.0.300 --port "$port"
-refused 2 "names no file" "$urnic" get 10.77.0.1 --port "$port"
+refused 2 "has no file name" "$urnic" get 10.77.0.1 --port "$port"
 refused 2 "--chunk" "$urnic" put f 10.77.0.1 --chunk 1K --port "$port"
 refused 2 "--slots" "$urnic" put f 10.77.0.1 --slots 33 --port "$port"
 refused 2 "576 to 65521" "$urnic" put f 10.77.0.1 --mtu 5 --port "$port"
@@ -18,14 +18,14 @@ refused 2 "does not go with" "$urnic" target --export . --in-logic fig3 --port "
 refused 2 "identity" "$urnic" target --export . --identity rocket --port "$port"
 refused 2 "no-such-option" "$urnic" perf --no-such-option
 refused 2 "is for the client" "$urnic" perf --size 64 --port "$port"
-refused 2 "exclude each other" "$urnic" perf 10.77.0.1 -n 5 -D 5s --port "$port"
+refused 2 "cannot be combined" "$urnic" perf 10.77.0.1 -n 5 -D 5s --port "$port"
 refused 2 "never ends" "$urnic" wire --a "$port" --b "$port" --phases "clean; clean"
 refused 2 "required" "$urnic" wire --a "$port"
-refused 2 "which command?" "$urnic"
+refused 2 "command required" "$urnic"
 echo 'mtu = "x"' >bad.toml
 refused 2 "bad.toml:1" "$urnic" put f 10.77.0.1 --config bad.toml
 URNIC_CONFIG=bad.toml refused 2 "bad.toml:1" "$urnic" config
-URNIC_MTTU=1500 refused 2 "nearest known one is URNIC_MTU" "$urnic" config
+URNIC_MTTU=1500 refused 2 "did you mean URNIC_MTU?" "$urnic" config
 
 # ---- files and ports: exit 1
 refused 1 "No such file" "$urnic" put none 10.77.0.1 --port "$port"
@@ -33,7 +33,7 @@ refused 1 "No such file" "$urnic" target --export none --port "$port"
 refused 1 "Not a directory" "$urnic" target --export f --port "$port"
 refused 2 "kinds:" "$urnic" target --export . --port nonsense:x=1
 refused 1 "no-such-dir" "$urnic" target --export . --port "memif:socket=$work/no-such-dir/x.sock"
-refused 1 "nobody is at the other end" "$urnic" put f 10.77.0.1 --connect-timeout 1s \
+refused 1 "no peer on" "$urnic" put f 10.77.0.1 --connect-timeout 1s \
   --port "memif:socket=$work/nobody.sock"
 refused 1 "not a urnic process" "$urnic" stat 1
 
@@ -75,7 +75,7 @@ under_way "$target"
 : >big
 wait $pid
 [ $? = 1 ] || fail "truncated: $(cat cut.log)"
-grep -q "became shorter" cut.log || fail "truncated: $(cat cut.log)"
+grep -q "was truncated" cut.log || fail "truncated: $(cat cut.log)"
 [ -e export/cut ] && fail "half a file was left"
 
 # A client that is killed; the target goes on.

@@ -49,11 +49,12 @@ TEST(Exposure, WhereOnlyThisMachineIsAllowedNobodyElseReachesIt) {
 // proves: AC-9
 TEST(Exposure, TheWarningIsOneLineAndSaysWhatKeepsOthersOut) {
   const std::string bare = exposure_warning(config("tcp"), "", false);
-  EXPECT_THAT(bare, AllOf(HasSubstr("anyone who can reach every address of this machine may write"),
-                          HasSubstr("nothing is encrypted"), HasSubstr("--token-file"),
-                          HasSubstr("docs/access.md"), Not(HasSubstr("\n"))));
+  EXPECT_THAT(bare,
+              AllOf(HasSubstr("any host that can reach every address of this machine can write"),
+                    HasSubstr("traffic is not encrypted"), HasSubstr("--token-file"),
+                    HasSubstr("docs/access.md"), Not(HasSubstr("\n"))));
   const std::string kept = exposure_warning(config("tcp", "10.0.0.0/8"), "", true);
-  EXPECT_THAT(kept, AllOf(HasSubstr("has the token"), HasSubstr("that allow admits"),
+  EXPECT_THAT(kept, AllOf(HasSubstr("knows the token"), HasSubstr("in allow"),
                           Not(HasSubstr("--token-file"))));
 }
 

@@ -90,7 +90,7 @@ TEST_F(IncomingFileTest, OneThatIsBeingWrittenIsNotTakenOver) {
   auto second = create(true);
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.error().status, Status::Busy);
-  EXPECT_THAT(second.error().text, HasSubstr("somebody else is writing it"));
+  EXPECT_THAT(second.error().text, HasSubstr("another client is writing this file"));
 }
 
 // Who has another name for it, or owns it, could change it after it was verified.
@@ -163,7 +163,7 @@ TEST_F(IncomingFileTest, WhatHasChangedMeanwhileIsNotTheOne) {
   ASSERT_EQ(rename((root_ + "/y").c_str(), (root_ + "/x").c_str()), 0);
   const auto done = f->commit(6, false);
   ASSERT_FALSE(done.ok());
-  EXPECT_THAT(done.error().text, HasSubstr("changed it meanwhile"));
+  EXPECT_THAT(done.error().text, HasSubstr("changed by another process"));
   EXPECT_EQ(read(root_ + "/x"), "ABCDEF");
 }
 

@@ -112,7 +112,7 @@ TEST_F(Described, DefaultsBoundsAndChoicesAreTold) {
 TEST_F(Described, NotesAreACommandsOwn) {
   EXPECT_THAT(page("switch"), HasSubstr(".SH NOTES\n.nf\nMembers:"));
   EXPECT_EQ(page("put").find(".SH NOTES"), std::string::npos);
-  EXPECT_THAT(page("run"), HasSubstr("126 when it cannot be run"));
+  EXPECT_THAT(page("run"), HasSubstr("126 if it cannot run"));
   EXPECT_EQ(page("put").find("126"), std::string::npos);
 }
 

@@ -69,7 +69,7 @@ fi
 # ---- nothing moves in a dry run
 ls -R export >before
 ok "dry put" put -r -n d 10.77.0.1/new
-grep -q "would put d/e/big -> new/d/e/big" out && grep -q "101 files .*nothing was moved" out || fail "dry put: $(tail -3 out)"
+grep -q "would put d/e/big -> new/d/e/big" out && grep -q "101 files .*nothing transferred" out || fail "dry put: $(tail -3 out)"
 ok "dry get" get -n 10.77.0.1/kept dry
 ok "dry get" get -r -n 10.77.0.1/d dry --json
 [ "$(json out '(j["dry_run"], j["files"])')" = "(True, 101)" ] || fail "dry get: $(head -c 300 out)"
@@ -97,7 +97,7 @@ code=0
 put -r bad 10.77.0.1 >out 2>err || code=$?
 [ $code = 1 ] || fail "exit $code of a put of which a part failed"
 [ -f export/bad/z ] && [ -d export/bad/sub ] || fail "the rest was not put: $(ls export/bad)"
-for line in "bad/a: .*Is a directory" "bad/pipe: not a regular file" "bad/round: a symbolic link to a folder" "3 of what was asked for did not go"; do
+for line in "bad/a: .*Is a directory" "bad/pipe: not a regular file" "bad/round: a symbolic link to a folder" "3 of the requested files or folders were not transferred"; do
   grep -q "$line" err || fail "'$line' is not in: $(cat err)"
 done
 mkdir -p dest
@@ -119,23 +119,23 @@ ok "nothing at all" put -r empty/ 10.77.0.1
 ok "nothing, dry" put -r -n empty/ 10.77.0.1
 
 # ---- wrongly used
-refused 1 "-r puts it with all" put d 10.77.0.1
+refused 1 "use -r to put it" put d 10.77.0.1
 refused 1 "none: No such file" put d/f1 none 10.77.0.1/q
 [ -e export/q ] && fail "something was put though a name was wrong"
-refused 1 "would both become q/f1" put d/f1 export/two/f1 10.77.0.1/q
+refused 1 "would both be written to q/f1" put d/f1 export/two/f1 10.77.0.1/q
 refused 1 "'..'" put d/f1 d/f2 10.77.0.1/../q
-refused 1 "nothing there matches" get '10.77.0.1/no*' x
+refused 1 "no file matches" get '10.77.0.1/no*' x
 refused 1 "none: No such file" get -r 10.77.0.1/none x
-refused 2 "one target at a time" get 10.77.0.1/a 10.77.0.9/a x
-refused 2 "takes one file" get -r 10.77.0.1/d -
-refused 2 "does not go with" get 10.77.0.1/kept - --resume
+refused 2 "name files of one target only" get 10.77.0.1/a 10.77.0.9/a x
+refused 2 "only one file can go to standard output" get -r 10.77.0.1/d -
+refused 2 "cannot be combined" get 10.77.0.1/kept - --resume
 refused 2 "--limit" put d/f1 10.77.0.1 --limit 5
-refused 2 "leave --chunk out" put d/f1 10.77.0.1 --limit 1K --chunk 1M
+refused 2 "leave out --chunk" put d/f1 10.77.0.1 --limit 1K --chunk 1M
 refused 1 "'..'" put -n d/f1 10.77.0.1/../x
-refused 1 "this is a pattern" get '10.77.0.1/d/f*' -
-refused 2 "goes alone" put - d/f1 10.77.0.1/x
-refused 2 "names no file" get 10.77.0.1 x
-refused 2 "does not go with" put -n d/f1 10.77.0.1 --repeat 2
+refused 1 "a pattern cannot be used" get '10.77.0.1/d/f*' -
+refused 2 "cannot be combined with other files" put - d/f1 10.77.0.1/x
+refused 2 "has no file name" get 10.77.0.1 x
+refused 2 "cannot be combined" put -n d/f1 10.77.0.1 --repeat 2
 
 # ---- errors as JSON: one object on standard error, the same exit codes
 as_json() {
@@ -153,7 +153,7 @@ as_json 2 "the nearest is '--port'" "$urnic" ls 10.77.0.1 --prot x
 as_json 2 "is not an address" "$urnic" perf 1.2.3
 as_json 1 "No such file" "$urnic" sim none.toml
 stop_process "$target"
-grep -q "^received d/e/big (2.86 MiB) from" target.log && grep -q "^made folder x for" target.log || fail "the target's lines: $(head -5 target.log)"
+grep -q "^received d/e/big (2.86 MiB) from" target.log && grep -q "^created folder x for" target.log || fail "the target's lines: $(head -5 target.log)"
 ls -AR export | grep -q '^\.urnic-' && fail "a temporary file was left"
 
 # ---- quotas count folders as files

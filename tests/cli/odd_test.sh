@@ -22,14 +22,14 @@ refused 1 "not a urnic process" "$urnic" stat 999999999
 printf '\377\376\000\n' >bin
 refused 2 "bin:1: " env URNIC_CONFIG="$work/bin" "$urnic" config
 refused 2 "Is a directory" env URNIC_CONFIG="$work" "$urnic" put f 10.77.0.1/x
-refused 2 "not a configuration" env URNIC_CONFIG=/dev/zero "$urnic" config
+refused 2 "too large for a configuration file" env URNIC_CONFIG=/dev/zero "$urnic" config
 refused 1 "not a regular file" "$urnic" sim /dev/zero
 refused 1 "no urnic process" env XDG_RUNTIME_DIR="$work/f" "$urnic" stat
 refused 1 "no urnic process" env XDG_RUNTIME_DIR="/$(printf 'x%.0s' $(seq 300))" "$urnic" stat
 
 # ---- an answer that nobody can read is no success
 for asked in --version --help config "sim --list" "perf --help"; do
-  refused 1 "standard output could not be written" sh -c '"$0" $1 >/dev/full' "$urnic" "$asked"
+  refused 1 "cannot write standard output" sh -c '"$0" $1 >/dev/full' "$urnic" "$asked"
 done
 
 # ---- what is no file: said before a wire is opened, hence the port that does not exist
@@ -55,7 +55,7 @@ refused 1 "no route" put f 224.0.0.1/x
 refused 1 "no route" put f 192.0.2.1/x
 refused 1 "refused" "$urnic" ls 10.77.0.1:9 --port "$port"
 refused 1 "refused" "$urnic" perf 10.77.0.1:9 --port "$port"
-refused 1 "own address" put f 10.77.0.2/x
+refused 1 "local address" put f 10.77.0.2/x
 for command in "ls 10.77.0.1" "get 10.77.0.1/f x"; do
   refused 1 "nobody" timeout 30 "$urnic" $command --port "memif:socket=$work/nobody.sock" --connect-timeout 1s
 done

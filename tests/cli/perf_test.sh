@@ -77,9 +77,9 @@ for way in "" --reverse; do
 done
 "$urnic" perf 10.77.0.1 --port "$port" -D 1 -i 0.3 >table || fail "table"
 grep -q '^ \[   0.00 - .* s\] [1-9][0-9]* .*\[MB/sec\]' table || fail "lines of intervals: $(cat table)"
-refused 2 "are for --test bw" "$urnic" perf 10.77.0.1 --test lat --reverse --port "$port"
-refused 2 "exclude each other" "$urnic" perf 10.77.0.1 -b --reverse --port "$port"
-refused 2 "goes without" "$urnic" perf 10.77.0.1 --verify -i 1 --port "$port"
+refused 2 "need --test bw" "$urnic" perf 10.77.0.1 --test lat --reverse --port "$port"
+refused 2 "cannot be combined" "$urnic" perf 10.77.0.1 -b --reverse --port "$port"
+refused 2 "cannot be combined" "$urnic" perf 10.77.0.1 --verify -i 1 --port "$port"
 # More memory than there may be, and less.
 refused 2 "need more than 2 GiB" "$urnic" perf 10.77.0.1 -s 1G -q 2 --port "$port"
 perf -s 64M -q 4 -n 1
@@ -87,13 +87,13 @@ check "512 MiB" 'r["iterations"] == 4'
 refused 2 "is for the client" "$urnic" perf -i 1 --port "$port"
 # What perftest's users type, each alone and with a value where perftest has one.
 "$urnic" perf 10.77.0.1 --port "$port" -n 100 -F >/dev/null || fail "-F"
-refused 2 "the GID is that of the address" "$urnic" perf 10.77.0.1 -x 3 --port "$port"
-refused 2 "iperf3 means by it is --reverse" "$urnic" perf 10.77.0.1 -R --port "$port"
-refused 2 "as rdma_cm makes them" "$urnic" perf -R --port "$port"
-refused 2 "MTU is that of the port" "$urnic" perf 10.77.0.1 -m 4096 --port "$port"
-refused 2 "device is what --port says" "$urnic" perf 10.77.0.1 -d mlx5_0 --port "$port"
+refused 2 "the GID follows from the address" "$urnic" perf 10.77.0.1 -x 3 --port "$port"
+refused 2 "iperf3's -R use --reverse" "$urnic" perf 10.77.0.1 -R --port "$port"
+refused 2 "set up by rdma_cm" "$urnic" perf -R --port "$port"
+refused 2 "MTU follows from the port" "$urnic" perf 10.77.0.1 -m 4096 --port "$port"
+refused 2 "choose the device with --port" "$urnic" perf 10.77.0.1 -d mlx5_0 --port "$port"
 refused 2 "reliable" "$urnic" perf 10.77.0.1 -c UC --port "$port"
-refused 2 "exclude each other" "$urnic" perf 10.77.0.1 --run_infinitely -D 3 --port "$port"
+refused 2 "cannot be combined" "$urnic" perf 10.77.0.1 --run_infinitely -D 3 --port "$port"
 refused 2 "is for --test bw" "$urnic" perf 10.77.0.1 --run_infinitely --test lat --port "$port"
 refused 2 "is for --test bw" "$urnic" perf 10.77.0.1 --run_infinitely --json --port "$port"
 refused 2 "is for the client" "$urnic" perf --run_infinitely --port "$port"

@@ -31,7 +31,7 @@ printf '0123456789abcdef' >token
 target_on "udp:bind=$net.1" --transport roce --token-file token
 grep -q "RoCE port 18700, files" target.log && ! grep -q TCP target.log || fail "it listens on: $(cat target.log)"
 for what in "ls $net.1/" "get $net.1/name got" "put file $net.1/x"; do
-  refused 1 "the target refuses: it asks for a token (--token-file)" "$urnic" $what --port "udp:bind=$net.2" --transport roce
+  refused 1 "the target refuses: a token is required (--token-file)" "$urnic" $what --port "udp:bind=$net.2" --transport roce
   ! grep -q '?' err || fail "$what: $(cat err)"
 done
 stop_process "$last"

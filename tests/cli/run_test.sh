@@ -18,14 +18,14 @@ grep -qx "LD_LIBRARY_PATH=$dropin:/x" env && grep -qx URNIC_MAX_CONNECTIONS=17 e
 refused 127 "there is no program 'nosuch'" "$urnic" run -- nosuch
 refused 127 "No such file" "$urnic" run -- ./nosuch
 refused 126 "" "$urnic" run -- /etc/passwd
-refused 2 "which program?" "$urnic" run
+refused 2 "PROGRAM is required" "$urnic" run
 [ "$(LD_PRELOAD= "$urnic" run --sockets --env | grep PRELOAD)" = "LD_PRELOAD=$dropin/librspreload.so" ] || fail "--sockets --env"
 [ -e "$dropin/librspreload.so" ] || fail "there is no librspreload.so"
-refused 2 "--env goes without a program" "$urnic" run --env -- true
+refused 2 "--env cannot be combined with a program" "$urnic" run --env -- true
 refused 2 "is the kernel's own with --port tcp" "$urnic" run --mtu 9000 -- true
 "$urnic" run --transport roce -- true || fail "--transport roce has a port of its own"
 refused 2 "is the kernel's own with --port udp" "$urnic" run --transport roce --vlan 5 -- true
-refused 2 "the kernel's TCP carries iWARP alone" "$urnic" run --transport roce --port tcp -- true
+refused 2 "the kernel's TCP carries only iWARP" "$urnic" run --transport roce --port tcp -- true
 refused 2 "use transport = iwarp or both" "$urnic" run --transport roce --identity ib-like -- true
 
 # ---- several devices
@@ -33,9 +33,9 @@ printf '[device.lan]\nport = "tcp"\n[device.wire]\nport = "mem:name=w"\naddress 
 "$urnic" run --env --config two.toml >env || fail "--env with several devices"
 grep -qx "URNIC_CONFIG=$work/two.toml" env || fail "--env: $(cat env)"
 "$urnic" run --config two.toml --device wire --env | grep -qx URNIC_DEVICE=wire || fail "--env --device"
-refused 2 "is of one device, and there are several (lan, wire)" "$urnic" run --config two.toml --port tcp -- true
-refused 2 "there is no device 'lane'; the nearest is 'lan'" "$urnic" run --config two.toml --device lane -- true
-refused 2 "say which with the setting device" "$urnic" perf --config two.toml
+refused 2 "applies to one device, but there are several (lan, wire)" "$urnic" run --config two.toml --port tcp -- true
+refused 2 "no device 'lane'; the nearest is 'lan'" "$urnic" run --config two.toml --device lane -- true
+refused 2 "choose one with the setting device" "$urnic" perf --config two.toml
 "$urnic" config --config two.toml --json >two.json || fail "config of several devices"
 [ "$(json two.json '(j["devices"]["wire"]["address"]["value"], list(j["devices"]), j["port"]["origin"])')" = \
   "('10.9.0.1/24', ['lan', 'wire'], 'default')" ] || fail "$(cat two.json)"
@@ -94,11 +94,11 @@ cc -o copy probe.c other/libibverbs-1de1263b.so.1 -Wl,-rpath,"$work/other"
 refused 126 "instead of urnic's" "$urnic" run -- ./copy
 echo 'int puts(const char *); int main(void) { return puts("libibverbs: Warning: none") < 0; }' >inside.c
 cc -o inside inside.c && cc -static -o static inside.c || fail "cc -static"
-refused 126 "has a libibverbs linked in" "$urnic" run -- ./inside
-refused 126 "has a libibverbs linked in" "$urnic" run -- ./static
+refused 126 "has libibverbs linked statically" "$urnic" run -- ./inside
+refused 126 "has libibverbs linked statically" "$urnic" run -- ./static
 sed 's/libibverbs: //' inside.c >none.c && cc -static -o none none.c && "$urnic" run -- ./none >none.out || fail "a static program"
 printf '\177ELF\1\1\1\0\0\0\0\0\0\0\0\0' >narrow && head -c 48 /dev/zero >>narrow && chmod +x narrow
-refused 126 "is a program of 32 bits" "$urnic" run -- ./narrow
+refused 126 "is a 32-bit program" "$urnic" run -- ./narrow
 cp probe suid && chmod u+s suid
 refused 126 "is set-uid" "$urnic" run -- ./suid
 
@@ -162,11 +162,11 @@ folder=$("$urnic" run --sysfs --env | sed -n 's/^URNIC_SYSFS=//p')
 [ -d "$folder/sys/class/infiniband/urnic0" ] && [ "$("$urnic" run --sysfs --env | sed -n 's/^URNIC_SYSFS=//p')" = "$folder" ] || fail "--sysfs twice: $folder"
 [ "$("$urnic" run --sysfs --identity ib-like --env | sed -n 's/^URNIC_SYSFS=//p')" != "$folder" ] || fail "--sysfs of another device"
 [ -z "$(find "$(dirname "$folder")" -name 'sysfs.*')" ] || fail "--sysfs leaves something unfinished"
-refused 2 "which program?" env XDG_RUNTIME_DIR=/nowhere "$urnic" run --sysfs
+refused 2 "PROGRAM is required" env XDG_RUNTIME_DIR=/nowhere "$urnic" run --sysfs
 refused 1 "/nowhere/urnic: No such file" env XDG_RUNTIME_DIR=/nowhere "$urnic" run --sysfs -- true
 mkdir -p open/urnic && chmod 755 open/urnic
-refused 1 "is not a folder of this user alone" env XDG_RUNTIME_DIR="$work/open" "$urnic" run --sysfs -- true
-"$urnic" run --sysfs --port memif:socket=/nowhere/wire.sock,role=server -- true 2>err; [ $? = 1 ] && grep -q "the files of the device cannot be written" err || fail "--sysfs without a device: $(cat err)"
+refused 1 "is accessible to other users" env XDG_RUNTIME_DIR="$work/open" "$urnic" run --sysfs -- true
+"$urnic" run --sysfs --port memif:socket=/nowhere/wire.sock,role=server -- true 2>err; [ $? = 1 ] && grep -q "cannot write the device files" err || fail "--sysfs without a device: $(cat err)"
 
 # ---- a wrong configuration is one line and no device, not a crash
 printf 'nosuchkey = 1\n' >bad.toml

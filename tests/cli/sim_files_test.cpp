@@ -30,7 +30,7 @@ TEST_F(ScenarioFile, IsReadUpToItsLimitAndNoFurther) {
   constexpr std::size_t kMost = 1u << 20;
   const auto over = read_scenario(write(kMost + 1));
   ASSERT_FALSE(over.ok());
-  EXPECT_THAT(over.error(), HasSubstr("longer than 1 MiB"));
+  EXPECT_THAT(over.error(), HasSubstr("limit 1 MiB"));
   const auto most = read_scenario(write(kMost));
   ASSERT_TRUE(most.ok());
   EXPECT_EQ(most->size(), kMost);

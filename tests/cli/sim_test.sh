@@ -41,13 +41,13 @@ refused 2 "syntax.toml:1:" "$urnic" sim syntax.toml
 refused 1 "No such file" "$urnic" sim none.toml
 refused 1 "urnic sim --list" "$urnic" sim no-such-scenario
 refused 1 "not a regular file" "$urnic" sim folder.toml
-refused 2 "which scenario" "$urnic" sim
+refused 2 "SCENARIO is required" "$urnic" sim
 refused 2 "expected KEY=VALUE" "$urnic" sim limited-recovery --set x
 refused 2 "--set right.x: unknown key" "$urnic" sim limited-recovery --set right.x=1
 refused 2 "--set seed: expected" "$urnic" sim limited-recovery --seed x
 refused 2 ".png or .svg" "$urnic" sim limited-recovery --plot x.pdf
 head -c 2000000 /dev/zero >large.toml
-refused 1 "longer than 1 MiB" "$urnic" sim large.toml
+refused 1 "limit 1 MiB" "$urnic" sim large.toml
 
 # ---- a picture
 if /usr/bin/python3 -c 'import matplotlib' 2>/dev/null || python3 -c 'import matplotlib' 2>/dev/null; then

@@ -60,7 +60,7 @@ ln -s behind link && echo old >behind
 ok "get to a link" get 10.77.0.1/f link
 [ -L link ] && cmp -s f behind || wrong_data "a link as destination is not followed"
 ln -s nowhere dangling
-refused 1 "a symbolic link to what is not there" get 10.77.0.1/f dangling
+refused 1 "a broken symbolic link" get 10.77.0.1/f dangling
 [ -L dangling ] && [ ! -e nowhere ] || fail "a dangling link was replaced or followed"
 mkdir -p real export/d && ln -s real into && ln -s d export/in && ln -s f export/flink
 ok "get into a link to a folder" get 10.77.0.1/f into
@@ -80,14 +80,14 @@ grep -q "verified" err || fail "no result on standard error: $(cat err)"
 get 10.77.0.1/f - 2>/dev/null | cmp -s - f || wrong_data "get - into a pipe differs"
 get 10.77.0.1/f - --json 2>j.json >/dev/null && [ "$(json j.json 'j["bytes"]')" = 3000000 ] || fail "get - --json: $(cat j.json)"
 refused 1 "No space left" sh -c '"$@" >/dev/full' sh "$urnic" get 10.77.0.1/f - --port "$port"
-refused 2 "do not go with standard output" get 10.77.0.1/f - --repeat 2
+refused 2 "cannot be combined with standard output" get 10.77.0.1/f - --repeat 2
 cat f | put - 10.77.0.1/piped >/dev/null || fail "put - from a pipe"
 cmp -s f export/piped || wrong_data "put - from a pipe differs"
 ok "put - of a regular file" sh -c '"$@" <f' sh "$urnic" put - 10.77.0.1/redirected --repeat 2 --port "$port"
 cmp -s f export/redirected || wrong_data "put - of a regular file differs"
 : | put - 10.77.0.1/empty >/dev/null && [ -f export/empty ] && [ ! -s export/empty ] || fail "put - of nothing"
-refused 2 "has no name" put - 10.77.0.1
-refused 2 "has no name" put - 10.77.0.1/d/
+refused 2 "needs a name" put - 10.77.0.1
+refused 2 "needs a name" put - 10.77.0.1/d/
 refused 1 "Bad file descriptor" sh -c '"$@" <&-' sh "$urnic" put - 10.77.0.1/x --port "$port"
 
 refused 1 "Bad file descriptor" sh -c '"$@" >&-' sh "$urnic" get 10.77.0.1/f - --port "$port"

@@ -97,7 +97,7 @@ TEST_F(StatSocketTest, AProcessThatDoesNotAnswerIsGivenUp) {
   const int fd = listen_at(path);
   const auto text = read_stat_socket(path, 100);
   ASSERT_FALSE(text.ok());
-  EXPECT_THAT(text.error().message, HasSubstr("does not answer"));
+  EXPECT_THAT(text.error().message, HasSubstr("does not respond"));
   close(fd);
   EXPECT_FALSE(read_stat_socket(path, 100).ok());
   EXPECT_FALSE(read_stat_socket(std::string(200, 'x'), 100).ok());

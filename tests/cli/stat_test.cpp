@@ -43,7 +43,7 @@ TEST(StatText, TableSumsConnectionsThatAreAndThatWere) {
 
 TEST(StatText, CongestionOfRoceIsARowOfItsOwnWhereTheNetworkSaidAnything) {
   EngineStats s = sample();
-  EXPECT_THAT(stat_table(s), Not(HasSubstr("windows closed")));
+  EXPECT_THAT(stat_table(s), Not(HasSubstr("window reduced")));
   RoceStats& r = s.ended.roce;
   r.window_cuts = 3;
   r.cnps_received = 4;
@@ -51,7 +51,7 @@ TEST(StatText, CongestionOfRoceIsARowOfItsOwnWhereTheNetworkSaidAnything) {
   r.cnps_sent = 5;
   r.marks_received = 6;
   const std::string said =
-      "windows closed 3 times; CNPs 4 in, of these 1 ignored, 5 out; 6 packets came with a CE mark";
+      "window reduced 3 times; CNPs 4 in (1 ignored), 5 out; 6 packets received with a CE mark";
   EXPECT_THAT(stat_table(s), HasSubstr("RoCE congestion"));
   EXPECT_THAT(stat_table(s), HasSubstr(said));
   // Each alone is enough.
@@ -59,7 +59,7 @@ TEST(StatText, CongestionOfRoceIsARowOfItsOwnWhereTheNetworkSaidAnything) {
                                         &RoceStats::cnps_sent, &RoceStats::marks_received}) {
     EngineStats t = sample();
     t.ended.roce.*one = 1;
-    EXPECT_THAT(stat_table(t), HasSubstr("windows closed"));
+    EXPECT_THAT(stat_table(t), HasSubstr("window reduced"));
   }
 }
 

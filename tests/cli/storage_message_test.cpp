@@ -153,7 +153,7 @@ TEST(StorageMessage, OtherVersionsAndForeignMessagesSaySo) {
   bytes[5] = 12;
   EXPECT_THAT(decode(bytes).error(), HasSubstr("kind 12"));
   bytes[0] = 'X';
-  EXPECT_THAT(decode(bytes).error(), HasSubstr("not one of ours"));
+  EXPECT_THAT(decode(bytes).error(), HasSubstr("wrong magic number"));
 }
 
 TEST(StorageMessage, RandomOctetsNeverDoHarm) {

@@ -46,9 +46,9 @@ until_true 30 twins || fail "nobody has noticed: $("$urnic" stat --json | grep a
 stop_process "$last"
 kill -0 "$switch" || fail "the switch has ended"
 stop_process "$switch"
-grep -q "has come" switch.log && grep -q "has gone" switch.log || fail "comings and goings: $(cat switch.log)"
+grep -q "link up" switch.log && grep -q "link down" switch.log || fail "comings and goings: $(cat switch.log)"
 
-refused 2 "nothing to join" "$urnic" switch
+refused 2 "not enough ports" "$urnic" switch
 refused 1 "another server is listening" "$urnic" switch --join "memif:socket=$work/x.sock,role=server" \
   --join "memif:socket=$work/x.sock,role=server"
 done_testing

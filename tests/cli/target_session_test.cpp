@@ -149,7 +149,7 @@ TEST_F(TargetSessionTest, WhatWasNotToldIsNoPlaceToBeginAt) {
   say(of(MessageKind::Begin, 17));
   const Message result = hear(MessageKind::Result);
   EXPECT_EQ(result.status, Status::BadRequest);
-  EXPECT_THAT(result.text, HasSubstr("was not told"));
+  EXPECT_THAT(result.text, HasSubstr("not announced"));
 }
 
 TEST_F(TargetSessionTest, AFileThatHasTheNameIsGoneOnWithAsAWholeOnly) {

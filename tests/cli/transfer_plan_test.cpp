@@ -84,9 +84,10 @@ TEST_F(PlanPutTest, TwoOfOneNameAreAClash) {
   std::filesystem::create_directory(root_ + "/f");
   std::ofstream(root_ + "/f/b") << "x";
   plan({"d/b", "f/b"}, "");
-  EXPECT_THAT(clash_in(plan_), HasSubstr("would both become b"));
+  EXPECT_THAT(clash_in(plan_), HasSubstr("would both be written to b"));
   plan({"d/e", "d/e"}, "");
-  EXPECT_THAT(clash_in(plan_), HasSubstr("would both become e/c")) << "folders alone are none";
+  EXPECT_THAT(clash_in(plan_), HasSubstr("would both be written to e/c"))
+      << "folders alone are none";
   plan({"a", "d/b"}, "");
   EXPECT_EQ(clash_in(plan_), "");
 }
@@ -141,10 +142,10 @@ TEST(PlanGet, FoldersWhoseNamesBeginAlikeAreToldApart) {
 TEST(PlanGet, ATargetCannotChooseNamesHere) {
   for (const char* evil :
        {"../x", "/etc/x", "d/../../x", "d//x", "e/x", "d2/x", "d/.urnic-x.part"}) {
-    EXPECT_THAT(got("d", listed({"d/", evil})), ElementsAre(HasSubstr("was not asked for")))
+    EXPECT_THAT(got("d", listed({"d/", evil})), ElementsAre(HasSubstr("was not requested")))
         << evil;
   }
-  EXPECT_THAT(got("d/*", listed({"e/x"})), ElementsAre(HasSubstr("was not asked for")));
+  EXPECT_THAT(got("d/*", listed({"e/x"})), ElementsAre(HasSubstr("was not requested")));
 }
 
 TEST(PlanGet, TheFolderOfAPatternIsWhatIsListed) {

@@ -18,8 +18,8 @@ refused 2 "'-z' is not an option of urnic ls" "$urnic" ls -z
 refused 2 "'-1' is not an option of urnic stat" "$urnic" stat -1
 refused 2 "'--hlep' is not an option of urnic; the nearest is '--help'" "$urnic" --hlep
 refused 2 "'tagret' is not a command; the nearest is 'target'" "$urnic" tagret --export .
-refused 2 "which command? target, put, get" "$urnic"
-refused 2 "which command?" "$urnic" ""
+refused 2 "command required target, put, get" "$urnic"
+refused 2 "command required" "$urnic" ""
 refused 2 "the nearest is 'mtu'" "$urnic" config --port "memif:socket=$work/x,mtuu=3"
 refused 2 "the nearest is 'memif'" "$urnic" target --export d --port "memfi:socket=$work/x"
 refused 2 "kinds: mem, memif, tap, dgram, udp, dpdk, tcp" "$urnic" ls 10.77.0.1 --port nonsense:x
@@ -131,7 +131,7 @@ refused 2 "--address is the kernel's own" "$urnic" ls 127.0.0.1 --port tcp --add
 # ---- file arguments: missing, a folder, without rights, full, not UTF-8
 refused 1 "No such file" "$urnic" put none 10.77.0.1 --port "$no"
 refused 1 "a folder" "$urnic" put d 10.77.0.1 --port "$no"
-refused 1 "'-' for what comes on standard input" "$urnic" put /dev/null 10.77.0.1/x --port "$no"
+refused 1 "use '-' to read standard input" "$urnic" put /dev/null 10.77.0.1/x --port "$no"
 refused 1 "No such file" "$urnic" put "$bad" 10.77.0.1 --port "$no"
 LC_ALL=C grep -q "$bad" err && fail "octets that are no UTF-8 reach the terminal"
 refused 1 "No such file" "$urnic" get 10.77.0.1/f none/x --port "$no"
@@ -157,9 +157,9 @@ until_true 30 grep -q serving sleeper.log || fail "$(cat sleeper.log)"
 kill -STOP "$last"
 "$urnic" stat "$last" >named.log 2>&1 &  # both at once: each waits for two seconds
 named=$!
-refused 1 "does not answer (is it stopped?)" "$urnic" stat
+refused 1 "does not respond; it may be stopped (SIGSTOP)" "$urnic" stat
 wait "$named"
-[ $? = 1 ] && [ "$(wc -l <named.log)" = 1 ] && grep -qF "does not answer (is it stopped?)" named.log || fail "stat of one: $(cat named.log)"
+[ $? = 1 ] && [ "$(wc -l <named.log)" = 1 ] && grep -qF "does not respond; it may be stopped (SIGSTOP)" named.log || fail "stat of one: $(cat named.log)"
 kill -CONT "$last"
 ok "it answers again" "$urnic" stat "$last"
 
@@ -169,15 +169,15 @@ ok "ls of one file" "$urnic" ls 10.77.0.1/x --port "$a"
 grep -q " x$" out || fail "ls A/x: $(cat out)"
 refused 1 "y: No such file" "$urnic" ls 10.77.0.1/y --port "$a"
 # Our own address, and a taken wire.
-refused 1 "this end's own address" "$urnic" ls 10.77.0.2 --port "$a"
-refused 1 "this end's own address" "$urnic" perf 10.77.0.2 --port "$a"
-refused 1 "is already served by a urnic target" timeout 10 "$urnic" target --export d --port "$a"
-refused 1 "is already served by a urnic target" timeout 10 "$urnic" perf --port "$a"
+refused 1 "is a local address" "$urnic" ls 10.77.0.2 --port "$a"
+refused 1 "is a local address" "$urnic" perf 10.77.0.2 --port "$a"
+refused 1 "a urnic target serves on $work/a.sock already" timeout 10 "$urnic" target --export d --port "$a"
+refused 1 "a urnic target serves on $work/a.sock already" timeout 10 "$urnic" perf --port "$a"
 octets 20000000 >big
 "$urnic" put big 10.77.0.1/big --repeat 1000000 --port "$a" >/dev/null 2>&1 &
 busy=$!
 under_way "$last"
-refused 1 "is taken by another client" "$urnic" ls 10.77.0.1 --port "$a" --connect-timeout 1s
+refused 1 "is in use by another client" "$urnic" ls 10.77.0.1 --port "$a" --connect-timeout 1s
 kill $busy
 wait $busy 2>/dev/null
 
@@ -186,5 +186,5 @@ free_port
 start tcp "$urnic" target --export d --port tcp -p "$free"
 until_true 30 grep -q serving tcp.log || fail "$(cat tcp.log)"
 stop_process "$last"  # it has said all then
-grep -q "warning: anyone who can reach every address of this machine may write, and nothing is encrypted" tcp.log || fail "tcp: $(cat tcp.log)"
+grep -q "warning: any host that can reach every address of this machine can write files, and traffic is not encrypted" tcp.log || fail "tcp: $(cat tcp.log)"
 done_testing

@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
   const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good();
   if (written || status != 0) return status;
   const int why = errno;
-  urnic::cli::complain("", std::string("standard output could not be written") +
+  urnic::cli::complain("", std::string("cannot write standard output") +
                                (why != 0 ? std::string(": ") + std::strerror(why) : ""));
   return urnic::cli::kExitFailed;
 }
