@@ -60,12 +60,12 @@ refused 2 "No such file" "$urnic" ls "127.0.0.1:$port" --port tcp --token-file n
 mkdir whole.d
 octets 300000 >whole.d/there
 serve whole --quota 1000K --quota-files 3
-refused 1 "over the target's quota of 1000 KiB, of which 293 KiB are used" \
+refused 1 "exceeds the target's quota of 1000 KiB, of which 293 KiB are used" \
   "$urnic" put f "127.0.0.1:$port" --port tcp
 nothing_left whole.d f
 ok "what fits" "$urnic" put small "127.0.0.1:$port/a" --port tcp
 ok "and once more" "$urnic" put small "127.0.0.1:$port/b" --port tcp
-refused 1 "over the target's quota of 3 files" "$urnic" put small "127.0.0.1:$port/c" --port tcp
+refused 1 "exceeds the target's quota of 3 files" "$urnic" put small "127.0.0.1:$port/c" --port tcp
 ok "in its own place" "$urnic" put small "127.0.0.1:$port/b" --port tcp
 ok "get does not count" "$urnic" get "127.0.0.1:$port/there" there --port tcp
 cmp -s there whole.d/there || wrong_data "what came back differs"
@@ -74,23 +74,23 @@ nothing_left whole.d f c
 rm whole.d/there
 freed() { "$urnic" put small "127.0.0.1:$port/c" --port tcp; }
 until_true 30 freed || fail "what was taken away still counts"
-grep -q "put of f by .* failed: over the target's quota" whole.log || fail "$(cat whole.log)"
+grep -q "put of f by .* failed: exceeds the target's quota" whole.log || fail "$(cat whole.log)"
 
 mkdir client.d
 octets 500000 >client.d/nobodys
 serve client --client-quota 1100K --client-quota-files 2
 ok "a client" "$urnic" put f "127.0.0.1:$port/mine" --port tcp:bind=127.0.0.2
-refused 1 "over this client's quota of 1.07 MiB" "$urnic" put f "127.0.0.1:$port/more" --port tcp:bind=127.0.0.2
+refused 1 "exceeds this client's quota of 1.07 MiB" "$urnic" put f "127.0.0.1:$port/more" --port tcp:bind=127.0.0.2
 ok "another client" "$urnic" put f "127.0.0.1:$port/his" --port tcp:bind=127.0.0.3
 ok "what fits" "$urnic" put small "127.0.0.1:$port/small" --port tcp:bind=127.0.0.2
-refused 1 "over this client's quota of 2 files" "$urnic" put tiny "127.0.0.1:$port/third" --port tcp:bind=127.0.0.2
+refused 1 "exceeds this client's quota of 2 files" "$urnic" put tiny "127.0.0.1:$port/third" --port tcp:bind=127.0.0.2
 nothing_left client.d more third
 refused 2 "quotas cannot be combined with --read-only" "$urnic" target --export . --quota 1G --read-only
-refused 2 "--quota 0: expected a size" "$urnic" target --export . --quota 0
-refused 2 "--client-quota much: expected a size" "$urnic" target --export . --client-quota much
+refused 2 "--quota 0: must be a size" "$urnic" target --export . --quota 0
+refused 2 "--client-quota much: must be a size" "$urnic" target --export . --client-quota much
 
 # ---- what is reachable from elsewhere is said, once and where it matters
-warned() { grep -c "warning: whoever" "$work/$1.log"; }
+warned() { grep -c "warning: any host" "$work/$1.log"; }
 for name in deny limits token whole client; do
   [ "$(warned $name)" = 0 ] || fail "$name warns: $(cat "$name.log")"
 done

@@ -42,7 +42,7 @@ target_on "$port"
 target=$last
 put() { "$urnic" put "$@" --port "$port"; }
 get() { "$urnic" get "$@" --port "$port"; }
-refused 1 "not a regular file" put . 10.77.0.1/x
+refused 1 "is a folder" put . 10.77.0.1/x
 refused 1 "'..'" put f 10.77.0.1/../x
 refused 1 "'..'" get 10.77.0.1/../f x
 refused 1 "slash" get 10.77.0.1//etc/passwd x

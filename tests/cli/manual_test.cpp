@@ -100,7 +100,7 @@ TEST_F(Described, NothingInAPageIsOfThisMachine) {
 TEST_F(Described, DefaultsBoundsAndChoicesAreTold) {
   const std::string put = page("put");
   EXPECT_THAT(
-      put, HasSubstr("\\fB\\-\\-slots\\fR \\fIN\\fR\nChunks under way at once, 1 to 32. Default: "
+      put, HasSubstr("\\fB\\-\\-slots\\fR \\fIN\\fR\nChunks in flight at a time, 1 to 32. Default: "
                      "16.\n"));
   EXPECT_THAT(put, HasSubstr("\\fB\\-\\-bar\\fR \\fIauto|always|never\\fR"));
   EXPECT_THAT(page("ls"), HasSubstr("\\fBurnic ls\\fR [\\fIOPTION\\fR]... \\fITARGET\\fR\n"));

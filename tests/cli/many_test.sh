@@ -113,7 +113,7 @@ mkdir -p tree/x/y tree/z empty && echo 1 >tree/x/1 && echo 2 >tree/x/y/2 && echo
 mkdir export/tree && echo file >export/tree/x
 code=0
 put -r tree 10.77.0.1 >out 2>err || code=$?
-[ $code = 1 ] && [ "$(wc -l <err)" = 2 ] && grep -q "tree/x: Not a directory" err && grep -q "4 of what" err && cmp -s tree/z/3 export/tree/z/3 ||
+[ $code = 1 ] && [ "$(wc -l <err)" = 2 ] && grep -q "tree/x: Not a directory" err && grep -q "4 of the requested" err && cmp -s tree/z/3 export/tree/z/3 ||
   fail "a folder that cannot be made: $(cat err)"
 ok "nothing at all" put -r empty/ 10.77.0.1
 ok "nothing, dry" put -r -n empty/ 10.77.0.1
@@ -159,14 +159,14 @@ ls -AR export | grep -q '^\.urnic-' && fail "a temporary file was left"
 # ---- quotas count folders as files
 target_on "$port" --quota-files $(($(find export -mindepth 1 | wc -l) + 1))
 ok "a folder within the quota" put -r d/e/empty 10.77.0.1
-refused 1 "over the target's quota" put d/f3 10.77.0.1/q
+refused 1 "exceeds the target's quota" put d/f3 10.77.0.1/q
 ok "one that is there already" put -r d/e/empty 10.77.0.1
 stop_process "$last"
 rmdir export/empty
 target_on "$port" --quota-files "$(find export -mindepth 1 | wc -l)"
 code=0
 put -r d/e/empty 10.77.0.1 >out 2>err || code=$?
-[ $code = 1 ] && grep -q "over the target's quota" err && [ ! -e export/empty ] || fail "a folder over the quota: $(cat err)"
+[ $code = 1 ] && grep -q "exceeds the target's quota" err && [ ! -e export/empty ] || fail "a folder over the quota: $(cat err)"
 stop_process "$last"
 target_on "$port" --read-only
 refused 1 "read-only" put -r d 10.77.0.1/ro

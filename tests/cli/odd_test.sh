@@ -12,7 +12,7 @@ for command in put get ls target perf stat config wire; do
   [[ $command = [pg]?t ]] || refused 2 "see urnic $command --help" "$urnic" $command a b c d e
 done
 refused 1 "a: No such file" "$urnic" put a b c d e
-refused 2 "'a' names no file" "$urnic" get a b c d e
+refused 2 "'a' has no file name" "$urnic" get a b c d e
 refused 2 "'bogus' is not a command" "$urnic" bogus
 refused 2 "No such file" "$urnic" config --config "$work/none.toml"
 refused 2 "Is a directory" "$urnic" config --config "$work"
@@ -38,7 +38,7 @@ refused 2 "name of FILE is empty" "$urnic" put "" 10.77.0.1/x --port $no
 mkfifo pipe
 refused 1 "not a regular file" timeout 10 "$urnic" put pipe 10.77.0.1/x --port $no
 refused 1 "not a regular file" "$urnic" put /dev/zero 10.77.0.1/x --port $no
-refused 1 "not a regular file" "$urnic" put "$work" 10.77.0.1/x --port $no
+refused 1 "is a folder" "$urnic" put "$work" 10.77.0.1/x --port $no
 refused 1 "File name too long" "$urnic" put "$(printf 'x%.0s' $(seq 300))" 10.77.0.1/x --port $no
 refused 1 "No such file" "$urnic" put $'two\nlines' 10.77.0.1/x --port $no
 

@@ -62,7 +62,7 @@ TEST_F(QuotaTest, CountsWhatIsThereWhateverItsNameAndWherever) {
   begin({.octets = 200});
   EXPECT_EQ(put("f", 20), "");
   EXPECT_THAT(put("g", 1),
-              HasSubstr("g: over the target's quota of 200 B, of which 200 B are used"));
+              HasSubstr("g: exceeds the target's quota of 200 B, of which 200 B are used"));
 }
 
 // proves: AC-6
@@ -73,7 +73,7 @@ TEST_F(QuotaTest, WhatIsReplacedMakesRoomForWhatReplacesIt) {
   EXPECT_NE(put("f", 101), "");
   EXPECT_EQ(put("f", 10), "");
   EXPECT_EQ(put("f", 100), "");
-  EXPECT_THAT(put("g", 0), HasSubstr("over the target's quota of 1 files"));
+  EXPECT_THAT(put("g", 0), HasSubstr("exceeds the target's quota of 1 files"));
 }
 
 // proves: AC-6
@@ -131,10 +131,10 @@ TEST_F(QuotaTest, EachClientHasItsOwnAndWhatWasThereIsNobodys) {
   begin({.client_octets = 100, .client_files = 2});
   EXPECT_EQ(put("a", 60, "10.0.0.2"), "");
   EXPECT_THAT(put("b", 41, "10.0.0.2"),
-              HasSubstr("b: over this client's quota of 100 B, of which 60 B are used"));
+              HasSubstr("b: exceeds this client's quota of 100 B, of which 60 B are used"));
   EXPECT_EQ(put("b", 100, "10.0.0.3"), "");
   EXPECT_EQ(put("c", 40, "10.0.0.2"), "");
-  EXPECT_THAT(put("d", 0, "10.0.0.2"), HasSubstr("over this client's quota of 2 files"));
+  EXPECT_THAT(put("d", 0, "10.0.0.2"), HasSubstr("exceeds this client's quota of 2 files"));
   EXPECT_EQ(put("a", 10, "10.0.0.2"), "") << "its own, replaced";
 }
 

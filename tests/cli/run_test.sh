@@ -22,9 +22,9 @@ refused 2 "PROGRAM is required" "$urnic" run
 [ "$(LD_PRELOAD= "$urnic" run --sockets --env | grep PRELOAD)" = "LD_PRELOAD=$dropin/librspreload.so" ] || fail "--sockets --env"
 [ -e "$dropin/librspreload.so" ] || fail "there is no librspreload.so"
 refused 2 "--env cannot be combined with a program" "$urnic" run --env -- true
-refused 2 "is the kernel's own with --port tcp" "$urnic" run --mtu 9000 -- true
+refused 2 "is set by the kernel with --port tcp" "$urnic" run --mtu 9000 -- true
 "$urnic" run --transport roce -- true || fail "--transport roce has a port of its own"
-refused 2 "is the kernel's own with --port udp" "$urnic" run --transport roce --vlan 5 -- true
+refused 2 "is set by the kernel with --port udp" "$urnic" run --transport roce --vlan 5 -- true
 refused 2 "the kernel's TCP carries only iWARP" "$urnic" run --transport roce --port tcp -- true
 refused 2 "use transport = iwarp or both" "$urnic" run --transport roce --identity ib-like -- true
 

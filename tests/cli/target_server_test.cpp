@@ -252,7 +252,7 @@ TEST_F(TargetServerTest, APutOverTheQuotaIsOneLineAndLeavesNothing) {
   auto client = connect();
   ASSERT_TRUE(client.ok()) << client.error().message;
   EXPECT_EQ(put(**client, "a"), "");
-  EXPECT_THAT(put(**client, "b"), HasSubstr("target: b: over the target's quota of 9.77 KiB"));
+  EXPECT_THAT(put(**client, "b"), HasSubstr("target: b: exceeds the target's quota of 9.77 KiB"));
   EXPECT_EQ(files(), 2u);
   EXPECT_EQ(put(**client, "a"), "") << "the connection goes on, and what is replaced makes room";
   auto to = LocalDestination::open(root_ + "/back");

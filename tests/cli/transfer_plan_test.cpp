@@ -65,7 +65,7 @@ TEST_F(PlanPutTest, AFolderWithASlashMeansWhatIsInIt) {
 
 TEST_F(PlanPutTest, WhatIsMissingOrAFolderIsSaidBeforeAnythingIsDone) {
   EXPECT_THAT(plan({"a", "none"}, ""), ElementsAre(HasSubstr("none: No such file")));
-  EXPECT_THAT(plan({"a", "d"}, "", false), ElementsAre(HasSubstr("d: a folder")));
+  EXPECT_THAT(plan({"a", "d"}, "", false), ElementsAre(HasSubstr("d: is a folder")));
   EXPECT_THAT(plan({"a", "d"}, "../x"), ElementsAre(HasSubstr("'..'")));
 }
 

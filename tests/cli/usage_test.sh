@@ -18,7 +18,7 @@ refused 2 "'-z' is not an option of urnic ls" "$urnic" ls -z
 refused 2 "'-1' is not an option of urnic stat" "$urnic" stat -1
 refused 2 "'--hlep' is not an option of urnic; the nearest is '--help'" "$urnic" --hlep
 refused 2 "'tagret' is not a command; the nearest is 'target'" "$urnic" tagret --export .
-refused 2 "command required target, put, get" "$urnic"
+refused 2 "command required: target, put, get" "$urnic"
 refused 2 "command required" "$urnic" ""
 refused 2 "the nearest is 'mtu'" "$urnic" config --port "memif:socket=$work/x,mtuu=3"
 refused 2 "the nearest is 'memif'" "$urnic" target --export d --port "memfi:socket=$work/x"
@@ -125,8 +125,8 @@ for pid in "" 0 -1 x $huge 2147483648; do
   refused 2 "" "$urnic" stat -- "$pid"
 done
 for interval in 0 -1 x 5ms; do refused 2 "" "$urnic" stat --watch=$interval; done
-refused 2 "--mtu is the kernel's own" "$urnic" ls 127.0.0.1 --port tcp --mtu 1500
-refused 2 "--address is the kernel's own" "$urnic" ls 127.0.0.1 --port tcp --address 10.0.0.1/24
+refused 2 "--mtu is set by the kernel" "$urnic" ls 127.0.0.1 --port tcp --mtu 1500
+refused 2 "--address is set by the kernel" "$urnic" ls 127.0.0.1 --port tcp --address 10.0.0.1/24
 
 # ---- file arguments: missing, a folder, without rights, full, not UTF-8
 refused 1 "No such file" "$urnic" put none 10.77.0.1 --port "$no"

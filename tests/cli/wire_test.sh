@@ -14,7 +14,7 @@ on_wire() {
   target=$last
   start wire "$urnic" wire --a "$i,role=server" --b "$t,role=client" --log w.json "$@"
   local wire=$last
-  until_true 30 grep -q joining wire.log || fail "wire: $(cat wire.log)"
+  until_true 30 grep -q connecting wire.log || fail "wire: $(cat wire.log)"
   local client="--port $i,role=client --address 10.77.0.2/24"
   "$urnic" put f 10.77.0.1/f $client >put.log 2>&1 || fail "$*: $(cat put.log)"
   "$urnic" get 10.77.0.1/f b $client >get.log 2>&1 || fail "$*: $(cat get.log)"
