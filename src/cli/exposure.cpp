@@ -62,7 +62,7 @@ std::string exposure_warning(const Config& config, const std::string& addresses,
   if (where.empty()) return {};
   std::string who = "any host that can reach ";
   if (token) {
-    who = "any host that knows the token (also from network traffic) and can reach ";
+    who = "any host that knows the token, or has seen it on the network, and can reach ";
   }
   who += where;
   if (!config.get("allow").empty()) who += " from an address in allow";
