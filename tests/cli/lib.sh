@@ -111,7 +111,7 @@ target_on() {
 }
 # at_rest: every client of the target that has come has gone
 at_rest() {
-  [ "$(grep -cE '^client [^ ]+ connected$' "$work/target.log")" = "$(grep -cE '^client [^ ]+ gone$' "$work/target.log")" ]
+  [ "$(grep -cE '^client [^ ]+ connected$' "$work/target.log")" = "$(grep -cE '^client [^ ]+ disconnected$' "$work/target.log")" ]
 }
 # stop_process PID
 stop_process() {

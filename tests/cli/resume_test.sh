@@ -138,7 +138,7 @@ stop_process "$target"
 echo old >export/d/$other && touch -d '8 days ago' export/d/$other
 rm export/big
 target_on "$port" --client-quota 1G
-[ ! -e export/d/$other ] && grep -q 'removed 1 part that' target.log || fail "an old part of the export stays: $(cat target.log)"
+[ ! -e export/d/$other ] && grep -q 'removed 1 partial file' target.log || fail "an old part of the export stays: $(cat target.log)"
 "$urnic" put big 10.77.0.1 --resume --limit 10M --port "$port" >interrupted.log 2>&1 &
 pid=$!
 under_way "$last"
