@@ -115,7 +115,7 @@ class XrcSteps {
     agree(a->qp.modify(QpState::rtr, rtr).ok(), "the sending end to rtr");
     rts.sq_psn = psn;
     rts.ack_timeout = dice.between(13, 15);
-    rts.retry_count = 7;
+    rts.retry_count = 6;
     rts.rnr_retry = 7;
     rts.initiator_depth = depth;
     agree(a->qp.modify(QpState::rts, rts).ok(), "the sending end to rts");
