@@ -63,7 +63,7 @@ bool PeerUser::allows(uid_t user) const {
 
 std::string PeerUser::refusal_of(uid_t user, const std::string& what) const {
   if (allows(user)) return "";
-  return what + " belongs to user " + name_of(user) +
+  return what + " belongs to " + name_of(user) +
          ", not to you; to allow it, set peer_user=" + std::to_string(user);
 }
 
@@ -94,7 +94,7 @@ std::string folder_fault(const std::string& path, const PeerUser& peer, bool sti
       return "other users can write to the folder " + folder + advice;
     }
     if (!peer.allows(st.st_uid) && st.st_uid != kUnmapped) {
-      return "the folder " + folder + " belongs to user " + name_of(st.st_uid) + advice;
+      return "the folder " + folder + " belongs to " + name_of(st.st_uid) + advice;
     }
     if (folder == "/") return "";
   }
