@@ -58,13 +58,13 @@ bool Opening::may_connect(const verbs::QueuePair& qp) {
   return qp.connection == 0 && qp.state <= verbs::QpState::Rtr;
 }
 
-void Opening::begin_connecting(verbs::QueuePair& qp) {
+void begin_connecting(verbs::QueuePair& qp) {
   if (qp.state == verbs::QpState::Reset) qp.state.modify(verbs::QpState::Init);
   qp.state.advance(verbs::QpState::Rtr);
 }
 
 // From Rtr the table has no other way back. What is posted stays.
-void Opening::undo_connecting(verbs::QueuePair& qp, verbs::QpState before) {
+void undo_connecting(verbs::QueuePair& qp, verbs::QpState before) {
   if (before > verbs::QpState::Init || qp.state == before) return;
   qp.state.modify(verbs::QpState::Reset);
   if (before == verbs::QpState::Init) qp.state.modify(verbs::QpState::Init);

@@ -12,6 +12,11 @@
 
 namespace urnic::iwarp {
 
+// Moves a queue pair to the state in which it connects.
+void begin_connecting(verbs::QueuePair& qp);
+// The connection could not begin: the queue pair returns to the state it had.
+void undo_connecting(verbs::QueuePair& qp, verbs::QpState before);
+
 class Opening {
  public:
   // `queue` of `queues` of the port: which flows are this engine's.
@@ -59,8 +64,6 @@ class Opening {
   void first_fpdu(Connection& c);
   // Keep-alive of one connection (RFC 1122, 4.2.3.6: a setting per connection).
   void set_keepalive(Connection& c, const ConnectParams& params, Instant now);
-  // It could not be begun: the queue pair is in the state that it was in before.
-  static void undo_connecting(verbs::QueuePair& qp, verbs::QpState before);
 
  private:
   // active_open.cpp
@@ -70,7 +73,6 @@ class Opening {
   void begin_active(Connection& c, std::unique_ptr<KernelLink> link, const ConnectParams&,
                     Instant now);
   static bool may_connect(const verbs::QueuePair& qp);
-  static void begin_connecting(verbs::QueuePair& qp);
 
   // passive_open.cpp
   tcp::Config tcp_config(const FlowKey& key) const;

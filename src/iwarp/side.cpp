@@ -295,7 +295,7 @@ Result<void> Side::accept(ConnectionId connection, verbs::QueuePair& qp,
       ending_.out_of_memory(*c, now);
     } else {
       ending_.forsake(*c, now);
-      Opening::undo_connecting(qp, before);
+      undo_connecting(qp, before);
     }
     accepted = Error{Errc::no_memory, "out of memory"};
   }
