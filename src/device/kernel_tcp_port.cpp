@@ -66,7 +66,7 @@ Result<std::shared_ptr<iwarp::KernelTcp>> open_kernel_tcp(const Config& config) 
   for (const char* setting : {"faults", "capture"}) {
     if (config.get(setting).empty()) continue;
     return bad(std::string(setting) +
-               " needs a port that carries Ethernet frames: not possible with port = tcp");
+               " needs a port that carries Ethernet frames, which the kernel's TCP does not");
   }
   const std::string spec = config.get("port");
   port::Args args(arguments_of(spec));

@@ -46,9 +46,9 @@ until_true 30 shows || fail "urnic stat does not tell why the connection is SLOW
 refused 1 "is in use by another program" "$urnic" target --export export --service "$port" --port tcp
 refused 1 "connection refused by the peer" "$urnic" get 127.0.0.1:1/f b --port tcp
 refused 1 "has another IP version" "$urnic" get 127.0.0.1:1/f b --port tcp:bind=::1
-refused 2 "bind=somewhere: not an address" "$urnic" get 127.0.0.1:1/f b --port tcp:bind=somewhere
+refused 2 "bind=somewhere: must be a unicast IP address" "$urnic" get 127.0.0.1:1/f b --port tcp:bind=somewhere
 refused 2 "unknown key 'mtu'" "$urnic" get 127.0.0.1:1/f b --port tcp:mtu=9000
-refused 1 "capture needs a port that carries frames" \
+refused 1 "capture needs a port that carries Ethernet frames" \
   "$urnic" get 127.0.0.1:1/f b --port tcp --capture x.pcapng
 
 # The target dies in the middle: one line, at once.

@@ -106,7 +106,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     mkdir ro && cp kept ro/kept && chmod 555 ro && mkdir wires && chmod 1777 wires
     start ro "${as_nobody[@]}" "$urnic" target --export ro --port "memif:socket=$work/wires/r.sock" --stat off
     until_true 30 grep -q serving ro.log || fail "$(cat ro.log)"
-    refused 1 "peer_user=65534 allows it" "$urnic" put kept 10.77.0.1/x --port "memif:socket=$work/wires/r.sock"
+    refused 1 "to allow it, set peer_user=65534" "$urnic" put kept 10.77.0.1/x --port "memif:socket=$work/wires/r.sock"
     refused 1 "Permission denied" "$urnic" put kept 10.77.0.1/x --port "memif:socket=$work/wires/r.sock,peer_user=65534"
     ok "it may be read" "$urnic" get 10.77.0.1/kept back --port "memif:socket=$work/wires/r.sock,peer_user=nobody"
     chmod 644 f

@@ -65,7 +65,7 @@ for op in write read send; do
     --verify >r.json 2>err || fail "udp, $op: $(cat err)"
   check "udp, $op" 'r["iterations"] == 500 and r["messages_that_differ"] == 0'
 done
-refused 1 "give each an address of its own" "$urnic" perf $udp.1 --transport roce --port udp:bind=$udp.1
+refused 1 "set bind= to another address" "$urnic" perf $udp.1 --transport roce --port udp:bind=$udp.1
 refused 2 "is set by the kernel with --port udp" \
   "$urnic" perf $udp.1 --transport roce --port udp --address 10.0.0.1/24
 refused 2 "use transport = roce" "$urnic" perf $udp.1 --port udp

@@ -15,7 +15,7 @@ grep -qx "LD_LIBRARY_PATH=$dropin:/x" env && grep -qx URNIC_MAX_CONNECTIONS=17 e
 [ "$("$urnic" run -- echo --port -x "a b")" = "--port -x a b" ] || fail "arguments"
 "$urnic" run -- sh -c 'kill -TERM $$'; [ $? = 143 ] || fail "a signal ends it as it would"
 [ "$(bash -c "ulimit -Sn 100; ulimit -Hn 3000; '$urnic' run -- bash -c 'ulimit -Sn; ulimit -Hn'" | tr '\n' ' ')" = "3000 3000 " ] || fail "descriptors"
-refused 127 "there is no program 'nosuch'" "$urnic" run -- nosuch
+refused 127 "program not found: 'nosuch'" "$urnic" run -- nosuch
 refused 127 "No such file" "$urnic" run -- ./nosuch
 refused 126 "" "$urnic" run -- /etc/passwd
 refused 2 "PROGRAM is required" "$urnic" run

@@ -120,7 +120,7 @@ class TargetSessionTest : public ::testing::Test {
 TEST_F(TargetSessionTest, AnotherVersionIsToldSo) {
   auto greeting = storage_greeting();
   greeting[4] = 1;
-  EXPECT_THAT(greet(greeting), HasSubstr("speaks version 2 of the storage protocol, the other end "
+  EXPECT_THAT(greet(greeting), HasSubstr("speaks version 2 of the storage protocol, the client "
                                          "version 1"));
 }
 

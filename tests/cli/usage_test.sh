@@ -171,8 +171,8 @@ refused 1 "y: No such file" "$urnic" ls 10.77.0.1/y --port "$a"
 # Our own address, and a taken wire.
 refused 1 "is a local address" "$urnic" ls 10.77.0.2 --port "$a"
 refused 1 "is a local address" "$urnic" perf 10.77.0.2 --port "$a"
-refused 1 "a urnic target serves on $work/a.sock already" timeout 10 "$urnic" target --export d --port "$a"
-refused 1 "a urnic target serves on $work/a.sock already" timeout 10 "$urnic" perf --port "$a"
+refused 1 "$work/a.sock is already served by a urnic target" timeout 10 "$urnic" target --export d --port "$a"
+refused 1 "$work/a.sock is already served by a urnic target" timeout 10 "$urnic" perf --port "$a"
 octets 20000000 >big
 "$urnic" put big 10.77.0.1/big --repeat 1000000 --port "$a" >/dev/null 2>&1 &
 busy=$!

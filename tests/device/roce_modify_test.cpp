@@ -40,7 +40,7 @@ TEST_P(RoceModify, WrongMovesAndValuesAreNamedAndChangeNothing) {
   refused(
       QpState::init, init, [](A& a) { a.access = access_local_write; }, "access: only");
   refused(
-      QpState::init, init, [](A& a) { a.port = 2; }, "port is 1");
+      QpState::init, init, [](A& a) { a.port = 2; }, "port: must be 1");
   refused(
       QpState::init, init, [](A& a) { a.pkey_index = 1; }, "pkey_index: must be 0");
   refused(

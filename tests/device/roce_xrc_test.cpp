@@ -363,7 +363,7 @@ TEST_P(RoceXrc, WhatIsMadeWronglyIsRefusedInWords) {
   // One of XRC is of no use to others.
   o = ends[1].options(Transport::roce);
   o.srq = shared(domain);
-  refused(o, "of XRC");
+  refused(o, "XRC shared receive queue");
   if (udp()) return;
   o = sending(1);
   o.transport = Transport::iwarp;
@@ -464,7 +464,7 @@ TEST_P(RoceXrcConnection, OtherServicesAreRefusedBothWays) {
   // A receiving end asks nobody, and is nothing for a request of RC.
   const auto no = qps[1].connect_start(there());
   ASSERT_FALSE(no.ok());
-  expect_refused(no.error(), Errc::unsupported, "accepts");
+  expect_refused(no.error(), Errc::unsupported, "to accept a connection");
   auto again = ends[0].make();
   ASSERT_TRUE(again.connect_start(there()).ok());
   auto request = asked();

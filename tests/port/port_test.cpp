@@ -39,7 +39,7 @@ TEST(PortOpen, ErrorsOfAKindCarryItsName) {
 }
 
 TEST(PortOpen, TheKernelsTcpIsNoPortOfFrames) {
-  EXPECT_THAT(open_error("tcp"), HasSubstr("no frames"));
+  EXPECT_THAT(open_error("tcp"), HasSubstr("no Ethernet frames"));
 }
 
 // What is wrong is found without opening anything: no socket appears, no device is touched.
