@@ -48,7 +48,7 @@ class TargetServer {
   void run();
   // One round of what run() does: true if there was anything to do. A test drives it alone.
   bool step();
-  // What the clients of this target hold now.
+  // Resources that the clients of this target hold now.
   struct InUse {
     std::size_t sessions = 0, queue_pairs = 0;
     std::uint64_t memory = 0, regions = 0;  // free for windows; registered

@@ -1,5 +1,5 @@
-// What a queue pair counts of whole messages, whatever its service: of requests when they begin to
-// leave, of what comes when it has come whole, so that no packet in the middle of one is slower.
+// A queue pair of any service counts whole messages: it counts requests when they begin to
+// leave, and what arrives when it is whole, so that no packet in the middle of one is slower.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace urnic::ib {
 
-// Of a requester. READs and atomics count alike.
+// A requester counts these. READs and atomics count alike.
 struct SentMessages {
   std::uint64_t writes = 0, sends = 0, reads = 0;
   std::uint64_t write_bytes = 0, send_bytes = 0;
@@ -36,7 +36,7 @@ struct SentMessages {
   }
 };
 
-// Of a responder.
+// A responder counts these.
 struct TakenMessages {
   std::uint64_t sends = 0, send_bytes = 0, write_bytes = 0;
   std::uint64_t reads = 0;                      // READs and atomics

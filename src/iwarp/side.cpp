@@ -260,7 +260,7 @@ void Side::close_listener(Listener* listener, Instant now) {
 
 namespace {
 
-// Of what has begun, so that the call succeeds: what cannot be sent now waits for memory.
+// The connection has begun, so the call succeeds: data that cannot be sent now waits for memory.
 void transmit_begun(Side& side, Instant now) {
   try {
     side.transmit_round(now);

@@ -1,4 +1,4 @@
-// What the walks over the C calls of the drop-in share: how long they wait, what a process holds,
+// The walks over the C calls of the drop-in share these: how long they wait, what a process holds,
 // and a destruction that must wait for an acknowledgement.
 #pragma once
 
@@ -120,7 +120,7 @@ class Statistics {
   }
 };
 
-// What a process holds that nobody else closes for it.
+// Resources of a process that it must close itself.
 struct Holdings {
   std::size_t descriptors, threads;
   static Holdings now() { return {count_descriptors(), entries_of("/proc/self/task")}; }
