@@ -127,14 +127,14 @@ struct Holdings {
   bool operator==(const Holdings&) const = default;
 };
 
-// Behind a walk that disagreed its connections may still be ending.
+// Waits first: after a walk that disagreed, connections may still be ending.
 inline Holdings quiet_holdings() {
   urnic::test::soon([] { return Statistics::times(Statistics::read(), "qp_number") == 1; },
                     std::chrono::seconds(2));
   return Holdings::now();
 }
 
-// Nothing is left of what the walk has made since `before`.
+// The walk must have left nothing that was not there in `before`.
 inline void agree_that_nothing_is_left(const Holdings& before) {
   Holdings now{};
   Patience::waits_for([&] { return (now = Holdings::now()) == before; });

@@ -155,7 +155,7 @@ class CmEnds {
     agree_on(int{queues_.query(i).qp_state}, int{IBV_QPS_ERR}, "the state behind the end");
     work_.agree_flushed(i.q, dice);
   }
-  // Who asks goes without its queue pair, before it is answered.
+  // The asking identifier is destroyed before it is answered; its queue pair goes later.
   void left(Id& i, Dice&) {
     i.stage = Stage::over;
     i.wanted.clear();

@@ -103,7 +103,7 @@ struct Held {
   Wanted was;
 };
 
-// What a queue pair has, as it was asked for.
+// A queue pair and the capacities that it was created with.
 struct Queues {
   ibv_qp* qp = nullptr;
   ibv_cq *own_send = nullptr, *own_receive = nullptr;  // brought by the program
@@ -166,7 +166,7 @@ struct Depths {
     }
     client_asks = std::min(asked.second, server_serves);
   }
-  // What is served, and what is asked for.
+  // The depths that are served (responder) and requested (initiator).
   static std::pair<std::uint8_t, std::uint8_t> wishes(const Words& w, std::uint8_t all_served,
                                                       std::uint8_t all_asked) {
     const auto wish = [&](std::uint8_t n, std::uint8_t all) {

@@ -1,5 +1,4 @@
-// What the walk over rdma_cm does with identifiers: where they are bound, whom they ask, and how
-// they answer.
+// Steps of the walk over rdma_cm: bind and listen, resolve and connect, accept and reject.
 #pragma once
 
 #include "compat/cm_walk_datagrams.h"
@@ -259,7 +258,7 @@ class CmMoves : public CmEnds {
       if (!i->held.empty() && dice.one_in(2)) world_.acknowledge(*i, dice.below(i->held.size()));
     }
   }
-  // What does not fit the stage changes nothing.
+  // Calls that do not fit the stage must fail and change nothing.
   void misuse(Dice& dice) {
     if (world_.ids.empty()) return;
     Id& i = *world_.ids[dice.below(world_.ids.size())];

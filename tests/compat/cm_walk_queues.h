@@ -67,7 +67,7 @@ class CmQueues {
     for (auto& [cq, n] : q.unacknowledged) ibv_ack_cq_events(cq, n);
     q.unacknowledged.clear();
   }
-  // Behind the queue pair.
+  // To be called after the queue pair is destroyed.
   void free_others(Id& i) {
     if (i.id != nullptr && i.id->srq != nullptr) {
       rdma_destroy_srq(i.id);

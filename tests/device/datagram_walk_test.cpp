@@ -5,12 +5,11 @@
 namespace urnic::test {
 namespace {
 
-class DatagramWalk : public Walk {
+class DatagramWalk : public WorldWalk {
  public:
-  explicit DatagramWalk(Dice& dice)
-      : world_(dice, &told, WalkWorld::Line::good), work_(world_), datagrams_(world_) {}
+  explicit DatagramWalk(Dice& dice) : WorldWalk(dice, 5), work_(world_), datagrams_(world_) {}
 
-  void step(Dice& dice) override {
+  void act(Dice& dice) override {
     switch (dice.below(14)) {
       case 0:
       case 1:
@@ -38,21 +37,17 @@ class DatagramWalk : public Walk {
         datagrams_.send(dice);
         break;
     }
-    world_.settle(5);
-    datagrams_.adopt_headers();
-    world_.check();
+  }
+  void before_check() override { datagrams_.adopt_headers(); }
+  void after_check() override {
     for (unsigned i = 0; i < 2; ++i) {
       agree_on(world_.ends[i]->device.stats().roce.rx_bad_qkey, datagrams_.wrong_keys[i],
                "wrong Q_Keys");
     }
   }
-  void finish() override {
-    datagrams_.drop_handles();
-    world_.finish();
-  }
+  void clean_up() override { datagrams_.drop_handles(); }
 
  private:
-  WalkWorld world_;
   WorkSteps work_;
   DatagramSteps datagrams_;
 };

@@ -4,15 +4,12 @@
 namespace urnic::test {
 namespace {
 
-class LossWalk : public Walk {
+class LossWalk : public WorldWalk {
  public:
   explicit LossWalk(Dice& dice)
-      : world_(dice, &told, WalkWorld::Line::good),
-        connect_(world_),
-        work_(world_),
-        losses_(world_, connect_, work_) {}
+      : WorldWalk(dice, 30), connect_(world_), work_(world_), losses_(world_, connect_, work_) {}
 
-  void step(Dice& dice) override {
+  void act(Dice& dice) override {
     switch (dice.below(14)) {
       case 0:
       case 1:
@@ -42,16 +39,10 @@ class LossWalk : public Walk {
         work_.work(dice);
         break;
     }
-    world_.settle(30);
-    world_.check();
   }
-  void finish() override {
-    connect_.close_listeners();
-    world_.finish();
-  }
+  void clean_up() override { connect_.close_listeners(); }
 
  private:
-  WalkWorld world_;
   ConnectSteps connect_;
   WorkSteps work_;
   LossSteps losses_;

@@ -5,15 +5,12 @@
 namespace urnic::test {
 namespace {
 
-class RefusalWalk : public Walk {
+class RefusalWalk : public WorldWalk {
  public:
   explicit RefusalWalk(Dice& dice)
-      : world_(dice, &told, WalkWorld::Line::good),
-        connect_(world_),
-        work_(world_),
-        refusals_(world_, connect_) {}
+      : WorldWalk(dice, 30), connect_(world_), work_(world_), refusals_(world_, connect_) {}
 
-  void step(Dice& dice) override {
+  void act(Dice& dice) override {
     switch (dice.below(16)) {
       case 0:
         refusals_.connect(dice);
@@ -43,16 +40,10 @@ class RefusalWalk : public Walk {
         refusals_.make(dice);
         break;
     }
-    world_.settle(30);
-    world_.check();
   }
-  void finish() override {
-    connect_.close_listeners();
-    world_.finish();
-  }
+  void clean_up() override { connect_.close_listeners(); }
 
  private:
-  WalkWorld world_;
   ConnectSteps connect_;
   WorkSteps work_;
   RefusalSteps refusals_;

@@ -7,12 +7,15 @@
 namespace urnic::test {
 namespace {
 
-class VerbsWalk : public Walk {
+class VerbsWalk : public WorldWalk {
  public:
   explicit VerbsWalk(Dice& dice)
-      : world_(dice, &told), connect_(world_), work_(world_), moves_(world_) {}
+      : WorldWalk(dice, 30, WalkWorld::Line::perhaps_faulty),
+        connect_(world_),
+        work_(world_),
+        moves_(world_) {}
 
-  void step(Dice& dice) override {
+  void act(Dice& dice) override {
     switch (dice.below(38)) {
       case 0:
         connect_.make(dice);
@@ -81,17 +84,11 @@ class VerbsWalk : public Walk {
         work_.work(dice);
         break;
     }
-    world_.settle(30);
-    world_.check();
-    moves_.check();
   }
-  void finish() override {
-    connect_.close_listeners();
-    world_.finish();
-  }
+  void after_check() override { moves_.check(); }
+  void clean_up() override { connect_.close_listeners(); }
 
  private:
-  WalkWorld world_;
   ConnectSteps connect_;
   WorkSteps work_;
   MoveSteps moves_;

@@ -217,4 +217,34 @@ class WalkWorld {
   std::uint16_t last_port_ = 7000;
 };
 
+// A walk in such a world: after each act time passes, and then both devices agree with the model.
+class WorldWalk : public Walk {
+ public:
+  void step(Dice& dice) final {
+    act(dice);
+    world_.settle(pause_ms_);
+    before_check();
+    world_.check();
+    after_check();
+  }
+  void finish() final {
+    clean_up();
+    world_.finish();
+  }
+
+ protected:
+  WorldWalk(Dice& dice, int pause_ms, WalkWorld::Line line = WalkWorld::Line::good)
+      : world_(dice, &told, line), pause_ms_(pause_ms) {}
+
+  virtual void act(Dice&) = 0;
+  virtual void before_check() {}
+  virtual void after_check() {}
+  virtual void clean_up() {}
+
+  WalkWorld world_;
+
+ private:
+  int pause_ms_;
+};
+
 }  // namespace urnic::test

@@ -4,11 +4,11 @@
 namespace urnic::test {
 namespace {
 
-class XrcWalk : public Walk {
+class XrcWalk : public WorldWalk {
  public:
-  explicit XrcWalk(Dice& dice) : world_(dice, &told, WalkWorld::Line::good), xrc_(world_) {}
+  explicit XrcWalk(Dice& dice) : WorldWalk(dice, 20), xrc_(world_) {}
 
-  void step(Dice& dice) override {
+  void act(Dice& dice) override {
     switch (dice.below(13)) {
       case 0:
       case 1:
@@ -32,16 +32,11 @@ class XrcWalk : public Walk {
         xrc_.work(dice);
         break;
     }
-    world_.settle(20);
-    xrc_.check();
   }
-  void finish() override {
-    xrc_.drop_all();
-    world_.finish();
-  }
+  void after_check() override { xrc_.check(); }
+  void clean_up() override { xrc_.drop_all(); }
 
  private:
-  WalkWorld world_;
   XrcSteps xrc_;
 };
 
