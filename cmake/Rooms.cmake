@@ -166,7 +166,7 @@ function(urnic_room_tests name)
     if(TARGET ${program})
       # On a new machine ctest does not know which tests take long: the longest start first.
       set(cost 0)
-      if(name MATCHES "^(sim|engine|tcp)$")
+      if(name MATCHES "^(sim|iwarp|roce|tcp)$")
         set(cost 100)
       endif()
       set(arguments ${room_arguments})

@@ -71,14 +71,14 @@ class Ends {
     verbs::QueuePair* const right = pair_->right().make_roce_qp();
     Error error;
     const SocketAddress at = *SocketAddress::parse("10.0.0.2:7000");
-    auto& far = pair_->right().engine().roce().connections();
-    auto& near = pair_->left().engine().roce().connections();
-    engine::RoceListener* const l = far.listeners().bind({at, false, false}, &error);
+    auto& far = pair_->right().engine().roce_control().connections();
+    auto& near = pair_->left().engine().roce_control().connections();
+    roce::Listener* const l = far.listeners().bind({at, false, false}, &error);
     if (l == nullptr || !far.listeners().listen(l, 1, &error)) die("nobody listens");
     if (!near.connect(*left_, at, {}, pair_->now())) die("connect");
     const auto come = [&] { return !pair_->right().roce_requests.empty(); };
     if (!pair_->run_until(come, Duration::s(10))) die("nobody asked");
-    const auto handle = pair_->right().roce_requests.back().handle;
+    const auto handle = pair_->right().roce_requests.back().id;
     if (!far.accept(handle, *right, {}, pair_->now())) die("accept");
     const auto up = [&] { return left_->state == verbs::QpState::Rts; };
     if (!pair_->run_until(up, Duration::s(10))) die("the connection did not come up");

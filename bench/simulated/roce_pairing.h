@@ -51,7 +51,7 @@ inline void pair_up(sim::Pair* pair, verbs::QueuePair& left, verbs::QueuePair& r
                     ib::PathMtu mtu) {
   using namespace pairing_detail;
   const auto move = [&](sim::Node& node, verbs::QueuePair& qp, const roce::QpChange& c) {
-    if (node.engine().roce().modify(qp, c, pair->now()) == roce::Modified::Ok) return;
+    if (node.engine().roce_control().move(qp, c, pair->now()) == roce::Modified::Ok) return;
     std::fprintf(stderr, "bench: a queue pair cannot be moved\n");
     std::exit(1);
   };

@@ -117,4 +117,17 @@ struct QpAttributes {
   std::optional<std::uint32_t> port, pkey_index;
 };
 
+// What of a queue pair is iWARP's alone.
+struct IwarpQpOptions {
+  // How received Sends complete (specification 9.4): 1 or 2, and for 2 its threshold M, up to
+  // 65536. Left alone, the Config's completion_method and completion_threshold.
+  std::optional<std::uint32_t> completion_method, completion_threshold;
+  // A Send for which no receive is posted. Not acknowledged yet (FAST), it is dropped and comes
+  // again. Acknowledged by TCP already (SLOW, the kernel's TCP), it ends the connection
+  // if this is 0; else it waits, and all behind it, TCP's window closes and sending goes
+  // on, until a receive is posted, for at most so long, ms, and ten seconds once the peer has
+  // closed. disconnect() gives up what waits. Left alone, the Config's receive_wait_ms.
+  std::optional<std::uint32_t> receive_wait_ms;
+};
+
 }  // namespace urnic

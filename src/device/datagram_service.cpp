@@ -11,14 +11,14 @@ namespace detail {
 
 ResolutionImpl::~ResolutionImpl() {
   device->driver->own([&](Instant now) {
-    device->engine->roce().connections().questions().give_up(id, now);
+    device->engine->roce_control().connections().resolver().give_up(id, now);
     return 0;
   });
   events->take_of(this);
 }
 
 Result<void> serve_datagrams(RequestImpl& request, QpImpl& qp, const ConnectionOptions& options) {
-  if (!engine::is_roce(*qp.qp) || qp.qp->state.service() != verbs::Service::Ud) {
+  if (qp.qp->state.service() != verbs::Service::Ud) {
     return Error{Errc::invalid_argument,
                  "the request is for datagrams: accept it with a UD queue pair"};
   }
@@ -27,9 +27,9 @@ Result<void> serve_datagrams(RequestImpl& request, QpImpl& qp, const ConnectionO
     return Error{Errc::wrong_state, "the request is already accepted or rejected"};
   }
   auto served = request.device->driver->own([&](Instant now) -> Result<void> {
-    const auto handle = static_cast<ib_cm::Handle>(request.connection);
+    const auto handle = static_cast<ib_cm::Handle>(request.request.id);
     const std::uint32_t qkey = options.roce.qkey.value_or(roce::context_of(*qp.qp).attributes.qkey);
-    auto& questions = request.device->engine->roce().connections().questions();
+    auto& questions = request.device->engine->roce_control().connections().resolver();
     return questions.serve(handle, *qp.qp, qkey, options.private_data, now);
   });
   // The peer still waits for an answer, which may be another one.
@@ -39,7 +39,7 @@ Result<void> serve_datagrams(RequestImpl& request, QpImpl& qp, const ConnectionO
 
 Result<void> serve_number(RequestImpl& request, std::uint32_t number, std::uint32_t qkey,
                           std::span<const std::uint8_t> data) {
-  if (request.service != Service::ud || number > 0xffffff) {
+  if (request.request.service != verbs::Service::Ud || number > 0xffffff) {
     return Error{Errc::invalid_argument, "the request is not for datagrams, or the QP number " +
                                              std::to_string(number) + " exceeds 24 bits"};
   }
@@ -48,8 +48,8 @@ Result<void> serve_number(RequestImpl& request, std::uint32_t number, std::uint3
     return Error{Errc::wrong_state, "the request is already accepted or rejected"};
   }
   auto served = request.device->driver->own([&](Instant now) -> Result<void> {
-    const auto handle = static_cast<ib_cm::Handle>(request.connection);
-    auto& questions = request.device->engine->roce().connections().questions();
+    const auto handle = static_cast<ib_cm::Handle>(request.request.id);
+    auto& questions = request.device->engine->roce_control().connections().resolver();
     return questions.serve(handle, number, qkey, data, now);
   });
   if (!served && served.error().code != Errc::closed) request.answered = false;
@@ -58,20 +58,21 @@ Result<void> serve_number(RequestImpl& request, std::uint32_t number, std::uint3
 
 namespace {
 
-Result<engine::RoceAsk> to_ask(const DeviceImpl& device, const BindingImpl* from,
+Result<roce::SidrQuery> to_ask(const DeviceImpl& device, const BindingImpl* from,
                                const ResolveOptions& o) {
   if (o.refusal_retry_ms < 0 || o.refusal_retry_ms > 100) {
     return Error{Errc::invalid_argument, "refusal_retry_ms: must be between 0 and 100"};
   }
-  engine::RoceAsk ask;
+  roce::SidrQuery ask;
   if (o.source != nullptr) {
-    if (from == nullptr || from->device.get() != &device || !from->bound.is_for_datagrams()) {
+    if (from == nullptr || from->device.get() != &device || from->bound == nullptr ||
+        from->bound->service != verbs::Service::Ud) {
       return Error{
           Errc::invalid_argument,
           "source: the binding is empty, listening, of another device or not for datagrams "
           "(BindOptions::service)"};
     }
-    ask.source = from->bound.roce->local;
+    ask.source = from->bound->local;
   }
   ask.private_data = o.private_data;
   ask.timeout =
@@ -104,8 +105,8 @@ Result<std::shared_ptr<ResolutionImpl>> begin(const std::shared_ptr<DeviceImpl>&
   made->device = device;
   made->events = events;
   made->context = context;
-  auto asked = device->driver->own([&](Instant now) -> Result<engine::RoceQuestions::Asked> {
-    auto& questions = device->engine->roce().connections().questions();
+  auto asked = device->driver->own([&](Instant now) -> Result<roce::SidrResolver::Asked> {
+    auto& questions = device->engine->roce_control().connections().resolver();
     auto r = questions.ask(made.get(), *to, *ask, now);
     if (r) {  // before it can be told
       made->id = r->id;

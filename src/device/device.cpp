@@ -5,9 +5,9 @@
 
 #include "base/fused.h"
 #include "device/device_impl.h"
+#include "device/engine_options.h"
 #include "device/kernel_tcp_port.h"
 #include "device/mapping.h"
-#include "device/modify.h"
 #include "device/port_stack.h"
 #include "device/secrets.h"
 #include "device/service.h"
@@ -41,7 +41,7 @@ DeviceImpl::DeviceImpl(const Config& c, std::string spec, port::Port p,
         [this] { return totals(); },
         [this](engine::StatsPlace* place, std::size_t most, std::vector<ConnectionStats>* out) {
           return driver->own([&](Instant) {
-            return engine::add_connections(engine->iwarp(), engine->roce(), place, most, out);
+            return engine::add_connections(*engine, place, most, out);
           });
         }});
     if (stat_server->fd() >= 0) {
@@ -61,17 +61,18 @@ DeviceImpl::~DeviceImpl() {
   engine.reset();
 }
 
-Result<bool> wants_roce(const std::optional<Transport>& named, const engine::Options& options) {
+Result<verbs::ControlPath*> control_of(engine::Engine& engine,
+                                       const std::optional<Transport>& named) {
   if (named && *named != Transport::iwarp && *named != Transport::roce) {
     return Error{Errc::invalid_argument, "transport: must be iwarp or roce"};
   }
-  const bool roce = named ? *named == Transport::roce : !options.speaks_iwarp;
-  if (!(roce ? options.speaks_roce : options.speaks_iwarp)) {
-    return Error{Errc::unsupported, std::string("this device does not support ") +
-                                        (roce ? "RoCE: set transport = roce or both"
-                                              : "iWARP: set transport = iwarp or both")};
-  }
-  return roce;
+  const Transport own =
+      engine.control(Transport::iwarp) != nullptr ? Transport::iwarp : Transport::roce;
+  if (verbs::ControlPath* const control = engine.control(named.value_or(own))) return control;
+  return Error{Errc::unsupported, std::string("this device does not support ") +
+                                      (*named == Transport::roce
+                                           ? "RoCE: set transport = roce or both"
+                                           : "iWARP: set transport = iwarp or both")};
 }
 
 std::string DeviceImpl::why_down() const {
@@ -83,8 +84,7 @@ EngineStats DeviceImpl::stats() {
   constexpr std::size_t kPiece = 64;
   EngineStats s = totals();
   for (engine::StatsPlace place; driver->own([&](Instant) {
-         return engine::add_connections(engine->iwarp(), engine->roce(), &place, kPiece,
-                                        &s.connections);
+         return engine::add_connections(*engine, &place, kPiece, &s.connections);
        });) {
   }
   return s;
@@ -356,44 +356,23 @@ std::optional<Error> wrong_with(const QpOptions& o, const detail::DeviceImpl* de
   return std::nullopt;
 }
 
-ddp::StreamConfig stream_config(const QpOptions& o, verbs::PdId pd,
-                                const engine::Options& options) {
-  ddp::StreamConfig config;
-  config.id = o.number;
-  config.pd = pd;
-  config.max_send_wr = o.max_send;
-  config.max_recv_wr = o.max_receive;
-  config.max_send_sge = o.max_send_sge;
-  config.max_recv_sge = o.max_receive_sge;
-  config.max_inline = o.max_inline;
-  config.completion_method = options.completion_method;
-  if (o.iwarp.completion_method) {
-    config.completion_method = *o.iwarp.completion_method == 1 ? ddp::CompletionMethod::PerSend
-                                                               : ddp::CompletionMethod::Shared;
-  }
-  config.completion_threshold = o.iwarp.completion_threshold.value_or(options.completion_threshold);
-  config.receive_wait =
-      o.iwarp.receive_wait_ms ? Duration::ms(*o.iwarp.receive_wait_ms) : options.receive_wait;
-  return config;
-}
-
-ib::LossRules loss_rules(const QpOptions& o, const engine::Options& options) {
-  ib::LossRules rules = options.roce.loss;
-  if (o.roce.type) {
-    rules.type =
-        *o.roce.type == ConnectionType::slow ? ib::ConnectionType::Slow : ib::ConnectionType::Fast;
-  }
-  rules.max_recovery_attempts = o.roce.max_recovery_attempts.value_or(rules.max_recovery_attempts);
-  return rules;
-}
-
-Result<verbs::Service> service_of(Service wanted, bool roce) {
-  if (wanted > Service::xrc_receive)
-    return Error{Errc::invalid_argument, "invalid service: must be a value of enum Service"};
-  if (wanted != Service::rc && !roce) {
-    return Error{Errc::unsupported, "service: must be rc with iWARP"};
-  }
-  return detail::to_inner(wanted);
+verbs::QpRequest request_of(const QpOptions& o, const detail::QpImpl& qp) {
+  verbs::QpRequest r;
+  r.pd = qp.pd->id;
+  r.service = detail::to_inner(o.service);
+  r.number = o.number;
+  r.sizes.max_send_wr = o.max_send;
+  r.sizes.max_recv_wr = o.max_receive;
+  r.sizes.max_send_sge = o.max_send_sge;
+  r.sizes.max_recv_sge = o.max_receive_sge;
+  r.sizes.max_inline = o.max_inline;
+  r.sizes.shared_rq = qp.srq != nullptr ? qp.srq->queue : nullptr;
+  r.send = qp.send_cq.get();
+  r.receive = qp.receive_cq.get();
+  r.xrc_domain = qp.xrc != nullptr ? qp.xrc->id : 0;
+  r.iwarp = o.iwarp;
+  r.roce = o.roce;
+  return r;
 }
 
 const detail::DeviceImpl* device_of(const auto& handle) {
@@ -411,13 +390,11 @@ Result<QueuePair> Device::create_qp(const ProtectionDomain& pd, const QpOptions&
                        device_of(o.srq.impl_), device_of(o.events.impl_))) {
       return *wrong;
     }
-    auto roce = detail::wants_roce(o.transport, impl_->engine->options());
-    if (!roce) return roce.error();
-    if (*roce && o.number != 0) {
-      return Error{Errc::unsupported, "number: must be 0 with RoCE (the device chooses it)"};
+    auto control = detail::control_of(*impl_->engine, o.transport);
+    if (!control) return control.error();
+    if (o.service > Service::xrc_receive) {
+      return Error{Errc::invalid_argument, "invalid service: must be a value of enum Service"};
     }
-    auto service = service_of(o.service, *roce);
-    if (!service) return service.error();
     if (o.xrc_domain && device_of(o.xrc_domain.impl_) != impl_.get()) {
       return Error{Errc::invalid_argument, "the XRC domain belongs to another device"};
     }
@@ -432,24 +409,16 @@ Result<QueuePair> Device::create_qp(const ProtectionDomain& pd, const QpOptions&
     qp->context = o.context;
     qp->signal_all = o.signal_all;
     qp->asynchronous_events = o.asynchronous_events;
-    ddp::StreamConfig config = stream_config(o, pd.impl_->id, impl_->engine->options());
-    const ib::LossRules loss = loss_rules(o, impl_->engine->options());
-    impl_->driver->own([&](Instant) {
-      if (qp->srq) config.shared_rq = qp->srq->queue;
-      qp->qp = *roce ? impl_->engine->roce().create(*service, config.pd, config, qp->send_cq.get(),
-                                                    qp->receive_cq.get(), &loss,
-                                                    qp->xrc != nullptr ? qp->xrc->id : 0)
-                     : impl_->engine->create_qp(config, qp->send_cq.get(), qp->receive_cq.get());
-      if (qp->qp != nullptr) qp->qp->owner = qp.get();
-      if (*service == verbs::Service::Ud) {
-        qp->most_datagram = ib::octets(ib::path_mtu_of(impl_->engine->mtu()));
-      }
-      return 0;
+    const verbs::QpRequest request = request_of(o, *qp);
+    auto made = impl_->driver->own([&](Instant) {
+      auto created = (*control)->create(request);
+      if (!created) return created;
+      qp->qp = *created;
+      qp->qp->owner = qp.get();
+      qp->most_datagram = (*control)->most_datagram();
+      return created;
     });
-    if (qp->qp == nullptr && o.number != 0) {
-      return Error{Errc::in_use, "number: another queue pair already has this number"};
-    }
-    if (qp->qp == nullptr) return detail::no_memory();
+    if (!made) return made.error();
     return QueuePair(std::move(qp));
   });
 }
@@ -459,12 +428,12 @@ Result<AddressHandle> Device::create_address_handle(const ProtectionDomain& pd,
   return detail::guarded([&]() -> Result<AddressHandle> {
     if (auto no = detail::unusable(impl_)) return *no;
     if (!pd || pd.impl_->device != impl_) return kForeignPd;
-    auto roce = detail::wants_roce(Transport::roce, impl_->engine->options());
+    auto roce = detail::control_of(*impl_->engine, Transport::roce);
     if (!roce) return roce.error();
     auto made = std::make_shared<detail::AddressHandleImpl>();
     made->pd = pd.impl_;
     auto handle = impl_->driver->own(
-        [&](Instant now) { return detail::create_handle(*impl_->engine, path, now); });
+        [&](Instant now) { return impl_->engine->roce_control().create_handle(path, now); });
     if (!handle) return handle.error();
     made->handle = *handle;
     return AddressHandle(std::move(made));

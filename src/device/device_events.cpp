@@ -133,7 +133,7 @@ void DeviceImpl::watch_addresses() {
       if (!address_news->take()) return;
       if (!engine->over_kernel_tcp()) {
         const std::vector<IpPrefix> now = engine::udp_addresses_now();
-        driver->own([&](Instant) { return engine->roce().set_addresses(now), 0; });
+        driver->own([&](Instant) { return engine->roce_control().set_addresses(now), 0; });
       }
       tell(EventKind::addresses_changed, nullptr, nullptr, "");
     });
@@ -149,27 +149,26 @@ void DeviceImpl::on_link(bool up, const std::string& why) {
 
 namespace {
 
-std::string ends_of(const engine::FlowKey& key) {
-  return SocketAddress{key.local, key.local_port}.to_string() + " - " +
-         SocketAddress{key.remote, key.remote_port}.to_string();
+std::string ends_of(const SocketAddress& local, const SocketAddress& peer) {
+  return local.to_string() + " - " + peer.to_string();
 }
 
-const char* name_of(engine::Note note) {
+const char* name_of(verbs::Note note) {
   switch (note) {
-    case engine::Note::Refused:
+    case verbs::Note::Refused:
       return "segment dropped";
-    case engine::Note::Downgraded:
+    case verbs::Note::Downgraded:
       return "downgraded to SLOW";
-    case engine::Note::Upgraded:
+    case verbs::Note::Upgraded:
       return "upgraded to FAST";
-    case engine::Note::TurnedAway:
+    case verbs::Note::TurnedAway:
       return "connection rejected";
   }
   return "";
 }
 
-const char* name_of(engine::CmEvent::Kind kind) {
-  using Kind = engine::CmEvent::Kind;
+const char* name_of(verbs::CmEvent::Kind kind) {
+  using Kind = verbs::CmEvent::Kind;
   switch (kind) {
     case Kind::ConnectRequest:
       return "connect request";
@@ -191,6 +190,8 @@ const char* name_of(engine::CmEvent::Kind kind) {
       return "request error";
     case Kind::Fatal:
       return "fatal error";
+    case Kind::Drained:
+      return "send queue drained";
     case Kind::TimeWaitOver:
       return "time-wait is over";
     case Kind::Answered:
@@ -200,8 +201,8 @@ const char* name_of(engine::CmEvent::Kind kind) {
 }
 
 // Of what says nothing of the connection.
-std::optional<EventKind> asynchronous(engine::CmEvent::Kind kind) {
-  using Kind = engine::CmEvent::Kind;
+std::optional<EventKind> asynchronous(verbs::CmEvent::Kind kind) {
+  using Kind = verbs::CmEvent::Kind;
   switch (kind) {
     case Kind::LastReceive:
       return EventKind::last_receive;
@@ -213,6 +214,8 @@ std::optional<EventKind> asynchronous(engine::CmEvent::Kind kind) {
       return EventKind::request_error;
     case Kind::Fatal:
       return EventKind::fatal;
+    case Kind::Drained:
+      return EventKind::send_queue_drained;
     case Kind::TimeWaitOver:
       return EventKind::time_wait_over;
     default:
@@ -222,36 +225,36 @@ std::optional<EventKind> asynchronous(engine::CmEvent::Kind kind) {
 
 }  // namespace
 
-void DeviceImpl::on_note(engine::Note note, const engine::FlowKey& key, const char* why) {
+void DeviceImpl::on_note(verbs::Note note, const SocketAddress& local, const SocketAddress& peer,
+                         const char* why) {
   log_quietly(engine::LogLevel::Debug,
-              [&] { return ends_of(key) + ": " + name_of(note) + ": " + why; });
+              [&] { return ends_of(local, peer) + ": " + name_of(note) + ": " + why; });
 }
 
-// What needs memory comes first. Once it is queued the request is the consumer's alone: the last to
-// let go of it refuses it, for which we, who own the engine, would wait for ever.
-void DeviceImpl::pass_on(ListenerImpl& listener, std::shared_ptr<RequestImpl> request) {
+// Memory is allocated first. Once the request is queued it is the consumer's alone: its last owner
+// refuses it, for which we, who own the engine, would wait for ever.
+void DeviceImpl::pass_on(verbs::CmEvent e) {
+  auto* const listener = static_cast<ListenerImpl*>(e.listener->owner);
+  if (listener == nullptr) return;
+  const verbs::ConnectionRequest& asked = e.request;
+  log_quietly(engine::LogLevel::Info, [&] {
+    return ends_of(asked.local, asked.peer) + ": connect request (" + asked.control->name() +
+           (asked.service == verbs::Service::Ud ? ", datagrams)" : ")");
+  });
+  auto request = std::make_shared<RequestImpl>();
+  request->request = std::move(e.request);
   std::list<EventQueueImpl::Entry> one(1);
   request->device = shared_from_this();
-  one.front().from = &listener;
+  one.front().from = listener;
   one.front().event.kind = EventKind::connect_request;
-  one.front().event.context = listener.context;
+  one.front().event.context = listener->context;
   one.front().event.request.impl_ = std::move(request);
-  listener.events->put(std::move(one));
+  listener->events->put(std::move(one));
 }
 
-void DeviceImpl::on_cm_event(engine::CmEvent e) {
-  using Kind = engine::CmEvent::Kind;
-  if (e.kind == Kind::ConnectRequest) {
-    auto* listener = static_cast<ListenerImpl*>(e.listener->owner);
-    if (listener == nullptr) return;
-    iwarp::Side::RequestInfo info;
-    engine->iwarp().request_info(e.connection, &info);
-    log_quietly(engine::LogLevel::Info, [&] { return ends_of(info.key) + ": " + name_of(e.kind); });
-    auto request = std::make_shared<RequestImpl>();
-    request->connection = e.connection;
-    request->info = std::move(info);
-    return pass_on(*listener, std::move(request));
-  }
+void DeviceImpl::on_cm_event(verbs::CmEvent e) {
+  using Kind = verbs::CmEvent::Kind;
+  if (e.kind == Kind::ConnectRequest) return pass_on(std::move(e));
   auto* qp = static_cast<QpImpl*>(e.qp->owner);
   if (qp == nullptr) return;
   // What needs memory comes before what is changed: the engine tells again what it could not.
@@ -261,7 +264,8 @@ void DeviceImpl::on_cm_event(engine::CmEvent e) {
   event.error = {e.code, e.message};
   if (const auto kind = asynchronous(e.kind)) {
     event.kind = *kind;
-    const bool wanted = qp->asynchronous_events || *kind == EventKind::last_receive;
+    const bool always = *kind == EventKind::last_receive || *kind == EventKind::send_queue_drained;
+    const bool wanted = qp->asynchronous_events || always;
     if (wanted && qp->events) qp->events->push(std::move(event), qp);
     log_event(*qp, e);
     return;
@@ -298,56 +302,33 @@ void DeviceImpl::on_cm_event(engine::CmEvent e) {
   log_event(*qp, e);
 }
 
-// ---- RoCE
-
-void DeviceImpl::on_roce_request(engine::RoceListener& at, const engine::RoceRequest& what) {
-  auto* const listener = static_cast<ListenerImpl*>(at.owner);
-  if (listener == nullptr) return;
-  auto request = std::make_shared<RequestImpl>();
-  request->roce = true;
-  request->service = what.datagrams ? Service::ud : what.xrc ? Service::xrc_receive : Service::rc;
-  request->connection = what.handle;
-  request->info.key = {what.local.ip, what.peer.ip, what.local.port, what.peer.port};
-  const ByteView data = what.data.view();
-  request->info.private_data.assign(data.begin(), data.end());
-  request->info.ird = what.ird;
-  request->terms = what.terms;
-  request->of_peer = what.of_peer;
-  request->info.ord = what.ord;
-  log_quietly(engine::LogLevel::Info, [&] {
-    return ends_of(request->info.key) + ": " + name_of(engine::CmEvent::Kind::ConnectRequest) +
-           (what.datagrams ? " (RoCE, datagrams)" : " (RoCE)");
-  });
-  pass_on(*listener, std::move(request));
-}
-
-// What needs memory comes first: it is told again when there was none.
-void DeviceImpl::on_roce_answer(void* owner, const engine::RoceAnswer& answer) {
+// Memory is allocated first: without it the answer is reported again later.
+void DeviceImpl::on_datagram_answer(void* owner, const verbs::DatagramAnswer& answer) {
   auto& asked = *static_cast<ResolutionImpl*>(owner);
   Event event;
   event.kind = answer.found ? EventKind::resolved : EventKind::resolve_failed;
   event.context = asked.context;
-  const ByteView data = answer.data.view();
+  const ByteView data = answer.private_data;
   event.private_data.assign(reinterpret_cast<const char*>(data.data()), data.size());
   if (answer.found) {
-    event.peer.path.remote = answer.way.remote.to_string();
-    event.peer.path.local = answer.way.local.to_string();
-    event.peer.qp = answer.service.qpn;
-    event.peer.qkey = answer.service.qkey;
+    event.peer.path.remote = answer.remote.to_string();
+    event.peer.path.local = answer.local.to_string();
+    event.peer.qp = answer.qp_number;
+    event.peer.qkey = answer.qkey;
   } else {
     event.error = {answer.code, answer.why};
   }
   log_quietly(engine::LogLevel::Info, [&] {
-    return asked.local.to_string() + " - " + answer.way.remote.to_string() +
-           (answer.found ? ": datagrams go to QP " + std::to_string(answer.service.qpn)
+    return asked.local.to_string() + " - " + answer.remote.to_string() +
+           (answer.found ? ": datagrams go to QP " + std::to_string(answer.qp_number)
                          : std::string(": datagram service not found: ") + answer.why);
   });
   asked.events->push(std::move(event), &asked);
 }
 
-// What needs memory comes first: an end is told again when there was none.
-void DeviceImpl::on_roce_agreement(void* owner, const engine::CmEvent& e) {
-  using Kind = engine::CmEvent::Kind;
+// Memory is allocated first: without it an end is reported again later.
+void DeviceImpl::on_cm_connection(void* owner, const verbs::CmEvent& e) {
+  using Kind = verbs::CmEvent::Kind;
   auto& c = *static_cast<CmConnectionImpl*>(owner);
   Event event;
   event.kind = e.kind == Kind::Answered       ? EventKind::answered
@@ -366,67 +347,7 @@ void DeviceImpl::on_roce_agreement(void* owner, const engine::CmEvent& e) {
   c.events->push(std::move(event), &c);
 }
 
-// Within a burst. Without memory nothing is told: the state says it, and completions do.
-void DeviceImpl::tell_quietly(QpImpl& qp, EventKind kind, const Error& error) const {
-  if (!qp.events) return;
-  try {
-    Event event;
-    event.kind = kind;
-    event.connection = qp.connection.number;
-    event.context = qp.context;
-    event.error = error;
-    qp.events->push(std::move(event), &qp);
-  } catch (const std::bad_alloc&) {
-  }
-}
-
-void DeviceImpl::tell_failed(QpImpl& qp, Errc code, const std::string& why,
-                             std::optional<EventKind> cause) {
-  tell_quietly(qp, EventKind::failed, {code, why});
-  if (cause && qp.asynchronous_events) tell_quietly(qp, *cause, {code, why});
-  log_quietly(engine::LogLevel::Info, [&] {
-    const std::lock_guard guard(qp.mutex);
-    return "QP " + std::to_string(qp.qp->number()) + ", " + qp.connection.peer + ": failed: " + why;
-  });
-}
-
-void DeviceImpl::on_qp_failed(verbs::QueuePair& of, Errc code, const std::string& why) {
-  auto* qp = static_cast<QpImpl*>(of.owner);
-  if (qp != nullptr) tell_failed(*qp, code, why, std::nullopt);
-}
-
-void DeviceImpl::on_qp_event(verbs::QueuePair& of, roce::QpEvent event) {
-  using Kind = roce::QpEvent;
-  auto* qp = static_cast<QpImpl*>(of.owner);
-  if (qp == nullptr) return;
-  switch (event) {
-    case Kind::Established:
-      if (qp->asynchronous_events) tell_quietly(*qp, EventKind::communication_established);
-      return;
-    case Kind::Drained:
-      return tell_quietly(*qp, EventKind::send_queue_drained);
-    case Kind::LastReceive:
-      return tell_quietly(*qp, EventKind::last_receive);
-    case Kind::RefusedAccess:
-      return tell_failed(*qp, Errc::protocol,
-                         "the peer requested memory that it has no access rights to",
-                         EventKind::access_error);
-    case Kind::RefusedRequest:
-      return tell_failed(*qp, Errc::protocol, "the peer sent an invalid request",
-                         EventKind::request_error);
-    case Kind::RefusedFault:
-      return tell_failed(*qp, Errc::io,
-                         "an internal error occurred while executing a request of the peer",
-                         EventKind::fatal);
-    case Kind::Failed:
-      return tell_failed(*qp, Errc::reset,
-                         "a work request failed: see the status of its completion", std::nullopt);
-    case Kind::Silent:  // of a queue pair with a connection alone, which says so itself
-      return;
-  }
-}
-
-void DeviceImpl::log_event(QpImpl& qp, const engine::CmEvent& e) const {
+void DeviceImpl::log_event(QpImpl& qp, const verbs::CmEvent& e) const {
   log_quietly(engine::LogLevel::Info, [&] {
     const std::lock_guard guard(qp.mutex);
     return "QP " + std::to_string(e.qp->number()) + ", " + qp.connection.peer + ": " +

@@ -179,26 +179,9 @@ struct QpImpl {
   ~QpImpl();
 };
 
-// An address and port that is kept, or where connections are waited for: of one transport.
-struct LocalPlace {
-  engine::Listener* iwarp = nullptr;
-  engine::RoceListener* roce = nullptr;
-  explicit operator bool() const { return iwarp != nullptr || roce != nullptr; }
-  bool is_roce() const { return roce != nullptr; }
-  bool is_for_datagrams() const { return is_roce() && roce->space == ib_cm::PortSpace::Udp; }
-  std::uint16_t port() const { return is_roce() ? roce->port() : iwarp->port(); }
-  void set_owner(void* owner) const { (is_roce() ? roce->owner : iwarp->owner) = owner; }
-  void set_gate(std::shared_ptr<Gate> gate) const {
-    (is_roce() ? roce->gate : iwarp->gate) = std::move(gate);
-  }
-  // False and *error when another listens there.
-  bool listen(engine::Engine& engine, int backlog, Error* error) const;
-  void close(engine::Engine& engine, Instant now) const;
-};
-
 struct BindingImpl {
   std::shared_ptr<DeviceImpl> device;
-  LocalPlace bound;  // none: it has become a listener
+  verbs::Listener* bound = nullptr;  // null: it has become a listener
   SocketAddress at;
   ~BindingImpl();
 };
@@ -207,7 +190,7 @@ struct ListenerImpl {
   std::shared_ptr<DeviceImpl> device;
   std::shared_ptr<EventQueueImpl> events;
   void* context = nullptr;
-  LocalPlace place;
+  verbs::Listener* place = nullptr;
   std::uint16_t port = 0;
   ~ListenerImpl();
 };
@@ -216,7 +199,7 @@ struct ResolutionImpl {
   std::shared_ptr<DeviceImpl> device;
   std::shared_ptr<EventQueueImpl> events;
   void* context = nullptr;
-  engine::RoceQuestions::Id id = 0;
+  roce::SidrResolver::Id id = 0;
   SocketAddress local;
   ~ResolutionImpl();
 };
@@ -226,46 +209,39 @@ struct CmConnectionImpl {
   std::shared_ptr<DeviceImpl> device;
   std::shared_ptr<EventQueueImpl> events;
   void* context = nullptr;
-  engine::RoceAgreements::Id id = 0;
+  roce::CmConnections::Id id = 0;
   std::string peer;  // for the log
   ~CmConnectionImpl();
 };
 
 struct RequestImpl {
   std::shared_ptr<DeviceImpl> device;
-  bool roce = false;
-  Service service = Service::rc;        // of RoCE; ud: a question for a queue pair
-  engine::ConnectionId connection = 0;  // of RoCE: the handle
-  iwarp::Side::RequestInfo info;
-  RocePeer of_peer;         // of RoCE, as the next
-  engine::RoceTerms terms;  // of a connection
+  verbs::ConnectionRequest request;
   std::atomic<bool> answered{false};
   ~RequestImpl();
   void refuse(ByteView private_data) const;
 };
 
-struct DeviceImpl : engine::Hooks, std::enable_shared_from_this<DeviceImpl> {
+struct DeviceImpl : verbs::Hooks, std::enable_shared_from_this<DeviceImpl> {
   // `kernel` when the port is the kernel's TCP.
   DeviceImpl(const Config& config, std::string port_spec, port::Port p,
              std::shared_ptr<engine::KernelTcp> kernel, std::unique_ptr<engine::Log> log,
              const engine::Options& options);
   ~DeviceImpl() override;
 
-  void on_cm_event(engine::CmEvent event) override;
+  void on_cm_event(verbs::CmEvent event) override;
   void on_completion(verbs::CompletionQueue* cq) override;
-  void on_shared_limit(verbs::SharedReceiveQueue* queue) override;
   void on_cq_overrun(verbs::CompletionQueue* cq) override;
+  void on_shared_limit(verbs::SharedReceiveQueue* queue) override;
+  void on_datagram_answer(void* owner, const verbs::DatagramAnswer& answer) override;
+  void on_cm_connection(void* owner, const verbs::CmEvent& e) override;
+  void on_note(verbs::Note note, const SocketAddress& local, const SocketAddress& peer,
+               const char* why) override;
   void on_address_conflict(const IpAddress& address, const MacAddress& with) override;
-  // From now on changes of the machine's addresses are seen and told. Before the driver starts.
-  void watch_addresses();
   void on_link(bool up, const std::string& why) override;
-  void on_note(engine::Note note, const engine::FlowKey& key, const char* why) override;
-  void on_qp_event(verbs::QueuePair& qp, roce::QpEvent event) override;
-  void on_qp_failed(verbs::QueuePair& qp, Errc code, const std::string& why) override;
-  void on_roce_request(engine::RoceListener& listener, const engine::RoceRequest& what) override;
-  void on_roce_answer(void* owner, const engine::RoceAnswer& answer) override;
-  void on_roce_agreement(void* owner, const engine::CmEvent& e) override;
-  void pass_on(ListenerImpl& listener, std::shared_ptr<RequestImpl> request);
+  // From now on changes of the machine's addresses are seen and reported. Before the driver starts.
+  void watch_addresses();
+  void pass_on(verbs::CmEvent request);
   void finish_ends();
   void disconnect_all(Duration most);
   EngineStats stats();
@@ -276,10 +252,7 @@ struct DeviceImpl : engine::Hooks, std::enable_shared_from_this<DeviceImpl> {
   void tell(EventKind kind, const void* from, void* about, const char* why);
   // What is queued there of that object is not told any more.
   void forget_events(const void* from);
-  void log_event(QpImpl& qp, const engine::CmEvent& e) const;
-  // Of RoCE. `cause`, if it is one, goes behind it to who wants to hear of such.
-  void tell_failed(QpImpl& qp, Errc code, const std::string& why, std::optional<EventKind> cause);
-  void tell_quietly(QpImpl& qp, EventKind kind, const Error& error = {}) const;
+  void log_event(QpImpl& qp, const verbs::CmEvent& e) const;
   void log(engine::LogLevel level, const std::string& text) {
     if (logger != nullptr) logger->line(level, text);
   }
@@ -314,8 +287,9 @@ struct DeviceImpl : engine::Hooks, std::enable_shared_from_this<DeviceImpl> {
   std::string link_reason;  // under ownership: why the link went
 };
 
-// The transport that is named, or that of the device: whether it is RoCE.
-Result<bool> wants_roce(const std::optional<Transport>& named, const engine::Options& options);
+// The control path of the transport that is named, or else of the device's own. Errors:
+// invalid_argument, unsupported (the device does not speak it).
+Result<verbs::ControlPath*> control_of(engine::Engine&, const std::optional<Transport>& named);
 
 // bound: entries of a completion queue; beyond: creating or resizing it fails with
 // invalid_argument; test: CompletionQueueMemory.NoMoreEntriesThanMayBeAskedFor

@@ -242,7 +242,7 @@ bool Driver::answer_or_keep(verbs::QueuePair& qp, Instant now) {
 
 // Whether a doorbell may wait for those behind it.
 bool Driver::gathers(verbs::QueuePair& qp, Instant now) {
-  if (!engine_->over_kernel_tcp() || !caller_.comes_back() || is_roce(qp) ||
+  if (!engine_->over_kernel_tcp() || !caller_.comes_back() ||
       sleeper_.load(std::memory_order_relaxed) != Sleeper::Watching) {
     return false;
   }

@@ -98,6 +98,9 @@ static_assert(same(Service::rc, verbs::Service::Rc) && same(Service::uc, verbs::
 constexpr verbs::Service to_inner(Service s) {
   return static_cast<verbs::Service>(s);
 }
+constexpr Service to_public(verbs::Service s) {
+  return static_cast<Service>(s);
+}
 
 // Posted by the consumer in spans, read by the engine in place.
 static_assert(sizeof(Sge) == sizeof(inner::Sge) && alignof(Sge) == alignof(inner::Sge));

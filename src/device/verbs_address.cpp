@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "device/device_impl.h"
+#include "device/mapping.h"
 #include "device/udp_addresses.h"
 #include "device/zones.h"
 #include "sockets/host_addresses.h"
@@ -235,12 +236,10 @@ Result<unsigned> Device::prefix_length_for(std::string_view address) const {
 Result<Binding> Device::bind(std::string_view address, const BindOptions& options) {
   return detail::guarded([&]() -> Result<Binding> {
     if (auto no = detail::unusable(impl_)) return *no;
-    auto roce = detail::wants_roce(options.transport, impl_->engine->options());
-    if (!roce) return roce.error();
-    const bool datagrams = options.service == Service::ud;
-    const bool xrc = options.service == Service::xrc_receive;
-    if (options.service != Service::rc && !((datagrams || xrc) && *roce)) {
-      return Error{Errc::unsupported, "service: must be rc, or with RoCE also ud or xrc_receive"};
+    auto control = detail::control_of(*impl_->engine, options.transport);
+    if (!control) return control.error();
+    if (options.service > Service::xrc_receive) {
+      return Error{Errc::invalid_argument, "invalid service: must be a value of enum Service"};
     }
     const auto at = detail::parse_place(*impl_, address);
     if (!at) {
@@ -252,22 +251,16 @@ Result<Binding> Device::bind(std::string_view address, const BindOptions& option
     auto gate = make_gate(*rules);
     auto b = std::make_shared<detail::BindingImpl>();
     b->device = impl_;
-    Error error = detail::no_memory();
-    impl_->driver->own([&](Instant) {
-      engine::Engine& e = *impl_->engine;
-      const iwarp::LocalEnd local{*at, options.ipv6_only, options.shared};
-      if (*roce) {
-        const auto space = datagrams ? ib_cm::PortSpace::Udp : ib_cm::PortSpace::Tcp;
-        b->bound.roce = e.roce().connections().listeners().bind(local, &error, space);
-        if (b->bound.roce != nullptr) b->bound.roce->xrc = xrc;
-      } else {
-        b->bound.iwarp = e.iwarp().bind(local, &error);
-      }
-      if (b->bound && options.access) b->bound.set_gate(std::move(gate));
-      if (b->bound) b->at = {at->ip, b->bound.port()};
-      return 0;
+    auto bound = impl_->driver->own([&](Instant) -> Result<verbs::Listener*> {
+      const verbs::LocalEnd local{*at, options.ipv6_only, options.shared};
+      auto made = (*control)->bind(local, detail::to_inner(options.service));
+      if (!made) return made;
+      if (options.access) (*made)->gate = std::move(gate);
+      b->bound = *made;
+      b->at = {at->ip, b->bound->port()};
+      return made;
     });
-    if (!b->bound) return error;
+    if (!bound) return bound.error();
     return Binding(std::move(b));
   });
 }
@@ -292,19 +285,18 @@ Result<Listener> Device::listen(Binding& at, int backlog, const EventQueue& even
       l->events->device = impl_;
     }
     l->port = at.port();
-    Error error = detail::no_memory();
-    impl_->driver->own([&](Instant) {
-      const detail::LocalPlace bound = at.impl_->bound;
-      bound.set_owner(l.get());  // before the first request can come
-      if (detail::or_nothing([&] { return bound.listen(*impl_->engine, backlog, &error); })) {
-        l->place = bound;
-        at.impl_->bound = {};
+    auto listens = impl_->driver->own([&](Instant) {
+      verbs::Listener& bound = *at.impl_->bound;
+      bound.owner = l.get();  // before the first request can come
+      auto begun = detail::guarded([&] { return bound.control->listen(bound, backlog); });
+      if (begun) {
+        l->place = std::exchange(at.impl_->bound, nullptr);
       } else {
-        bound.set_owner(nullptr);
+        bound.owner = nullptr;
       }
-      return 0;
+      return begun;
     });
-    if (!l->place) return error;
+    if (!listens) return listens.error();
     at = Binding();
     return Listener(std::move(l));
   });

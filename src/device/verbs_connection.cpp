@@ -2,40 +2,29 @@
 // listeners.
 #include <utility>
 
-#include "ddp_rdma/stream.h"
-#include "device/cm_connection.h"
+#include "device/connect_options.h"
 #include "device/datagram_service.h"
 #include "device/device_impl.h"
+#include "device/mapping.h"
 #include "device/service.h"
 #include "device/zones.h"
-#include "roce/context.h"
 
 namespace urnic {
 namespace detail {
 
-bool LocalPlace::listen(engine::Engine& engine, int backlog, Error* error) const {
-  return is_roce() ? engine.roce().connections().listeners().listen(roce, backlog, error)
-                   : engine.iwarp().listen(iwarp, backlog, error);
-}
-
-void LocalPlace::close(engine::Engine& engine, Instant now) const {
-  if (is_roce()) return engine.roce().connections().listeners().close(roce);
-  engine.iwarp().close_listener(iwarp, now);
-}
-
 BindingImpl::~BindingImpl() {
-  if (!bound) return;
+  if (bound == nullptr) return;
   device->driver->own([&](Instant now) {
-    bound.close(*device->engine, now);
+    bound->control->close(*bound, now);
     return 0;
   });
 }
 
 ListenerImpl::~ListenerImpl() {
-  if (!place) return;
+  if (place == nullptr) return;
   device->driver->own([&](Instant now) {
-    place.set_owner(nullptr);
-    place.close(*device->engine, now);
+    place->owner = nullptr;
+    place->control->close(*place, now);
     return 0;
   });
   // Requests that nobody has fetched are refused; those that were are their holder's.
@@ -48,69 +37,12 @@ RequestImpl::~RequestImpl() {
 
 void RequestImpl::refuse(ByteView private_data) const {
   device->driver->own([&](Instant now) {
-    if (roce) {
-      const auto handle = static_cast<ib_cm::Handle>(connection);
-      device->engine->roce().connections().reject(handle, private_data, now);
-    } else {
-      device->engine->iwarp().reject(connection, private_data, now);
-    }
+    request.control->reject(request, private_data, now);
     return 0;
   });
 }
 
 }  // namespace detail
-
-namespace {
-
-engine::ConnectParams params_of(const engine::Engine& engine, const ConnectionOptions& o) {
-  engine::ConnectParams p = engine.default_params();
-  if (o.iwarp.type) {
-    p.context.initiated_as = *o.iwarp.type == ConnectionType::fast ? fastpath::ConnectionType::Fast
-                                                                   : fastpath::ConnectionType::Slow;
-  }
-  if (o.iwarp.max_recovery_attempts)
-    p.context.max_recovery_attempts = *o.iwarp.max_recovery_attempts;
-  if (o.iwarp.crc) p.mpa.crc = *o.iwarp.crc;
-  if (o.ird) p.mpa.ird = *o.ird;
-  if (o.ord) p.mpa.ord = *o.ord;
-  p.private_data.assign(o.private_data.begin(), o.private_data.end());
-  p.keepalive = o.iwarp.keepalive;
-  p.dscp = static_cast<std::uint8_t>(o.iwarp.traffic_class >> 2);
-  p.close_wait_ms = static_cast<std::uint16_t>(o.iwarp.close_wait_ms);
-  if (o.timeout_ms > 0) p.timeout = Duration::ms(o.timeout_ms);
-  p.refusal_retry = Duration::ms(o.refusal_retry_ms);
-  return p;
-}
-
-std::optional<Error> check_options(const engine::Engine& engine, const ConnectionOptions& o) {
-  if (o.iwarp.require_fast) {  // E-31
-    const engine::ConnectParams p = params_of(engine, o);
-    const char* why =
-        engine.over_kernel_tcp() ? "port = tcp does not show TCP segments (no-segments)"
-        : p.context.initiated_as == fastpath::ConnectionType::Slow ? "its type is slow"
-        : !p.mpa.crc ? "its MPA CRC may be off (setting crc)"
-                     : nullptr;
-    if (why != nullptr) {
-      return Error{Errc::unsupported,
-                   std::string("require_fast: this connection cannot be FAST: ") + why};
-    }
-  }
-  if (auto bad = detail::check_common(o)) return bad;
-  const mpa::Policy policy = engine.options().mpa.policy;
-  const std::uint32_t room = mpa::max_private_data(true, policy);
-  if (o.private_data.size() > room) {
-    return Error{Errc::invalid_argument,
-                 "private_data: must be at most " + std::to_string(room) + " bytes"};
-  }
-  if (o.iwarp.max_recovery_attempts && *o.iwarp.max_recovery_attempts == 0 &&
-      !mpa::has_markers(policy)) {  // E-3
-    return Error{Errc::invalid_argument,
-                 "max_recovery_attempts: must be at least 1 without MPA markers"};
-  }
-  return std::nullopt;
-}
-
-}  // namespace
 
 namespace detail {
 
@@ -120,7 +52,7 @@ template <class Call>
 Result<void> begin(QpImpl& qp, Call&& call) {
   return qp.device->driver->own([&](Instant now) -> Result<void> {
     ++qp.connection.number;
-    Result<void> begun = guarded([&] { return call(*qp.device->engine, now); });
+    Result<void> begun = guarded([&] { return call(*qp.qp->control, now); });
     if (!begun) --qp.connection.number;
     return begun;
   });
@@ -131,7 +63,6 @@ Result<void> begin(QpImpl& qp, Call&& call) {
 Result<void> QueuePair::connect_start(std::string_view address, const ConnectionOptions& options) {
   return detail::guarded([&]() -> Result<void> {
     if (!impl_) return detail::empty_handle("queue pair");
-    const bool roce = engine::is_roce(*impl_->qp);
     const auto to = detail::parse_place(*impl_->device, address);
     if (!to) {
       return Error{Errc::invalid_argument,
@@ -140,37 +71,22 @@ Result<void> QueuePair::connect_start(std::string_view address, const Connection
     }
     if (impl_->device->driver->inherited()) return engine::inherited_error();
     if (auto no = detail::not_to_connect(*impl_)) return *no;
-    if (auto bad =
-            roce ? detail::check_common(options) : check_options(*impl_->device->engine, options)) {
-      return *bad;
+    const detail::BindingImpl* from = options.source ? options.source->impl_.get() : nullptr;
+    auto params =
+        detail::params_to_connect(options, *impl_->device, *impl_->qp->control, from);
+    if (!params) return params.error();
+    if (from == nullptr) {
+      auto on_link = detail::source_by_zone(*impl_->device, address);
+      if (!on_link) return on_link.error();
+      params->source_ip = *on_link;
     }
-    const detail::BindingImpl* from = nullptr;
-    if (options.source != nullptr) {
-      from = options.source->impl_.get();
-      if (from == nullptr || from->device != impl_->device || !from->bound ||
-          from->bound.is_roce() != roce || from->bound.is_for_datagrams()) {
-        return Error{Errc::invalid_argument,
-                     "source: the binding is empty, listening or of another device or transport"};
-      }
-    }
-    auto on_link = from != nullptr ? Result<std::optional<IpAddress>>(std::nullopt)
-                                   : detail::source_by_zone(*impl_->device, address);
-    if (!on_link) return on_link.error();
     {
       const std::lock_guard guard(impl_->mutex);
       impl_->outcome = detail::QpImpl::Outcome::Pending;
       impl_->connection.peer = to->to_string();
     }
-    return detail::begin(*impl_, [&](engine::Engine& e, Instant now) {
-      if (roce) {
-        engine::RoceConnect params = detail::roce_params_of(e, options);
-        if (from != nullptr) params.source = from->bound.roce->local;
-        if (*on_link) params.source.at.ip = **on_link;
-        return e.roce().connections().connect(*impl_->qp, *to, params, now);
-      }
-      engine::ConnectParams params = params_of(e, options);
-      if (from != nullptr) params.source = from->bound.iwarp->to_connect_from();
-      return e.iwarp().connect(*impl_->qp, *to, params, now);
+    return detail::begin(*impl_, [&](verbs::ControlPath& control, Instant now) {
+      return control.connect(*impl_->qp, *to, *params, now);
     });
   });
 }
@@ -274,12 +190,7 @@ std::string QueuePair::peer_private_data() const {
 void QueuePair::disconnect() {
   if (!impl_) return;
   impl_->device->driver->own([&](Instant now) {
-    engine::Engine& e = *impl_->device->engine;
-    if (engine::is_roce(*impl_->qp)) {
-      e.roce().connections().disconnect(*impl_->qp, now);
-    } else {
-      e.iwarp().disconnect(*impl_->qp, now);
-    }
+    impl_->qp->control->disconnect(*impl_->qp, now);
     return 0;
   });
 }
@@ -287,66 +198,48 @@ void QueuePair::disconnect() {
 void QueuePair::abort() {
   if (!impl_) return;
   impl_->device->driver->own([&](Instant now) {
-    engine::Engine& e = *impl_->device->engine;
-    if (engine::is_roce(*impl_->qp)) {
-      e.roce().connections().abort(*impl_->qp, now);
-    } else {
-      e.iwarp().abort(*impl_->qp, now);
-    }
+    impl_->qp->control->abort(*impl_->qp, now);
     return 0;
   });
 }
 
 ConnectionStats QueuePair::stats() const {
   if (!impl_) return {};
-  return impl_->device->driver->own([&](Instant) {
-    engine::Engine& e = *impl_->device->engine;
-    return engine::is_roce(*impl_->qp) ? e.roce().stats_of(*impl_->qp)
-                                       : e.iwarp().qp_stats(*impl_->qp);
-  });
+  return impl_->device->driver->own(
+      [&](Instant) { return impl_->qp->control->stats_of(*impl_->qp); });
 }
 
 std::uint16_t QueuePair::ird() const {
   if (!impl_) return 0;
-  return impl_->device->driver->own([&](Instant) -> std::uint16_t {
-    const verbs::QueuePair& qp = *impl_->qp;
-    return engine::is_roce(qp) ? roce::context_of(qp).attributes.responder_depth
-                               : ddp::stream_of(qp).inbound_reads.limit();
-  });
+  return impl_->device->driver->own(
+      [&](Instant) { return impl_->qp->control->depths(*impl_->qp).ird; });
 }
 
 std::uint16_t QueuePair::ord() const {
   if (!impl_) return 0;
-  return impl_->device->driver->own([&](Instant) -> std::uint16_t {
-    const verbs::QueuePair& qp = *impl_->qp;
-    return engine::is_roce(qp) ? roce::context_of(qp).attributes.initiator_depth
-                               : ddp::stream_of(qp).sender.ord();
-  });
+  return impl_->device->driver->own(
+      [&](Instant) { return impl_->qp->control->depths(*impl_->qp).ord; });
 }
 
 // ---- requests, events, listeners
 
 std::string ConnectRequest::peer() const {
   if (!impl_) return {};
-  return detail::or_nothing([&] {
-    return SocketAddress{impl_->info.key.remote, impl_->info.key.remote_port}.to_string();
-  });
+  return detail::or_nothing([&] { return impl_->request.peer.to_string(); });
 }
 std::string ConnectRequest::local() const {
   if (!impl_) return {};
-  return detail::or_nothing([&] {
-    return SocketAddress{impl_->info.key.local, impl_->info.key.local_port}.to_string();
-  });
+  return detail::or_nothing([&] { return impl_->request.local.to_string(); });
 }
 std::span<const std::uint8_t> ConnectRequest::private_data() const {
   if (!impl_) return {};
-  return impl_->info.private_data;
+  return impl_->request.private_data;
 }
 std::uint16_t ConnectRequest::ird() const {
-  return impl_ ? impl_->info.ird : 0;
+  return impl_ ? impl_->request.ird : 0;
 }
 std::uint16_t ConnectRequest::ord() const {
-  return impl_ ? impl_->info.ord : 0;
+  return impl_ ? impl_->request.ord : 0;
 }
 std::uint8_t ConnectRequest::retry_count() const {
   return roce_peer().retry_count;
@@ -355,10 +248,10 @@ std::uint8_t ConnectRequest::rnr_retry() const {
   return roce_peer().rnr_retry;
 }
 RocePeer ConnectRequest::roce_peer() const {
-  return impl_ ? impl_->of_peer : RocePeer{};
+  return impl_ ? impl_->request.roce_peer : RocePeer{};
 }
 Service ConnectRequest::service() const {
-  return impl_ ? impl_->service : Service::rc;
+  return impl_ ? detail::to_public(impl_->request.service) : Service::rc;
 }
 
 Result<void> ConnectRequest::accept(QueuePair& qp, const ConnectionOptions& options) {
@@ -368,20 +261,21 @@ Result<void> ConnectRequest::accept(QueuePair& qp, const ConnectionOptions& opti
     if (qp.impl_->device != impl_->device) {
       return Error{Errc::invalid_argument, "the queue pair belongs to another device"};
     }
-    const bool roce = engine::is_roce(*qp.impl_->qp);
-    if (impl_->service == Service::ud) return detail::serve_datagrams(*impl_, *qp.impl_, options);
-    if (roce != impl_->roce) {
-      return Error{
-          Errc::invalid_argument,
-          std::string("the request is for another transport: accept it with a queue pair of ") +
-              (impl_->roce ? "RoCE (QpOptions::transport)" : "iWARP")};
+    const verbs::ConnectionRequest& request = impl_->request;
+    verbs::ControlPath& control = *qp.impl_->qp->control;
+    if (request.service == verbs::Service::Ud) {
+      return detail::serve_datagrams(*impl_, *qp.impl_, options);
+    }
+    if (request.control != &control) {
+      return Error{Errc::invalid_argument,
+                   std::string("the request is for another transport: accept it with a queue pair "
+                               "of ") +
+                       request.control->name() + " (QpOptions::transport)"};
     }
     if (impl_->device->driver->inherited()) return engine::inherited_error();
-    if (auto no = detail::not_to_accept(*qp.impl_, impl_->service)) return *no;
-    if (auto bad =
-            roce ? detail::check_common(options) : check_options(*impl_->device->engine, options)) {
-      return *bad;
-    }
+    if (auto no = detail::not_to_accept(*qp.impl_, service())) return *no;
+    auto params = detail::params_to_accept(options, control);
+    if (!params) return params.error();
     if (impl_->answered.exchange(true)) {
       return Error{Errc::wrong_state, "the connection request is already accepted or rejected"};
     }
@@ -391,14 +285,8 @@ Result<void> ConnectRequest::accept(QueuePair& qp, const ConnectionOptions& opti
         qp.impl_->outcome = detail::QpImpl::Outcome::Pending;
         qp.impl_->connection.peer = peer();
       }
-      return detail::begin(*qp.impl_, [&](engine::Engine& e, Instant now) {
-        if (roce) {
-          const auto handle = static_cast<ib_cm::Handle>(impl_->connection);
-          engine::RoceConnect params = detail::roce_params_of(e, options);
-          params.psn = impl_->terms.psn;
-          return e.roce().connections().accept(handle, *qp.impl_->qp, params, now);
-        }
-        return e.iwarp().accept(impl_->connection, *qp.impl_->qp, params_of(e, options), now);
+      return detail::begin(*qp.impl_, [&](verbs::ControlPath&, Instant now) {
+        return control.accept(request, *qp.impl_->qp, *params, now);
       });
     });
     if (accepted) return accepted;

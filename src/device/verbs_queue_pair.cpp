@@ -2,11 +2,10 @@
 #include <new>
 #include <optional>
 
-#include "ddp_rdma/stream.h"
 #include "device/device_impl.h"
 #include "device/mapping.h"
-#include "device/modify.h"
 #include "device/service.h"
+#include "verbs/control_path.h"
 
 namespace urnic {
 namespace detail {
@@ -14,7 +13,7 @@ namespace detail {
 AddressHandleImpl::~AddressHandleImpl() {
   if (handle == 0 || !pd) return;
   pd->device->driver->own([&](Instant) {
-    pd->device->engine->roce().side().ways().close(handle);
+    pd->device->engine->roce().ways().close(handle);
     return 0;
   });
 }
@@ -23,7 +22,7 @@ QpImpl::~QpImpl() {
   if (qp == nullptr) return;
   device->driver->own_last(*qp, [&](Instant now) {
     qp->owner = nullptr;
-    device->engine->destroy_qp(qp, now);
+    qp->control->destroy(qp, now);
     return 0;
   });
   if (events) events->take_of(this);  // its context is nobody's any more
@@ -60,30 +59,6 @@ QpState QueuePair::state() const {
   return impl_ ? detail::to_public(impl_->qp->state.load()) : QpState::reset;
 }
 
-namespace {
-
-// Of its attributes this transport has one.
-Result<void> modify_iwarp(engine::Engine& engine, verbs::QueuePair& qp, verbs::QpState to,
-                          const std::optional<std::uint32_t>& access, Instant now) {
-  if (access && (*access & ~std::uint32_t{ddp::kAllRemoteAccess}) != 0) {
-    return Error{Errc::invalid_argument,
-                 "access: only access_remote_write, access_remote_read and access_remote_atomic "
-                 "are allowed"};
-  }
-  const auto verdict = engine.modify_qp(qp, to, verbs::kQpAttrState, now);
-  if (verdict != verbs::QpVerdict::Ok) return detail::no_such_move(qp.state, to);
-  if (access) ddp::stream_of(qp).remote_access = static_cast<std::uint8_t>(*access);
-  return {};
-}
-
-Result<void> move_to(engine::Engine& engine, verbs::QueuePair& qp, verbs::QpState to,
-                     const QpAttributes& attributes, Instant now) {
-  if (engine::is_roce(qp)) return detail::modify_roce(engine, qp, to, attributes, now);
-  return modify_iwarp(engine, qp, to, attributes.access, now);
-}
-
-}  // namespace
-
 Result<void> QueuePair::modify(QpState to, const QpAttributes& attributes) {
   return detail::guarded([&]() -> Result<void> {
     if (!impl_) return detail::empty_handle("queue pair");
@@ -93,8 +68,8 @@ Result<void> QueuePair::modify(QpState to, const QpAttributes& attributes) {
       const std::lock_guard sends(impl_->send_lock);
       const std::lock_guard receives(impl_->receive_lock);
       auto moved = impl_->device->driver->own([&](Instant now) -> Result<void> {
-        auto done = move_to(*impl_->device->engine, *impl_->qp, static_cast<verbs::QpState>(to),
-                            attributes, now);
+        auto done = impl_->qp->control->modify(*impl_->qp, static_cast<verbs::QpState>(to),
+                                               attributes, now);
         if (done && to == QpState::rtr && attributes.path) ++impl_->connection.number;
         return done;
       });
@@ -121,9 +96,8 @@ Result<void> QueuePair::modify(QpState to, const QpAttributes& attributes) {
 QpAttributes QueuePair::attributes() const {
   if (!impl_) return {};
   return detail::or_nothing([&] {
-    return impl_->device->driver->own([&](Instant) {
-      return engine::is_roce(*impl_->qp) ? detail::attributes_of(*impl_->qp) : QpAttributes{};
-    });
+    return impl_->device->driver->own(
+        [&](Instant) { return impl_->qp->control->attributes(*impl_->qp); });
   });
 }
 
@@ -175,9 +149,8 @@ std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* w
   {
     const std::lock_guard guard(impl_->send_lock);
     const verbs::QpState state = qp.state;
-    const bool early =
-        (state == verbs::QpState::Init || state == verbs::QpState::Rtr) && !engine::is_roce(qp);
-    if (!verbs::may_post_send(state) && !(early && impl_->early_sends.load())) {
+    if (!verbs::may_post_send(state) &&
+        !(qp.state.may_post_early() && impl_->early_sends.load())) {
       detail::explain(why, [] {
         return Error{Errc::wrong_state, "the queue pair is not connected"};
       });

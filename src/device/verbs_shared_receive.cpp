@@ -12,7 +12,7 @@ SrqImpl::~SrqImpl() {
   device->driver->own([&](Instant) {
     queue->owner = nullptr;
     if (xrc != nullptr) {
-      device->engine->roce().destroy_xrc_queue(queue);
+      device->engine->roce_control().destroy_xrc_queue(queue);
     } else {
       device->engine->queue_pairs().destroy_shared(queue);  // who kept us is gone
     }
@@ -71,7 +71,7 @@ Result<SharedReceiveQueue> Device::create_srq(const ProtectionDomain& pd, const 
       srq->queue =
           domain == nullptr
               ? impl_->engine->queue_pairs().create_shared(id, o.max_receive, o.max_receive_sge)
-              : impl_->engine->roce().create_xrc_queue(id, o.max_receive, o.max_receive_sge,
+              : impl_->engine->roce_control().create_xrc_queue(id, o.max_receive, o.max_receive_sge,
                                                        domain->id, srq->receive_cq.get());
       if (srq->queue == nullptr) return 0;
       srq->queue->owner = srq.get();

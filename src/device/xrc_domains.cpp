@@ -36,7 +36,7 @@ void XrcDomains::close(const XrcDomainImpl& domain) {
 Result<XrcDomain> Device::open_xrc_domain(std::string_view name) {
   return detail::guarded([&]() -> Result<XrcDomain> {
     if (auto no = detail::unusable(impl_)) return *no;
-    if (auto roce = detail::wants_roce(Transport::roce, impl_->engine->options()); !roce) {
+    if (auto roce = detail::control_of(*impl_->engine, Transport::roce); !roce) {
       return roce.error();
     }
     return XrcDomain(impl_->xrc_domains.open(impl_, name));

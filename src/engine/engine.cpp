@@ -61,6 +61,8 @@ net::InterfaceConfig interface_config(const Options& options, const port::Info& 
 
 Options settled(Options options, const port::Port& port) {
   settle_by_port_kind(&options, port.kind());
+  options.roce.key = device_key(options.seed, KeyOf::RoceNumbers);
+  options.roce.cm_key = device_key(options.seed, KeyOf::CommunicationIds);
   options.context.place_out_of_order = options.out_of_order == Options::OutOfOrder::Place;
   return options;
 }
@@ -97,9 +99,9 @@ template <class Staged>
 
 }  // namespace
 
-// What belongs to no connection and is done again, or can be done without: no memory for it is no
-// reason to leave a burst (docs/decisions/out-of-memory.md). Connections that may have waited for
-// it look for their way again.
+// Runs work that belongs to no connection and is repeated or optional: without memory it is left
+// out, and the burst goes on (docs/decisions/out-of-memory.md). Connections that may have waited
+// for it look for their route again.
 template <class F>
 void Engine::spare(F&& step) {
   try {
@@ -120,10 +122,15 @@ Engine::Engine(const Options& options, port::Port* port, unsigned queue, Hooks* 
             interface_config(options, port->info(), usable_mtu(options, port->info())),
             options.socket_port),
       memory_(1u << 20, StagForm(device_key(options.seed, KeyOf::Stags))),
-      iwarp_(options_, hooks, &wire_, &memory_, std::move(kernel), queue, port->info().queues),
+      completions_(hooks),
+      iwarp_(options_, hooks, &completions_, &wire_, &memory_, std::move(kernel), queue,
+             port->info().queues),
+      iwarp_control_(&iwarp_, &completions_, &memory_, &qps_),
       link_(port, &wire_.interface(), hooks, options.link_timeout),
       qps_(device_key(options.seed, KeyOf::IwarpNumbers)),
-      roce_(options_, hooks, &wire_, &memory_, &qps_) {
+      roce_(options_.roce, {options_.mpa.ird, options_.mpa.ord, options_.startup_timeout},
+            &options_.gate, hooks, &completions_, &wire_, &memory_, &qps_) {
+  if (options_.speaks_roce) roce_.start();
   network_events_.reserve(32);  // changes places with the interface's
 }
 
@@ -132,7 +139,7 @@ Engine::~Engine() {
 }
 
 bool Engine::poll(Instant now, bool comes_back) {
-  const iwarp::Side::Turn turn(iwarp_);
+  const iwarp::Side::Scope scope(iwarp_);
   ++counters_.polls;
   wire_.begin_sending();
   const auto moved = [this] { return counters_.rx_frames + wire_.tx().frames_sent(); };
@@ -146,7 +153,7 @@ bool Engine::poll(Instant now, bool comes_back) {
   roce_.act(now);
   spare([&] { look_at_shared_limits(); });
   const bool all_waits = iwarp_.end_of_burst(!arrived, comes_back, now);
-  if (iwarp_.completions().take_overrun() || roce_.overrun_pending()) fail_overrun(now);
+  if (completions_.take_overrun()) fail_overrun(now);
   // The consumer has it first; timers and turns are for the poll that comes next.
   const bool roce_waits = roce_.side().plain().acks_wait(arrived && comes_back);
   const bool iwarp_sends = iwarp_.wants_to_send() || wire_.interface().output_size() != 0;
@@ -159,7 +166,7 @@ bool Engine::poll(Instant now, bool comes_back) {
     spare([&] {
       const std::string why = link_.give_up();
       iwarp_.life().give_up_link(why, now);
-      roce_.give_up_link(why);
+      roce_.give_up_link(why, now);
     });
   }
   spare([&] { wire_.interface().run_timers(now); });
@@ -184,7 +191,7 @@ Instant Engine::next_deadline() const {
   if (wire_.looped() != 0 || interface().has_events()) return Instant();
   const Instant side = iwarp_.next_deadline();
   if (over_kernel_tcp_) return side;
-  if (roce_.overrun_pending() || roce_.has_news()) return Instant();
+  if (completions_.overrun_pending() || roce_.has_news()) return Instant();
   const Instant sides = earlier(side, roce_.next_deadline());
   return earlier(earlier(sides, interface().next_deadline()), link_.given_up_at());
 }
@@ -204,17 +211,14 @@ bool Engine::transmit_both(Instant now) {
 }
 
 void Engine::work_posted(verbs::QueuePair& qp, Instant now) {
-  const iwarp::Side::Turn turn(iwarp_);
-  if (is_roce(qp)) [[unlikely]] {
-    roce_.work_posted(qp, now);
-    if (roce_.overrun_pending()) fail_overrun(now);
-    return;
-  }
-  iwarp_.completions().flush_posted(qp);
-  iwarp_.receive_posted(qp, now);
-  iwarp_.doorbell(qp, now);
-  if (iwarp_.completions().take_overrun()) fail_overrun(now);
-  iwarp_.leave(now);
+  const verbs::Completions::Hold hold(completions_);
+  qp.control->work_posted(qp, now);
+  if (completions_.take_overrun()) fail_overrun(now);
+}
+
+verbs::ControlPath* Engine::control(Transport t) {
+  if (t == Transport::roce) return options_.speaks_roce ? &roce_ : nullptr;
+  return options_.speaks_iwarp ? &iwarp_control_ : nullptr;
 }
 
 // ---- a burst
@@ -282,7 +286,7 @@ void Engine::stage_unknown(const port::Frame& frame, Staged& s, Instant now) {
       interface.counters().drop(net::DropReason::NotForUs);
       return;
     case net::FrameKind::Other:
-      if (options_.speaks_roce && roce::is_roce(s.head.net, {s.head.bytes, s.head.octets})) break;
+      if (options_.speaks_roce && roce::is_ours(s.head.net, {s.head.bytes, s.head.octets})) break;
       [[fallthrough]];
     default:
       spare([&] { input_control(frame, s.head.net, now); });
@@ -381,70 +385,19 @@ void Engine::look_at_link(bool idle, Instant now) {
   if (due && link_.look(now)) iwarp_.life().ask_peers(now);
 }
 
-// ---- queue pairs and memory
+// ---- memory, queues
 
-verbs::QueuePair* Engine::create_qp(ddp::StreamConfig config, verbs::CompletionQueue* send,
-                                    verbs::CompletionQueue* receive) {
-  if (config.id != 0) {  // the consumer's choice
-    if (qps_.has(config.id)) return nullptr;
-  } else {
-    config.id = qps_.new_number();
-  }
-  if (config.id == 0) return nullptr;
-  auto made = std::make_unique<verbs::QueuePair>(config.id, verbs::kIwarpRules, verbs::Service::Rc,
-                                                 config, iwarp_.queue_layout(), send, receive);
-  iwarp_.attach(*made, config);
-  verbs::QueuePair* qp = qps_.add(std::move(made));  // whole, or not at all
-  qp->state.modify(verbs::QpState::Init);
-  return qp;
-}
-
-void Engine::destroy_qp(verbs::QueuePair* qp, Instant now) {
-  if (is_roce(*qp)) return roce_.destroy(qp, now);
-  memory_.unbind_windows_of(qp->number());
-  iwarp_.destroy(qps_.take(qp), now);
-}
-
-verbs::QpVerdict Engine::modify_qp(verbs::QueuePair& qp, verbs::QpState to, std::uint32_t mask,
-                                   Instant now) {
-  using verbs::QpEffect;
-  using verbs::QpState;
-  const verbs::QpMove move = qp.state.judge(to, mask);
-  if (!move.ok()) return move.verdict;
-  const iwarp::Side::Turn turn(iwarp_);
-  if (to == QpState::Sqd) {  // the orderly end, which moves it
-    iwarp_.disconnect(qp, now);
-    return move.verdict;
-  }
-  // The end of the connection moves it to Error, flushes and tells who wants to hear of it.
-  if (to == QpState::Error) iwarp_.abort(qp, now);
-  qp.state.modify(to, mask);
-  if (move.effect == QpEffect::FlushAll) iwarp_.completions().flush(qp, verbs::Status::Flushed);
-  if (move.effect == QpEffect::Discard) {
-    iwarp_.forsake(qp, now);
-    for (verbs::CompletionQueue* cq : {qp.send_cq, qp.receive_cq}) cq->forget(qp.number());
-    ddp::stream_of(qp).reset();
-    memory_.unbind_windows_of(qp.number());
-    qp.starved = false;
-    qp.last_receive_told = false;
-  }
-  return move.verdict;
-}
-
-// E-25: no stream reads or writes its memory afterwards. Most regions nobody uses when they go, and
-// then it does not matter how many queue pairs there are. What is not counted looks its region up
-// by key each time, and finds that it has gone: so does all of RoCE.
-void Engine::settle(const verbs::Region& region, std::uint32_t stag) {
-  if (region.uses == 0) return;
-  qps_.for_each([&](verbs::QueuePair& qp) {
-    if (!is_roce(qp)) ddp::stream_of(qp).sender.detach_region(stag);
-  });
+// E-25: no stream reads or writes its memory afterwards. Most regions have no user when they go, and
+// then the number of queue pairs costs nothing. A user that is not counted, as all of RoCE, looks
+// its region up by key each time and finds that it has gone.
+void Engine::detach(const verbs::Region& region, std::uint32_t stag) {
+  if (region.uses != 0) iwarp_control_.detach_region(stag);
 }
 
 bool Engine::deregister(std::uint32_t stag) {
   const verbs::Region* const region = memory_.find_registered(stag);
   if (region == nullptr || region->windows != 0) return false;
-  settle(*region, stag);
+  detach(*region, stag);
   return memory_.deregister(stag);
 }
 
@@ -455,7 +408,7 @@ std::uint32_t Engine::reregister(std::uint32_t stag, verbs::PdId pd, const verbs
   const bool writable = (access & verbs::kLocalWrite) != 0;
   const bool was_writable = (region->access & verbs::kLocalWrite) != 0;
   if (region->pd != pd || extent_of(*region) != memory || (was_writable && !writable)) {
-    settle(*region, stag);
+    detach(*region, stag);
   }
   return memory_.reregister(stag, pd, memory, access);
 }
@@ -472,24 +425,10 @@ void Engine::look_at_shared_limits() {
 // E-47: what completes on a queue that has overrun is lost, so nothing on it can go on.
 void Engine::fail_overrun(Instant now) {
   constexpr const char* kWhy = "completion queue overrun: create it larger or poll it more often";
-  roce_.take_overrun();
   qps_.for_each([&](verbs::QueuePair& qp) {
-    const bool overrun =
-        is_roce(qp) ? roce_.overrun(qp) : qp.send_cq->overrun() || qp.receive_cq->overrun();
-    if (!overrun) return;
-    spare([&] {
-      if (is_roce(qp)) return roce_.fail(qp, Errc::no_memory, kWhy);
-      iwarp_.fail(qp, Errc::no_memory, kWhy, now);
-    });
+    if (!qp.control->completes_on_overrun(qp)) return;
+    spare([&] { qp.control->fail(qp, Errc::no_memory, kWhy, now); });
   });
-}
-
-ConnectParams Engine::default_params() const {
-  ConnectParams p;
-  p.context = options_.context;
-  p.mpa = options_.mpa;
-  p.timeout = options_.startup_timeout;
-  return p;
 }
 
 }  // namespace urnic::engine

@@ -1,9 +1,11 @@
 // The engine: drives one queue of one port and the transports above it. A function of (state,
-// frames, now): it reads no clock and starts no thread; driver.h does (D1, D8). All calls need
-// ownership of the engine (one thread at a time). It owns bursts, timers and turns, and says which
-// side a frame belongs to; what a connection is, the side knows (iwarp/side.h, roce/side.h). Which
-// side a queue pair is of, its rules say. Instead of frames it may be given the kernel's TCP (D7),
-// and then speaks iWARP alone.
+// frames, now): it reads no clock and starts no thread; device/driver.h does. It owns bursts, timers
+// and turns, and says which transport a frame belongs to. What a connection is the sides know
+// (iwarp/side.h, roce/side.h); what programs ask goes to a transport's control path
+// (verbs/control_path.h), which each queue pair names. Instead of frames it may be given the
+// kernel's TCP, and then speaks iWARP alone.
+//
+// Every call needs ownership of the engine: one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -11,35 +13,38 @@
 #include <string>
 #include <vector>
 
-#include "engine/hooks.h"
 #include "engine/link.h"
 #include "engine/options.h"
-#include "engine/queue_pairs.h"
-#include "engine/roce_pairs.h"
+#include "iwarp/control_path.h"
 #include "iwarp/side.h"
 #include "port/port.h"
+#include "roce/control_path.h"
+#include "verbs/completions.h"
+#include "verbs/hooks.h"
+#include "verbs/queue_pairs.h"
 #include "wire/frame_head.h"
 #include "wire/wire.h"
 
 namespace urnic::engine {
 
-using iwarp::CmEvent;
 using iwarp::Connection;
 using iwarp::ConnectionId;
 using iwarp::ConnectParams;
 using iwarp::FlowKey;
 using iwarp::KernelTcp;
 using iwarp::Listener;
-using iwarp::Note;
 using iwarp::Stage;
+using verbs::CmEvent;
+using verbs::Hooks;
+using verbs::Note;
 
 struct EngineCounters {
   std::uint64_t rx_frames = 0, rx_bytes = 0, polls = 0;
-  // Of more than a few frames' work: their ends are other times than their beginnings.
+  // Polls that worked on more than a few frames: when they end, the clock has moved on.
   std::uint64_t long_polls = 0;
 };
 
-// How far somebody who walks through the connections has come.
+// How far a walk through all connections has come.
 struct StatsPlace {
   std::size_t iwarp = 0, roce = 0;
 };
@@ -73,7 +78,7 @@ class Engine {
   // One burst in, timers, one round of transmission. True if anything was done. `comes_back`: the
   // caller polls again at once, or posts, so that ACKs may wait for what is sent then (E-7).
   bool poll(Instant now, bool comes_back = false);
-  // All that posting to `qp` may have left to do: transmit, flush, E-17.
+  // Something was posted to `qp`: ControlPath::work_posted(), and what overruns fails.
   void work_posted(verbs::QueuePair& qp, Instant now);
   // When poll must be called even if nothing arrives.
   Instant next_deadline() const;
@@ -86,10 +91,15 @@ class Engine {
   }
   bool over_kernel_tcp() const { return over_kernel_tcp_; }
 
-  // ---- the sides: connections, and what is asked of them
+  // ---- the transports
   iwarp::Side& iwarp() { return iwarp_; }
   const iwarp::Side& iwarp() const { return iwarp_; }
-  RocePairs& roce() { return roce_; }
+  iwarp::ControlPath& iwarp_control() { return iwarp_control_; }
+  roce::Side& roce() { return roce_.side(); }
+  roce::ControlPath& roce_control() { return roce_; }
+  const roce::ControlPath& roce_control() const { return roce_; }
+  // Null: the engine does not speak it.
+  verbs::ControlPath* control(Transport);
 
   // ---- memory, queue pairs
   verbs::MemoryTable& memory() { return memory_; }
@@ -99,28 +109,14 @@ class Engine {
   // As MemoryTable::reregister(); work under way does not see the new memory (E-25).
   std::uint32_t reregister(std::uint32_t stag, verbs::PdId pd, const verbs::Extent& memory,
                            std::uint8_t access);
-  // Protection domains and shared receive queues, of every transport. Receives are posted to a
-  // shared queue directly, then Side::shared_posted is called.
-  QueuePairs& queue_pairs() { return qps_; }
-  // Of iWARP. Of RoCE: roce().create(), in Reset.
-  verbs::QueuePair* create_qp(ddp::StreamConfig config, verbs::CompletionQueue* send,
-                              verbs::CompletionQueue* receive);
-  // What the consumer may ask of its state (verbs/qp_state.h), of iWARP alone as it has no
-  // attributes; of RoCE: roce().modify(). Error ends the connection by RST and
-  // flushes, Sqd ends it in order, Reset forgets connection, work requests and completions at once.
-  // Who posts is kept away meanwhile by the caller.
-  verbs::QpVerdict modify_qp(verbs::QueuePair& qp, verbs::QpState to, std::uint32_t mask,
-                             Instant now);
-  // Aborts the connection if there is one, unless it ends in order already: then what was posted
-  // goes out first (iwarp/ending.h). Completions not yet polled stay in their queues; no more come,
-  // and no memory of the consumer is touched for it any more.
-  void destroy_qp(verbs::QueuePair* qp, Instant now);
+  // Protection domains, shared receive queues and the queue pairs of every transport. Receives are
+  // posted to a shared queue directly, then iwarp::Side::shared_posted is called.
+  verbs::QueuePairs& queue_pairs() { return qps_; }
   // One event when fewer than `limit` receives are left; 0 disarms.
   void set_shared_limit(verbs::SharedReceiveQueue& queue, std::uint32_t limit);
 
   // ---- looking
   const Options& options() const { return options_; }
-  ConnectParams default_params() const;
   const EngineCounters& counters() const { return counters_; }
   const net::Interface& interface() const { return wire_.interface(); }
   // Without connections: those are had in pieces (add_connections).
@@ -148,7 +144,7 @@ class Engine {
   bool transmit_both(Instant now);
   bool take_network_events(Instant now);
   void on_network_event(const net::Event& e, Instant now);
-  void settle(const verbs::Region& region, std::uint32_t stag);
+  void detach(const verbs::Region& region, std::uint32_t stag);
   void look_at_link(bool idle, Instant now);
   void look_at_shared_limits();
   void fail_overrun(Instant now);
@@ -160,10 +156,12 @@ class Engine {
   Hooks* hooks_;
   wire::Wire wire_;
   verbs::MemoryTable memory_;
+  verbs::Completions completions_;
   iwarp::Side iwarp_;
+  iwarp::ControlPath iwarp_control_;
   Link link_;
-  QueuePairs qps_;
-  RocePairs roce_;
+  verbs::QueuePairs qps_;  // what queue pairs have of iWARP's goes with them, before the side
+  roce::ControlPath roce_;
   EngineCounters counters_;
   bool look_again_ = false;
   bool roce_goes_first_ = false;
@@ -174,8 +172,8 @@ class Engine {
 };
 
 // The statistics of up to `most` connections more, from `*place` on, until it is false: in pieces
-// that cost the engine little each. Who comes or goes meanwhile is among them or not.
-bool add_connections(const iwarp::Side&, const RocePairs&, StatsPlace* place, std::size_t most,
+// that cost the engine little each. Those that come or go meanwhile are among them or not.
+bool add_connections(const Engine&, StatsPlace* place, std::size_t most,
                      std::vector<ConnectionStats>* out);
 
 }  // namespace urnic::engine

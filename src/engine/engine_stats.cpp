@@ -96,13 +96,14 @@ void Engine::fill_stats(EngineStats* out, bool with_connections) const {
   roce_.fill_totals(out);
   if (!with_connections) return;
   const std::size_t all = iwarp_.state().connections.places() + roce_.places();
-  for (StatsPlace place; add_connections(iwarp_, roce_, &place, all + 1, &out->connections);) {
+  for (StatsPlace place; add_connections(*this, &place, all + 1, &out->connections);) {
   }
 }
 
-bool add_connections(const iwarp::Side& side, const RocePairs& pairs, StatsPlace* place,
-                     std::size_t most, std::vector<ConnectionStats>* out) {
-  const iwarp::ConnectionTable& all = side.state().connections;
+bool add_connections(const Engine& engine, StatsPlace* place, std::size_t most,
+                     std::vector<ConnectionStats>* out) {
+  const iwarp::ConnectionTable& all = engine.iwarp().state().connections;
+  const roce::ControlPath& pairs = engine.roce_control();
   std::size_t looks = kEmptyPlaces * most;  // an empty place costs as well
   std::size_t found = 0;
   for (; place->iwarp < all.places(); ++place->iwarp) {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/time.h"
-#include "iwarp/events.h"
+#include "verbs/hooks.h"
 #include "net/interface.h"
 #include "port/port.h"
 
@@ -14,7 +14,7 @@ namespace urnic::engine {
 class Link {
  public:
   // `timeout`: how long it may be away before it is given up; 0: it is waited for.
-  Link(port::Port* port, net::Interface* interface, iwarp::Hooks* hooks, Duration timeout)
+  Link(port::Port* port, net::Interface* interface, verbs::Hooks* hooks, Duration timeout)
       : port_(port), interface_(interface), hooks_(hooks), timeout_(timeout) {}
 
   // The port tells when its link came or went (memif: a peer, or another one). True when it came:
@@ -30,7 +30,7 @@ class Link {
  private:
   port::Port* port_;
   net::Interface* interface_;
-  iwarp::Hooks* hooks_;
+  verbs::Hooks* hooks_;
   Duration timeout_;
   std::uint32_t epoch_ = 0;
   bool up_ = false;

@@ -1,16 +1,16 @@
-// The Config as plain values, read once when a device opens.
+// What an engine is to do, as plain values (device/engine_options.h reads them from a Config).
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/ip_address.h"
 #include "base/time.h"
 #include "iwarp/options.h"
 #include "roce/side.h"
-#include "urnic/config.h"
 
 namespace urnic::engine {
 
@@ -36,9 +36,5 @@ struct Options : iwarp::Options {
 
 // What follows from the kind of port ("memif", "tap", ...) where nobody has chosen.
 void settle_by_port_kind(Options* options, std::string_view kind);
-
-// Settings of `config` as Options. Assumes config.check() has passed. `port_kind` is the configured
-// one, whatever the port is wrapped in.
-Options options_from(const Config& config, std::string_view port_kind);
 
 }  // namespace urnic::engine

@@ -8,7 +8,7 @@ namespace {
 bool passes(SideState& s, const FlowKey& key, GateVerdict verdict) {
   if (verdict == GateVerdict::Admitted) return true;
   ++(verdict == GateVerdict::Denied ? s.counters.denied : s.counters.over_limit);
-  s.hooks->on_note(Note::TurnedAway, key, name(verdict));
+  s.hooks->on_note(Note::TurnedAway, key.local_end(), key.remote_end(), name(verdict));
   return false;
 }
 
@@ -24,7 +24,7 @@ std::optional<Admission> admit(SideState& s, const Listener& l, const FlowKey& k
     if (!passes(s, key, l.gate->enter(key.remote, now))) return std::nullopt;
   } catch (const std::bad_alloc&) {  // a place that cannot be written down is none
     ++s.counters.over_limit;
-    s.hooks->on_note(Note::TurnedAway, key, "out of memory");
+    s.hooks->on_note(Note::TurnedAway, key.local_end(), key.remote_end(), "out of memory");
     return std::nullopt;
   }
   return Admission(l.gate, key.remote);

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "ddp_rdma/stream.h"
-#include "iwarp/completions.h"
+#include "iwarp/flush.h"
 #include "iwarp/found.h"
 #include "iwarp/side_state.h"
 #include "iwarp/transmitter.h"

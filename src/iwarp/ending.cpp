@@ -105,7 +105,7 @@ void Ending::raise_terminate(Connection& c, ddp::Violation v, ByteView offending
   c.stage = Stage::Terminated;
   c.stage_deadline = now + s_.options.linger_timeout;
   transport_.drop_undelivered(c);
-  completions_.enter_error(*c.qp, ddp::flush_status(v));
+  enter_error(completions_, *c.qp, ddp::flush_status(v));
   s_.hooks->on_cm_event(
       {.kind = CmEvent::Kind::Failed, .qp = c.qp, .code = Errc::protocol, .message = c.failure});
   s_.hooks->on_cm_event({.kind = fault_of(v), .qp = c.qp, .message = c.failure});
@@ -125,7 +125,7 @@ void Ending::take_terminate(Connection& c, Instant now) {
   c.stage_deadline = now + s_.options.linger_timeout;
   c.stream->sender.stop();
   transport_.drop_undelivered(c);
-  completions_.enter_error(*c.qp, status_of(info));
+  enter_error(completions_, *c.qp, status_of(info));
   s_.hooks->on_cm_event(
       {.kind = CmEvent::Kind::Failed, .qp = c.qp, .code = Errc::reset, .message = c.failure});
   s_.sending.push(c);
@@ -330,7 +330,7 @@ void Ending::detach_qp(Connection& c, CmEvent e) {
   const auto last = last_stats(c);
   ConnectionStats counted;
   add_stream(ddp::stream_of(*qp), &counted);
-  completions_.enter_error(*qp, verbs::Status::Flushed);
+  enter_error(completions_, *qp, verbs::Status::Flushed);
   e.qp = qp;
   s_.hooks->on_cm_event(std::move(e));
   c.qp = nullptr;

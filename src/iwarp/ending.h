@@ -7,7 +7,7 @@
 #include <new>
 #include <string>
 
-#include "iwarp/completions.h"
+#include "iwarp/flush.h"
 #include "iwarp/side_state.h"
 #include "iwarp/transport.h"
 

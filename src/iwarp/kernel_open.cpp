@@ -103,8 +103,7 @@ Connection* Opening::adopt(Listener& l, sockets::Socket socket, Admission admiss
   const SocketAddress local = socket.local(), remote = socket.remote();
   Connection* c = new_connection({local.ip, remote.ip, local.port, remote.port});
   if (c == nullptr) {  // max_connections: the peer is told at once
-    s_.hooks->on_note(Note::TurnedAway, {local.ip, remote.ip, local.port, remote.port},
-                      "max_connections");
+    s_.hooks->on_note(Note::TurnedAway, local, remote, "max_connections");
     socket.reset();
     return nullptr;
   }

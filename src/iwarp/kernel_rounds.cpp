@@ -232,7 +232,7 @@ bool KernelRounds::gives_way(Listener& l, Instant now) {
 void KernelRounds::turn_away(Listener& l, int error, Instant now) {
   ++s_.counters.failed;
   ++s_.kernel->turned_away;
-  s_.hooks->on_note(Note::TurnedAway, FlowKey{.local_port = l.port()}, std::strerror(error));
+  s_.hooks->on_note(Note::TurnedAway, {{}, l.port()}, {}, std::strerror(error));
   bool done = false;
   if ((error == EMFILE || error == ENFILE) && s_.kernel->spare.is_open()) {
     s_.kernel->spare.close();

@@ -1,7 +1,7 @@
 // The kernel's TCP as the way out: FPDUs as pieces of memory, one record for each segment (E-31).
 #pragma once
 
-#include "iwarp/completions.h"
+#include "iwarp/flush.h"
 #include "iwarp/transmitter.h"
 
 namespace urnic::iwarp {

@@ -6,38 +6,20 @@
 #include <memory>
 #include <string>
 
-#include "base/gate.h"
 #include "base/ip_address.h"
 #include "base/ring.h"
 #include "base/time.h"
 #include "sockets/socket.h"
 #include "tcp/host_logic.h"
+#include "verbs/connection.h"
 
 namespace urnic::iwarp {
 
-// Which addresses of ours, and which port of them.
-struct LocalEnd {
-  // The any-address of version 6 stands for all of version 4 too, unless `v6_only`.
-  SocketAddress at{IpAddress::any_v6(), 0};
-  bool v6_only = false;
-  bool shared = false;  // others that are shared may overlap, until one of them listens
+using verbs::LocalEnd;
 
-  bool covers(const IpAddress& ip) const {
-    if (at.ip == IpAddress::any_v6()) return ip.is_v6() || !v6_only;
-    if (at.ip == IpAddress::any_v4()) return ip.is_v4();
-    return at.ip == ip;
-  }
-  // There is an address and port that is of both.
-  bool overlaps(const LocalEnd& o) const {
-    return at.port == o.at.port && (covers(o.at.ip) || o.covers(at.ip));
-  }
-};
-
-struct Listener {
-  LocalEnd local;
+struct Listener : verbs::Listener {
   bool listening = false;    // else it is only kept: who connects is refused
   std::uint32_t number = 0;  // its name at the poller
-  std::uint16_t port() const { return local.at.port; }
   // Connections may have it from now on.
   LocalEnd to_connect_from() const {
     if (socket.is_open()) socket.let_in();
@@ -60,8 +42,6 @@ struct Listener {
     Instant since;
   };
   Ring<Silent> silent;
-  void* owner = nullptr;
-  std::shared_ptr<Gate> gate;  // null: everybody may come
   // Over the kernel's TCP:
   sockets::Socket socket;
   bool acceptable = false;  // connections wait in the kernel, as far as we know

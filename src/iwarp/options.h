@@ -57,4 +57,13 @@ struct ConnectParams {
   Duration refusal_retry;  // a refusal is not believed for so long
 };
 
+// What a connection has that its consumer asks nothing for.
+inline ConnectParams default_params(const Options& o) {
+  ConnectParams p;
+  p.context = o.context;
+  p.mpa = o.mpa;
+  p.timeout = o.startup_timeout;
+  return p;
+}
+
 }  // namespace urnic::iwarp

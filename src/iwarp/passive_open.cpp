@@ -95,7 +95,7 @@ Connection* Opening::take_unmatched(wire::FrameHead& head, const tcp::Segment& s
   Connection* c = new_connection(key);
   if (c == nullptr) {  // max_connections: the peer is told at once
     ++s_.counters.dropped;
-    s_.hooks->on_note(Note::TurnedAway, key, "max_connections");
+    s_.hooks->on_note(Note::TurnedAway, key.local_end(), key.remote_end(), "max_connections");
     const tcp::Unmatched refused = tcp::take_unmatched(nullptr, s_.keys, config, key, seg,
                                                        config.receive_buffer, s_.counters.tcp, now);
     if (refused.kind == tcp::Unmatched::Kind::Reply) reply(head, refused.reply);

@@ -33,7 +33,7 @@ void acknowledge_owing(SideState& state) {
 
 // A receive was posted: what waited for one goes on at once, whoever drives.
 void take_waiting(Side& side, Instant now) {
-  const Side::Turn turn(side);
+  const Side::Scope scope(side);
   if (!side.drain_round(now)) return;
   side.end_of_burst(false, false, now);
   side.transmit_round(now);
@@ -41,10 +41,11 @@ void take_waiting(Side& side, Instant now) {
 
 }  // namespace
 
-Side::Side(const Options& options, Hooks* hooks, wire::Wire* wire, verbs::MemoryTable* memory,
-           std::shared_ptr<KernelTcp> kernel, unsigned queue, std::uint32_t queues)
+Side::Side(const Options& options, Hooks* hooks, Completions* completions, wire::Wire* wire,
+           verbs::MemoryTable* memory, std::shared_ptr<KernelTcp> kernel, unsigned queue,
+           std::uint32_t queues)
     : state_(options, hooks, wire, memory, std::move(kernel)),
-      completions_(hooks),
+      completions_(*completions),
       transmitter_(&state_, &completions_),
       kernel_sender_(&state_, &completions_),
       delivery_(&state_, &completions_, &transmitter_),
@@ -167,13 +168,13 @@ void Side::attach(verbs::QueuePair& qp, const ddp::StreamConfig& config) {
 void Side::forsake(verbs::QueuePair& qp, Instant now) {
   Connection* c = find(qp.connection);
   if (c == nullptr) return;
-  const Turn turn(*this);
+  const Scope scope(*this);
   ending_.forsake(*c, now);
   transmit_round(now);
 }
 
 void Side::destroy(std::unique_ptr<verbs::QueuePair> qp, Instant now) {
-  const Turn turn(*this);
+  const Scope scope(*this);
   const std::uint32_t number = qp->number();
   Connection* c = find(qp->connection);
   if (c != nullptr && ending_.leave(*c, qp, now)) {
@@ -185,7 +186,7 @@ void Side::destroy(std::unique_ptr<verbs::QueuePair> qp, Instant now) {
 }
 
 void Side::fail(verbs::QueuePair& qp, Errc code, const char* why, Instant now) {
-  const Turn turn(*this);
+  const Scope scope(*this);
   if (Connection* c = find(qp.connection)) {
     ending_.guard(*c, now, [&] { ending_.fail_connection(*c, code, why, now); });
     return;
@@ -193,13 +194,13 @@ void Side::fail(verbs::QueuePair& qp, Errc code, const char* why, Instant now) {
   if (qp.state == verbs::QpState::Error) return;
   if (qp.state == verbs::QpState::Reset) return;  // nothing of it can be lost
   qp.state.modify(verbs::QpState::Error);
-  completions_.flush(qp, verbs::Status::Flushed);
+  flush(completions_, qp, verbs::Status::Flushed);
   state_.hooks->on_cm_event(
       {.kind = CmEvent::Kind::Failed, .qp = &qp, .code = code, .message = why});
 }
 
 void Side::doorbell(verbs::QueuePair& qp, Instant now) {
-  const Turn turn(*this);
+  const Scope scope(*this);
   Connection* c = find(qp.connection);
   if (c == nullptr) return;
   const std::size_t itself = c->in_tx_queue ? 1 : 0;
@@ -242,7 +243,7 @@ Listener* Side::listen(std::uint16_t port, int backlog, Error* error) {
 }
 
 void Side::close_listener(Listener* listener, Instant now) {
-  const Turn turn(*this);
+  const Scope scope(*this);
   state_.connections.for_each([&](Connection& c) {
     if (c.listener != listener) return;
     if (Opening::is_request(&c)) {
@@ -272,7 +273,7 @@ void transmit_begun(Side& side, Instant now) {
 
 Result<void> Side::connect(verbs::QueuePair& qp, const SocketAddress& to,
                            const ConnectParams& params, Instant now) {
-  const Turn turn(*this);
+  const Scope scope(*this);
   auto begun = opening_.connect(qp, to, params, now);
   if (begun) transmit_begun(*this, now);
   return begun;
@@ -280,7 +281,7 @@ Result<void> Side::connect(verbs::QueuePair& qp, const SocketAddress& to,
 
 Result<void> Side::accept(ConnectionId connection, verbs::QueuePair& qp,
                           const ConnectParams& params, Instant now) {
-  const Turn turn(*this);
+  const Scope scope(*this);
   Connection* c = find(connection);
   if (!Opening::is_request(c)) {
     return Error{Errc::closed,
@@ -305,30 +306,15 @@ Result<void> Side::accept(ConnectionId connection, verbs::QueuePair& qp,
 }
 
 void Side::reject(ConnectionId connection, ByteView private_data, Instant now) {
-  const Turn turn(*this);
+  const Scope scope(*this);
   Connection* c = find(connection);
   if (!Opening::is_request(c)) return;
   ending_.guard(*c, now, [&] { opening_.reject(*c, private_data, now); });
   transmit_round(now);
 }
 
-bool Side::request_info(ConnectionId connection, RequestInfo* out) const {
-  const Connection* c = find(connection);
-  if (c == nullptr || c->startup == nullptr) return false;
-  out->key = c->key;
-  const ByteView pd = c->startup->request().private_view();
-  out->private_data.assign(pd.begin(), pd.end());
-  const mpa::StartupFrame& request = c->startup->request();
-  const mpa::Agreement a = c->startup->preview(state_.options.mpa);
-  // Reads the peer wants outstanding, where it says so.
-  const bool says = request.enhanced && request.ord != mpa::kNoNegotiation;
-  out->ird = says ? std::min(request.ord, state_.options.mpa.max_ird) : a.ird;
-  out->ord = a.ord;
-  return true;
-}
-
 void Side::disconnect(verbs::QueuePair& qp, Instant now) {
-  const Turn turn(*this);
+  const Scope scope(*this);
   Connection* c = find(qp.connection);
   if (c == nullptr) return;
   if (c->stage == Stage::Opening || c->stage == Stage::Startup) {
@@ -351,7 +337,7 @@ void Side::disconnect(verbs::QueuePair& qp, Instant now) {
 }
 
 void Side::abort(verbs::QueuePair& qp, Instant now) {
-  const Turn turn(*this);
+  const Scope scope(*this);
   if (Connection* c = find(qp.connection)) {
     ending_.fail_connection(*c, Errc::closed, "aborted by the local program", now);
     transmit_round(now);

@@ -36,29 +36,26 @@ struct Arrived {
 class Side {
  public:
   // `queue` of `queues` of the port. What is pointed to outlives it.
-  Side(const Options& options, Hooks* hooks, wire::Wire* wire, verbs::MemoryTable* memory,
-       std::shared_ptr<KernelTcp> kernel, unsigned queue, std::uint32_t queues);
+  Side(const Options& options, Hooks* hooks, Completions* completions, wire::Wire* wire,
+       verbs::MemoryTable* memory, std::shared_ptr<KernelTcp> kernel, unsigned queue,
+       std::uint32_t queues);
   ~Side();
   Side(const Side&) = delete;
   Side& operator=(const Side&) = delete;
 
-  // From an entry into the engine to the way out: connections that end meanwhile keep their memory
-  // until the outermost turn is over (ConnectionTable::sweep), and sleepers are told behind it.
-  class Turn {
+  // From a call into this side until it returns: connections that end meanwhile keep their memory
+  // until the outermost scope ends (ConnectionTable::sweep), and sleepers are woken after that.
+  class Scope {
    public:
-    explicit Turn(Side& side) : side_(side) {
-      ++side_.depth_;
-      side_.completions_.hold();
+    explicit Scope(Side& side) : hold_(side.completions_), side_(side) { ++side_.depth_; }
+    ~Scope() {
+      if (--side_.depth_ == 0) side_.state_.connections.sweep();
     }
-    ~Turn() {
-      if (--side_.depth_ != 0) return;
-      side_.state_.connections.sweep();
-      side_.completions_.let_go();
-    }
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
 
    private:
+    Completions::Hold hold_;
     Side& side_;
   };
 
@@ -92,6 +89,9 @@ class Side {
   // What the network and the link tell.
   Life& life() { return life_; }
 
+  // Events of connection requests name it.
+  void use(verbs::ControlPath* control) { state_.control = control; }
+
   // ---- queue pairs
   // Its half of a queue pair, and how the queues of one are laid out.
   verbs::WorkQueueLayout queue_layout() { return ddp::queue_layout(&state_.streams); }
@@ -103,7 +103,6 @@ class Side {
   void forsake(verbs::QueuePair& qp, Instant now);
   // It cannot go on, connected or not: flushed, and told.
   void fail(verbs::QueuePair& qp, Errc code, const char* why, Instant now);
-  Completions& completions() { return completions_; }
   // Transmit right after posting (the doorbell).
   void doorbell(verbs::QueuePair& qp, Instant now);
   // A receive was posted: a connection that dropped a Send for want of one may go on (E-17).
@@ -128,14 +127,10 @@ class Side {
   Result<void> accept(ConnectionId connection, verbs::QueuePair& qp, const ConnectParams&,
                       Instant now);
   void reject(ConnectionId connection, ByteView private_data, Instant now);
-  struct RequestInfo {
-    FlowKey key;
-    std::vector<std::uint8_t> private_data;
-    std::uint16_t ird = 0, ord = 0;
-  };
-  bool request_info(ConnectionId connection, RequestInfo* out) const;
   void disconnect(verbs::QueuePair& qp, Instant now);
   void abort(verbs::QueuePair& qp, Instant now);
+
+  ConnectParams default_params() const { return iwarp::default_params(state_.options); }
 
   // ---- looking
   Connection* find(ConnectionId id) const { return state_.connections.find(id); }
@@ -152,7 +147,7 @@ class Side {
                Instant now);
 
   SideState state_;
-  Completions completions_;
+  Completions& completions_;
   Transmitter transmitter_;
   KernelSender kernel_sender_;
   Delivery delivery_;
@@ -163,7 +158,7 @@ class Side {
   Opening opening_;
   Life life_;
   KernelRounds rounds_;
-  unsigned depth_ = 0;  // of turns
+  unsigned depth_ = 0;  // of scopes
 };
 
 [[gnu::always_inline]] inline bool Side::stage_like_last(const port::Frame& frame,

@@ -7,7 +7,7 @@
 #include "ddp_rdma/shared_state.h"
 #include "iwarp/connection_table.h"
 #include "iwarp/ended.h"
-#include "iwarp/events.h"
+#include "iwarp/flush.h"
 #include "iwarp/kernel_tcp.h"
 #include "iwarp/listeners.h"
 #include "iwarp/options.h"
@@ -49,6 +49,7 @@ struct SideState {
 
   const Options& options;
   Hooks* hooks;
+  verbs::ControlPath* control = nullptr;
   wire::Wire& wire;
   std::shared_ptr<KernelTcp> kernel;
   tcp::HostKeys keys;

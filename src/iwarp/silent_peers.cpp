@@ -73,7 +73,7 @@ bool make_room(const SideState& s, Ending& ending, Listener& l, const IpAddress&
   Instant soon;
   Connection* oldest = oldest_silent(s, l, peer, now, &soon);
   if (oldest == nullptr) return false;
-  s.hooks->on_note(Note::TurnedAway, oldest->key,
+  s.hooks->on_note(Note::TurnedAway, oldest->key.local_end(), oldest->key.remote_end(),
                    "no MPA request received, and the backlog is full");
   ending.fail_connection(*oldest, Errc::timed_out, "", now);
   return true;

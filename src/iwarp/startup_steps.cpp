@@ -53,6 +53,27 @@ bool Opening::tcp_established(Connection& c, Instant now) {
   return true;
 }
 
+namespace {
+
+verbs::ConnectionRequest request_of(const Connection& c, const SideState& s) {
+  const mpa::StartupFrame& wish = c.startup->request();
+  const mpa::Agreement preview = c.startup->preview(s.options.mpa);
+  const ByteView data = wish.private_view();
+  verbs::ConnectionRequest r;
+  r.control = s.control;
+  r.id = c.id;
+  r.local = c.key.local_end();
+  r.peer = c.key.remote_end();
+  r.private_data.assign(data.begin(), data.end());
+  // Reads the peer wants outstanding, where it says so.
+  const bool says = wish.enhanced && wish.ord != mpa::kNoNegotiation;
+  r.ird = says ? std::min(wish.ord, s.options.mpa.max_ird) : preview.ird;
+  r.ord = preview.ord;
+  return r;
+}
+
+}  // namespace
+
 void Opening::run_startup(Connection& c, Instant now) {
   if (c.startup == nullptr) return;
   std::uint8_t scratch[mpa::kFrameHeader + mpa::kMaxPrivateData];
@@ -65,8 +86,9 @@ void Opening::run_startup(Connection& c, Instant now) {
       return;
     case Startup::What::Request:
       c.stage_deadline = Instant::never();  // the consumer may take its time
-      s_.hooks->on_cm_event(
-          {.kind = CmEvent::Kind::ConnectRequest, .listener = c.listener, .connection = c.id});
+      s_.hooks->on_cm_event({.kind = CmEvent::Kind::ConnectRequest,
+                             .listener = c.listener,
+                             .request = request_of(c, s_)});
       return;
     case Startup::What::Established:
       startup_done(c, now);

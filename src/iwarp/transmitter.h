@@ -2,7 +2,7 @@
 // CRC and checksum happen in one pass straight into the port's buffer (D5).
 #pragma once
 
-#include "iwarp/completions.h"
+#include "iwarp/flush.h"
 #include "iwarp/found.h"
 #include "iwarp/side_state.h"
 #include "wire/frame_head.h"

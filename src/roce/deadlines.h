@@ -6,6 +6,6 @@
 
 namespace urnic::roce {
 
-using Deadlines = urnic::Deadlines<Context>;
+using ContextDeadlines = urnic::Deadlines<Context>;
 
 }  // namespace urnic::roce

@@ -16,7 +16,7 @@ constexpr std::size_t kFrontOctets = 8;  // of a BTH: all but AckReq and PSN
 
 }  // namespace
 
-bool is_roce(const net::Classified& c, ByteView head) {
+bool is_ours(const net::Classified& c, ByteView head) {
   return c.kind == net::FrameKind::Other && c.protocol == net::kProtoUdp &&
          head.size() >= c.l4_offset + kUdpHeader && c.l4_len >= kUdpHeader &&
          load_be16(head.data() + c.l4_offset + 2) == ib::kUdpPort;

@@ -37,8 +37,8 @@ struct Datagram {
   std::uint32_t octets = 0;  // BTH to ICRC
 };
 // Well-formed IP, UDP to our port? `head`: beginning of the frame, which `c` was made of.
-bool is_roce(const net::Classified& c, ByteView head);
-// nullopt: lengths disagree, or IPv6 extension headers stand between. is_roce() has said yes.
+bool is_ours(const net::Classified& c, ByteView head);
+// nullopt: lengths disagree, or IPv6 extension headers stand between. is_ours() has said yes.
 std::optional<Datagram> find_packet(const net::Classified& c, ByteView head);
 
 // ---- sent

@@ -62,7 +62,7 @@ void take_response(Context& c, const HalfMaker& halves, const ib::ParsedPacket& 
 
 bool Side::stage(const port::Frame& frame, const wire::FrameHead& head, Arrived* a) {
   const ByteView octets{head.bytes, head.octets};
-  if (!is_roce(head.net, octets)) return false;
+  if (!is_ours(head.net, octets)) return false;
   a->frame = &frame;
   a->context = nullptr;
   const std::size_t bth = head.net.l4_offset + kUdpHeader;
@@ -139,9 +139,9 @@ void Side::take_request(Context& c, const ib::ParsedPacket& packet, ByteView ip_
   if (r.verdict == ib::Verdict::Accept && awaited && !c.told_established) {
     c.told_established = true;
     c.tells_first_request = false;
-    hooks_->on_qp_event(qp, QpEvent::Established);
+    watcher_->on_qp_event(qp, QpEvent::Established);
   }
-  take_turns(&completions_, c, r, &done);
+  complete_in_order(&completions_, c, r, &done);
   if (uc == nullptr) look_for_receive(&completions_, c, now);
 }
 

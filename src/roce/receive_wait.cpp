@@ -2,7 +2,8 @@
 
 namespace urnic::roce {
 
-void take_turns(Completions* completions, Context& c, ib::Received r, verbs::Completion* done) {
+void complete_in_order(verbs::Completions* completions, Context& c, ib::Received r,
+                       verbs::Completion* done) {
   for (;;) {
     if (r.completed) completions->post(*c.qp, *done);
     if (!r.more) break;
@@ -11,7 +12,7 @@ void take_turns(Completions* completions, Context& c, ib::Received r, verbs::Com
 }
 
 // It is looked for once more when posts tell, since one before that was silent.
-void look_for_receive(Completions* completions, Context& c, Instant now) {
+void look_for_receive(verbs::Completions* completions, Context& c, Instant now) {
   ib::Responder& half = *c.responder.rc();
   bool waited = !c.parked_until.is_never();
   for (; half.parked(); waited = true) {
@@ -20,7 +21,7 @@ void look_for_receive(Completions* completions, Context& c, Instant now) {
     if (!half.receive_posted()) return;
     c.parked_until = Instant::never();  // the next one has its own time
     verbs::Completion done;
-    take_turns(completions, c, {ib::Verdict::Accept, false, true}, &done);
+    complete_in_order(completions, c, {ib::Verdict::Accept, false, true}, &done);
   }
   if (waited) c.end_waiting();
 }

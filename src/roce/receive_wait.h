@@ -6,17 +6,17 @@
 
 #include "base/time.h"
 #include "ib/responder.h"
-#include "roce/completions.h"
 #include "roce/context.h"
+#include "verbs/completions.h"
 
 namespace urnic::roce {
 
 // `*done` is of what was taken; then whatever has its turn behind it.
-void take_turns(Completions*, Context&, ib::Received, verbs::Completion* done);
+void complete_in_order(verbs::Completions*, Context&, ib::Received, verbs::Completion* done);
 
 // RC. A request may have begun to wait, or there may be a receive for one that does. Who posts one
 // is asked to tell (QueuePair::starved).
-void look_for_receive(Completions*, Context&, Instant now);
+void look_for_receive(verbs::Completions*, Context&, Instant now);
 
 // Its time is up: the peer is told to come again.
 void stop_waiting(Context&);

@@ -67,16 +67,17 @@ void agree(Context& c, const QpChange& change, Instant now) {
 
 }  // namespace
 
-Side::Side(const Options& options, Hooks* hooks, wire::Wire* wire, verbs::MemoryTable* memory)
+Side::Side(const Options& options, QpWatcher* watcher, verbs::Completions* completions,
+           wire::Wire* wire, verbs::MemoryTable* memory)
     : options_(options),
-      hooks_(hooks),
+      watcher_(watcher),
       wire_(*wire),
       memory_(*memory),
       ways_(wire),
       buffers_(wire),
       held_pool_(options.held_octets),
       table_(options.key, options.most_queue_pairs),
-      completions_(hooks) {}
+      completions_(*completions) {}
 
 // ---- queue pairs
 
@@ -226,12 +227,12 @@ void Side::settle(Context& c) {
     if (qp.state == QpState::Error) return;
     qp.state.advance(QpState::Error);
     enter_error(c);
-    hooks_->on_qp_event(qp, refused ? event_of(c.responder.failure()) : QpEvent::Failed);
+    watcher_->on_qp_event(qp, refused ? event_of(c.responder.failure()) : QpEvent::Failed);
     return;
   }
   if (c.requester && c.tell_drained && qp.state == QpState::Sqd && drained(c)) {
     c.tell_drained = false;
-    hooks_->on_qp_event(qp, QpEvent::Drained);
+    watcher_->on_qp_event(qp, QpEvent::Drained);
   }
   const Instant work = earlier(c.requester.due(), c.parked_until);
   deadlines_.set(c, earlier(work, earlier(c.greeting.due(), c.alive.due())));
@@ -280,20 +281,18 @@ void Side::flush_sends(Context& c) {
 
 void Side::flush(Context& c) {
   verbs::QueuePair& qp = *c.qp;
-  flush_sends(c);
-  while (qp.rq.posted() != 0) {
-    verbs::Completion done;
-    done.wr_id = qp.rq.wqe(qp.rq.head()).wr_id;
-    done.status = verbs::Status::Flushed;
-    done.receive = true;
-    qp.rq.pop();
-    completions_.post(qp, done);
-  }
-  if (c.attributes.xrc.receives) qp.rq.turn_to(nullptr);
-  if (qp.rq.shared() == nullptr || qp.last_receive_told) return;
-  // Receives nobody has bound stay in the shared queue for others; this one takes no more.
-  qp.last_receive_told = true;
-  hooks_->on_qp_event(qp, QpEvent::LastReceive);
+  completions_.flush(qp, [&](auto&& post) {
+    flush_sends(c);
+    while (qp.rq.posted() != 0) {
+      verbs::Completion done;
+      done.wr_id = qp.rq.wqe(qp.rq.head()).wr_id;
+      done.status = verbs::Status::Flushed;
+      done.receive = true;
+      qp.rq.pop();
+      post(done);
+    }
+    if (c.attributes.xrc.receives) qp.rq.turn_to(nullptr);
+  });
 }
 
 // Its state is Reset: as it was made (IB-106).
@@ -351,7 +350,7 @@ void Side::run_timers(Instant now) {
     c.greeting.on_time(now);
     if (is_silent(c, options_.keepalive, now) && c.qp->state.advance(QpState::Error).ok()) {
       enter_error(c);
-      hooks_->on_qp_event(*c.qp, QpEvent::Silent);
+      watcher_->on_qp_event(*c.qp, QpEvent::Silent);
       continue;
     }
     sending_.add(c);

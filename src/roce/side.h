@@ -18,13 +18,12 @@
 #include "base/time.h"
 #include "ib/held_pool.h"
 #include "port/port.h"
-#include "roce/completions.h"
 #include "roce/context.h"
 #include "roce/context_table.h"
 #include "roce/deadlines.h"
 #include "roce/fetch_ahead.h"
 #include "roce/general_services.h"
-#include "roce/hooks.h"
+#include "roce/qp_watcher.h"
 #include "roce/modify.h"
 #include "roce/plain_receiver.h"
 #include "roce/send_buffers.h"
@@ -32,9 +31,12 @@
 #include "roce/statistics.h"
 #include "roce/ways.h"
 #include "wire/frame_head.h"
+#include "verbs/completions.h"
 #include "wire/wire.h"
 
 namespace urnic::roce {
+
+inline constexpr std::uint16_t kUdpPort = ib::kUdpPort;
 
 struct Options {
   ib::SendRules send;
@@ -47,6 +49,7 @@ struct Options {
   std::uint32_t most_depth = 16;  // READs and atomics of a queue pair at a time, each way
   std::uint32_t most_queue_pairs = ContextTable::kMost;
   SipKey key;                    // what numbers look like from outside (E-49)
+  SipKey cm_key;                 // the same of communication ids and ports
   ib::XrcQueues* xrc = nullptr;  // outlives the side; null: there are no ends of XRC
 };
 
@@ -63,7 +66,7 @@ class WholePackets {
 class Side {
  public:
   // What is pointed to outlives it.
-  Side(const Options&, Hooks*, wire::Wire*, verbs::MemoryTable*);
+  Side(const Options&, QpWatcher*, verbs::Completions*, wire::Wire*, verbs::MemoryTable*);
   Side(const Side&) = delete;
   Side& operator=(const Side&) = delete;
 
@@ -117,8 +120,6 @@ class Side {
   // In Rts, RC: from now on its peer is asked for when it is silent, and given up when it does not
   // answer (QpEvent::Silent). Other services have nobody who answers, or no answers.
   void keep_alive(verbs::QueuePair&, Instant now);
-  Completions& completions() { return completions_; }
-  const Completions& completions() const { return completions_; }
   // It has a peer, and that is not one of our own addresses.
   bool goes_out(const verbs::QueuePair&) const;
 
@@ -159,7 +160,7 @@ class Side {
   std::size_t next_packet(Context&, bool responses_first, std::uint8_t* to, Instant now);
 
   Options options_;
-  Hooks* hooks_;
+  QpWatcher* watcher_;
   GeneralServices* general_ = nullptr;
   wire::Wire& wire_;
   verbs::MemoryTable& memory_;
@@ -168,9 +169,9 @@ class Side {
   SendBuffers buffers_;
   ib::HeldPool held_pool_;  // outlives the queue pairs, as `pool_` does
   ContextTable table_;
-  Deadlines deadlines_;
+  ContextDeadlines deadlines_;
   SendList sending_;
-  Completions completions_;
+  verbs::Completions& completions_;
   HalfMaker halves_{&options_.send, &memory_, &held_pool_};
   Statistics statistics_;  // halves that are still there not included
   FetchAhead ahead_;

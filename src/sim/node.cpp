@@ -30,21 +30,21 @@ verbs::QueuePair* Node::make_qp(std::uint32_t send_depth, std::uint32_t receive_
   config.max_send_wr = send_depth;
   config.max_recv_wr = receive_depth;
   config.max_send_sge = config.max_recv_sge = sges;
-  return engine_->create_qp(config, &queues_[queues].send, &queues_[queues].receive);
+  return engine_->iwarp_control().create_qp(config, &queues_[queues].send, &queues_[queues].receive);
 }
 
 verbs::QueuePair* Node::make_roce_qp(const verbs::WorkQueueSizes& sizes, verbs::Service service,
                                      unsigned queues) {
   Queues& q = queues_[queues];
   if (!verbs::is_xrc(service)) {
-    return engine_->roce().create(service, pd, sizes, &q.send, &q.receive);
+    return engine_->roce_control().create_qp(service, pd, sizes, &q.send, &q.receive);
   }
   verbs::CompletionQueue* const send = service == verbs::Service::XrcSend ? &q.send : nullptr;
-  return engine_->roce().create(service, pd, sizes, send, nullptr, nullptr, kXrcDomain);
+  return engine_->roce_control().create_qp(service, pd, sizes, send, nullptr, nullptr, kXrcDomain);
 }
 
 verbs::SharedReceiveQueue* Node::make_xrc_queue(std::uint32_t receives) {
-  return engine_->roce().create_xrc_queue(pd, receives, 1, kXrcDomain, &queues_[0].receive);
+  return engine_->roce_control().create_xrc_queue(pd, receives, 1, kXrcDomain, &queues_[0].receive);
 }
 
 std::uint32_t Node::register_memory(std::uint8_t* base, std::size_t length, std::uint8_t access) {
@@ -53,28 +53,24 @@ std::uint32_t Node::register_memory(std::uint8_t* base, std::size_t length, std:
 
 verbs::Post Node::post_send(verbs::QueuePair& qp, const verbs::SendWr& wr, Instant now) {
   const auto result = qp.sq.post(wr);
-  if (result == verbs::Post::Ok) {
-    if (engine::is_roce(qp)) {
-      engine_->work_posted(qp, now);
-    } else if (verbs::flushes_posts(qp.state)) {
-      engine_->iwarp().completions().flush_posted(qp);
-    } else {
-      engine_->iwarp().doorbell(qp, now);
-    }
-  }
+  if (result == verbs::Post::Ok) engine_->work_posted(qp, now);
   return result;
 }
 
 bool Node::post_receive(verbs::QueuePair& qp, const verbs::RecvWr& wr, Instant now) {
   if (qp.rq.post(wr) != verbs::ReceiveQueue::Post::Ok) return false;
-  if (engine::is_roce(qp)) {
-    engine_->work_posted(qp, now);
-  } else if (verbs::flushes_posts(qp.state)) {
-    engine_->iwarp().completions().flush_posted(qp);
-  } else {
-    engine_->iwarp().receive_posted(qp, now);
-  }
+  // As device/verbs_queue_pair.cpp: a receive is silent unless somebody waits for it.
+  if (qp.starved || verbs::flushes_posts(qp.state)) engine_->work_posted(qp, now);
   return true;
+}
+
+void Node::on_cm_event(verbs::CmEvent event) {
+  if (event.kind == verbs::CmEvent::Kind::ConnectRequest &&
+      event.request.control == &engine_->roce_control()) {
+    roce_requests.push_back(std::move(event.request));
+    return;
+  }
+  events.push_back(std::move(event));
 }
 
 void Node::drain_completions() {

@@ -11,37 +11,29 @@
 
 #include "engine/engine.h"
 #include "port/port.h"
-#include "roce/hooks.h"
 
 namespace urnic::sim {
 
-class Node : public engine::Hooks {
+class Node : public verbs::Hooks {
  public:
   // Takes the port. `completions`: depth of each completion queue.
   Node(const engine::Options& options, port::Port port, std::uint32_t completions = 1u << 16);
   ~Node() override;
 
-  void on_cm_event(engine::CmEvent event) override { events.push_back(std::move(event)); }
+  void on_cm_event(verbs::CmEvent event) override;
   void on_completion(verbs::CompletionQueue*) override {
     if (on_sleeper) on_sleeper();
   }
-  void on_note(engine::Note note, const engine::FlowKey& key, const char* why) override {
-    if (note == engine::Note::TurnedAway) turned_away.emplace_back(key, why);
+  void on_note(verbs::Note note, const SocketAddress& local, const SocketAddress& peer,
+               const char* why) override {
+    if (note == verbs::Note::TurnedAway) turned_away.push_back({local, peer, why});
   }
-  void on_qp_event(verbs::QueuePair& qp, roce::QpEvent event) override {
-    roce_events.emplace_back(qp.number(), event);
+  void on_datagram_answer(void* owner, const verbs::DatagramAnswer& answer) override {
+    const ByteView data = answer.private_data;
+    answers.push_back({owner, answer, {data.begin(), data.end()}});
   }
-  void on_roce_request(engine::RoceListener&, const engine::RoceRequest& what) override {
-    roce_requests.push_back(what);
-  }
-  void on_roce_answer(void* owner, const engine::RoceAnswer& answer) override {
-    roce_answers.emplace_back(owner, answer);
-  }
-  void on_roce_agreement(void* owner, const engine::CmEvent& event) override {
-    roce_agreements.emplace_back(owner, event);
-  }
-  void on_qp_failed(verbs::QueuePair& qp, Errc, const std::string& why) override {
-    roce_failed.emplace_back(qp.number(), why);
+  void on_cm_connection(void* owner, const verbs::CmEvent& event) override {
+    cm_connections.emplace_back(owner, event);
   }
 
   engine::Engine& engine() { return *engine_; }
@@ -76,14 +68,20 @@ class Node : public engine::Hooks {
   }
 
   std::function<void()> on_sleeper;  // an armed completion queue has something
-  std::deque<engine::CmEvent> events;
-  // Of RoCE's queue pairs, by number.
-  std::vector<std::pair<std::uint32_t, roce::QpEvent>> roce_events;
-  std::vector<std::pair<std::uint32_t, std::string>> roce_failed;
-  std::vector<engine::RoceRequest> roce_requests;
-  std::vector<std::pair<void*, engine::CmEvent>> roce_agreements;    // and whose it is
-  std::vector<std::pair<void*, engine::RoceAnswer>> roce_answers;    // and whose question it was
-  std::vector<std::pair<engine::FlowKey, std::string>> turned_away;  // whom, and why
+  std::deque<verbs::CmEvent> events;  // but requests over RoCE
+  std::vector<verbs::ConnectionRequest> roce_requests;
+  std::vector<std::pair<void*, verbs::CmEvent>> cm_connections;  // and whose it is
+  struct Answer {
+    void* owner;
+    verbs::DatagramAnswer answer;  // its view of the data has gone
+    std::vector<std::uint8_t> private_data;
+  };
+  std::vector<Answer> answers;
+  struct TurnedAway {
+    SocketAddress local, peer;
+    std::string why;
+  };
+  std::vector<TurnedAway> turned_away;
   std::vector<verbs::Cqe> send_done, receive_done;
   verbs::PdId pd = 0;
 

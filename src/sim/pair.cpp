@@ -147,7 +147,7 @@ bool Pair::connect(verbs::QueuePair& left, verbs::QueuePair& right,
   if (!to) return false;
   Error error;
   right_->engine().iwarp().listen(to->port, 16, &error);
-  engine::ConnectParams params = left_->engine().default_params();
+  engine::ConnectParams params = left_->engine().iwarp().default_params();
   if (adjust_left) adjust_left(params);
   if (!left_->engine().iwarp().connect(left, *to, params, now_of(*left_))) return false;
   using Kind = engine::CmEvent::Kind;
@@ -159,9 +159,9 @@ bool Pair::connect(verbs::QueuePair& left, verbs::QueuePair& right,
         ++it;
         continue;
       }
-      const auto id = it->connection;
+      const auto id = it->request.id;
       it = events.erase(it);
-      engine::ConnectParams answer = right_->engine().default_params();
+      engine::ConnectParams answer = right_->engine().iwarp().default_params();
       if (adjust_right) adjust_right(answer);
       accepted = right_->engine().iwarp().accept(id, right, answer, now_of(*right_)).ok();
       return;

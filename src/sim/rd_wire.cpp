@@ -76,7 +76,7 @@ bool RdWire::receive(int at, const std::function<void(const ib::ParsedPacket&)>&
     whole.assign(f.data[0], f.data[0] + f.len[0]);
     whole.insert(whole.end(), f.data[1], f.data[1] + f.len[1]);
     const auto c = net::classify(whole, static_cast<std::uint32_t>(whole.size()));
-    if (!roce::is_roce(c, whole)) continue;
+    if (!roce::is_ours(c, whole)) continue;
     const auto found = roce::find_packet(c, whole);
     if (!found) continue;
     const ByteView datagram = ByteView(whole).subspan(found->offset, found->octets);

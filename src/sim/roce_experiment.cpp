@@ -35,7 +35,7 @@ class Drain {
       c.mask |= verbs::kQpAttrSqdNotify;
       c.tell_drained = true;
     }
-    pair_.left().engine().roce().modify(qp_, c, pair_.now());
+    pair_.left().engine().roce_control().move(qp_, c, pair_.now());
     observer_.recorder.note("state", std::string(verbs::name(to)));
   }
 
@@ -60,7 +60,7 @@ verbs::QueuePair* make(Node& node, const Setup& setup, bool receives) {
 void count_management(Pair& pair, RoceObserved* to) {
   for (Node* node : {&pair.left(), &pair.right()}) {
     EngineStats s;
-    node->engine().roce().fill_stats(&s);
+    node->engine().roce_control().fill_stats(&s);
     to->management += s.roce.cm_sent;
     to->management_again += s.roce.cm_repeated + s.roce.cm_answered_again;
   }
@@ -110,8 +110,8 @@ RunResult run_roce(const Setup& setup, Duration limit, std::uint64_t seed, bool 
   const bool unreliable = !verbs::is_reliable(setup.roce.service);
   r.took = (unreliable ? traffic.last_delivery() : pair.now()) - began;
   finish(&r, pair, traffic, observer.recorder);
-  r.sender = engine::RocePairs::stats_of(*left);
-  r.receiver = engine::RocePairs::stats_of(*right);
+  r.sender = pair.left().engine().roce_control().stats_of(*left);
+  r.receiver = pair.right().engine().roce_control().stats_of(*right);
   r.roce = std::move(observer.found);
   count_management(pair, &r.roce);
   r.beside = company.found();

@@ -25,7 +25,7 @@ std::string microseconds(Duration d) {
 std::uint64_t bad_icrc(Pair& pair) {
   std::uint64_t n = 0;
   for (Node* node : {&pair.left(), &pair.right()}) {
-    n += node->engine().roce().side().of_the_gone().drops.of(ib::Drop::BadIcrc);
+    n += node->engine().roce().of_the_gone().drops.of(ib::Drop::BadIcrc);
   }
   return n;
 }
@@ -64,14 +64,14 @@ void RoceObserver::look() {
   if (bad != was_.bad_icrc) recorder.note("bad ICRC", "", bad - was_.bad_icrc);
   found.bad_icrc += bad - was_.bad_icrc;
   was_.bad_icrc = bad;
-  for (auto it = pair_.left().roce_events.begin(); it != pair_.left().roce_events.end();) {
-    if (it->second != roce::QpEvent::Drained) {
+  for (auto it = pair_.left().events.begin(); it != pair_.left().events.end();) {
+    if (it->kind != verbs::CmEvent::Kind::Drained) {
       ++it;
       continue;
     }
     ++found.drained;
     recorder.note("drained", "");
-    it = pair_.left().roce_events.erase(it);
+    it = pair_.left().events.erase(it);
   }
   found.from_left = from_left_.counts;
   found.from_right = from_right_.counts;
@@ -138,7 +138,7 @@ void RoceObserver::look_at_responder(const ib::Responder& r) {
   }
   if (is.upgrades != was.upgrades) recorder.note("upgrade", "");
   if (const auto n = is.refusals - was.refusals) recorder.note("refusal", "", n);
-  const std::uint64_t octets = pair_.right().engine().roce().side().held_octets();
+  const std::uint64_t octets = pair_.right().engine().roce().held_octets();
   found.most_held = std::max<std::uint64_t>(found.most_held, s.held.size());
   found.most_held_octets = std::max(found.most_held_octets, octets);
   put(kRoceFast, s.recovery.type() == ib::ConnectionType::Fast ? 1 : 0);

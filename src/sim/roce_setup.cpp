@@ -75,7 +75,7 @@ bool by_hand(Pair& pair, verbs::QueuePair& left, verbs::QueuePair& right, const 
       const verbs::QpStateMachine& state = qps[which]->state;
       const verbs::QpMask takes = verbs::attributes(state.service(), state, c.to);
       c.mask &= verbs::kQpAttrState | takes.required | takes.optional;  // of XRC: those of its end
-      if (engine.roce().modify(*qps[which], c, pair.now()) != Modified::Ok) return false;
+      if (engine.roce_control().move(*qps[which], c, pair.now()) != Modified::Ok) return false;
     }
   }
   pair.run_for(Duration::ms(10));  // they find each other (ARP) before anything is measured
@@ -84,14 +84,15 @@ bool by_hand(Pair& pair, verbs::QueuePair& left, verbs::QueuePair& right, const 
 
 bool by_management(Pair& pair, verbs::QueuePair& left, verbs::QueuePair& right,
                    const RocePlan& plan, Duration limit) {
-  engine::RoceConnections& asks = pair.left().engine().roce().connections();
-  engine::RoceConnections& answers = pair.right().engine().roce().connections();
+  roce::Connections& asks = pair.left().engine().roce_control().connections();
+  roce::Connections& answers = pair.right().engine().roce_control().connections();
   const SocketAddress to{address_of(1), kPort};
   Error error;
-  engine::RoceListener* const listener = answers.listeners().bind({to, false, false}, &error);
-  if (listener != nullptr) listener->xrc = verbs::is_xrc(plan.service);
+  roce::Listener* const listener = answers.listeners().bind(
+      {to, false, false}, &error,
+      verbs::is_xrc(plan.service) ? verbs::Service::XrcReceive : verbs::Service::Rc);
   if (listener == nullptr || !answers.listeners().listen(listener, 8, &error)) return false;
-  engine::RoceConnect params;
+  roce::ConnectParams params;
   params.ird = params.ord = plan.depth;
   params.retry_count = plan.retry_count;
   params.rnr_retry = plan.rnr_retry;
@@ -107,7 +108,7 @@ bool by_management(Pair& pair, verbs::QueuePair& left, verbs::QueuePair& right,
   const auto up = [&] {
     auto& requests = pair.right().roce_requests;
     if (!accepted && !requests.empty()) {
-      accepted = answers.accept(requests.front().handle, right, params, pair.now()).ok();
+      accepted = answers.accept(static_cast<ib_cm::Handle>(requests.front().id), right, params, pair.now()).ok();
       requests.clear();
     }
     return left.state == QpState::Rts && right.state == QpState::Rts;
@@ -125,11 +126,11 @@ bool connect_roce(Pair& pair, verbs::QueuePair& left, verbs::QueuePair& right, c
 }
 
 std::uint32_t address_of_right(Pair& pair) {
-  return pair.left().engine().roce().create_handle(way_from(0), pair.now()).handle;
+  return pair.left().engine().roce_control().open_way(way_from(0), pair.now()).handle;
 }
 
 std::uint32_t address_of_left(Pair& pair) {
-  return pair.right().engine().roce().create_handle(way_from(1), pair.now()).handle;
+  return pair.right().engine().roce_control().open_way(way_from(1), pair.now()).handle;
 }
 
 }  // namespace urnic::sim

@@ -39,7 +39,7 @@ void SqeDrill::step() {
     back_ = Instant::never();
     roce::QpChange c;
     c.to = verbs::QpState::Rts;
-    pair_.left().engine().roce().modify(left_, c, now);
+    pair_.left().engine().roce_control().move(left_, c, now);
     observer_.recorder.note("state", "RTS");
   }
   for (const Instant at : {begin_, back_, next_send_}) {

@@ -123,7 +123,8 @@ const QpRules kIbRules{{{
                            {C, n, n, n, n, n, C},  // Error
                        }},
                        true,
-                       kQpAttrAltPath | kQpAttrPathMigState | kQpAttrCap};
+                       kQpAttrAltPath | kQpAttrPathMigState | kQpAttrCap,
+                       false};
 
 // The connection manager makes ready to receive and to send, when MPA begins and when it is done.
 // Sqd is the orderly end: by the consumer, or because the peer has closed; there is no way back.
@@ -137,7 +138,8 @@ const QpRules kIwarpRules{{{
                               {C, n, n, n, n, n, C},  // Error
                           }},
                           false,
-                          kQpAttrCap};
+                          kQpAttrCap,
+                          true};
 
 const QpRights& rights(QpState s) {
   return kRights[at(s)];

@@ -109,6 +109,8 @@ struct QpRules {
   bool needs_attributes;
   // Never taken: what the transport cannot do at all.
   std::uint32_t unsupported;
+  // Sends posted before there is a connection begin when it is established.
+  bool keeps_early_sends;
 };
 extern const QpRules kIbRules;     // RoCE has no alternate paths; queues are not resized
 extern const QpRules kIwarpRules;  // RC alone
@@ -149,6 +151,12 @@ class QpStateMachine {
   Service service() const { return service_; }
   // Whose moves it makes: those of one transport.
   bool follows(const QpRules& rules) const { return rules_ == &rules; }
+
+  // Sends may be posted before there is a connection, where the transport keeps them until then.
+  bool may_post_early() const {
+    const QpState s = load();
+    return rules_->keeps_early_sends && (s == QpState::Init || s == QpState::Rtr);
+  }
 
   // What modify() would say.
   QpMove judge(QpState to, std::uint32_t mask = kQpAttrState) const {

@@ -14,6 +14,8 @@
 
 namespace urnic::verbs {
 
+class ControlPath;
+
 // What a transport keeps of a queue pair.
 struct TransportHalf {
   TransportHalf() = default;
@@ -61,7 +63,8 @@ struct QueuePair : MpscNode, WorkQueues {
   std::atomic<bool> rung{false};   // its doorbell waits in the driver's queue
   bool last_receive_told = false;  // on a shared receive queue: that it uses no more of it
   std::uint64_t connection = 0;    // the engine's handle; 0 = none
-  void* owner = nullptr;           // whoever wants to hear of events, see iwarp/events.h
+  ControlPath* control = nullptr;  // of its transport (control_path.h)
+  void* owner = nullptr;           // the consumer's: who is told of events (hooks.h)
   std::unique_ptr<TransportHalf> transport;  // goes before the queues it works on
 
  private:

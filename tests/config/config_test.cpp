@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/options.h"
+#include "device/engine_options.h"
 
 namespace urnic {
 namespace {

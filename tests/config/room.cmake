@@ -1,2 +1,2 @@
-# What the settings become is Options, of the engine.
-urnic_room_link(urnic_engine)
+# What the settings become is what the device gives its engine.
+urnic_room_link(urnic_device)

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/engine_options.h"
 #include "port/memory_port.h"
 #include "tests/support/soon.h"
 #include "urnic/config.h"
@@ -38,7 +39,7 @@ struct DriverTest : ::testing::Test {
   verbs::QueuePair* make_qp() {
     ddp::StreamConfig config;
     config.max_send_wr = 1024;
-    verbs::QueuePair* made = engine->create_qp(config, &cq, &cq);
+    verbs::QueuePair* made = engine->iwarp_control().create_qp(config, &cq, &cq);
     made->state.modify(verbs::QpState::Error);
     return made;
   }
@@ -146,7 +147,7 @@ TEST_F(DriverTest, ManyThreadsPostToTheirQueuePairsAndTakeThemAway) {
           driver->ring(*mine);
         }
         driver->own_last(*mine, [&](Instant now) {
-          engine->destroy_qp(mine, now);
+          engine->iwarp_control().destroy(mine, now);
           return 0;
         });
       }
@@ -304,7 +305,7 @@ TEST_F(DriverTest, TheCallersSignalsAreNotDeliveredToTheThread) {
 TEST(Events, EstablishedIsToldWhenWorkMayBePosted) {
   struct Watch : NoHooks {
     void on_cm_event(CmEvent e) override {
-      if (e.kind == CmEvent::Kind::ConnectRequest) request = e.connection;
+      if (e.kind == CmEvent::Kind::ConnectRequest) request = e.request.id;
       if (e.kind == CmEvent::Kind::Established) told.push_back(e.qp->state);
     }
     std::uint32_t request = 0;
@@ -318,13 +319,13 @@ TEST(Events, EstablishedIsToldWhenWorkMayBePosted) {
   ASSERT_TRUE(c.set("address", "10.77.0.2/24").ok());
   Engine right(options_from(c, "mem"), &b, 0, &right_hooks);
   verbs::CompletionQueue cq(16);
-  verbs::QueuePair* here = left.create_qp({}, &cq, &cq);
-  verbs::QueuePair* there = right.create_qp({}, &cq, &cq);
+  verbs::QueuePair* here = left.iwarp_control().create_qp({}, &cq, &cq);
+  verbs::QueuePair* there = right.iwarp_control().create_qp({}, &cq, &cq);
   Instant now = Instant::from_ns(1'000'000'000);
   Error error;
   ASSERT_NE(left.iwarp().listen(7, 1, &error), nullptr);
   const auto to = SocketAddress::parse("10.77.0.1:7");
-  ASSERT_TRUE(right.iwarp().connect(*there, *to, right.default_params(), now).ok());
+  ASSERT_TRUE(right.iwarp().connect(*there, *to, right.iwarp().default_params(), now).ok());
   for (int i = 0; i < 1000 && (left_hooks.told.empty() || right_hooks.told.empty()); ++i) {
     now = now + Duration::ms(1);
     left.poll(now);
@@ -332,7 +333,7 @@ TEST(Events, EstablishedIsToldWhenWorkMayBePosted) {
     if (left_hooks.request != 0) {
       ASSERT_TRUE(
           left.iwarp()
-              .accept(std::exchange(left_hooks.request, 0), *here, left.default_params(), now)
+              .accept(std::exchange(left_hooks.request, 0), *here, left.iwarp().default_params(), now)
               .ok());
     }
   }

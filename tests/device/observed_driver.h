@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "device/engine_options.h"
 #include "device/driver.h"
 #include "device/polling_habit.h"
 #include "port/adapter.h"
@@ -170,9 +171,9 @@ struct ObservedDriver : ::testing::Test {
   // Gives the engine nothing to do but a deadline, in 20 ms, behind which there is an event.
   bool only_a_deadline() {
     return driver->own([&](Instant now) {
-      ConnectParams params = engine->default_params();
+      ConnectParams params = engine->iwarp().default_params();
       params.timeout = Duration::ms(20);
-      verbs::QueuePair* qp = engine->create_qp({}, &cq, &cq);
+      verbs::QueuePair* qp = engine->iwarp_control().create_qp({}, &cq, &cq);
       EXPECT_TRUE(engine->iwarp().connect(*qp, *SocketAddress::parse("10.77.0.99:7"), params, now));
       while (engine->poll(now)) {
       }

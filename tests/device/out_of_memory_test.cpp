@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "engine/stream_ends.h"
+#include "iwarp/stream_ends.h"
 #include "tests/support/allocator.h"
 
 namespace urnic::stream_test {

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "device/crowded_core.h"
-#include "engine/options.h"
+#include "device/engine_options.h"
 #include "tests/support/soon.h"
 #include "urnic/urnic.h"
 

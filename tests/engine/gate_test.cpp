@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "tests/engine/roce_connect_ends.h"
+#include "tests/roce/connect_ends.h"
 #include "tests/support/hand_peer.h"
 
 namespace urnic::test {
@@ -20,7 +20,7 @@ GateRules denies(const std::string& prefix) {
 
 // Why somebody was turned away last.
 std::string last_reason(const sim::Node& n) {
-  return n.turned_away.empty() ? "" : n.turned_away.back().second;
+  return n.turned_away.empty() ? "" : n.turned_away.back().why;
 }
 
 // Connections of iWARP over own TCP from the left end to a listener of the right one. The left
@@ -41,7 +41,7 @@ class OwnTcpGate : public ::testing::Test {
     engine::Engine& e = pair->left().engine();
     verbs::QueuePair* qp = pair->left().make_qp();
     const auto to = SocketAddress::parse(v6 ? "[fd00::2]:7000" : "10.0.0.2:7000");
-    EXPECT_TRUE(e.iwarp().connect(*qp, *to, e.default_params(), pair->now()).ok());
+    EXPECT_TRUE(e.iwarp().connect(*qp, *to, e.iwarp().default_params(), pair->now()).ok());
     return qp;
   }
   // What becomes of it, said by either end; accepted where it was asked for.
@@ -69,8 +69,8 @@ class OwnTcpGate : public ::testing::Test {
       if (events.front().kind != Kind::ConnectRequest) continue;
       engine::Engine& e = pair->right().engine();
       EXPECT_TRUE(e.iwarp()
-                      .accept(events.front().connection, *pair->right().make_qp(),
-                              e.default_params(), pair->now())
+                      .accept(events.front().request.id, *pair->right().make_qp(),
+                              e.iwarp().default_params(), pair->now())
                       .ok());
     }
   }
@@ -110,9 +110,9 @@ TEST_F(OwnTcpGate, WhoIsDeniedFindsNobodyListeningAndLeavesNothing) {
   EXPECT_EQ(stats().iwarp.rst_sent, 1u);
   EXPECT_EQ(connections(), 0u);
   ASSERT_EQ(pair->right().turned_away.size(), 1u);
-  EXPECT_EQ(pair->right().turned_away[0].first.remote, *IpAddress::parse("10.0.0.1"));
-  EXPECT_EQ(pair->right().turned_away[0].first.local_port, 7000);
-  EXPECT_EQ(pair->right().turned_away[0].second, "its address is denied");
+  EXPECT_EQ(pair->right().turned_away[0].peer.ip, *IpAddress::parse("10.0.0.1"));
+  EXPECT_EQ(pair->right().turned_away[0].local.port, 7000);
+  EXPECT_EQ(pair->right().turned_away[0].why, "its address is denied");
   EXPECT_TRUE(comes(true)) << "the other address is not denied";
   EXPECT_EQ(stats().peers_denied, 1u);
 }
@@ -178,7 +178,7 @@ TEST_F(OwnTcpGate, ARejectedOneGivesItsPlaceBack) {
   open({.most = 1});
   ask();
   ASSERT_TRUE(pair->run_until([&] { return !pair->right().events.empty(); }, Duration::s(5)));
-  pair->right().engine().iwarp().reject(pair->right().events.front().connection, {}, pair->now());
+  pair->right().engine().iwarp().reject(pair->right().events.front().request.id, {}, pair->now());
   pair->right().events.clear();
   pair->run_for(Duration::s(20));
   EXPECT_TRUE(comes());
@@ -258,11 +258,11 @@ TEST_F(RoceGate, WhoIsDeniedFindsNobodyListeningAndLeavesNothing) {
   EXPECT_EQ(stats().peers_denied, 1u);
   EXPECT_EQ(tables(pair->right()).cm_connections, 0u);
   ASSERT_EQ(pair->right().turned_away.size(), 1u);
-  const engine::FlowKey& who = pair->right().turned_away[0].first;
-  EXPECT_EQ(who.remote, *IpAddress::parse("10.0.0.1"));
-  EXPECT_EQ(who.local_port, 7000);
-  EXPECT_NE(who.remote_port, 0);
-  EXPECT_EQ(pair->right().turned_away[0].second, "its address is denied");
+  const sim::Node::TurnedAway& who = pair->right().turned_away[0];
+  EXPECT_EQ(who.peer.ip, *IpAddress::parse("10.0.0.1"));
+  EXPECT_EQ(who.local.port, 7000);
+  EXPECT_NE(who.peer.port, 0);
+  EXPECT_EQ(pair->right().turned_away[0].why, "its address is denied");
   EXPECT_TRUE(comes(true));
   EXPECT_EQ(stats().peers_denied, 1u);
 }
@@ -287,7 +287,7 @@ TEST_F(RoceGate, ARejectedOneGivesItsPlaceBackAndTheRateIsKept) {
   open_with({.most = 1, .rate = 2});
   ASSERT_TRUE(ask().ok());
   ASSERT_TRUE(asked());
-  connections(pair->right()).reject(pair->right().roce_requests.back().handle, {}, pair->now());
+  connections(pair->right()).reject(pair->right().roce_requests.back().id, {}, pair->now());
   ASSERT_TRUE(until(pair->left(), Kind::ConnectFailed));
   ASSERT_TRUE(comes());
   connections(pair->left()).disconnect(*left, pair->now());

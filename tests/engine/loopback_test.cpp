@@ -33,7 +33,7 @@ struct Loopback : ::testing::Test {
   verbs::QueuePair* connect() {
     verbs::QueuePair* qp = node->make_qp();
     const SocketAddress to{IpAddress::v4(10, 0, 0, 2), 7000};
-    EXPECT_TRUE(node->engine().iwarp().connect(*qp, to, node->engine().default_params(), now).ok());
+    EXPECT_TRUE(node->engine().iwarp().connect(*qp, to, node->engine().iwarp().default_params(), now).ok());
     bool up = false;
     for (int i = 0; i < 1000 && !up; ++i) {
       poll();
@@ -44,7 +44,7 @@ struct Loopback : ::testing::Test {
           EXPECT_TRUE(
               node->engine()
                   .iwarp()
-                  .accept(e.connection, *node->make_qp(), node->engine().default_params(), now)
+                  .accept(e.request.id, *node->make_qp(), node->engine().iwarp().default_params(), now)
                   .ok());
         }
         up |= e.kind == engine::CmEvent::Kind::Established && e.qp == qp;
@@ -95,7 +95,7 @@ TEST_F(Loopback, WhatIsOnItsWayToOurselvesIsWorkAtOnce) {
   for (int i = 0; i < 100; ++i) poll();
   verbs::QueuePair* qp = node->make_qp();
   const SocketAddress to{IpAddress::v4(10, 0, 0, 2), 7000};
-  ASSERT_TRUE(node->engine().iwarp().connect(*qp, to, node->engine().default_params(), now).ok());
+  ASSERT_TRUE(node->engine().iwarp().connect(*qp, to, node->engine().iwarp().default_params(), now).ok());
   ASSERT_NE(node->engine().tables().looped, 0u);
   EXPECT_LE(node->engine().next_deadline(), now);
 }

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "device/engine_options.h"
 #include "engine/engine.h"
 #include "port/memory_port.h"
 #include "urnic/config.h"
@@ -14,7 +15,7 @@ namespace {
 
 struct Hooks : engine::Hooks {
   void on_cm_event(CmEvent e) override {
-    if (e.kind == CmEvent::Kind::ConnectRequest) request = e.connection;
+    if (e.kind == CmEvent::Kind::ConnectRequest) request = e.request.id;
     established += e.kind == CmEvent::Kind::Established;
   }
   void on_completion(verbs::CompletionQueue*) override {}
@@ -34,14 +35,14 @@ struct StallTest : ::testing::Test {
     ASSERT_NE(right.iwarp().listen(7, 1, &error), nullptr);
     ASSERT_TRUE(
         left.iwarp()
-            .connect(*here, *SocketAddress::parse("10.77.0.2:7"), left.default_params(), now)
+            .connect(*here, *SocketAddress::parse("10.77.0.2:7"), left.iwarp().default_params(), now)
             .ok());
     for (int i = 0; i < 1000; ++i) {
       both();
       if (right_hooks.request == 0) continue;
       ASSERT_TRUE(
           right.iwarp()
-              .accept(std::exchange(right_hooks.request, 0), *there, right.default_params(), now)
+              .accept(std::exchange(right_hooks.request, 0), *there, right.iwarp().default_params(), now)
               .ok());
     }
     ASSERT_EQ(left_hooks.established + right_hooks.established, 2);
@@ -71,7 +72,7 @@ struct StallTest : ::testing::Test {
   verbs::QueuePair* create(Engine& engine, verbs::PdId pd) {
     ddp::StreamConfig config;
     config.pd = pd;
-    return engine.create_qp(config, &cq, &cq);
+    return engine.iwarp_control().create_qp(config, &cq, &cq);
   }
   std::uint64_t retransmits() { return left.iwarp().qp_stats(*here).iwarp.tcp.retransmits; }
 

@@ -187,7 +187,7 @@ class World {
     require(host(0)
                 .engine()
                 .iwarp()
-                .connect(a, {address(2), kSparedPort}, host(0).engine().default_params(), now_)
+                .connect(a, {address(2), kSparedPort}, host(0).engine().iwarp().default_params(), now_)
                 .ok(),
             "no way to the other end");
     for (int i = 0; i < 100 && host(1).requests.empty(); ++i) {
@@ -197,14 +197,14 @@ class World {
     require(!host(1).requests.empty(), "the spared connection does not come up");
     const Request r = host(1).requests.front();
     host(1).requests.clear();
-    require(host(1).engine().iwarp().accept(r.id, b, host(1).engine().default_params(), now_).ok(),
+    require(host(1).engine().iwarp().accept(r.id, b, host(1).engine().iwarp().default_params(), now_).ok(),
             "the spared connection is not accepted");
     for (int i = 0; i < 100 && !(established_[0] && established_[1]); ++i) {
       deliver_all(1);
       hear();
     }
     require(established_[0] && established_[1], "the spared connection does not come up");
-    spared_port_ = r.key.remote_port;
+    spared_port_ = r.peer.port;
     host(1).engine().iwarp().close_listener(l, now_);
   }
 

@@ -37,13 +37,11 @@ void Host::hear(const verbs::QueuePair* spared, bool* established) {
   using Kind = engine::CmEvent::Kind;
   for (engine::CmEvent& e : std::exchange(events, {})) {
     if (e.kind == Kind::ConnectRequest) {
-      iwarp::Side::RequestInfo info;
-      if (!engine_->iwarp().request_info(e.connection, &info)) continue;
       if (requests.size() >= kMostRequests) {
         unanswered_.push_back(requests.front().id);
         requests.erase(requests.begin());
       }
-      requests.push_back({e.connection, info.key, info.private_data});
+      requests.push_back(std::move(e.request));
     } else if (e.qp == spared && spared != nullptr) {
       if (e.kind != Kind::Established || *established) {
         fail("a connection that nobody touched ended or began anew: " + e.message);
@@ -63,7 +61,7 @@ Pair& Host::make_pair(std::uint32_t depth, verbs::SharedReceiveQueue* shared) {
   c.max_send_sge = c.max_recv_sge = 2;
   c.shared_rq = shared;
   c.completion_method = engine_->options().completion_method;
-  p->qp = engine_->create_qp(c, p->send.get(), p->receive.get());
+  p->qp = engine_->iwarp_control().create_qp(c, p->send.get(), p->receive.get());
   pairs.push_back(std::move(p));
   return *pairs.back();
 }
@@ -91,7 +89,7 @@ void Host::post_receive(Pair& p, const verbs::RecvWr& wr, Instant now) {
 }
 
 engine::ConnectParams Host::params(Input& in) const {
-  engine::ConnectParams p = engine_->default_params();
+  engine::ConnectParams p = engine_->iwarp().default_params();
   const unsigned bits = in.u8();
   if ((bits & 1) != 0) p.context.initiated_as = fastpath::ConnectionType::Slow;
   if ((bits & 2) != 0) p.context.max_recovery_attempts = 1;
@@ -126,9 +124,8 @@ void Host::answer(Input& in, Instant now) {
   if (requests.empty()) return;
   const std::size_t at = in.often(128) ? 0 : in.below(static_cast<std::uint32_t>(requests.size()));
   const Request r = requests[at];
-  iwarp::Side::RequestInfo info;
-  if (engine_->iwarp().request_info(r.id, &info)) {
-    require(info.key == r.key && info.private_data == r.private_data,
+  if (const engine::Connection* c = engine_->iwarp().find(r.id)) {
+    require(c->key.remote_end() == r.peer && c->key.local_end() == r.local,
             "a request that was kept is another peer's now");
   }
   if (in.often(40)) return;  // still kept
@@ -144,7 +141,8 @@ void Host::answer(Input& in, Instant now) {
   Pair& p = make_pair(4 + in.below(28), in.often(40) ? shared_ : nullptr);
   const bool took = engine_->iwarp().accept(r.id, *p.qp, params(in), now).ok();
   if (const engine::Connection* c = took ? engine_->iwarp().find(p.qp->connection) : nullptr) {
-    require(c->key == r.key, "accept took another connection than the one that asked");
+    require(c->key.remote_end() == r.peer && c->key.local_end() == r.local,
+            "accept took another connection than the one that asked");
   }
 }
 
@@ -253,7 +251,7 @@ void Host::move(Host& peer, Input& in, Instant now) {
 }
 
 void Host::destroy_pair(Pair& p, Instant now) {
-  engine_->destroy_qp(p.qp, now);
+  engine_->iwarp_control().destroy(p.qp, now);
   p.qp = nullptr;
 }
 

@@ -28,11 +28,7 @@ struct Pair {
 };
 
 // A connection request, as it was when it came.
-struct Request {
-  engine::ConnectionId id = 0;
-  engine::FlowKey key;
-  std::vector<std::uint8_t> private_data;
-};
+using Request = verbs::ConnectionRequest;
 
 class Host : public engine::Hooks {
  public:

@@ -213,7 +213,7 @@ class End {
     end_.poll(now_);
     for (Bytes& frame : end_.sent()) {
       const net::Classified c = net::classify(frame, static_cast<std::uint32_t>(frame.size()));
-      if (is_roce(c, frame)) {
+      if (is_ours(c, frame)) {
         sent_.push_back(std::move(frame));
       } else {
         peer_.arrive(frame);

@@ -36,7 +36,7 @@ TEST(RoceFrame, AreThoseOfLinuxOctetForOctet) {
     for (const Bytes& frame : capture(name)) {
       const net::Classified c =
           net::classify(head_of(frame), static_cast<std::uint32_t>(frame.size()));
-      if (!is_roce(c, head_of(frame))) continue;
+      if (!is_ours(c, head_of(frame))) continue;
       const auto d = find_packet(c, head_of(frame));
       ASSERT_TRUE(d);
       const ByteView packet = ByteView(frame).subspan(d->offset, d->octets);
@@ -204,7 +204,7 @@ class FrameParts : public ::testing::Test {
 };
 
 TEST_F(FrameParts, TaggedFramesAreFound) {
-  ASSERT_TRUE(is_roce(c, frame));
+  ASSERT_TRUE(is_ours(c, frame));
   EXPECT_EQ(c.vlan, 7);
   const auto d = find_packet(c, frame);
   ASSERT_TRUE(d);
@@ -216,14 +216,14 @@ TEST_F(FrameParts, TaggedFramesAreFound) {
 TEST_F(FrameParts, OtherPortsAndProtocolsAreOthers) {
   const std::size_t udp = c.l4_offset;
   store_be16(frame.data() + udp + 2, 4790);
-  EXPECT_FALSE(is_roce(c, frame));
+  EXPECT_FALSE(is_ours(c, frame));
   store_be16(frame.data() + udp + 2, ib::kUdpPort);
-  EXPECT_TRUE(is_roce(c, frame));
+  EXPECT_TRUE(is_ours(c, frame));
   c.protocol = 16;
-  EXPECT_FALSE(is_roce(c, frame));
+  EXPECT_FALSE(is_ours(c, frame));
   c.protocol = net::kProtoUdp;
   c.kind = net::FrameKind::Drop;
-  EXPECT_FALSE(is_roce(c, frame));
+  EXPECT_FALSE(is_ours(c, frame));
 }
 
 // proves: IB-2
@@ -234,9 +234,9 @@ TEST_F(FrameParts, LengthsThatDisagreeAreRefusedAndCutHeadersAreNobodys) {
                static_cast<std::uint16_t>(static_cast<int>(c.l4_len) + off));
     EXPECT_FALSE(find_packet(c, wrong)) << off;
   }
-  EXPECT_FALSE(is_roce(c, ByteView(frame).first(c.l4_offset + 7u)));
+  EXPECT_FALSE(is_ours(c, ByteView(frame).first(c.l4_offset + 7u)));
   c.l4_len = 7;
-  EXPECT_FALSE(is_roce(c, frame));
+  EXPECT_FALSE(is_ours(c, frame));
 }
 
 }  // namespace

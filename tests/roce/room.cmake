@@ -1,2 +1,2 @@
-# Allocations fail where a test says so.
-urnic_room_link(urnic_test_allocator)
+# RoCE is tested alone, where allocations fail if a test says so, and through the engine and the simulator.
+urnic_room_link(urnic_sim urnic_device urnic_test_allocator)

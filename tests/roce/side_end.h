@@ -19,7 +19,10 @@ using Bytes = std::vector<std::uint8_t>;
 
 inline constexpr verbs::PdId kPd = 5;
 
-struct EventLog final : Hooks {
+struct EventLog final : verbs::Hooks, QpWatcher {
+  void on_cm_event(verbs::CmEvent e) override {
+    last_receives += e.kind == verbs::CmEvent::Kind::LastReceive;
+  }
   void on_completion(verbs::CompletionQueue*) override { ++notified; }
   void on_cq_overrun(verbs::CompletionQueue*) override { ++overruns; }
   void on_qp_event(verbs::QueuePair& qp, QpEvent e) override {
@@ -31,7 +34,7 @@ struct EventLog final : Hooks {
     for (const auto& event : events) n += event.second == e;
     return n;
   }
-  int notified = 0, overruns = 0;
+  int notified = 0, overruns = 0, last_receives = 0;
   std::uint32_t drained_at = 0;  // how many requests had completed
   std::vector<std::pair<std::uint32_t, QpEvent>> events;
 };
@@ -54,7 +57,7 @@ class SideEnd {
   explicit SideEnd(int which, Options options = keyed(1), std::uint32_t mtu = 1500)
       : ports_(port::make_memory_pair({.max_frame = mtu + 14, .ring = 256})),
         wire(&ports_.first, 0, mtu, 14, interface_of(which, mtu)),
-        side(options, &log, &wire, &memory) {
+        side(options, &log, &reports, &wire, &memory) {
     wire.interface().link_up(Instant());
   }
   static Options keyed(std::uint64_t key) {
@@ -171,6 +174,7 @@ class SideEnd {
   bool like_last = false;  // as an engine does: what is of the last flow is not classified
   int short_ways = 0;      // taken
   EventLog log;
+  verbs::Completions reports{&log};
   verbs::MemoryTable memory;
   verbs::CompletionQueue cq{4096};
   wire::Wire wire;

@@ -132,7 +132,7 @@ class Churn {
     right_key_ = pair_.right().register_memory(right_.data(), right_.size(), kRights);
     const verbs::Sge sink{0, 64, right_key_};
     pair_.right().post_receive(*right_qp_, {1, {&sink, 1}}, now());
-    engine::ConnectParams ask = a().default_params(), answer = b().default_params();
+    engine::ConnectParams ask = a().iwarp().default_params(), answer = b().iwarp().default_params();
     if (rng_.below(2) != 0) {
       answer.context.initiated_as = fastpath::ConnectionType::Slow;
     }
@@ -176,7 +176,7 @@ class Churn {
         return b().iwarp().abort(*right_qp_, now());
       case End::Destroyed:
         work_under_way();
-        a().destroy_qp(left_qp_, now());
+        a().iwarp_control().destroy(left_qp_, now());
         left_qp_ = nullptr;
         return say_something();
       case End::Terminate:
@@ -211,8 +211,8 @@ class Churn {
       EXPECT_EQ(left_end_, Kind::Disconnected);
       EXPECT_EQ(right_end_, Kind::Disconnected);
     }
-    if (left_qp_ != nullptr) a().destroy_qp(left_qp_, now());
-    b().destroy_qp(right_qp_, now());
+    if (left_qp_ != nullptr) a().iwarp_control().destroy(left_qp_, now());
+    b().iwarp_control().destroy(right_qp_, now());
     EXPECT_TRUE(a().deregister(left_key_));
     EXPECT_TRUE(b().deregister(right_key_));
     collect();
@@ -232,7 +232,7 @@ class Churn {
   // From now on nothing comes from the left host, whose consumer is gone.
   void cut_off() {
     pair_.set_faults_left("loss=1");
-    a().destroy_qp(left_qp_, now());
+    a().iwarp_control().destroy(left_qp_, now());
     left_qp_ = nullptr;
   }
 
@@ -267,7 +267,7 @@ class Churn {
   }
   void note(Node& node, const verbs::QueuePair* qp, Kind* how) {
     for (const engine::CmEvent& e : node.events) {
-      if (e.kind == Kind::ConnectRequest) request_ = e.connection;
+      if (e.kind == Kind::ConnectRequest) request_ = e.request.id;
       if (e.kind != Kind::Established && e.qp == qp && qp != nullptr) *how = e.kind;
     }
     node.events.clear();

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "tests/engine/roce_connect_ends.h"
+#include "tests/roce/connect_ends.h"
 #include "tests/support/workload.h"
 
 namespace urnic::test {
@@ -223,7 +223,7 @@ TEST_F(Leap, AConnectionThatIsMadeOrEndedHasOneOutcome) {
       p.right().engine().iwarp().listen(7000, 16, &error);
       auto* const one = p.left().make_qp();
       auto* const other = p.right().make_qp();
-      const auto params = p.left().engine().default_params();
+      const auto params = p.left().engine().iwarp().default_params();
       ASSERT_TRUE(p.left()
                       .engine()
                       .iwarp()
@@ -236,7 +236,7 @@ TEST_F(Leap, AConnectionThatIsMadeOrEndedHasOneOutcome) {
             if (++turns == at) leap(p, who, Duration::s(86'400));
             for (const auto& e : std::exchange(p.right().events, {})) {
               if (e.kind != Kind::ConnectRequest) continue;
-              (void)p.right().engine().iwarp().accept(e.connection, *other, params,
+              (void)p.right().engine().iwarp().accept(e.request.id, *other, params,
                                                       p.now_of(p.right()));
             }
             if (!closing && one->state == verbs::QpState::Rts) {
@@ -398,7 +398,7 @@ TEST_F(LeapRoce, AConnectionThatIsMadeHasOneOutcomeAndLeavesNothing) {
             if (++turns == at) leap(*pair, who, Duration::s(86'400));
             if (!answered && !pair->right().roce_requests.empty()) {
               answered = true;
-              const auto handle = pair->right().roce_requests.back().handle;
+              const auto handle = pair->right().roce_requests.back().id;
               (void)connections(pair->right())
                   .accept(handle, *right, wish(), pair->now_of(pair->right()));
             }

@@ -80,7 +80,7 @@ class HandPeer {
                                   verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kRemoteRead);
     Error error;
     if (node_->engine().iwarp().listen(7000, 4, &error) == nullptr) return fail("listen");
-    params = node_->engine().default_params();
+    params = node_->engine().iwarp().default_params();
     adjust(params);
     send_arp(net::kArpRequest, {});
     run();
@@ -256,7 +256,7 @@ class HandPeer {
     emit(request, {frame, static_cast<std::size_t>(start_)}, false);
     run();
     if (node_->events.empty()) return fail("no connect request");
-    const auto id = node_->events.front().connection;
+    const auto id = node_->events.front().request.id;
     node_->events.pop_front();
     for (std::size_t at = 0; at < eager.size(); at += 1000) {
       const auto from = eager.begin() + static_cast<std::ptrdiff_t>(at);

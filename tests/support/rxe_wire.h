@@ -77,7 +77,7 @@ class RxeWire {
     ASSERT_EQ(node_->post_send(*qp, wr, now), verbs::Post::Ok);
   }
   sim::Node& node() { return *node_; }
-  RoceStats stats() { return engine::RocePairs::stats_of(*qp).roce; }
+  RoceStats stats() { return node_->engine().roce_control().stats_of(*qp).roce; }
 
   bool run(const std::function<bool()>& done, Duration limit) {
     const Instant until = now + limit;
@@ -142,7 +142,7 @@ class RxeWire {
     rts.ack_timeout = 14;
     rts.initiator_depth = 16;
     for (const roce::QpChange& c : {init, rtr, rts}) {
-      ASSERT_EQ(node_->engine().roce().modify(*qp, c, now), roce::Modified::Ok);
+      ASSERT_EQ(node_->engine().roce_control().move(*qp, c, now), roce::Modified::Ok);
     }
   }
 
@@ -181,7 +181,7 @@ class RxeWire {
       if (arp) learn(*arp);
       return;
     }
-    if (!roce::is_roce(c, f)) return;
+    if (!roce::is_ours(c, f)) return;
     const auto d = roce::find_packet(c, f);
     ASSERT_TRUE(d.has_value());
     const ByteView packet = ByteView(f).subspan(d->offset, d->octets);

@@ -1,0 +1,15 @@
+// The settings of a Config as the engine's options, read once when a device opens.
+#pragma once
+
+#include <string_view>
+
+#include "engine/options.h"
+#include "urnic/config.h"
+
+namespace urnic::engine {
+
+// Settings of `config` as Options. Assumes config.check() has passed. `port_kind` is the configured
+// one, whatever the port is wrapped in.
+Options options_from(const Config& config, std::string_view port_kind);
+
+}  // namespace urnic::engine

@@ -1,0 +1,132 @@
+// What programs ask of RoCE (verbs/control_path.h): its queue pairs, and their connections by
+// connection management (connections.h). Frames are the side's (side.h), which the engine drives.
+//
+// Every call under the ownership of the engine.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ib/xrc_queues.h"
+#include "roce/connections.h"
+#include "roce/side.h"
+#include "roce/xrc.h"
+#include "urnic/stats.h"
+#include "verbs/control_path.h"
+#include "verbs/queue_pairs.h"
+
+namespace urnic::roce {
+
+// What a connection has that its parameters leave alone.
+struct ConnectDefaults {
+  std::uint32_t ird = 0, ord = 0;
+  Duration timeout = Duration::s(10);
+};
+
+class ControlPath final : public verbs::ControlPath {
+ public:
+  // What is pointed to outlives it. Queue pair numbers are those of `qps`: no two transports have
+  // one in common.
+  ControlPath(const Options&, const ConnectDefaults&, const GateRules* gate, verbs::Hooks*,
+              verbs::Completions*, wire::Wire*, verbs::MemoryTable*, verbs::QueuePairs* qps);
+  ~ControlPath() override;
+  ControlPath(const ControlPath&) = delete;
+  ControlPath& operator=(const ControlPath&) = delete;
+
+  // A device that speaks RoCE; else nothing of it is served.
+  void start() { connections_.start(); }
+  Side& side() { return side_; }
+  const Side& side() const { return side_; }
+  Connections& connections() { return connections_; }
+  const Connections& connections() const { return connections_; }
+
+  // ---- verbs::ControlPath
+  const char* name() const override { return "RoCE"; }
+  Result<verbs::QueuePair*> create(const verbs::QpRequest&) override;
+  void destroy(verbs::QueuePair*, Instant now) override;
+  Result<void> modify(verbs::QueuePair&, verbs::QpState to, const QpAttributes&,
+                             Instant now) override;
+  QpAttributes attributes(const verbs::QueuePair&) const override;
+  Depths depths(const verbs::QueuePair&) const override;
+  std::uint32_t most_datagram() const override;
+  void work_posted(verbs::QueuePair&, Instant now) override;
+  void fail(verbs::QueuePair&, Errc, const char* why, Instant now) override;
+  bool completes_on_overrun(const verbs::QueuePair&) const override;
+  ConnectionStats stats_of(const verbs::QueuePair&) const override;
+  Result<verbs::Listener*> bind(const verbs::LocalEnd&, verbs::Service) override;
+  Result<void> listen(verbs::Listener&, int backlog) override;
+  void close(verbs::Listener&, Instant now) override;
+  Result<void> check(const verbs::ConnectParams&) const override { return {}; }
+  Result<void> connect(verbs::QueuePair&, const SocketAddress& to,
+                              const verbs::ConnectParams&, Instant now) override;
+  Result<void> accept(const verbs::ConnectionRequest&, verbs::QueuePair&,
+                             const verbs::ConnectParams&, Instant now) override;
+  void reject(const verbs::ConnectionRequest&, ByteView private_data, Instant now) override;
+  void disconnect(verbs::QueuePair&, Instant now) override;
+  void abort(verbs::QueuePair&, Instant now) override;
+
+  // ---- what RoCE alone has
+  // In Reset; null when no number is left. `loss`: null for that of the options.
+  verbs::QueuePair* create_qp(verbs::Service, verbs::PdId, const verbs::WorkQueueSizes&,
+                              verbs::CompletionQueue* send, verbs::CompletionQueue* receive,
+                              const ib::LossRules* loss = nullptr, std::uint32_t domain = 0);
+  // A refusal changes nothing.
+  Modified move(verbs::QueuePair&, const QpChange&, Instant now);
+  // A shared receive queue of XRC: of a domain, with completions of its own. Null when there are as
+  // many as may be.
+  verbs::SharedReceiveQueue* create_xrc_queue(verbs::PdId, std::uint32_t max_wr,
+                                              std::uint32_t max_sge, std::uint32_t domain,
+                                              verbs::CompletionQueue* completions);
+  // A message for it that a receiving end has half received fails with its next packet.
+  void destroy_xrc_queue(verbs::SharedReceiveQueue*);
+  // An address handle, never 0. Errors: as vector_of() (attributes.h), no_memory.
+  Result<std::uint32_t> create_handle(const QpPath&, Instant now);
+  // As Ways::open(), and the next hop is asked for.
+  Ways::Opened open_way(const ib::AddressVector&, Instant now);
+  // As roce::ConnectParams, with what `p` leaves alone.
+  ConnectParams params_of(const verbs::ConnectParams& p) const;
+
+  // ---- the network
+  // Over the kernel's UDP: the addresses of the machine are these from now on. What is bound to
+  // another, or connected from it, stays and receives nothing more.
+  void set_addresses(const std::vector<IpPrefix>& now) { wire_.interface().set_addresses(now); }
+  // All that have a peer beyond the link fail (E-43).
+  void give_up_link(const std::string& why, Instant now);
+
+  // ---- what has become of connections, and is to be acted on now
+  bool has_news() const { return connections_.has_news(); }
+  void act(Instant now) {
+    if (connections_.has_news() || connections_.next_deadline() <= now) connections_.act(now);
+  }
+  Instant next_deadline() const {
+    return earlier(side_.next_deadline(), connections_.next_deadline());
+  }
+
+  // ---- statistics
+  // All but `connections`; queue pairs that were destroyed are in `ended`.
+  void fill_totals(EngineStats*) const;
+  // With the live queue pairs that take requests.
+  void fill_stats(EngineStats*) const;
+  // The one in that place, one of places(), if there is one.
+  std::size_t places() const { return side_.contexts().places(); }
+  bool add_connection(std::size_t place, std::vector<ConnectionStats>* out) const;
+
+ private:
+  std::unique_ptr<verbs::QueuePair> new_pair(verbs::Service, verbs::PdId,
+                                             const verbs::WorkQueueSizes&,
+                                             verbs::CompletionQueue* send,
+                                             verbs::CompletionQueue* receive,
+                                             const ib::LossRules* loss, std::uint32_t domain);
+
+  wire::Wire& wire_;
+  verbs::QueuePairs& qps_;
+  ConnectDefaults defaults_;
+  ib::LossRules loss_;  // of queue pairs that have none of their own
+  ib::XrcQueues xrc_queues_;
+  Connections connections_;  // watches the side
+  Side side_;
+};
+
+}  // namespace urnic::roce

@@ -1,0 +1,138 @@
+// What cannot be connected, listened at or accepted is refused at once, with a line that says why,
+// and leaves queue pair and device as they were.
+#include <gtest/gtest.h>
+
+#include "port/memory_port.h"
+#include "sim/pair.h"
+
+namespace urnic::engine {
+namespace {
+
+struct ConnectErrors : ::testing::Test {
+  iwarp::Side& side(sim::Node& n) { return n.engine().iwarp(); }
+  Result<void> connect(verbs::QueuePair& qp, const std::string& to,
+                       const std::string& from = "[::]:0") {
+    ConnectParams p = pair.left().engine().iwarp().default_params();
+    p.source.at = *SocketAddress::parse(from);
+    return side(pair.left()).connect(qp, *SocketAddress::parse(to), p, pair.now());
+  }
+  // Refused, with words of that line; nothing is begun.
+  void expect_refused(const Result<void>& r, Errc code, const std::string& words) {
+    ASSERT_FALSE(r.ok());
+    EXPECT_EQ(r.error().code, code) << r.error().message;
+    EXPECT_NE(r.error().message.find(words), std::string::npos) << r.error().message;
+    EXPECT_EQ(pair.left().engine().tables().connections, connections);
+    EXPECT_TRUE(pair.left().events.empty());
+  }
+  // Who is bound where, or the line that says why not.
+  std::string bound(const std::string& at, iwarp::Listener** l = nullptr, bool shared = false) {
+    Error e;
+    auto* const made = side(pair.right()).bind({*SocketAddress::parse(at), false, shared}, &e);
+    if (l != nullptr) *l = made;
+    return made != nullptr ? "" : e.message;
+  }
+
+  sim::Pair pair{{}};
+  verbs::QueuePair* left = pair.left().make_qp();
+  verbs::QueuePair* right = pair.right().make_qp();
+  std::size_t connections = 0;  // of the left engine
+};
+
+TEST_F(ConnectErrors, AnAddressOfNoOwnNetworkHasNoRoute) {
+  ASSERT_TRUE(connect(*left, "192.0.2.1:7000").ok()) << "it is looked for";
+  pair.run_for(Duration::s(20));
+  ASSERT_EQ(pair.left().events.size(), 1u);
+  EXPECT_EQ(pair.left().events[0].kind, CmEvent::Kind::ConnectFailed);
+  EXPECT_EQ(pair.left().events[0].code, Errc::unreachable);
+  EXPECT_EQ(pair.left().events[0].message, "no route to 192.0.2.1");
+  EXPECT_EQ(pair.left().engine().tables().connections, 0u);
+}
+
+TEST(ConnectErrorsVersion, WhoHasNoAddressOfTheVersionHasNoRoute) {
+  struct : Hooks {
+    void on_cm_event(CmEvent) override {}
+    void on_completion(verbs::CompletionQueue*) override {}
+  } hooks;
+  auto [port, peer] = port::make_memory_pair();
+  Options o;
+  o.addresses = {"fd00::1/64"};
+  Engine engine(o, &port, 0, &hooks);
+  verbs::CompletionQueue cq(16);
+  verbs::QueuePair* const qp = engine.iwarp_control().create_qp({}, &cq, &cq);
+  const auto r = engine.iwarp().connect(*qp, *SocketAddress::parse("10.0.0.2:7000"),
+                                        engine.iwarp().default_params(), Instant{});
+  ASSERT_FALSE(r.ok());
+  EXPECT_EQ(r.error().code, Errc::unreachable);
+  EXPECT_EQ(r.error().message,
+            "no route to 10.0.0.2: no address in its network and no gateway (set 'address' or "
+            "'gateway')");
+  EXPECT_EQ(qp->connection, 0u) << "the queue pair is as before";
+  EXPECT_EQ(engine.tables().connections, 0u);
+}
+
+TEST_F(ConnectErrors, ASourceOfTheOtherVersionHasNoRoute) {
+  expect_refused(connect(*left, "[fd00::2]:7000", "10.0.0.1:0"), Errc::unreachable,
+                 "10.0.0.1 has another IP version");
+  expect_refused(connect(*left, "10.0.0.2:7000", "[fd00::1]:0"), Errc::unreachable,
+                 "fd00::1 has another IP version");
+  ASSERT_TRUE(pair.connect(*left, *right));
+}
+
+// A given port from which there is a connection to there, or which would be connected to itself.
+TEST_F(ConnectErrors, AGivenPortIsOfOneConnectionToThere) {
+  ASSERT_TRUE(connect(*left, "10.0.0.2:7000", "10.0.0.1:9000").ok());
+  connections = 1;
+  auto* const second = pair.left().make_qp();
+  expect_refused(connect(*second, "10.0.0.2:7000", "10.0.0.1:9000"), Errc::in_use,
+                 "a connection from 10.0.0.1:9000 to 10.0.0.2:7000");
+  expect_refused(connect(*second, "10.0.0.1:9000", "10.0.0.1:9000"), Errc::in_use,
+                 "a connection from 10.0.0.1:9000 to 10.0.0.1:9000");
+  EXPECT_TRUE(connect(*second, "10.0.0.2:7001", "10.0.0.1:9000").ok()) << "to elsewhere it serves";
+}
+
+TEST_F(ConnectErrors, AQueuePairHasOneConnection) {
+  ASSERT_TRUE(pair.connect(*left, *right));
+  pair.left().events.clear();
+  connections = 1;
+  expect_refused(connect(*left, "10.0.0.2:7000"), Errc::wrong_state, "is or was already connected");
+  EXPECT_EQ(left->state, verbs::QpState::Rts);
+  // Nor is it given to who asks; the request is there for another queue pair.
+  auto* const third = pair.left().make_qp();
+  pair.right().events.clear();
+  ASSERT_TRUE(connect(*third, "10.0.0.2:7000").ok());
+  ASSERT_TRUE(pair.run_until([&] { return !pair.right().events.empty(); }, Duration::s(5)));
+  const ConnectionId request = pair.right().events.front().request.id;
+  const auto params = pair.right().engine().iwarp().default_params();
+  const auto taken = side(pair.right()).accept(request, *right, params, pair.now());
+  ASSERT_FALSE(taken.ok());
+  EXPECT_EQ(taken.error().code, Errc::wrong_state);
+  EXPECT_TRUE(side(pair.right()).accept(request, *pair.right().make_qp(), params, pair.now()).ok());
+  const auto twice =
+      side(pair.right()).accept(request, *pair.right().make_qp(), params, pair.now());
+  ASSERT_FALSE(twice.ok());
+  EXPECT_EQ(twice.error().code, Errc::closed) << "it is answered";
+}
+
+TEST_F(ConnectErrors, OneListensAtOwnAddressesAndOnceAtEachPort) {
+  EXPECT_EQ(bound("10.0.0.9:7000"),
+            "10.0.0.9 is not an address of this device (setting 'address')");
+  EXPECT_EQ(bound("10.0.0.2:7000"), "");
+  EXPECT_EQ(bound("10.0.0.2:7000"), "TCP port 7000: already in use by this device");
+  EXPECT_EQ(bound("[::]:7000"), "TCP port 7000: already in use by this device");
+  // Who shares a port keeps it, and the second one that would listen there is told.
+  iwarp::Listener *one = nullptr, *other = nullptr;
+  EXPECT_EQ(bound("10.0.0.2:7001", &one, true), "");
+  EXPECT_EQ(bound("10.0.0.2:7001", &other, true), "");
+  Error e;
+  EXPECT_TRUE(side(pair.right()).listen(one, 4, &e));
+  EXPECT_FALSE(side(pair.right()).listen(other, 4, &e));
+  EXPECT_EQ(e.code, Errc::in_use);
+  EXPECT_EQ(e.message, "TCP port 7001: this device is already listening on it");
+  EXPECT_FALSE(other->listening);
+  // By number alone: what cannot listen is not kept either.
+  EXPECT_EQ(side(pair.right()).listen(7000, 4, &e), nullptr);
+  EXPECT_EQ(e.code, Errc::in_use);
+}
+
+}  // namespace
+}  // namespace urnic::engine

@@ -1,0 +1,341 @@
+// How connections end: what the peer hears, what the consumer is told, and that nothing stays.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "tests/iwarp/hand_wire.h"
+#include "tests/iwarp/out_logic.h"
+#include "tests/iwarp/rx_path.h"
+
+namespace urnic::test {
+namespace {
+
+using Kind = CmEvent::Kind;
+
+// A hand that connects, and an engine with work for it.
+struct ConnectionEnd : RxPath {
+  engine::Engine& engine() { return p.node().engine(); }
+  // The engine may send from now on; what the hand has sent so far ends at start().
+  void begin() {
+    ASSERT_TRUE(p.up());
+    const Octets first = p.write(0, Octets(100, 1));
+    p.send(0, first);
+    start = first.size();
+    p.acknowledge(start);
+    p.node().events.clear();
+  }
+  // A Write of ours leaves, and the hand does not acknowledge it.
+  void write_unacknowledged() {
+    const verbs::Sge sge{p.to(0), 3000, p.stag};
+    verbs::SendWr wr;
+    wr.wr_id = 7;
+    wr.op = verbs::WrOp::Write;
+    wr.flags = verbs::kSignaled;
+    wr.sges = {&sge, 1};
+    wr.rkey = 0x1234;
+    ASSERT_EQ(p.node().post_send(*p.qp, wr, p.now), verbs::Post::Ok);
+    p.burst({});
+    const auto& snd = p.connection()->tcb.snd;
+    in_flight = static_cast<std::uint32_t>(snd.nxt - snd.una);
+    ASSERT_GT(in_flight, 3000u);
+  }
+  // What violates, and so draws a Terminate.
+  static Octets offence() {
+    return make_fpdu(ddp::test::write_segment(0xdeadbeef, 0, Octets(100, 1)));
+  }
+  static Octets terminate(std::uint8_t layer, std::uint8_t etype) {
+    auto ulpdu = ddp::test::terminate_segment(ddp::Violation::TaggedBounds);
+    ulpdu.resize(ulpdu.size() - 3);
+    ulpdu.back() = static_cast<std::uint8_t>(layer << 4 | etype);
+    ulpdu.insert(ulpdu.end(), {0, 0, 0});
+    return make_fpdu(ulpdu);
+  }
+  std::vector<Answer> arrive(std::uint64_t at, Octets bytes, std::uint16_t flags,
+                             std::uint32_t behind) {
+    Cut c;
+    c.at = at;
+    c.bytes = std::move(bytes);
+    c.flags = flags;
+    c.behind = behind;
+    return p.burst({c});
+  }
+  std::uint64_t start = 0;
+  std::uint32_t in_flight = 0;
+};
+
+// ---- the stream is dead, TCP is not
+
+// proves: E-50
+TEST_F(ConnectionEnd, TheFinBehindOctetsThatAreDiscardedIsTaken) {
+  begin();
+  const Octets bad = offence();
+  p.send(start, bad);
+  const std::uint64_t at = start + bad.size();
+  const auto got = arrive(at, Octets(100, 9), tcp::kAck | tcp::kFin, 0);
+  ASSERT_FALSE(got.empty());
+  EXPECT_EQ(got.back().ack, at + 100 + 1);
+  EXPECT_EQ(engine().iwarp().state().connections.size(), 0u);
+  EXPECT_EQ(engine().tables().time_wait, 1u);
+  ASSERT_FALSE(p.node().events.empty());
+  EXPECT_EQ(p.node().events.back().kind, Kind::Disconnected);
+}
+
+// The peer takes the Terminate, or has sent one, and is never heard of again.
+// proves: E-50
+TEST_F(ConnectionEnd, APeerThatDoesNotCloseBehindATerminateIsNotWaitedForLong) {
+  for (const bool ours : {true, false}) {
+    SCOPED_TRACE(ours ? "ours" : "the peer's");
+    ConnectionEnd_APeerThatDoesNotCloseBehindATerminateIsNotWaitedForLong_Test one;
+    one.begin();
+    const Octets last = ours ? offence() : terminate(1, 1);
+    one.p.send(one.start, last);
+    const std::uint64_t at = one.start + last.size();
+    one.p.acknowledge(at);
+    EXPECT_EQ(one.engine().tables().connections, 1u);
+    const auto words = one.p.pass(Duration::s(12));
+    EXPECT_EQ(one.engine().tables().connections, 0u);
+    EXPECT_TRUE(std::any_of(words.begin(), words.end(),
+                            [](const Answer& a) { return a.seg.has(tcp::kRst); }));
+  }
+}
+
+// Only the peer can tell why: access by layers RDMAP and DDP, anything else is a failed operation.
+// proves: E-50
+TEST_F(ConnectionEnd, WhatATerminateSaysIsTheStatusOfTheRequestAtFault) {
+  const struct {
+    std::uint8_t layer, etype;
+    verbs::Status status;
+  } kRows[] = {{0, 1, verbs::Status::RemoteAccess},
+               {1, 1, verbs::Status::RemoteAccess},
+               {0, 2, verbs::Status::RemoteOperation},
+               {2, 1, verbs::Status::RemoteOperation}};
+  for (const auto& row : kRows) {
+    SCOPED_TRACE(static_cast<int>(row.layer * 16 + row.etype));
+    ConnectionEnd_WhatATerminateSaysIsTheStatusOfTheRequestAtFault_Test one;
+    one.begin();
+    one.write_unacknowledged();
+    one.arrive(one.start, terminate(row.layer, row.etype), tcp::kAck, one.in_flight);
+    ASSERT_EQ(one.p.sends().size(), 1u);
+    EXPECT_EQ(one.p.sends()[0].completion.status, row.status);
+    EXPECT_EQ(one.p.stats().iwarp.ddp.terminates_received, 1u);
+  }
+}
+
+// TCP owes the peer every octet it has numbered.
+// proves: E-50
+TEST_F(ConnectionEnd, WhatWasSentBeforeATerminateIsSentAgainWhenItIsLost) {
+  begin();
+  write_unacknowledged();
+  const Octets last = terminate(1, 1);
+  arrive(start, last, tcp::kAck, in_flight);
+  std::size_t again = 0;
+  for (const Answer& a : p.pass(Duration::s(3))) again += a.payload.size();
+  EXPECT_GE(again, 1000u);
+}
+
+// ---- FIN
+
+// RFC 5040 5.1: with work outstanding the end is no orderly one.
+// proves: E-50
+TEST_F(ConnectionEnd, AFinWithOurWorkOutstandingIsAFailure) {
+  begin();
+  write_unacknowledged();
+  const auto got = arrive(start, {}, tcp::kAck | tcp::kFin, in_flight);
+  ASSERT_EQ(p.node().events.size(), 1u);
+  EXPECT_EQ(p.node().events[0].kind, Kind::Failed);
+  EXPECT_EQ(p.node().events[0].code, Errc::reset);
+  EXPECT_EQ(engine().tables().connections, 0u);
+  ASSERT_FALSE(got.empty());
+  EXPECT_TRUE(got.back().seg.has(tcp::kRst));
+}
+
+// What came last can be polled alone.
+// proves: E-50
+TEST_F(ConnectionEnd, AnOrderlyFinWaitsForSoLongAsItsConsumerSaid) {
+  begin();
+  p.connection()->close_wait_ms = 1000;
+  arrive(start, {}, tcp::kAck | tcp::kFin, 0);
+  EXPECT_EQ(p.qp->state, verbs::QpState::Rts);
+  p.pass(Duration::ms(999));
+  EXPECT_EQ(p.qp->state, verbs::QpState::Rts);
+  EXPECT_EQ(p.node().events.size(), 0u);
+  p.pass(Duration::ms(2));
+  EXPECT_EQ(p.qp->state, verbs::QpState::Sqd);
+  p.acknowledge(start + 1);
+}
+
+// proves: E-50
+TEST_F(ConnectionEnd, OneThatFindsWorkOutstandingDoesNotWait) {
+  begin();
+  p.connection()->close_wait_ms = 1000;
+  write_unacknowledged();
+  arrive(start, {}, tcp::kAck | tcp::kFin, in_flight);
+  ASSERT_EQ(p.node().events.size(), 1u);
+  EXPECT_EQ(p.node().events[0].kind, Kind::Failed);
+}
+
+// proves: E-50
+TEST_F(ConnectionEnd, NorOneWhoseConsumerEndsAsWell) {
+  begin();
+  p.connection()->close_wait_ms = 1000;
+  arrive(start, {}, tcp::kAck | tcp::kFin, 0);
+  engine().iwarp().disconnect(*p.qp, p.now);
+  EXPECT_EQ(p.qp->state, verbs::QpState::Sqd);
+  EXPECT_TRUE(p.connection()->fin_queued);
+}
+
+// The octets came before; what is new is that they were the last.
+// proves: E-50
+TEST_F(ConnectionEnd, AFinBehindOctetsThatCameBeforeIsTaken) {
+  begin();
+  const auto got = arrive(0, p.write(0, Octets(100, 1)), tcp::kAck | tcp::kFin, 0);
+  ASSERT_FALSE(got.empty());
+  EXPECT_EQ(got.back().ack, start + 1);
+  EXPECT_EQ(p.qp->state, verbs::QpState::Sqd);
+}
+
+// ---- RST
+
+// The Reply that refuses is lost for ever, and so is what the peer says: it hears of the end.
+// proves: E-50
+TEST(EndingByReset, WhoLingersInVainEndsByReset) {
+  HandWire w;
+  Error error;
+  ASSERT_NE(w.right.engine().iwarp().listen(7000, 4, &error), nullptr);
+  auto* qp = w.left.node->make_qp();
+  engine::Engine& left = w.left.engine();
+  ASSERT_TRUE(
+      left.iwarp()
+          .connect(*qp, *SocketAddress::parse("10.0.0.2:7000"), left.iwarp().default_params(), w.now)
+          .ok());
+  ASSERT_TRUE(w.run_until([&] { return !w.right.node->events.empty(); }, Duration::s(1)));
+  std::size_t resets = 0;
+  w.watch = [&](Bytes f, bool to_right) -> std::vector<Bytes> {
+    const auto s = WireSegment::of(f);
+    if (!s) return {std::move(f)};  // its host is there
+    resets += !to_right && s->seg.has(tcp::kRst);
+    return {};
+  };
+  w.right.engine().iwarp().reject(w.right.node->events.front().request.id, {}, w.now);
+  EXPECT_EQ(w.right.engine().tables().pending, 0u) << "the consumer has answered";
+  w.run_for(Duration::s(9));
+  EXPECT_EQ(w.right.engine().tables().connections, 1u);
+  EXPECT_EQ(resets, 0u);
+  w.run_for(Duration::s(2));
+  EXPECT_EQ(w.right.engine().tables().connections, 0u);
+  EXPECT_EQ(resets, 1u);
+}
+
+// The port takes nothing any more, so neither does anybody hear of the end: not for ever.
+// proves: E-50, E-51
+TEST(EndingByReset, AResetThatFindsNoRoomIsNotWaitedForLong) {
+  Receiver r(receiver(ConnectionType::Fast));
+  r.full = true;
+  r.engine().iwarp().abort(r.qp(), r.now());
+  EXPECT_EQ(r.engine().tables().connections, 1u);
+  r.pass(Duration::ms(1500));
+  EXPECT_EQ(r.engine().tables().connections, 0u);
+  EXPECT_EQ(r.engine().tables().timers, 0u);
+}
+
+// proves: E-51
+TEST(EndingByReset, ATimerRunsThoughNothingCanBeSent) {
+  Receiver r(receiver(ConnectionType::Fast));
+  r.node().events.clear();
+  r.full = true;
+  r.arrive(0, {}, true);
+  EXPECT_EQ(r.qp().state, verbs::QpState::Sqd);
+  r.pass(Duration::s(12));
+  ASSERT_EQ(r.node().events.size(), 1u);
+  EXPECT_EQ(r.node().events[0].code, Errc::timed_out);
+}
+
+// A start-up fails while the port is full. Its RST waits for room, and is no affair of the
+// listener's any more, which may go before it.
+// proves: E-50
+TEST(EndingByReset, AListenerMayGoWhileAResetOfItsConnectionWaits) {
+  Receiver r(receiver(ConnectionType::Fast));
+  Error error;
+  engine::Listener* const listener = r.engine().iwarp().listen(7001, 4, &error);
+  ASSERT_NE(listener, nullptr);
+  const auto arrive = [&](std::uint16_t flags, std::uint32_t seq, std::uint32_t ack,
+                          const Octets& payload) {
+    tcp::Segment s;
+    s.flags = flags;
+    s.seq = tcp::Seq(seq);
+    s.ack = tcp::Seq(ack);
+    s.src_port = 4000;
+    s.dst_port = 7001;
+    s.window = 60000;
+    r.put(s, payload);
+    r.run();
+  };
+  arrive(tcp::kSyn, 99, 0, {});
+  ASSERT_EQ(r.engine().tables().half_open, 1u);
+  std::uint32_t iss = 0;
+  r.engine().iwarp().state().connections.for_each([&](engine::Connection& c) {
+    if (c.key.local_port == 7001) iss = c.tcb.snd.iss.value();
+  });
+  r.full = true;
+  arrive(tcp::kAck, 100, iss + 1, Octets(100, 0x47));
+  ASSERT_EQ(r.engine().tables().connections, 2u) << "its RST has not left";
+  ASSERT_EQ(r.engine().tables().pending, 0u);
+  r.engine().iwarp().close_listener(listener, r.now());
+  r.pass(Duration::ms(1500));
+  EXPECT_EQ(r.engine().tables().connections, 1u);
+}
+
+// Nobody answers our FIN: what TCP gives up is no orderly end.
+// proves: E-50
+TEST(EndingByReset, ACloseThatTcpGivesUpIsAFailure) {
+  sim::PairOptions o = receiver(ConnectionType::Fast);
+  o.right.tcp.data_retries = 2;
+  Receiver r(o);
+  r.node().events.clear();
+  r.engine().iwarp().disconnect(r.qp(), r.now());
+  r.pass(Duration::s(9));
+  ASSERT_EQ(r.node().events.size(), 1u);
+  EXPECT_EQ(r.node().events[0].kind, Kind::Failed);
+  EXPECT_NE(r.node().events[0].message.find("stopped responding"), std::string::npos)
+      << r.node().events[0].message;
+}
+
+// Neither does anybody answer for the peer's address any more: nothing is waited for.
+// proves: E-50
+TEST(EndingByReset, WhoLingersEndsWhenItsNeighbourIsGone) {
+  HandWire w;
+  Error error;
+  ASSERT_NE(w.right.engine().iwarp().listen(7000, 4, &error), nullptr);
+  auto* qp = w.left.node->make_qp();
+  engine::Engine& left = w.left.engine();
+  ASSERT_TRUE(
+      left.iwarp()
+          .connect(*qp, *SocketAddress::parse("10.0.0.2:7000"), left.iwarp().default_params(), w.now)
+          .ok());
+  ASSERT_TRUE(w.run_until([&] { return !w.right.node->events.empty(); }, Duration::s(1)));
+  w.watch = [](const Bytes&, bool) { return std::vector<Bytes>(); };
+  w.right.engine().iwarp().reject(w.right.node->events.front().request.id, {}, w.now);
+  EXPECT_EQ(w.right.engine().tables().connections, 1u);
+  w.run_for(Duration::s(9));
+  EXPECT_EQ(w.right.engine().tables().connections, 0u);
+}
+
+// ---- what was counted
+
+// proves: E-48, E-50
+TEST_F(ConnectionEnd, WhatAConnectionCountedOutlivesIt) {
+  begin();
+  write_unacknowledged();
+  const auto sent = p.stats().verbs.writes_sent;
+  ASSERT_EQ(sent, 1u);
+  ASSERT_EQ(engine().iwarp_control().move(*p.qp, verbs::QpState::Reset, verbs::kQpAttrState, p.now),
+            verbs::QpVerdict::Ok);
+  EXPECT_EQ(p.stats().verbs.writes_sent, sent) << "of the queue pair, the last one it had";
+  p.burst({});
+  EXPECT_EQ(p.engine_stats().ended.verbs.writes_sent, sent) << "of all that have ended";
+}
+
+}  // namespace
+}  // namespace urnic::test
