@@ -10,9 +10,9 @@
 
 namespace urnic {
 
-namespace detail {
+namespace device {
 struct AddressHandleImpl;
-}  // namespace detail
+}  // namespace device
 
 // Of one protection domain, and for queue pairs of that one alone: any number of them, and of
 // requests at a time. Keeps its domain and device alive. Requests that have not left when it is
@@ -28,8 +28,8 @@ class URNIC_API AddressHandle {
  private:
   friend class Device;
   friend class QueuePair;
-  explicit AddressHandle(std::shared_ptr<detail::AddressHandleImpl> i) : impl_(std::move(i)) {}
-  std::shared_ptr<detail::AddressHandleImpl> impl_;
+  explicit AddressHandle(std::shared_ptr<device::AddressHandleImpl> i) : impl_(std::move(i)) {}
+  std::shared_ptr<device::AddressHandleImpl> impl_;
 };
 
 }  // namespace urnic

@@ -23,9 +23,9 @@
 
 namespace urnic {
 
-namespace detail {
+namespace device {
 struct CmConnectionImpl;
-}  // namespace detail
+}  // namespace device
 
 // The queue pair as the peer is told of it.
 struct CmQueuePair {
@@ -64,8 +64,8 @@ class URNIC_API CmConnection {
  private:
   friend class Device;
   friend class ConnectRequest;
-  explicit CmConnection(std::shared_ptr<detail::CmConnectionImpl> i) : impl_(std::move(i)) {}
-  std::shared_ptr<detail::CmConnectionImpl> impl_;
+  explicit CmConnection(std::shared_ptr<device::CmConnectionImpl> i) : impl_(std::move(i)) {}
+  std::shared_ptr<device::CmConnectionImpl> impl_;
 };
 
 }  // namespace urnic

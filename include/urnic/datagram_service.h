@@ -25,9 +25,9 @@
 
 namespace urnic {
 
-namespace detail {
+namespace device {
 struct ResolutionImpl;
-}  // namespace detail
+}  // namespace device
 
 class Binding;
 
@@ -67,8 +67,8 @@ class URNIC_API Resolution {
 
  private:
   friend class Device;
-  explicit Resolution(std::shared_ptr<detail::ResolutionImpl> i) : impl_(std::move(i)) {}
-  std::shared_ptr<detail::ResolutionImpl> impl_;
+  explicit Resolution(std::shared_ptr<device::ResolutionImpl> i) : impl_(std::move(i)) {}
+  std::shared_ptr<device::ResolutionImpl> impl_;
 };
 
 }  // namespace urnic

@@ -13,11 +13,11 @@
 
 namespace urnic {
 
-namespace detail {
+namespace device {
 struct PdImpl;
 struct MrImpl;
 struct WindowImpl;
-}  // namespace detail
+}  // namespace device
 
 // Access rights of a memory region; local read is always there.
 enum Access : std::uint32_t {
@@ -38,8 +38,8 @@ class URNIC_API ProtectionDomain {
  private:
   friend class Device;
   friend class MemoryRegion;
-  explicit ProtectionDomain(std::shared_ptr<detail::PdImpl> i) : impl_(std::move(i)) {}
-  std::shared_ptr<detail::PdImpl> impl_;
+  explicit ProtectionDomain(std::shared_ptr<device::PdImpl> i) : impl_(std::move(i)) {}
+  std::shared_ptr<device::PdImpl> impl_;
 };
 
 // What is to be different of a region; what is left alone stays.
@@ -89,8 +89,8 @@ class URNIC_API MemoryRegion {
 
  private:
   friend class Device;
-  explicit MemoryRegion(std::shared_ptr<detail::MrImpl> i) : impl_(std::move(i)) {}
-  std::shared_ptr<detail::MrImpl> impl_;
+  explicit MemoryRegion(std::shared_ptr<device::MrImpl> i) : impl_(std::move(i)) {}
+  std::shared_ptr<device::MrImpl> impl_;
 };
 
 enum class WindowType : std::uint8_t {
@@ -118,8 +118,8 @@ class URNIC_API MemoryWindow {
 
  private:
   friend class Device;
-  explicit MemoryWindow(std::shared_ptr<detail::WindowImpl> i) : impl_(std::move(i)) {}
-  std::shared_ptr<detail::WindowImpl> impl_;
+  explicit MemoryWindow(std::shared_ptr<device::WindowImpl> i) : impl_(std::move(i)) {}
+  std::shared_ptr<device::WindowImpl> impl_;
 };
 
 // What a window is to be. The region needs access_bind_window, and access_local_write if the window

@@ -58,7 +58,7 @@
 
 namespace urnic {
 
-namespace detail {
+namespace device {
 struct DeviceImpl;
 struct QpImpl;
 struct SrqImpl;
@@ -66,7 +66,7 @@ struct BindingImpl;
 struct ListenerImpl;
 struct RequestImpl;
 struct EventQueueImpl;
-}  // namespace detail
+}  // namespace device
 
 // ---- connections --------------------------------------------------------------------------------
 
@@ -88,8 +88,8 @@ class URNIC_API Binding {
  private:
   friend class Device;
   friend class QueuePair;
-  explicit Binding(std::shared_ptr<detail::BindingImpl> i) : impl_(std::move(i)) {}
-  std::shared_ptr<detail::BindingImpl> impl_;
+  explicit Binding(std::shared_ptr<device::BindingImpl> i) : impl_(std::move(i)) {}
+  std::shared_ptr<device::BindingImpl> impl_;
 };
 
 enum class QpState : std::uint8_t { reset, init, rtr, rts, sqd, sqe, error };
@@ -140,8 +140,8 @@ class URNIC_API ConnectRequest {
   void reject(std::span<const std::uint8_t> private_data = {});
 
  private:
-  friend struct detail::DeviceImpl;
-  std::shared_ptr<detail::RequestImpl> impl_;
+  friend struct device::DeviceImpl;
+  std::shared_ptr<device::RequestImpl> impl_;
 };
 
 struct Event {
@@ -175,8 +175,8 @@ class URNIC_API EventQueue {
   friend class QueuePair;
   friend class Resolution;
   friend class ConnectRequest;
-  explicit EventQueue(std::shared_ptr<detail::EventQueueImpl> i) : impl_(std::move(i)) {}
-  std::shared_ptr<detail::EventQueueImpl> impl_;
+  explicit EventQueue(std::shared_ptr<device::EventQueueImpl> i) : impl_(std::move(i)) {}
+  std::shared_ptr<device::EventQueueImpl> impl_;
 };
 
 struct SrqOptions {
@@ -221,8 +221,8 @@ class URNIC_API SharedReceiveQueue {
 
  private:
   friend class Device;
-  explicit SharedReceiveQueue(std::shared_ptr<detail::SrqImpl> i) : impl_(std::move(i)) {}
-  std::shared_ptr<detail::SrqImpl> impl_;
+  explicit SharedReceiveQueue(std::shared_ptr<device::SrqImpl> i) : impl_(std::move(i)) {}
+  std::shared_ptr<device::SrqImpl> impl_;
 };
 
 struct QpOptions {
@@ -337,8 +337,8 @@ class URNIC_API QueuePair {
  private:
   friend class Device;
   friend class ConnectRequest;
-  explicit QueuePair(std::shared_ptr<detail::QpImpl> i) : impl_(std::move(i)) {}
-  std::shared_ptr<detail::QpImpl> impl_;
+  explicit QueuePair(std::shared_ptr<device::QpImpl> i) : impl_(std::move(i)) {}
+  std::shared_ptr<device::QpImpl> impl_;
 };
 
 // Ends with its destruction. A ConnectRequest that has been fetched can be answered afterwards as
@@ -360,8 +360,8 @@ class URNIC_API Listener {
 
  private:
   friend class Device;
-  explicit Listener(std::shared_ptr<detail::ListenerImpl> i) : impl_(std::move(i)) {}
-  std::shared_ptr<detail::ListenerImpl> impl_;
+  explicit Listener(std::shared_ptr<device::ListenerImpl> i) : impl_(std::move(i)) {}
+  std::shared_ptr<device::ListenerImpl> impl_;
 };
 
 // ---- device -------------------------------------------------------------------------------------
@@ -480,7 +480,7 @@ class URNIC_API Device {
   EngineStats stats() const;
 
  private:
-  std::shared_ptr<detail::DeviceImpl> impl_;
+  std::shared_ptr<device::DeviceImpl> impl_;
 };
 
 }  // namespace urnic

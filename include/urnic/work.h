@@ -15,10 +15,10 @@ namespace urnic {
 
 class AddressHandle;  // urnic/address_handle.h
 
-namespace detail {
+namespace device {
 struct ChannelImpl;
 struct CqImpl;
-}  // namespace detail
+}  // namespace device
 
 // A piece of local memory: [address, address+length) inside the region named by lkey.
 struct Sge {
@@ -161,8 +161,8 @@ class URNIC_API CompletionChannel {
  private:
   friend class Device;
   friend class CompletionQueue;
-  explicit CompletionChannel(std::shared_ptr<detail::ChannelImpl> i) : impl_(std::move(i)) {}
-  std::shared_ptr<detail::ChannelImpl> impl_;
+  explicit CompletionChannel(std::shared_ptr<device::ChannelImpl> i) : impl_(std::move(i)) {}
+  std::shared_ptr<device::ChannelImpl> impl_;
 };
 
 class URNIC_API CompletionQueue {
@@ -201,8 +201,8 @@ class URNIC_API CompletionQueue {
  private:
   friend class Device;
   friend class QueuePair;
-  explicit CompletionQueue(std::shared_ptr<detail::CqImpl> i) : impl_(std::move(i)) {}
-  std::shared_ptr<detail::CqImpl> impl_;
+  explicit CompletionQueue(std::shared_ptr<device::CqImpl> i) : impl_(std::move(i)) {}
+  std::shared_ptr<device::CqImpl> impl_;
 };
 
 }  // namespace urnic

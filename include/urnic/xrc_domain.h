@@ -23,9 +23,9 @@
 
 namespace urnic {
 
-namespace detail {
+namespace device {
 struct XrcDomainImpl;
-}  // namespace detail
+}  // namespace device
 
 // What shared receive queues and receiving ends must have in common to work together. Copies are
 // handles of the same domain, which lives as long as one of them, or a queue or queue pair of it.
@@ -36,8 +36,8 @@ class URNIC_API XrcDomain {
 
  private:
   friend class Device;
-  explicit XrcDomain(std::shared_ptr<detail::XrcDomainImpl> i) : impl_(std::move(i)) {}
-  std::shared_ptr<detail::XrcDomainImpl> impl_;
+  explicit XrcDomain(std::shared_ptr<device::XrcDomainImpl> i) : impl_(std::move(i)) {}
+  std::shared_ptr<device::XrcDomainImpl> impl_;
 };
 
 }  // namespace urnic

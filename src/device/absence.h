@@ -10,7 +10,7 @@
 
 #include "base/time.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 
 class Absence {
  public:
@@ -44,4 +44,4 @@ class Absence {
   Instant alarm_;
 };
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

@@ -6,7 +6,7 @@
 #include "roce/attributes.h"
 
 namespace urnic {
-namespace detail {
+namespace device {
 
 CmConnectionImpl::~CmConnectionImpl() {
   if (id == 0) return;
@@ -48,7 +48,7 @@ template <class Call>
 Result<void> ask(const std::shared_ptr<CmConnectionImpl>& c, Call&& call) {
   return guarded([&]() -> Result<void> {
     if (c == nullptr) return empty_handle("connection");
-    if (c->device->driver->inherited()) return engine::inherited_error();
+    if (c->device->driver->inherited()) return device::inherited_error();
     return c->device->driver->own([&](Instant now) -> Result<void> {
       return call(c->device->engine->roce_control().connections().cm_connections(), c->id, now);
     });
@@ -56,15 +56,15 @@ Result<void> ask(const std::shared_ptr<CmConnectionImpl>& c, Call&& call) {
 }
 
 }  // namespace
-}  // namespace detail
+}  // namespace device
 
 CmConnection& CmConnection::operator=(CmConnection&&) noexcept = default;
 CmConnection::~CmConnection() = default;
 
 Result<QpAttributes> CmConnection::attributes() const {
-  return detail::guarded([&]() -> Result<QpAttributes> {
-    if (!impl_) return detail::empty_handle("connection");
-    if (impl_->device->driver->inherited()) return engine::inherited_error();
+  return device::guarded([&]() -> Result<QpAttributes> {
+    if (!impl_) return device::empty_handle("connection");
+    if (impl_->device->driver->inherited()) return device::inherited_error();
     bool known = false;
     const auto terms = impl_->device->driver->own([&](Instant) {
       return impl_->device->engine->roce_control().connections().cm_connections().terms(impl_->id, &known);
@@ -75,21 +75,21 @@ Result<QpAttributes> CmConnection::attributes() const {
 }
 
 Result<void> CmConnection::confirm() {
-  return detail::ask(impl_, [](auto& all, auto id, Instant now) { return all.confirm(id, now); });
+  return device::ask(impl_, [](auto& all, auto id, Instant now) { return all.confirm(id, now); });
 }
 
 Result<void> CmConnection::reject(std::span<const std::uint8_t> private_data) {
-  return detail::ask(
+  return device::ask(
       impl_, [&](auto& all, auto id, Instant now) { return all.reject(id, private_data, now); });
 }
 
 Result<void> CmConnection::notice_request() {
-  return detail::ask(impl_,
+  return device::ask(impl_,
                      [](auto& all, auto id, Instant now) { return all.established(id, now); });
 }
 
 void CmConnection::disconnect() {
-  (void)detail::ask(impl_, [](auto& all, auto id, Instant now) -> Result<void> {
+  (void)device::ask(impl_, [](auto& all, auto id, Instant now) -> Result<void> {
     all.disconnect(id, now);
     return {};
   });
@@ -98,30 +98,30 @@ void CmConnection::disconnect() {
 Result<CmConnection> Device::cm_connect_start(std::string_view address, const CmQueuePair& qp,
                                               const EventQueue& events, void* context,
                                               const ConnectionOptions& options) {
-  return detail::guarded([&]() -> Result<CmConnection> {
-    if (auto no = detail::unusable(impl_)) return *no;
+  return device::guarded([&]() -> Result<CmConnection> {
+    if (auto no = device::unusable(impl_)) return *no;
     if (!impl_->engine->options().speaks_roce) {
       return Error{Errc::unsupported,
                    "connections without a queue pair need RoCE: set transport = roce or both"};
     }
-    const auto to = detail::parse_place(*impl_, address);
+    const auto to = device::parse_place(*impl_, address);
     if (!to) {
       return Error{Errc::invalid_argument,
                    "invalid address and port: '" + std::string(address) +
                        "' (for example 10.77.0.1:18515 or [fd77::1]:18515)"};
     }
-    const detail::BindingImpl* from = options.source ? options.source->impl_.get() : nullptr;
+    const device::BindingImpl* from = options.source ? options.source->impl_.get() : nullptr;
     roce::ControlPath& control = impl_->engine->roce_control();
-    auto params = detail::params_to_connect(options, *impl_, control, from);
+    auto params = device::params_to_connect(options, *impl_, control, from);
     if (!params) return params.error();
     if (from == nullptr) {
-      auto on_link = detail::source_by_zone(*impl_, address);
+      auto on_link = device::source_by_zone(*impl_, address);
       if (!on_link) return on_link.error();
       params->source_ip = *on_link;
     }
-    auto made = detail::make(impl_, events.impl_, context, to->to_string());
+    auto made = device::make(impl_, events.impl_, context, to->to_string());
     if (!made) return made.error();
-    auto begun = detail::begin(**made, [&](roce::CmConnections& all, Instant now) {
+    auto begun = device::begin(**made, [&](roce::CmConnections& all, Instant now) {
       return all.connect(made->get(), *to, {qp.number, qp.srq}, control.params_of(*params), now);
     });
     if (!begun) return begun.error();
@@ -131,29 +131,29 @@ Result<CmConnection> Device::cm_connect_start(std::string_view address, const Cm
 
 QpAttributes ConnectRequest::attributes() const {
   if (!impl_ || impl_->request.service != verbs::Service::Rc) return {};
-  return detail::or_nothing([&] { return impl_->request.attributes; });
+  return device::or_nothing([&] { return impl_->request.attributes; });
 }
 
 Result<CmConnection> ConnectRequest::accept_number(const CmQueuePair& qp, const EventQueue& events,
                                                    void* context,
                                                    const ConnectionOptions& options) {
-  return detail::guarded([&]() -> Result<CmConnection> {
-    if (!impl_) return detail::empty_handle("connection request");
+  return device::guarded([&]() -> Result<CmConnection> {
+    if (!impl_) return device::empty_handle("connection request");
     const verbs::ConnectionRequest& request = impl_->request;
     roce::ControlPath& control = impl_->device->engine->roce_control();
     if (request.control != &control || request.service != verbs::Service::Rc) {
       return Error{Errc::invalid_argument, "the request is not for an RC connection over RoCE"};
     }
-    if (impl_->device->driver->inherited()) return engine::inherited_error();
-    auto params = detail::params_to_accept(options, control);
+    if (impl_->device->driver->inherited()) return device::inherited_error();
+    auto params = device::params_to_accept(options, control);
     if (!params) return params.error();
-    auto made = detail::make(impl_->device, events.impl_, context, peer());
+    auto made = device::make(impl_->device, events.impl_, context, peer());
     if (!made) return made.error();
     if (impl_->answered.exchange(true)) {
       return Error{Errc::wrong_state, "the connection request is already accepted or rejected"};
     }
-    auto begun = detail::guarded([&]() -> Result<void> {
-      return detail::begin(**made, [&](roce::CmConnections& all, Instant now) {
+    auto begun = device::guarded([&]() -> Result<void> {
+      return device::begin(**made, [&](roce::CmConnections& all, Instant now) {
         roce::ConnectParams chosen = control.params_of(*params);
         chosen.psn = request.attributes.rq_psn;
         const auto handle = static_cast<ib_cm::Handle>(request.id);

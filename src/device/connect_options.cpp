@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace urnic::detail {
+namespace urnic::device {
 namespace {
 
 Result<void> check_ranges(const ConnectionOptions& o) {
@@ -56,4 +56,4 @@ Result<verbs::ConnectParams> params_to_connect(const ConnectionOptions& o, const
   return p;
 }
 
-}  // namespace urnic::detail
+}  // namespace urnic::device

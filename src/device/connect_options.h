@@ -3,7 +3,7 @@
 
 #include "device/device_impl.h"
 
-namespace urnic::detail {
+namespace urnic::device {
 
 // To connect. `from`: the binding that the options name, if they name one; it has to be of
 // `control`. Errors: invalid_argument (a value out of its range, or the binding), unsupported.
@@ -14,4 +14,4 @@ Result<verbs::ConnectParams> params_to_connect(const ConnectionOptions& o, const
 Result<verbs::ConnectParams> params_to_accept(const ConnectionOptions& o,
                                               const verbs::ControlPath& control);
 
-}  // namespace urnic::detail
+}  // namespace urnic::device

@@ -7,7 +7,7 @@
 #include "roce/context.h"
 
 namespace urnic {
-namespace detail {
+namespace device {
 
 ResolutionImpl::~ResolutionImpl() {
   device->driver->own([&](Instant now) {
@@ -22,7 +22,7 @@ Result<void> serve_datagrams(RequestImpl& request, QpImpl& qp, const ConnectionO
     return Error{Errc::invalid_argument,
                  "the request is for datagrams: accept it with a UD queue pair"};
   }
-  if (request.device->driver->inherited()) return engine::inherited_error();
+  if (request.device->driver->inherited()) return device::inherited_error();
   if (request.answered.exchange(true)) {
     return Error{Errc::wrong_state, "the request is already accepted or rejected"};
   }
@@ -43,7 +43,7 @@ Result<void> serve_number(RequestImpl& request, std::uint32_t number, std::uint3
     return Error{Errc::invalid_argument, "the request is not for datagrams, or the QP number " +
                                              std::to_string(number) + " exceeds 24 bits"};
   }
-  if (request.device->driver->inherited()) return engine::inherited_error();
+  if (request.device->driver->inherited()) return device::inherited_error();
   if (request.answered.exchange(true)) {
     return Error{Errc::wrong_state, "the request is already accepted or rejected"};
   }
@@ -119,45 +119,45 @@ Result<std::shared_ptr<ResolutionImpl>> begin(const std::shared_ptr<DeviceImpl>&
 }
 
 }  // namespace
-}  // namespace detail
+}  // namespace device
 
 Resolution& Resolution::operator=(Resolution&&) noexcept = default;
 Resolution::~Resolution() = default;
 std::string Resolution::local() const {
-  return detail::or_nothing([&] { return impl_ ? impl_->local.to_string() : std::string(); });
+  return device::or_nothing([&] { return impl_ ? impl_->local.to_string() : std::string(); });
 }
 
 Result<void> ConnectRequest::accept_datagrams(std::uint32_t number, std::uint32_t qkey,
                                               std::span<const std::uint8_t> private_data) {
-  return detail::guarded([&]() -> Result<void> {
-    if (!impl_) return detail::empty_handle("connection request");
-    return detail::serve_number(*impl_, number, qkey, private_data);
+  return device::guarded([&]() -> Result<void> {
+    if (!impl_) return device::empty_handle("connection request");
+    return device::serve_number(*impl_, number, qkey, private_data);
   });
 }
 
 Result<Resolution> Device::resolve_start(std::string_view address, const EventQueue& events,
                                          void* context, const ResolveOptions& options) {
-  return detail::guarded([&]() -> Result<Resolution> {
-    if (auto no = detail::unusable(impl_)) return *no;
+  return device::guarded([&]() -> Result<Resolution> {
+    if (auto no = device::unusable(impl_)) return *no;
     if (!events || events.impl_->device != impl_) {
       return Error{Errc::invalid_argument, "the event queue is empty or belongs to another device"};
     }
-    const detail::BindingImpl* from = options.source ? options.source->impl_.get() : nullptr;
-    auto made = detail::begin(impl_, address, events.impl_, context, from, options);
+    const device::BindingImpl* from = options.source ? options.source->impl_.get() : nullptr;
+    auto made = device::begin(impl_, address, events.impl_, context, from, options);
     if (!made) return made.error();
     return Resolution(std::move(*made));
   });
 }
 
 Result<DatagramPeer> Device::resolve(std::string_view address, const ResolveOptions& options) {
-  return detail::guarded([&]() -> Result<DatagramPeer> {
+  return device::guarded([&]() -> Result<DatagramPeer> {
     auto queue = create_event_queue();
     if (!queue) return queue.error();
     auto asked = resolve_start(address, *queue, nullptr, options);
     if (!asked) return asked.error();
     Event e;
     while (!queue->wait(&e, -1)) {
-      if (impl_->driver->inherited()) return engine::inherited_error();
+      if (impl_->driver->inherited()) return device::inherited_error();
     }
     if (e.kind != EventKind::resolved) return e.error;
     e.peer.private_data = std::move(e.private_data);

@@ -3,10 +3,10 @@
 
 #include "device/device_impl.h"
 
-namespace urnic::detail {
+namespace urnic::device {
 
 // Accepts `request`, which is for datagrams, on `qp`. Errors: invalid_argument (`qp` is not of UD;
 // private data), wrong_state (answered already; `qp` takes no datagrams), closed.
 Result<void> serve_datagrams(RequestImpl& request, QpImpl& qp, const ConnectionOptions& options);
 
-}  // namespace urnic::detail
+}  // namespace urnic::device

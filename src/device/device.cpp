@@ -14,30 +14,30 @@
 #include "device/udp_addresses.h"
 
 namespace urnic {
-namespace detail {
+namespace device {
 
 DeviceImpl::DeviceImpl(const Config& c, std::string spec, port::Port p,
-                       std::shared_ptr<engine::KernelTcp> kernel, std::unique_ptr<engine::Log> l,
+                       std::shared_ptr<engine::KernelTcp> kernel, std::unique_ptr<device::Log> l,
                        const engine::Options& options)
     : config(c),
       port_spec(std::move(spec)),
       port(std::move(p)),
-      opened(engine::monotonic_now()),
+      opened(monotonic_now()),
       logger(std::move(l)) {
   engine = std::make_unique<engine::Engine>(options, &port, 0, this, std::move(kernel));
-  engine::DriverOptions d;
+  device::DriverOptions d;
   const std::string progress = config.get("progress");
-  d.progress = progress == "poll"     ? engine::Progress::Poll
-               : progress == "thread" ? engine::Progress::Thread
-                                      : engine::Progress::Auto;
+  d.progress = progress == "poll"     ? device::Progress::Poll
+               : progress == "thread" ? device::Progress::Thread
+                                      : device::Progress::Auto;
   d.spin = Duration::us(config.get_int("spin_us"));
   d.lookout = Duration::us(config.get_int("lookout_us"));
   // Two ends of a memif that meet on one core would stay there: asleep by turns they are no load
   // that the scheduler would spread, and polling they are.
   if (engine->over_kernel_tcp()) d.doze = Duration::us(config.get_int("doze_us"));
-  driver = std::make_unique<engine::Driver>(d, engine.get(), &port, 0);
+  driver = std::make_unique<device::Driver>(d, engine.get(), &port, 0);
   if (config.get_bool("stat")) {
-    stat_server = std::make_unique<engine::StatServer>(engine::StatSource{
+    stat_server = std::make_unique<device::StatServer>(device::StatSource{
         [this] { return totals(); },
         [this](engine::StatsPlace* place, std::size_t most, std::vector<ConnectionStats>* out) {
           return driver->own([&](Instant) {
@@ -109,51 +109,51 @@ EngineStats DeviceImpl::totals() {
   return s;
 }
 
-}  // namespace detail
+}  // namespace device
 
 namespace {
 
-Result<std::shared_ptr<detail::DeviceImpl>> open_device(const Config& whole) {
+Result<std::shared_ptr<device::DeviceImpl>> open_device(const Config& whole) {
   auto chosen = whole.one();
   if (!chosen) return chosen.error();
   const Config& config = *chosen;
   if (auto ok = config.check(); !ok) return ok.error();
-  auto log = engine::Log::open(config);
+  auto log = device::Log::open(config);
   if (!log) return log.error();
   const std::string spec = config.get("port");
   std::shared_ptr<engine::KernelTcp> kernel;
   port::Port port;
   std::shared_ptr<fault::CaptureFile> capture;
-  if (engine::names_kernel_tcp(spec)) {
-    auto opened = engine::open_kernel_tcp(config);
+  if (device::names_kernel_tcp(spec)) {
+    auto opened = device::open_kernel_tcp(config);
     if (!opened) return opened.error();
     kernel = std::move(*opened);
-    port = engine::make_kernel_tcp_port(kernel);
+    port = device::make_kernel_tcp_port(kernel);
   } else {
-    auto opened = engine::open_port_stack(config);
+    auto opened = device::open_port_stack(config);
     if (!opened) return opened.error();
     port = std::move(opened->port);
     capture = std::move(opened->capture);
   }
-  engine::Options options = engine::options_from(config, spec.substr(0, spec.find(':')));
-  auto seed = engine::random_seed();
-  auto mac = engine::random_mac();
+  engine::Options options = device::options_from(config, spec.substr(0, spec.find(':')));
+  auto seed = device::random_seed();
+  auto mac = device::random_mac();
   if (!seed) return seed.error();
   if (!mac) return mac.error();
   if (options.socket_port != 0) {
-    auto own = engine::addresses_of_udp_port(spec);
+    auto own = device::addresses_of_udp_port(spec);
     if (!own) return own.error();
     options.addresses = std::move(*own);
   }
   const bool has_all_addresses = kernel != nullptr          ? kernel->options.bind.is_any()
-                                 : options.socket_port != 0 ? engine::has_addresses_of_machine(spec)
+                                 : options.socket_port != 0 ? device::has_addresses_of_machine(spec)
                                                             : false;
   options.seed = *seed;
   options.own_mac = *mac;
-  auto device = std::make_shared<detail::DeviceImpl>(
+  auto device = std::make_shared<device::DeviceImpl>(
       config, spec, std::move(port), std::move(kernel), std::move(*log), std::move(options));
   device->capture = std::move(capture);
-  device->log(engine::LogLevel::Info, "opened " + spec);
+  device->log(device::LogLevel::Info, "opened " + spec);
   if (has_all_addresses) device->watch_addresses();
   if (auto started = device->driver->start(); !started) return started.error();
   return device;
@@ -162,7 +162,7 @@ Result<std::shared_ptr<detail::DeviceImpl>> open_device(const Config& whole) {
 }  // namespace
 
 Result<Device> Device::open(const Config& config) {
-  return detail::guarded([&]() -> Result<Device> {
+  return device::guarded([&]() -> Result<Device> {
     auto opened = open_device(config);
     if (!opened) return opened.error();
     Device device;
@@ -172,7 +172,7 @@ Result<Device> Device::open(const Config& config) {
 }
 
 DeviceInfo Device::info() const {
-  return detail::or_nothing([&]() -> DeviceInfo {
+  return device::or_nothing([&]() -> DeviceInfo {
     DeviceInfo i;
     if (!impl_) return i;
     i.port = impl_->port_spec;
@@ -199,7 +199,7 @@ namespace {
 
 // The link is there, and no own address still waits for its duplicate detection: until then a
 // connection has nothing to come from.
-bool ready_to_connect(detail::DeviceImpl& device) {
+bool ready_to_connect(device::DeviceImpl& device) {
   return device.driver->own([&](Instant) {
     const auto& own = device.engine->interface().addresses();
     const bool probing = std::any_of(own.begin(), own.end(), [](const net::OwnAddress& a) {
@@ -214,12 +214,12 @@ bool ready_to_connect(detail::DeviceImpl& device) {
 bool Device::wait_link(int timeout_ms) {
   if (!impl_) return false;
   const Instant until =
-      timeout_ms < 0 ? Instant::never() : engine::monotonic_now() + Duration::ms(timeout_ms);
+      timeout_ms < 0 ? Instant::never() : monotonic_now() + Duration::ms(timeout_ms);
   for (;;) {
     if (impl_->driver->inherited()) return false;
     progress();
     if (ready_to_connect(*impl_)) return true;
-    if (engine::monotonic_now() >= until) return false;
+    if (monotonic_now() >= until) return false;
     impl_->driver->hand_over();
     usleep(2000);
   }
@@ -233,8 +233,8 @@ const Error kForeignPd{Errc::invalid_argument,
 }  // namespace
 
 Result<void> Device::deliver_events(const EventQueue& events, void* context) {
-  return detail::guarded([&]() -> Result<void> {
-    if (auto no = detail::unusable(impl_)) return *no;
+  return device::guarded([&]() -> Result<void> {
+    if (auto no = device::unusable(impl_)) return *no;
     if (events && events.impl_->device != impl_) {
       return Error{Errc::invalid_argument, "the event queue belongs to another device"};
     }
@@ -246,9 +246,9 @@ Result<void> Device::deliver_events(const EventQueue& events, void* context) {
 }
 
 Result<ProtectionDomain> Device::alloc_pd() {
-  return detail::guarded([&]() -> Result<ProtectionDomain> {
-    if (auto no = detail::unusable(impl_)) return *no;
-    auto pd = std::make_shared<detail::PdImpl>();
+  return device::guarded([&]() -> Result<ProtectionDomain> {
+    if (auto no = device::unusable(impl_)) return *no;
+    auto pd = std::make_shared<device::PdImpl>();
     pd->device = impl_;
     pd->id = impl_->driver->own([&](Instant) { return impl_->engine->queue_pairs().new_pd(); });
     return ProtectionDomain(std::move(pd));
@@ -258,17 +258,17 @@ Result<ProtectionDomain> Device::alloc_pd() {
 Result<MemoryRegion> Device::register_memory(const ProtectionDomain& pd, void* address,
                                              std::size_t length, std::uint32_t access,
                                              std::optional<std::uint64_t> iova) {
-  return detail::guarded([&]() -> Result<MemoryRegion> {
-    if (auto no = detail::unusable(impl_)) return *no;
+  return device::guarded([&]() -> Result<MemoryRegion> {
+    if (auto no = device::unusable(impl_)) return *no;
     if (!pd || pd.impl_->device != impl_) return kForeignPd;
-    auto mr = std::make_shared<detail::MrImpl>();
+    auto mr = std::make_shared<device::MrImpl>();
     mr->address = address;
     mr->length = length;
     mr->iova = iova;
     mr->access = access;
-    if (auto no = detail::not_registrable(*mr)) return *no;
-    engine::FaultHandler::look_again();
-    if (auto no = detail::not_present(*mr)) return *no;
+    if (auto no = device::not_registrable(*mr)) return *no;
+    device::FaultHandler::look_again();
+    if (auto no = device::not_present(*mr)) return *no;
     mr->stag = impl_->driver->own([&](Instant) {
       return impl_->engine->memory().register_memory(pd.impl_->id, mr->extent(),
                                                      static_cast<std::uint8_t>(access));
@@ -283,13 +283,13 @@ Result<MemoryRegion> Device::register_memory(const ProtectionDomain& pd, void* a
 }
 
 Result<MemoryWindow> Device::create_window(const ProtectionDomain& pd, WindowType type) {
-  return detail::guarded([&]() -> Result<MemoryWindow> {
-    if (auto no = detail::unusable(impl_)) return *no;
+  return device::guarded([&]() -> Result<MemoryWindow> {
+    if (auto no = device::unusable(impl_)) return *no;
     if (!pd || pd.impl_->device != impl_) return kForeignPd;
     if (type != WindowType::type1 && type != WindowType::type2) {
       return Error{Errc::invalid_argument, "invalid memory window type: must be type1 or type2"};
     }
-    auto window = std::make_shared<detail::WindowImpl>();
+    auto window = std::make_shared<device::WindowImpl>();
     window->type = type;
     window->key = impl_->driver->own([&](Instant) {
       return impl_->engine->memory().allocate_window(pd.impl_->id,
@@ -305,20 +305,20 @@ Result<MemoryWindow> Device::create_window(const ProtectionDomain& pd, WindowTyp
 }
 
 Result<CompletionQueue> Device::create_cq(std::uint32_t depth, void* context) {
-  return detail::guarded([&]() -> Result<CompletionQueue> {
-    if (auto no = detail::unusable(impl_)) return *no;
-    if (depth == 0 || depth > detail::kMostCompletions) return detail::depth_error();
-    auto cq = std::make_shared<detail::CqImpl>(impl_, depth);
+  return device::guarded([&]() -> Result<CompletionQueue> {
+    if (auto no = device::unusable(impl_)) return *no;
+    if (depth == 0 || depth > device::kMostCompletions) return device::depth_error();
+    auto cq = std::make_shared<device::CqImpl>(impl_, depth);
     cq->context = context;
     return CompletionQueue(std::move(cq));
   });
 }
 
 Result<EventQueue> Device::create_event_queue() {
-  return detail::guarded([&]() -> Result<EventQueue> {
-    if (auto no = detail::unusable(impl_)) return *no;
-    auto q = std::make_shared<detail::EventQueueImpl>();
-    if (!q->usable()) return detail::no_descriptor("an event queue");
+  return device::guarded([&]() -> Result<EventQueue> {
+    if (auto no = device::unusable(impl_)) return *no;
+    auto q = std::make_shared<device::EventQueueImpl>();
+    if (!q->usable()) return device::no_descriptor("an event queue");
     q->device = impl_;
     return EventQueue(std::move(q));
   });
@@ -326,11 +326,11 @@ Result<EventQueue> Device::create_event_queue() {
 
 namespace {
 
-std::optional<Error> wrong_with(const QpOptions& o, const detail::DeviceImpl* device,
-                                const detail::DeviceImpl* send, const detail::DeviceImpl* receive,
-                                const detail::DeviceImpl* shared,
-                                const detail::DeviceImpl* events) {
-  if (const char* const no = detail::not_of_end(o)) return Error{Errc::invalid_argument, no};
+std::optional<Error> wrong_with(const QpOptions& o, const device::DeviceImpl* device,
+                                const device::DeviceImpl* send, const device::DeviceImpl* receive,
+                                const device::DeviceImpl* shared,
+                                const device::DeviceImpl* events) {
+  if (const char* const no = device::not_of_end(o)) return Error{Errc::invalid_argument, no};
   if ((o.send_cq && send != device) || (o.receive_cq && receive != device) ||
       (o.srq && shared != device) || (o.events && events != device)) {
     return Error{
@@ -356,10 +356,10 @@ std::optional<Error> wrong_with(const QpOptions& o, const detail::DeviceImpl* de
   return std::nullopt;
 }
 
-verbs::QpRequest request_of(const QpOptions& o, const detail::QpImpl& qp) {
+verbs::QpRequest request_of(const QpOptions& o, const device::QpImpl& qp) {
   verbs::QpRequest r;
   r.pd = qp.pd->id;
-  r.service = detail::to_inner(o.service);
+  r.service = device::to_inner(o.service);
   r.number = o.number;
   r.sizes.max_send_wr = o.max_send;
   r.sizes.max_recv_wr = o.max_receive;
@@ -375,22 +375,22 @@ verbs::QpRequest request_of(const QpOptions& o, const detail::QpImpl& qp) {
   return r;
 }
 
-const detail::DeviceImpl* device_of(const auto& handle) {
+const device::DeviceImpl* device_of(const auto& handle) {
   return handle == nullptr ? nullptr : handle->device.get();
 }
 
 }  // namespace
 
 Result<QueuePair> Device::create_qp(const ProtectionDomain& pd, const QpOptions& o) {
-  return detail::guarded([&]() -> Result<QueuePair> {
-    if (auto no = detail::unusable(impl_)) return *no;
+  return device::guarded([&]() -> Result<QueuePair> {
+    if (auto no = device::unusable(impl_)) return *no;
     if (!pd || pd.impl_->device != impl_) return kForeignPd;
     if (auto wrong =
             wrong_with(o, impl_.get(), device_of(o.send_cq.impl_), device_of(o.receive_cq.impl_),
                        device_of(o.srq.impl_), device_of(o.events.impl_))) {
       return *wrong;
     }
-    auto control = detail::control_of(*impl_->engine, o.transport);
+    auto control = device::control_of(*impl_->engine, o.transport);
     if (!control) return control.error();
     if (o.service > Service::xrc_receive) {
       return Error{Errc::invalid_argument, "invalid service: must be a value of enum Service"};
@@ -398,7 +398,7 @@ Result<QueuePair> Device::create_qp(const ProtectionDomain& pd, const QpOptions&
     if (o.xrc_domain && device_of(o.xrc_domain.impl_) != impl_.get()) {
       return Error{Errc::invalid_argument, "the XRC domain belongs to another device"};
     }
-    auto qp = std::make_shared<detail::QpImpl>();
+    auto qp = std::make_shared<device::QpImpl>();
     qp->device = impl_;
     qp->xrc = o.xrc_domain.impl_;
     qp->pd = pd.impl_;
@@ -425,12 +425,12 @@ Result<QueuePair> Device::create_qp(const ProtectionDomain& pd, const QpOptions&
 
 Result<AddressHandle> Device::create_address_handle(const ProtectionDomain& pd,
                                                     const QpPath& path) {
-  return detail::guarded([&]() -> Result<AddressHandle> {
-    if (auto no = detail::unusable(impl_)) return *no;
+  return device::guarded([&]() -> Result<AddressHandle> {
+    if (auto no = device::unusable(impl_)) return *no;
     if (!pd || pd.impl_->device != impl_) return kForeignPd;
-    auto roce = detail::control_of(*impl_->engine, Transport::roce);
+    auto roce = device::control_of(*impl_->engine, Transport::roce);
     if (!roce) return roce.error();
-    auto made = std::make_shared<detail::AddressHandleImpl>();
+    auto made = std::make_shared<device::AddressHandleImpl>();
     made->pd = pd.impl_;
     auto handle = impl_->driver->own(
         [&](Instant now) { return impl_->engine->roce_control().create_handle(path, now); });
@@ -444,15 +444,15 @@ bool Device::progress() {
   return impl_ && impl_->driver->app_poll();
 }
 bool Device::is_in_call() {
-  return engine::Ownership::is_owner();
+  return device::Ownership::is_owner();
 }
 
 void Device::disconnect_all(int timeout_ms) {
-  if (impl_) detail::or_nothing([&] { impl_->disconnect_all(Duration::ms(timeout_ms)); });
+  if (impl_) device::or_nothing([&] { impl_->disconnect_all(Duration::ms(timeout_ms)); });
 }
 EngineStats Device::stats() const {
   if (!impl_) return {};
-  return detail::or_nothing([&] { return impl_->stats(); });
+  return device::or_nothing([&] { return impl_->stats(); });
 }
 
 }  // namespace urnic

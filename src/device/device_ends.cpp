@@ -3,12 +3,12 @@
 
 #include "device/device_impl.h"
 
-namespace urnic::detail {
+namespace urnic::device {
 
 // Queue pairs that were destroyed leave connections that end in order: for a moment.
 void DeviceImpl::finish_ends() {
   constexpr Duration kMoment = Duration::s(1);
-  Instant until = engine::monotonic_now() + kMoment;
+  Instant until = monotonic_now() + kMoment;
   std::uint64_t sent = 0;
   const auto ended = [&](Instant now) {
     iwarp::Life& life = engine->iwarp().life();
@@ -31,7 +31,7 @@ void DeviceImpl::disconnect_all(Duration most) {
     return engine->iwarp().life().ending() + engine->roce_control().connections().leaving(true) != 0;
   };
   if (engine->over_kernel_tcp()) return;
-  const Instant until = engine::monotonic_now() + most;
+  const Instant until = monotonic_now() + most;
   bool ends = driver->own([&](Instant now) {
     engine->roce_control().connections().refuse_requests(now);
     engine->roce_control().connections().cm_connections().end_all(now);
@@ -39,7 +39,7 @@ void DeviceImpl::disconnect_all(Duration most) {
         [&](verbs::QueuePair& qp) { qp.control->disconnect(qp, now); });
     return is_ending();
   });
-  while (ends && engine::monotonic_now() < until) {
+  while (ends && monotonic_now() < until) {
     usleep(200);
     ends = driver->own([&](Instant now) {
       engine->poll(now);
@@ -48,4 +48,4 @@ void DeviceImpl::disconnect_all(Duration most) {
   }
 }
 
-}  // namespace urnic::detail
+}  // namespace urnic::device

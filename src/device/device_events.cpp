@@ -6,7 +6,7 @@
 #include "device/udp_addresses.h"
 
 namespace urnic {
-namespace detail {
+namespace device {
 
 EventQueueImpl::~EventQueueImpl() {
   if (device == nullptr) return;  // there was no descriptor for it
@@ -105,7 +105,7 @@ void DeviceImpl::forget_events(const void* from) {
 void DeviceImpl::on_cq_overrun(verbs::CompletionQueue* queue) {
   auto* cq = static_cast<CqImpl*>(queue);
   cq->notify();  // armed or not: whoever sleeps on it would sleep for ever
-  log_quietly(engine::LogLevel::Error, [&] {
+  log_quietly(device::LogLevel::Error, [&] {
     return "completion queue overrun: all " + std::to_string(cq->depth()) +
            " entries are in use; create it larger";
   });
@@ -116,14 +116,14 @@ void DeviceImpl::on_cq_overrun(verbs::CompletionQueue* queue) {
 void DeviceImpl::on_address_conflict(const IpAddress& address, const MacAddress& with) {
   const std::string text =
       "IP address " + address.to_string() + " is also in use by " + with.to_string();
-  log_quietly(engine::LogLevel::Warn, [&] { return std::string(text); });
+  log_quietly(device::LogLevel::Warn, [&] { return std::string(text); });
   tell(EventKind::address_conflict, nullptr, nullptr, text.c_str());
 }
 
 void DeviceImpl::watch_addresses() {
-  address_news = std::make_unique<sockets::AddressNews>();
+  address_news = std::make_unique<kernel_tcp::AddressNews>();
   if (address_news->fd() < 0) {
-    log(engine::LogLevel::Warn,
+    log(device::LogLevel::Warn,
         std::string("cannot watch for changes of this machine's addresses: ") +
             std::strerror(address_news->error()));
     return;
@@ -132,7 +132,7 @@ void DeviceImpl::watch_addresses() {
     or_nothing([&] {
       if (!address_news->take()) return;
       if (!engine->over_kernel_tcp()) {
-        const std::vector<IpPrefix> now = engine::udp_addresses_now();
+        const std::vector<IpPrefix> now = device::udp_addresses_now();
         driver->own([&](Instant) { return engine->roce_control().set_addresses(now), 0; });
       }
       tell(EventKind::addresses_changed, nullptr, nullptr, "");
@@ -142,7 +142,7 @@ void DeviceImpl::watch_addresses() {
 
 void DeviceImpl::on_link(bool up, const std::string& why) {
   link_reason = up ? "" : why;
-  log_quietly(engine::LogLevel::Info,
+  log_quietly(device::LogLevel::Info,
               [&] { return up ? "link up" : "link down" + (why.empty() ? "" : ": " + why); });
   tell(up ? EventKind::link_up : EventKind::link_down, nullptr, nullptr, why.c_str());
 }
@@ -227,7 +227,7 @@ std::optional<EventKind> asynchronous(verbs::CmEvent::Kind kind) {
 
 void DeviceImpl::on_note(verbs::Note note, const SocketAddress& local, const SocketAddress& peer,
                          const char* why) {
-  log_quietly(engine::LogLevel::Debug,
+  log_quietly(device::LogLevel::Debug,
               [&] { return ends_of(local, peer) + ": " + name_of(note) + ": " + why; });
 }
 
@@ -237,7 +237,7 @@ void DeviceImpl::pass_on(verbs::CmEvent e) {
   auto* const listener = static_cast<ListenerImpl*>(e.listener->owner);
   if (listener == nullptr) return;
   const verbs::ConnectionRequest& asked = e.request;
-  log_quietly(engine::LogLevel::Info, [&] {
+  log_quietly(device::LogLevel::Info, [&] {
     return ends_of(asked.local, asked.peer) + ": connect request (" + asked.control->name() +
            (asked.service == verbs::Service::Ud ? ", datagrams)" : ")");
   });
@@ -318,7 +318,7 @@ void DeviceImpl::on_datagram_answer(void* owner, const verbs::DatagramAnswer& an
   } else {
     event.error = {answer.code, answer.why};
   }
-  log_quietly(engine::LogLevel::Info, [&] {
+  log_quietly(device::LogLevel::Info, [&] {
     return asked.local.to_string() + " - " + answer.remote.to_string() +
            (answer.found ? ": datagrams go to QP " + std::to_string(answer.qp_number)
                          : std::string(": datagram service not found: ") + answer.why);
@@ -340,7 +340,7 @@ void DeviceImpl::on_cm_connection(void* owner, const verbs::CmEvent& e) {
   event.error = {e.code, e.message};
   event.private_data = e.private_data;
   event.roce_peer = e.roce_peer;
-  log_quietly(engine::LogLevel::Info, [&] {
+  log_quietly(device::LogLevel::Info, [&] {
     return c.peer + ", connection without a queue pair: " + name_of(e.kind) +
            (e.message.empty() ? "" : ": " + e.message);
   });
@@ -348,12 +348,12 @@ void DeviceImpl::on_cm_connection(void* owner, const verbs::CmEvent& e) {
 }
 
 void DeviceImpl::log_event(QpImpl& qp, const verbs::CmEvent& e) const {
-  log_quietly(engine::LogLevel::Info, [&] {
+  log_quietly(device::LogLevel::Info, [&] {
     const std::lock_guard guard(qp.mutex);
     return "QP " + std::to_string(e.qp->number()) + ", " + qp.connection.peer + ": " +
            name_of(e.kind) + (e.message.empty() ? "" : ": " + e.message);
   });
 }
 
-}  // namespace detail
+}  // namespace device
 }  // namespace urnic

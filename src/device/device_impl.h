@@ -22,10 +22,10 @@
 #include "engine/engine.h"
 #include "fault/capture_port.h"
 #include "port/port.h"
-#include "sockets/address_news.h"
+#include "kernel_tcp/address_news.h"
 #include "urnic/verbs.h"
 
-namespace urnic::detail {
+namespace urnic::device {
 
 struct CqImpl;
 
@@ -42,7 +42,7 @@ struct EventQueueImpl {
   std::mutex mutex;
   std::list<Entry> events;  // going from one queue to another takes no memory
   bool woken = false;       // who waits is to come back
-  engine::EventFd fd;       // readable while there are events, or `woken`
+  device::EventFd fd;       // readable while there are events, or `woken`
 
   EventQueueImpl() = default;
   EventQueueImpl(const EventQueueImpl&) = delete;
@@ -72,7 +72,7 @@ struct ChannelImpl {
   bool usable() const { return fd.get() >= 0; }
 
   std::shared_ptr<DeviceImpl> device;
-  engine::EventFd fd;  // readable while there are some
+  device::EventFd fd;  // readable while there are some
 
  private:
   void emptied();
@@ -87,7 +87,7 @@ struct CqImpl : verbs::CompletionQueue {
   // Whoever sleeps for it wakes.
   void notify();
   // Made now if need be, as most queues are polled and nothing else; null without descriptors.
-  engine::EventFd* descriptor();
+  device::EventFd* descriptor();
   void deliver_to(std::shared_ptr<ChannelImpl> channel, void* its_context);
 
   std::shared_ptr<DeviceImpl> device;
@@ -97,7 +97,7 @@ struct CqImpl : verbs::CompletionQueue {
   friend struct ChannelImpl;
   std::mutex mutex_;  // of the next three
   std::shared_ptr<ChannelImpl> channel_;
-  std::unique_ptr<engine::EventFd> fd_;
+  std::unique_ptr<device::EventFd> fd_;
   bool had_event_ = false;  // before there was a descriptor
   // The channel's, under its mutex.
   void* channel_context_ = nullptr;
@@ -172,7 +172,7 @@ struct QpImpl {
     std::string peer;                      // for the log
     std::atomic<std::uint32_t> number{0};  // counted from 1; changed under ownership
   } connection;
-  std::unique_ptr<engine::EventFd> settled;  // while somebody waits for it
+  std::unique_ptr<device::EventFd> settled;  // while somebody waits for it
   void settle() {                            // under `mutex`
     if (settled != nullptr) settled->signal();
   }
@@ -225,7 +225,7 @@ struct RequestImpl {
 struct DeviceImpl : verbs::Hooks, std::enable_shared_from_this<DeviceImpl> {
   // `kernel` when the port is the kernel's TCP.
   DeviceImpl(const Config& config, std::string port_spec, port::Port p,
-             std::shared_ptr<engine::KernelTcp> kernel, std::unique_ptr<engine::Log> log,
+             std::shared_ptr<engine::KernelTcp> kernel, std::unique_ptr<device::Log> log,
              const engine::Options& options);
   ~DeviceImpl() override;
 
@@ -253,12 +253,12 @@ struct DeviceImpl : verbs::Hooks, std::enable_shared_from_this<DeviceImpl> {
   // What is queued there of that object is not told any more.
   void forget_events(const void* from);
   void log_event(QpImpl& qp, const verbs::CmEvent& e) const;
-  void log(engine::LogLevel level, const std::string& text) {
+  void log(device::LogLevel level, const std::string& text) {
     if (logger != nullptr) logger->line(level, text);
   }
   // Within a burst. A line is not worth a connection: without memory there is none.
   template <class Text>
-  void log_quietly(engine::LogLevel level, Text&& text) const {
+  void log_quietly(device::LogLevel level, Text&& text) const {
     if (logger == nullptr || !logger->wants(level)) return;
     try {
       logger->line(level, text());
@@ -267,17 +267,17 @@ struct DeviceImpl : verbs::Hooks, std::enable_shared_from_this<DeviceImpl> {
     }
   }
 
-  engine::FaultHandler fault_handler;  // goes last
+  device::FaultHandler fault_handler;  // goes last
   Config config;
   std::string port_spec;
   port::Port port;
   std::shared_ptr<fault::CaptureFile> capture;  // which `port` writes; null without one
   std::unique_ptr<engine::Engine> engine;
-  std::unique_ptr<engine::StatServer> stat_server;
-  std::unique_ptr<sockets::AddressNews> address_news;  // null: nobody looks for them
-  std::unique_ptr<engine::Driver> driver;
+  std::unique_ptr<device::StatServer> stat_server;
+  std::unique_ptr<kernel_tcp::AddressNews> address_news;  // null: nobody looks for them
+  std::unique_ptr<device::Driver> driver;
   Instant opened;
-  std::unique_ptr<engine::Log> logger;  // null: log = off
+  std::unique_ptr<device::Log> logger;  // null: log = off
   std::mutex mutex;                     // of the next two
   // Where it delivers its own events. Queues keep their device alive and take leave of it, so that
   // it is never the device's thread that lets go of the last one.
@@ -301,7 +301,7 @@ inline Error depth_error() {
 // What every call of a device asks first.
 inline std::optional<Error> unusable(const std::shared_ptr<DeviceImpl>& device) {
   if (device == nullptr) return empty_handle("device");
-  if (device->driver->inherited()) return engine::inherited_error();
+  if (device->driver->inherited()) return device::inherited_error();
   return std::nullopt;
 }
 
@@ -313,4 +313,4 @@ inline Error no_descriptor(const char* what) {
           std::string("no file descriptor left for ") + what + " (see ulimit -n)"};
 }
 
-}  // namespace urnic::detail
+}  // namespace urnic::device

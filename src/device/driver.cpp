@@ -16,7 +16,7 @@
 #include "device/forked.h"
 #include "device/nap.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 namespace {
 
 // How long what arrives may lie while a thread posts without a pause.
@@ -57,12 +57,6 @@ std::uint64_t count_forks() {
 Error inherited_error() {
   return {Errc::closed,
           "the device belongs to the parent process: open the device again after fork"};
-}
-
-Instant monotonic_now() {
-  timespec ts;
-  clock_gettime(CLOCK_MONOTONIC, &ts);
-  return Instant::from_ns(static_cast<std::int64_t>(ts.tv_sec) * 1000000000 + ts.tv_nsec);
 }
 
 Driver::Driver(const DriverOptions& options, Engine* engine, port::Port* port, unsigned queue)
@@ -423,4 +417,4 @@ void Driver::sleep(Duration most, On what) {
   watched_.serve();
 }
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

@@ -19,7 +19,7 @@
 
 #include "base/mpsc_queue.h"
 #include "device/absence.h"
-#include "device/clock.h"
+#include "base/clock.h"
 #include "device/event_queue.h"
 #include "device/gathering.h"
 #include "device/ownership.h"
@@ -31,7 +31,9 @@
 #include "engine/engine.h"
 #include "urnic/status.h"
 
-namespace urnic::engine {
+namespace urnic::device {
+
+using engine::Engine;
 
 // What every call on a device says in a forked child.
 Error inherited_error();
@@ -229,4 +231,4 @@ class Driver {
   Seat seat_;
 };
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

@@ -8,7 +8,7 @@
 #include "device/nap.h"
 #include "device/uncancelled.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 
 // Under ownership, at the end of a poll of the application's.
 PollWait::Core Driver::Core::after(bool any, Instant now) {
@@ -62,4 +62,4 @@ bool Driver::Core::doze(Instant now) {
   return watched;
 }
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

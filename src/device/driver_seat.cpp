@@ -6,7 +6,7 @@
 #include "device/nap.h"
 #include "device/uncancelled.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 // Gets up also where the thread is cancelled in its sleep. The seat is kept for it.
 class Driver::Sitting {
  public:
@@ -103,4 +103,4 @@ void Driver::be_relieved() {
   }
 }
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

@@ -2,7 +2,7 @@
 
 #include <sstream>
 
-namespace urnic::engine {
+namespace urnic::device {
 namespace {
 
 std::vector<std::string> split(const std::string& text) {
@@ -151,4 +151,4 @@ Options options_from(const Config& c, std::string_view port_kind) {
   return o;
 }
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

@@ -6,10 +6,12 @@
 #include "engine/options.h"
 #include "urnic/config.h"
 
-namespace urnic::engine {
+namespace urnic::device {
+
+using engine::Options;
 
 // Settings of `config` as Options. Assumes config.check() has passed. `port_kind` is the configured
 // one, whatever the port is wrapped in.
 Options options_from(const Config& config, std::string_view port_kind);
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

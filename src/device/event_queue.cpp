@@ -4,7 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-namespace urnic::engine {
+namespace urnic::device {
 
 EventFd::EventFd() : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
 EventFd::~EventFd() {
@@ -23,4 +23,4 @@ bool EventFd::wait(int timeout_ms) const {
   return ::poll(&p, 1, timeout_ms) > 0;
 }
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

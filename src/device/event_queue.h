@@ -7,7 +7,7 @@
 
 #include "urnic/verbs.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 
 class EventFd {
  public:
@@ -25,4 +25,4 @@ class EventFd {
   int fd_;
 };
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

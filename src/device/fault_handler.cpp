@@ -10,7 +10,7 @@
 
 #include "base/guarded.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 namespace {
 
 constexpr std::array kSignals = {SIGSEGV, SIGBUS};
@@ -154,4 +154,4 @@ void FaultHandler::look_again() {
   for (const int number : kSignals) install(number);
 }
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

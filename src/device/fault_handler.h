@@ -3,7 +3,7 @@
 // were not there. docs/decisions/memory-that-goes.md.
 #pragma once
 
-namespace urnic::engine {
+namespace urnic::device {
 
 // Installed with the first one, and given back with the last one if it is still in its place.
 class FaultHandler {
@@ -17,4 +17,4 @@ class FaultHandler {
   static void look_again();
 };
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

@@ -6,7 +6,7 @@
 
 #include "base/private_descriptors.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 
 void let_private_descriptors_go() {
   int nothing = eventfd(0, EFD_CLOEXEC);
@@ -24,4 +24,4 @@ void let_private_descriptors_go() {
   if (nothing >= 0 && !is_in_place) close(nothing);
 }
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

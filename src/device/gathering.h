@@ -11,7 +11,7 @@
 
 #include "base/time.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 
 class Gathering {
  public:
@@ -46,4 +46,4 @@ class Gathering {
   Instant since_;
 };
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

@@ -11,7 +11,7 @@
 
 #include "urnic/status.h"
 
-namespace urnic::detail {
+namespace urnic::device {
 
 inline Error empty_handle(const char* what) {
   return {Errc::invalid_argument,
@@ -57,4 +57,4 @@ auto or_nothing(F&& f) noexcept -> decltype(f()) {
   }
 }
 
-}  // namespace urnic::detail
+}  // namespace urnic::device

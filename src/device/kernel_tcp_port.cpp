@@ -4,7 +4,7 @@
 #include "port/adapter.h"
 #include "port/kinds.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 namespace {
 
 // A port without frames: always up, awake when a socket is ready.
@@ -75,10 +75,10 @@ Result<std::shared_ptr<iwarp::KernelTcp>> open_kernel_tcp(const Config& config) 
   auto t = std::make_shared<iwarp::KernelTcp>();
   t->options.align = read->align;
   if (read->bind) t->options.bind = *read->bind;
-  auto poller = sockets::Poller::make();
+  auto poller = kernel_tcp::Poller::make();
   if (!poller) return why_unavailable("port = tcp: " + poller.error());
   t->poller = std::move(*poller);
-  t->spare = sockets::Socket::spare();
+  t->spare = kernel_tcp::Socket::spare();
   if (!t->spare.is_open()) {
     return Error{Errc::no_descriptors, "port = tcp: no file descriptor left (see ulimit -n)"};
   }
@@ -90,4 +90,4 @@ port::Port make_kernel_tcp_port(std::shared_ptr<iwarp::KernelTcp> transport) {
   return port::Port(&kStreamPortOps, port::as_handle(p.release()));
 }
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

@@ -9,7 +9,7 @@
 #include "port/port.h"
 #include "urnic/config.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 
 inline constexpr std::string_view kKernelTcpKind = "tcp";
 
@@ -21,4 +21,4 @@ Result<std::shared_ptr<iwarp::KernelTcp>> open_kernel_tcp(const Config& config);
 
 port::Port make_kernel_tcp_port(std::shared_ptr<iwarp::KernelTcp> transport);
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

@@ -17,7 +17,7 @@
 
 #include "port/fd.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 namespace {
 
 // bound: log lines not yet in the file; beyond: the oldest are dropped, so that the program never
@@ -141,4 +141,4 @@ void Log::line(LogLevel level, const std::string& text) {
   impl_->logger->log(spd_level(level), "{}", text);
 }
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

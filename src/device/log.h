@@ -12,7 +12,7 @@
 #include "urnic/config.h"
 #include "urnic/status.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 
 enum class LogLevel : std::uint8_t { Error, Warn, Info, Debug };
 
@@ -36,4 +36,4 @@ class Log {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

@@ -12,9 +12,9 @@
 #include <algorithm>
 
 #include "base/time.h"
-#include "device/clock.h"
+#include "base/clock.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 
 class Lookout {
  public:
@@ -58,4 +58,4 @@ class Lookout {
   Instant rests_until_;
 };
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

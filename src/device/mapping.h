@@ -9,7 +9,7 @@
 #include "verbs/queue_pair.h"
 #include "verbs/work.h"
 
-namespace urnic::detail {
+namespace urnic::device {
 
 namespace inner = verbs;
 
@@ -114,4 +114,4 @@ inline std::span<const inner::Sge> to_inner(std::span<const Sge> sges) {
   return {reinterpret_cast<const inner::Sge*>(sges.data()), sges.size()};
 }
 
-}  // namespace urnic::detail
+}  // namespace urnic::device

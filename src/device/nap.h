@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "base/time.h"
-#include "device/clock.h"
+#include "base/clock.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 
 inline constexpr Duration kForEver = Duration::ns(-1);
 
@@ -30,4 +30,4 @@ class Nap {
   timespec time_;
 };
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

@@ -11,7 +11,7 @@
 
 #include "base/spinlock.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 
 class Ownership {
  public:
@@ -72,4 +72,4 @@ class Ownership {
   std::atomic<int> waiting_{0};
 };
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

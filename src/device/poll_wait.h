@@ -15,7 +15,7 @@
 
 #include "base/time.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 
 class PollWait {
  public:
@@ -50,4 +50,4 @@ class PollWait {
   Instant needed_until_;              // others need the core
 };
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

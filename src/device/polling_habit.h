@@ -8,7 +8,7 @@
 
 #include "base/time.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 
 class PollingHabit {
  public:
@@ -62,4 +62,4 @@ class PollingHabit {
   bool steady_ = false;
 };
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

@@ -10,7 +10,7 @@
 
 #include "fault/fault_port.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 namespace {
 
 std::uint64_t read_clock(clockid_t id) {
@@ -63,4 +63,4 @@ Result<PortStack> open_port_stack(const Config& config) {
   return stack;
 }
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

@@ -9,7 +9,7 @@
 #include "port/port.h"
 #include "urnic/config.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 
 struct PortStack {
   port::Port port;
@@ -21,4 +21,4 @@ Error why_unavailable(std::string words);
 
 Result<PortStack> open_port_stack(const Config& config);
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

@@ -6,7 +6,7 @@
 #include "base/time.h"
 #include "device/polling_habit.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 
 class PostingHabit {
  public:
@@ -41,4 +41,4 @@ class PostingHabit {
   bool streams_ = false;
 };
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

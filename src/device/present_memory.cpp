@@ -13,7 +13,7 @@
 
 #include "port/fd.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 namespace {
 
 // Older headers do not have them.
@@ -152,4 +152,4 @@ bool is_present(const void* begin, std::uint64_t length, bool write, PresenceMea
   return !populating || populate_for(asked, write);
 }
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace urnic::engine {
+namespace urnic::device {
 
 // How to ask. Tests leave one out.
 struct PresenceMeans {
@@ -18,4 +18,4 @@ struct PresenceMeans {
 // True also if the kernel offers no means to find out.
 bool is_present(const void* begin, std::uint64_t length, bool write, PresenceMeans means = {});
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

@@ -17,7 +17,7 @@
 #include "device/event_queue.h"
 #include "device/lookout.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 
 class Seat {
  public:
@@ -105,4 +105,4 @@ class Seat {
   std::atomic<std::int64_t> left_{0};
 };
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

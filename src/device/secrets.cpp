@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-namespace urnic::engine {
+namespace urnic::device {
 namespace {
 
 Result<void> fill(void* at, std::size_t n) {
@@ -38,4 +38,4 @@ Result<MacAddress> random_mac() {
   return MacAddress::from_bytes(octets);
 }
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

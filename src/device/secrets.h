@@ -7,11 +7,11 @@
 #include "base/ip_address.h"
 #include "urnic/status.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 
 // All keys of an engine follow from it. Without randomness nothing may run: an error.
 Result<std::uint64_t> random_seed();
 // Locally administered, of one station.
 Result<MacAddress> random_mac();
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

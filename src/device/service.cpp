@@ -2,7 +2,7 @@
 
 #include "device/mapping.h"
 
-namespace urnic::detail {
+namespace urnic::device {
 namespace {
 
 std::uint64_t octets_of(const SendRequest& r) {
@@ -92,4 +92,4 @@ std::optional<Error> not_to_accept(const QpImpl& qp, Service asked) {
                    : "the request is for service rc: accept it with a queue pair of service rc"};
 }
 
-}  // namespace urnic::detail
+}  // namespace urnic::device

@@ -5,7 +5,7 @@
 
 #include "device/device_impl.h"
 
-namespace urnic::detail {
+namespace urnic::device {
 
 // Null: nothing is wrong. `handle`: what is behind that of the request, null when there is none.
 const char* not_of_service(const QpImpl& qp, const SendRequest& request,
@@ -17,4 +17,4 @@ std::optional<Error> not_to_connect(const QpImpl& qp);
 // And accepted is what was asked for: RC, or the receiving end.
 std::optional<Error> not_to_accept(const QpImpl& qp, Service asked);
 
-}  // namespace urnic::detail
+}  // namespace urnic::device

@@ -17,7 +17,7 @@
 
 #include "device/stats_json.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 namespace {
 
 // A process may open several devices: <pid>.sock, <pid>-1.sock, ...
@@ -205,4 +205,4 @@ void StatServer::serve() {
   finished(*at) ? void(clients_.erase(at)) : void(++turn_);
 }
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

@@ -13,7 +13,9 @@
 #include "port/fd.h"
 #include "urnic/stats.h"
 
-namespace urnic::engine {
+namespace urnic::device {
+
+using engine::StatsPlace;
 
 // Where the counters come from: all but the connections, and then some of those at a time, from
 // `place` on, until it is false.
@@ -66,4 +68,4 @@ class StatServer {
 // Where the sockets of this user live: $XDG_RUNTIME_DIR/urnic or /tmp/urnic-<uid>.
 std::string stat_directory();
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

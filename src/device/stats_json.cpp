@@ -183,7 +183,7 @@ Result<EngineStats> stats_from_json(std::string_view text) {
 }
 
 std::string stats_directory() {
-  return engine::stat_directory();
+  return device::stat_directory();
 }
 
 }  // namespace urnic

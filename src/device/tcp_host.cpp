@@ -8,7 +8,7 @@
 #include "base/inet_checksum.h"
 #include "device/driver.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 namespace {
 
 constexpr unsigned kMaxFds = 16;
@@ -296,4 +296,4 @@ void TcpHost::wait(Instant until, std::span<pollfd> more) {
   for (std::size_t i = 0; i < more.size(); ++i) more[i].revents = fds[i].revents;
 }
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

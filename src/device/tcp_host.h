@@ -27,7 +27,7 @@
 #include "port/tx_batch.h"
 #include "tcp/stack.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 
 struct TcpHostConfig {
   // Must pass net::check(). A zero MAC becomes the port's, if it has one. An MTU above what the
@@ -109,4 +109,4 @@ class TcpHost {
   std::uint32_t link_epoch_ = 0;
 };
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

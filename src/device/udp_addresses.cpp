@@ -5,9 +5,9 @@
 
 #include "device/port_stack.h"
 #include "port/kinds.h"
-#include "sockets/host_addresses.h"
+#include "kernel_tcp/host_addresses.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 namespace {
 
 IpPrefix alone(const IpAddress& a) {
@@ -40,7 +40,7 @@ Result<std::vector<std::string>> addresses_of_udp_port(std::string_view spec) {
   const auto read = read_args(spec);
   if (!read.ok()) return unavailable(spec, read.error());
   if (read->bind) return std::vector<std::string>{alone(*read->bind).to_string()};
-  const auto all = sockets::host_addresses();
+  const auto all = kernel_tcp::host_addresses();
   if (!all.ok()) return unavailable(spec, std::strerror(all.error()));
   std::vector<std::string> own;
   for (const IpPrefix& p : usable(*all)) own.push_back(p.to_string());
@@ -57,13 +57,13 @@ bool has_addresses_of_machine(std::string_view udp_spec) {
 std::vector<IpAddress> zoned_addresses_of_udp_port(std::string_view spec) {
   const auto read = read_args(spec);
   if (read.ok() && read->bind) return {*read->bind};
-  const auto all = sockets::host_addresses();
+  const auto all = kernel_tcp::host_addresses();
   return all.ok() ? *all : std::vector<IpAddress>();
 }
 
 std::vector<IpPrefix> udp_addresses_now() {
-  const auto all = sockets::host_addresses();
+  const auto all = kernel_tcp::host_addresses();
   return all.ok() ? usable(*all) : std::vector<IpPrefix>();
 }
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

@@ -8,7 +8,7 @@
 #include "base/ip_address.h"
 #include "urnic/status.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 
 // Of "udp" or "udp:bind=ADDRESS,...": that one, or all of this machine that are up now, each alone
 // ("192.0.2.1/32"). Errors: unavailable.
@@ -21,4 +21,4 @@ bool has_addresses_of_machine(std::string_view udp_spec);
 // What those are now; empty when there is none, or they cannot be listed.
 std::vector<IpPrefix> udp_addresses_now();
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

@@ -8,7 +8,7 @@
 #include "base/time.h"
 #include "device/nap.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 
 // A thread that is cancelled ends where it sleeps, and nowhere else: not with the engine in its
 // hands.
@@ -33,4 +33,4 @@ class Uncancelled {
   int before_ = PTHREAD_CANCEL_ENABLE;
 };
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

@@ -6,7 +6,7 @@
 #include "device/mapping.h"
 #include "device/udp_addresses.h"
 #include "device/zones.h"
-#include "sockets/host_addresses.h"
+#include "kernel_tcp/host_addresses.h"
 
 namespace urnic {
 namespace {
@@ -48,27 +48,27 @@ Result<GateRules> rules_of(const AccessOptions& o) {
 }
 
 Error no_list(int error) {
-  if (detail::is_none_left(error)) return detail::no_descriptor("a list of addresses");
+  if (device::is_none_left(error)) return device::no_descriptor("a list of addresses");
   return {Errc::io, std::string("cannot list addresses: ") + strerror(error)};
 }
 
 // Over the kernel's TCP: what bind= restricts the device to.
-const IpAddress* only_address(const detail::DeviceImpl& device) {
+const IpAddress* only_address(const device::DeviceImpl& device) {
   const engine::KernelTcp& kernel = *device.engine->iwarp().state().kernel;
   return kernel.options.bind.is_any() ? nullptr : &kernel.options.bind;
 }
 
-bool is_over_udp(const detail::DeviceImpl& device) {
+bool is_over_udp(const device::DeviceImpl& device) {
   return device.engine->options().socket_port != 0;
 }
 
 // An address of two links is the first's.
-void name_zones(const detail::DeviceImpl& device, std::vector<IpAddress>* own) {
+void name_zones(const device::DeviceImpl& device, std::vector<IpAddress>* own) {
   if (std::none_of(own->begin(), own->end(),
                    [](const IpAddress& a) { return a.is_link_local(); })) {
     return;
   }
-  const std::vector<IpAddress> there = engine::zoned_addresses_of_udp_port(device.port_spec);
+  const std::vector<IpAddress> there = device::zoned_addresses_of_udp_port(device.port_spec);
   for (IpAddress& a : *own) {
     const auto zoned = std::find_if(there.begin(), there.end(), [&](const IpAddress& other) {
       return other.without_zone() == a;
@@ -83,7 +83,7 @@ bool is_same(const IpAddress& own, const IpAddress& named) {
   return one_link && own.without_zone() == named.without_zone();
 }
 
-Result<std::vector<IpAddress>> own_addresses(detail::DeviceImpl& device) {
+Result<std::vector<IpAddress>> own_addresses(device::DeviceImpl& device) {
   if (!device.engine->over_kernel_tcp()) {
     auto own = device.driver->own([&](Instant) {
       std::vector<IpAddress> found;
@@ -96,14 +96,14 @@ Result<std::vector<IpAddress>> own_addresses(detail::DeviceImpl& device) {
     return own;
   }
   if (const IpAddress* only = only_address(device)) return std::vector<IpAddress>{*only};
-  auto all = sockets::host_addresses();
+  auto all = kernel_tcp::host_addresses();
   if (!all) return no_list(all.error());
   return std::move(*all);
 }
 
 // Over the kernel's TCP or UDP networks are those of the machine, around the addresses that the
 // device has.
-Result<std::vector<IpPrefix>> own_networks(detail::DeviceImpl& device) {
+Result<std::vector<IpPrefix>> own_networks(device::DeviceImpl& device) {
   const auto own = device.driver->own([&](Instant) {
     std::vector<IpPrefix> found;
     for (const net::OwnAddress& a : device.engine->interface().addresses()) {
@@ -113,7 +113,7 @@ Result<std::vector<IpPrefix>> own_networks(detail::DeviceImpl& device) {
   });
   const bool over_tcp = device.engine->over_kernel_tcp();
   if (!over_tcp && device.engine->options().socket_port == 0) return own;
-  auto all = sockets::host_prefixes();
+  auto all = kernel_tcp::host_prefixes();
   if (!all) return no_list(all.error());
   const IpAddress* const only = over_tcp ? only_address(device) : nullptr;
   std::erase_if(*all, [&](const IpPrefix& p) {
@@ -126,7 +126,7 @@ Result<std::vector<IpPrefix>> own_networks(detail::DeviceImpl& device) {
 }
 
 // Over UDP: the own address on the link of a link-local one, that one itself if it is an own one.
-std::optional<IpAddress> source_on_link(detail::DeviceImpl& device, const IpAddress& to) {
+std::optional<IpAddress> source_on_link(device::DeviceImpl& device, const IpAddress& to) {
   auto own = own_addresses(device);
   if (!own.ok()) return std::nullopt;
   std::optional<IpAddress> found;
@@ -138,7 +138,7 @@ std::optional<IpAddress> source_on_link(detail::DeviceImpl& device, const IpAddr
 
 }  // namespace
 
-Result<std::optional<IpAddress>> detail::source_by_zone(DeviceImpl& device,
+Result<std::optional<IpAddress>> device::source_by_zone(DeviceImpl& device,
                                                         std::string_view place) {
   const auto to = SocketAddress::parse_zoned(port::number_zone(place));
   if (!to || !is_over_udp(device) || !to->ip.is_v6() || !to->ip.is_link_local()) {
@@ -152,15 +152,15 @@ Result<std::optional<IpAddress>> detail::source_by_zone(DeviceImpl& device,
 Binding& Binding::operator=(Binding&&) noexcept = default;
 Binding::~Binding() = default;
 std::string Binding::address() const {
-  return detail::or_nothing([&] { return impl_ ? impl_->at.to_string() : std::string(); });
+  return device::or_nothing([&] { return impl_ ? impl_->at.to_string() : std::string(); });
 }
 std::uint16_t Binding::port() const {
   return impl_ ? impl_->at.port : 0;
 }
 
 Result<std::vector<std::string>> Device::addresses() const {
-  return detail::guarded([&]() -> Result<std::vector<std::string>> {
-    if (auto no = detail::unusable(impl_)) return *no;
+  return device::guarded([&]() -> Result<std::vector<std::string>> {
+    if (auto no = device::unusable(impl_)) return *no;
     auto own = own_addresses(*impl_);
     if (!own) return own.error();
     std::vector<std::string> text;
@@ -173,9 +173,9 @@ bool Device::has_address(std::string_view address) const {
   const auto ip = port::parse_with_zone(address);
   if (!impl_ || !ip || impl_->driver->inherited()) return false;
   if (impl_->engine->over_kernel_tcp() && only_address(*impl_) == nullptr) {
-    return sockets::is_host_address(*ip);
+    return kernel_tcp::is_host_address(*ip);
   }
-  return detail::or_nothing([&] {
+  return device::or_nothing([&] {
     const auto own = own_addresses(*impl_);
     return own.ok() && std::any_of(own->begin(), own->end(),
                                    [&](const IpAddress& a) { return is_same(a, *ip); });
@@ -183,11 +183,11 @@ bool Device::has_address(std::string_view address) const {
 }
 
 Result<std::string> Device::source_for(std::string_view address) const {
-  return detail::guarded([&]() -> Result<std::string> {
-    if (auto no = detail::unusable(impl_)) return *no;
+  return device::guarded([&]() -> Result<std::string> {
+    if (auto no = device::unusable(impl_)) return *no;
     const auto given = port::parse_with_zone(address);
     if (!given) return not_an_address(address);
-    const IpAddress to = detail::as_device_has(*impl_, *given);
+    const IpAddress to = device::as_device_has(*impl_, *given);
     if (impl_->engine->over_kernel_tcp()) {
       if (const IpAddress* only = only_address(*impl_)) {
         const bool other_link = only->is_link_local() && to.is_link_local() && to.zone() != 0 &&
@@ -195,9 +195,9 @@ Result<std::string> Device::source_for(std::string_view address) const {
         if (only->is_v6() == to.is_v6() && !other_link) return only->to_string();
         return no_route(to);
       }
-      auto source = sockets::host_source_for(to);
+      auto source = kernel_tcp::host_source_for(to);
       if (source) return source->to_string();
-      if (detail::is_none_left(source.error())) return detail::no_descriptor("a route request");
+      if (device::is_none_left(source.error())) return device::no_descriptor("a route request");
       return no_route(to);
     }
     // Over UDP the kernel's routes lead there, or nothing does.
@@ -208,20 +208,20 @@ Result<std::string> Device::source_for(std::string_view address) const {
       return interface.has_route(to) ? interface.choose_source(to) : std::nullopt;
     });
     if (!source) return no_route(*given);
-    const int wrong = over_udp ? sockets::why_no_way(*source, *given) : 0;
-    if (detail::is_none_left(wrong)) return detail::no_descriptor("a route request");
+    const int wrong = over_udp ? kernel_tcp::why_no_way(*source, *given) : 0;
+    if (device::is_none_left(wrong)) return device::no_descriptor("a route request");
     return wrong == 0 ? Result<std::string>(source->to_string()) : no_route(*given);
   });
 }
 
 Result<unsigned> Device::prefix_length_for(std::string_view address) const {
   if (const auto source = source_for(address); !source) return source.error();
-  return detail::guarded([&]() -> Result<unsigned> {
+  return device::guarded([&]() -> Result<unsigned> {
     const IpAddress given = *port::parse_with_zone(address);
     // An interface that is named is the kernel's: another device that has it is the nearer one.
     const bool is_kernels = impl_->engine->over_kernel_tcp() || is_over_udp(*impl_);
     if (given.zone() != 0 && !is_kernels) return 0u;
-    const IpAddress to = detail::as_device_has(*impl_, given);
+    const IpAddress to = device::as_device_has(*impl_, given);
     if (has_address(address)) return to.bits();
     auto networks = own_networks(*impl_);
     if (!networks) return networks.error();
@@ -234,14 +234,14 @@ Result<unsigned> Device::prefix_length_for(std::string_view address) const {
 }
 
 Result<Binding> Device::bind(std::string_view address, const BindOptions& options) {
-  return detail::guarded([&]() -> Result<Binding> {
-    if (auto no = detail::unusable(impl_)) return *no;
-    auto control = detail::control_of(*impl_->engine, options.transport);
+  return device::guarded([&]() -> Result<Binding> {
+    if (auto no = device::unusable(impl_)) return *no;
+    auto control = device::control_of(*impl_->engine, options.transport);
     if (!control) return control.error();
     if (options.service > Service::xrc_receive) {
       return Error{Errc::invalid_argument, "invalid service: must be a value of enum Service"};
     }
-    const auto at = detail::parse_place(*impl_, address);
+    const auto at = device::parse_place(*impl_, address);
     if (!at) {
       return Error{Errc::invalid_argument, "invalid address and port: '" + std::string(address) +
                                                "' (for example 10.77.0.1:18515 or [fd77::1]:0)"};
@@ -249,11 +249,11 @@ Result<Binding> Device::bind(std::string_view address, const BindOptions& option
     auto rules = options.access ? rules_of(*options.access) : GateRules();
     if (!rules) return rules.error();
     auto gate = make_gate(*rules);
-    auto b = std::make_shared<detail::BindingImpl>();
+    auto b = std::make_shared<device::BindingImpl>();
     b->device = impl_;
     auto bound = impl_->driver->own([&](Instant) -> Result<verbs::Listener*> {
       const verbs::LocalEnd local{*at, options.ipv6_only, options.shared};
-      auto made = (*control)->bind(local, detail::to_inner(options.service));
+      auto made = (*control)->bind(local, device::to_inner(options.service));
       if (!made) return made;
       if (options.access) (*made)->gate = std::move(gate);
       b->bound = *made;
@@ -266,29 +266,29 @@ Result<Binding> Device::bind(std::string_view address, const BindOptions& option
 }
 
 Result<Listener> Device::listen(Binding& at, int backlog, const EventQueue& events, void* context) {
-  return detail::guarded([&]() -> Result<Listener> {
-    if (auto no = detail::unusable(impl_)) return *no;
-    if (!at) return detail::empty_handle("binding");
+  return device::guarded([&]() -> Result<Listener> {
+    if (auto no = device::unusable(impl_)) return *no;
+    if (!at) return device::empty_handle("binding");
     if (at.impl_->device != impl_) {
       return Error{Errc::invalid_argument, "the binding belongs to another device"};
     }
     if (events && events.impl_->device != impl_) {
       return Error{Errc::invalid_argument, "the event queue belongs to another device"};
     }
-    auto l = std::make_shared<detail::ListenerImpl>();
+    auto l = std::make_shared<device::ListenerImpl>();
     l->device = impl_;
     l->context = context;
     l->events = events.impl_;
     if (!l->events) {
-      l->events = std::make_shared<detail::EventQueueImpl>();
-      if (!l->events->usable()) return detail::no_descriptor("a listener");
+      l->events = std::make_shared<device::EventQueueImpl>();
+      if (!l->events->usable()) return device::no_descriptor("a listener");
       l->events->device = impl_;
     }
     l->port = at.port();
     auto listens = impl_->driver->own([&](Instant) {
       verbs::Listener& bound = *at.impl_->bound;
       bound.owner = l.get();  // before the first request can come
-      auto begun = detail::guarded([&] { return bound.control->listen(bound, backlog); });
+      auto begun = device::guarded([&] { return bound.control->listen(bound, backlog); });
       if (begun) {
         l->place = std::exchange(at.impl_->bound, nullptr);
       } else {
@@ -304,7 +304,7 @@ Result<Listener> Device::listen(Binding& at, int backlog, const EventQueue& even
 
 Result<Listener> Device::listen(std::uint16_t port, int backlog, const EventQueue& events,
                                 void* context) {
-  return detail::guarded([&]() -> Result<Listener> {
+  return device::guarded([&]() -> Result<Listener> {
     auto all = bind("[::]:" + std::to_string(port));
     if (!all) return all.error();
     return listen(*all, backlog, events, context);

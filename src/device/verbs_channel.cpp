@@ -4,7 +4,7 @@
 #include "device/device_impl.h"
 
 namespace urnic {
-namespace detail {
+namespace device {
 
 // A level: signalled and cleared with the first and the last, so neither ever waits. A forked
 // child's descriptor is the parent's.
@@ -65,10 +65,10 @@ void CqImpl::deliver_to(std::shared_ptr<ChannelImpl> channel, void* its_context)
   channel_context_ = its_context;
 }
 
-engine::EventFd* CqImpl::descriptor() {
+device::EventFd* CqImpl::descriptor() {
   const std::lock_guard guard(mutex_);
   if (fd_ == nullptr) {
-    auto made = std::make_unique<engine::EventFd>();
+    auto made = std::make_unique<device::EventFd>();
     if (made->get() < 0) return nullptr;
     fd_ = std::move(made);
     if (had_event_) fd_->signal();
@@ -76,7 +76,7 @@ engine::EventFd* CqImpl::descriptor() {
   return fd_.get();
 }
 
-}  // namespace detail
+}  // namespace device
 
 bool CompletionChannel::poll(void** context) {
   return impl_ && impl_->pop(context);
@@ -84,12 +84,12 @@ bool CompletionChannel::poll(void** context) {
 bool CompletionChannel::wait(void** context, int timeout_ms) {
   if (!impl_) return false;
   const Instant until =
-      timeout_ms < 0 ? Instant::never() : engine::monotonic_now() + Duration::ms(timeout_ms);
-  engine::Driver& driver = *impl_->device->driver;
+      timeout_ms < 0 ? Instant::never() : monotonic_now() + Duration::ms(timeout_ms);
+  device::Driver& driver = *impl_->device->driver;
   for (;;) {
     if (driver.inherited()) return false;
     if (impl_->pop(context)) return true;
-    const Instant now = engine::monotonic_now();
+    const Instant now = monotonic_now();
     if (now >= until) return false;
     if (driver.has_thread()) {
       (void)driver.wait(impl_->fd.get(), until.is_never() ? Duration::ns(-1) : until - now);
@@ -100,7 +100,7 @@ bool CompletionChannel::wait(void** context, int timeout_ms) {
 }
 bool CompletionChannel::sleep() {
   if (!impl_) return true;
-  engine::Driver& driver = *impl_->device->driver;
+  device::Driver& driver = *impl_->device->driver;
   if (driver.inherited()) return true;
   if (driver.has_thread()) return driver.wait(impl_->fd.get(), Duration::ns(-1));
   if (driver.app_poll()) return true;  // nobody else drives: look and nap
@@ -112,17 +112,17 @@ int CompletionChannel::fd() const {
 }
 
 Result<CompletionChannel> Device::create_completion_channel() {
-  return detail::guarded([&]() -> Result<CompletionChannel> {
-    if (auto no = detail::unusable(impl_)) return *no;
-    auto channel = std::make_shared<detail::ChannelImpl>(impl_);
-    if (!channel->usable()) return detail::no_descriptor("a completion channel");
+  return device::guarded([&]() -> Result<CompletionChannel> {
+    if (auto no = device::unusable(impl_)) return *no;
+    auto channel = std::make_shared<device::ChannelImpl>(impl_);
+    if (!channel->usable()) return device::no_descriptor("a completion channel");
     return CompletionChannel(std::move(channel));
   });
 }
 
 Result<void> CompletionQueue::deliver_events(const CompletionChannel& channel, void* context) {
-  return detail::guarded([&]() -> Result<void> {
-    if (!impl_) return detail::empty_handle("completion queue");
+  return device::guarded([&]() -> Result<void> {
+    if (!impl_) return device::empty_handle("completion queue");
     if (channel && channel.impl_->device != impl_->device) {
       return Error{Errc::invalid_argument, "the completion channel belongs to another device"};
     }

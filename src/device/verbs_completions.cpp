@@ -10,7 +10,7 @@
 #include "device/present_memory.h"
 
 namespace urnic {
-namespace detail {
+namespace device {
 namespace {
 
 Error absent(const MrImpl& mr) {
@@ -58,11 +58,11 @@ std::optional<Error> not_registrable(const MrImpl& mr) {
 
 std::optional<Error> not_present(const MrImpl& mr) {
   const bool write = (mr.access & access_local_write) != 0;
-  if (engine::is_present(mr.address, mr.length, write)) return std::nullopt;
+  if (device::is_present(mr.address, mr.length, write)) return std::nullopt;
   return absent(mr);
 }
 
-}  // namespace detail
+}  // namespace device
 
 namespace {
 
@@ -72,8 +72,8 @@ Completion completion_of(const verbs::Cqe& cqe) {
   const verbs::Completion& c = cqe.completion;
   Completion out;
   out.wr_id = c.wr_id;
-  out.status = detail::to_public(c.status);
-  out.opcode = c.receive ? Opcode::receive : detail::to_public(c.op);
+  out.status = device::to_public(c.status);
+  out.opcode = c.receive ? Opcode::receive : device::to_public(c.op);
   out.byte_len = c.byte_len;
   out.invalidated = c.with_invalidate;
   out.invalidated_rkey = c.inv_key;
@@ -144,11 +144,11 @@ std::uint64_t MemoryRegion::remote_address() const {
   return impl_ ? impl_->extent().address : 0;
 }
 Result<void> MemoryRegion::reregister(const RegionChange& change) {
-  return detail::guarded([&]() -> Result<void> {
-    if (!impl_) return detail::empty_handle("memory region");
+  return device::guarded([&]() -> Result<void> {
+    if (!impl_) return device::empty_handle("memory region");
     auto& device = impl_->pd->device;
-    if (device->driver->inherited()) return engine::inherited_error();
-    detail::MrImpl wanted;  // keeps no domain, so it ends no registration
+    if (device->driver->inherited()) return device::inherited_error();
+    device::MrImpl wanted;  // keeps no domain, so it ends no registration
     wanted.address = impl_->address;
     wanted.length = impl_->length;
     wanted.iova = impl_->iova;
@@ -166,9 +166,9 @@ Result<void> MemoryRegion::reregister(const RegionChange& change) {
                      "the protection domain is empty or belongs to another device"};
       }
     }
-    if (auto no = detail::not_registrable(wanted)) return *no;
+    if (auto no = device::not_registrable(wanted)) return *no;
     if (change.memory || change.access) {
-      if (auto no = detail::not_present(wanted)) return *no;
+      if (auto no = device::not_present(wanted)) return *no;
     }
     const std::uint32_t stag = device->driver->own([&](Instant) {
       return device->engine->reregister(impl_->stag, pd->id, wanted.extent(),
@@ -185,7 +185,7 @@ Result<void> MemoryRegion::reregister(const RegionChange& change) {
   });
 }
 Result<void> MemoryRegion::deregister() {
-  return detail::guarded([&]() -> Result<void> {
+  return device::guarded([&]() -> Result<void> {
     if (impl_ && !impl_->pd->device->driver->inherited()) {
       auto& device = impl_->pd->device;
       const bool gone =
@@ -250,14 +250,14 @@ void CompletionQueue::arm(bool solicited_only) {
 }
 int CompletionQueue::fd() const {
   if (!impl_) return -1;
-  const auto* fd = detail::or_nothing([&] { return impl_->descriptor(); });
+  const auto* fd = device::or_nothing([&] { return impl_->descriptor(); });
   return fd != nullptr ? fd->get() : -1;
 }
 Result<void> CompletionQueue::resize(std::uint32_t depth) {
-  return detail::guarded([&]() -> Result<void> {
-    if (!impl_) return detail::empty_handle("completion queue");
-    if (impl_->device->driver->inherited()) return engine::inherited_error();
-    if (depth == 0 || depth > detail::kMostCompletions) return detail::depth_error();
+  return device::guarded([&]() -> Result<void> {
+    if (!impl_) return device::empty_handle("completion queue");
+    if (impl_->device->driver->inherited()) return device::inherited_error();
+    if (depth == 0 || depth > device::kMostCompletions) return device::depth_error();
     if (impl_->resize(depth)) return {};
     return Error{Errc::in_use, "the queue holds more completions than the new size"};
   });
@@ -269,16 +269,16 @@ std::uint32_t CompletionQueue::depth() const {
 bool CompletionQueue::wait(int timeout_ms) {
   if (!impl_) return false;
   const Instant until =
-      timeout_ms < 0 ? Instant::never() : engine::monotonic_now() + Duration::ms(timeout_ms);
-  engine::Driver& driver = *impl_->device->driver;
+      timeout_ms < 0 ? Instant::never() : monotonic_now() + Duration::ms(timeout_ms);
+  device::Driver& driver = *impl_->device->driver;
   for (;;) {
     if (driver.inherited()) return false;
     if (!impl_->looks_empty() || impl_->overrun()) return true;
-    engine::EventFd* const fd = detail::or_nothing([&] { return impl_->descriptor(); });
+    device::EventFd* const fd = device::or_nothing([&] { return impl_->descriptor(); });
     if (fd != nullptr) fd->clear();
     arm();
     if (!impl_->looks_empty() || impl_->overrun()) return true;
-    const Instant now = engine::monotonic_now();
+    const Instant now = monotonic_now();
     if (now >= until) return false;
     if (driver.has_thread() && fd != nullptr) {
       (void)driver.wait(fd->get(), until.is_never() ? Duration::ns(-1) : until - now);

@@ -10,7 +10,7 @@
 #include "device/zones.h"
 
 namespace urnic {
-namespace detail {
+namespace device {
 
 BindingImpl::~BindingImpl() {
   if (bound == nullptr) return;
@@ -42,9 +42,9 @@ void RequestImpl::refuse(ByteView private_data) const {
   });
 }
 
-}  // namespace detail
+}  // namespace device
 
-namespace detail {
+namespace device {
 
 // What happens to a connection may be told before the call that begins it has returned: it has its
 // number by then.
@@ -58,51 +58,51 @@ Result<void> begin(QpImpl& qp, Call&& call) {
   });
 }
 
-}  // namespace detail
+}  // namespace device
 
 Result<void> QueuePair::connect_start(std::string_view address, const ConnectionOptions& options) {
-  return detail::guarded([&]() -> Result<void> {
-    if (!impl_) return detail::empty_handle("queue pair");
-    const auto to = detail::parse_place(*impl_->device, address);
+  return device::guarded([&]() -> Result<void> {
+    if (!impl_) return device::empty_handle("queue pair");
+    const auto to = device::parse_place(*impl_->device, address);
     if (!to) {
       return Error{Errc::invalid_argument,
                    "invalid address and port: '" + std::string(address) +
                        "' (for example 10.77.0.1:18515 or [fd77::1]:18515)"};
     }
-    if (impl_->device->driver->inherited()) return engine::inherited_error();
-    if (auto no = detail::not_to_connect(*impl_)) return *no;
-    const detail::BindingImpl* from = options.source ? options.source->impl_.get() : nullptr;
+    if (impl_->device->driver->inherited()) return device::inherited_error();
+    if (auto no = device::not_to_connect(*impl_)) return *no;
+    const device::BindingImpl* from = options.source ? options.source->impl_.get() : nullptr;
     auto params =
-        detail::params_to_connect(options, *impl_->device, *impl_->qp->control, from);
+        device::params_to_connect(options, *impl_->device, *impl_->qp->control, from);
     if (!params) return params.error();
     if (from == nullptr) {
-      auto on_link = detail::source_by_zone(*impl_->device, address);
+      auto on_link = device::source_by_zone(*impl_->device, address);
       if (!on_link) return on_link.error();
       params->source_ip = *on_link;
     }
     {
       const std::lock_guard guard(impl_->mutex);
-      impl_->outcome = detail::QpImpl::Outcome::Pending;
+      impl_->outcome = device::QpImpl::Outcome::Pending;
       impl_->connection.peer = to->to_string();
     }
-    return detail::begin(*impl_, [&](verbs::ControlPath& control, Instant now) {
+    return device::begin(*impl_, [&](verbs::ControlPath& control, Instant now) {
       return control.connect(*impl_->qp, *to, *params, now);
     });
   });
 }
 
-namespace detail {
+namespace device {
 
 // Of a queue pair that has something to wait on.
 Result<void> wait_until_settled(QpImpl& qp);
 
-}  // namespace detail
+}  // namespace device
 
 Result<void> QueuePair::connect(std::string_view address, const ConnectionOptions& options) {
-  auto waits = detail::guarded([&]() -> Result<void> {
-    if (!impl_) return detail::empty_handle("queue pair");
-    auto fd = std::make_unique<engine::EventFd>();
-    if (fd->get() < 0) return detail::no_descriptor("the connection");
+  auto waits = device::guarded([&]() -> Result<void> {
+    if (!impl_) return device::empty_handle("queue pair");
+    auto fd = std::make_unique<device::EventFd>();
+    if (fd->get() < 0) return device::no_descriptor("the connection");
     const std::lock_guard guard(impl_->mutex);
     if (impl_->settled != nullptr) {
       return Error{Errc::wrong_state, "another thread is already connecting this queue pair"};
@@ -112,18 +112,18 @@ Result<void> QueuePair::connect(std::string_view address, const ConnectionOption
   });
   if (!waits) return waits;
   auto started = connect_start(address, options);
-  if (started) started = detail::guarded([&] { return detail::wait_until_settled(*impl_); });
+  if (started) started = device::guarded([&] { return device::wait_until_settled(*impl_); });
   const std::lock_guard guard(impl_->mutex);
   impl_->settled.reset();
   return started;
 }
 
-namespace detail {
+namespace device {
 
 Result<void> wait_until_settled(QpImpl& qp) {
-  engine::Driver& driver = *qp.device->driver;
+  device::Driver& driver = *qp.device->driver;
   for (;;) {
-    if (driver.inherited()) return engine::inherited_error();
+    if (driver.inherited()) return device::inherited_error();
     {
       const std::lock_guard guard(qp.mutex);
       if (qp.outcome == QpImpl::Outcome::Established) return {};
@@ -139,18 +139,18 @@ Result<void> wait_until_settled(QpImpl& qp) {
   }
 }
 
-}  // namespace detail
+}  // namespace device
 
 namespace {
 
 // Where the events of `object` go from now on: under ownership, so that none comes meanwhile.
-Result<void> move_events(auto& object, const std::shared_ptr<detail::EventQueueImpl>& to,
+Result<void> move_events(auto& object, const std::shared_ptr<device::EventQueueImpl>& to,
                          void* context) {
-  if (object.device->driver->inherited()) return engine::inherited_error();
+  if (object.device->driver->inherited()) return device::inherited_error();
   if (to == nullptr || to->device != object.device) {
     return Error{Errc::invalid_argument, "the event queue is empty or belongs to another device"};
   }
-  std::shared_ptr<detail::EventQueueImpl> from;  // goes behind the ownership
+  std::shared_ptr<device::EventQueueImpl> from;  // goes behind the ownership
   object.device->driver->own([&](Instant) {
     from = std::exchange(object.events, to);
     object.context = context;
@@ -166,22 +166,22 @@ Result<void> move_events(auto& object, const std::shared_ptr<detail::EventQueueI
 }  // namespace
 
 Result<void> QueuePair::deliver_events(const EventQueue& events, void* context) {
-  return detail::guarded([&]() -> Result<void> {
-    if (!impl_) return detail::empty_handle("queue pair");
+  return device::guarded([&]() -> Result<void> {
+    if (!impl_) return device::empty_handle("queue pair");
     return move_events(*impl_, events.impl_, context);
   });
 }
 
 Result<void> Listener::deliver_events(const EventQueue& events, void* context) {
-  return detail::guarded([&]() -> Result<void> {
-    if (!impl_) return detail::empty_handle("listener");
+  return device::guarded([&]() -> Result<void> {
+    if (!impl_) return device::empty_handle("listener");
     return move_events(*impl_, events.impl_, context);
   });
 }
 
 std::string QueuePair::peer_private_data() const {
   if (!impl_ || impl_->device->driver->inherited()) return {};
-  return detail::or_nothing([&] {
+  return device::or_nothing([&] {
     const std::lock_guard guard(impl_->mutex);
     return impl_->private_data;
   });
@@ -225,11 +225,11 @@ std::uint16_t QueuePair::ord() const {
 
 std::string ConnectRequest::peer() const {
   if (!impl_) return {};
-  return detail::or_nothing([&] { return impl_->request.peer.to_string(); });
+  return device::or_nothing([&] { return impl_->request.peer.to_string(); });
 }
 std::string ConnectRequest::local() const {
   if (!impl_) return {};
-  return detail::or_nothing([&] { return impl_->request.local.to_string(); });
+  return device::or_nothing([&] { return impl_->request.local.to_string(); });
 }
 std::span<const std::uint8_t> ConnectRequest::private_data() const {
   if (!impl_) return {};
@@ -251,20 +251,20 @@ RocePeer ConnectRequest::roce_peer() const {
   return impl_ ? impl_->request.roce_peer : RocePeer{};
 }
 Service ConnectRequest::service() const {
-  return impl_ ? detail::to_public(impl_->request.service) : Service::rc;
+  return impl_ ? device::to_public(impl_->request.service) : Service::rc;
 }
 
 Result<void> ConnectRequest::accept(QueuePair& qp, const ConnectionOptions& options) {
-  return detail::guarded([&]() -> Result<void> {
-    if (!impl_) return detail::empty_handle("connection request");
-    if (!qp) return detail::empty_handle("queue pair");
+  return device::guarded([&]() -> Result<void> {
+    if (!impl_) return device::empty_handle("connection request");
+    if (!qp) return device::empty_handle("queue pair");
     if (qp.impl_->device != impl_->device) {
       return Error{Errc::invalid_argument, "the queue pair belongs to another device"};
     }
     const verbs::ConnectionRequest& request = impl_->request;
     verbs::ControlPath& control = *qp.impl_->qp->control;
     if (request.service == verbs::Service::Ud) {
-      return detail::serve_datagrams(*impl_, *qp.impl_, options);
+      return device::serve_datagrams(*impl_, *qp.impl_, options);
     }
     if (request.control != &control) {
       return Error{Errc::invalid_argument,
@@ -272,20 +272,20 @@ Result<void> ConnectRequest::accept(QueuePair& qp, const ConnectionOptions& opti
                                "of ") +
                        request.control->name() + " (QpOptions::transport)"};
     }
-    if (impl_->device->driver->inherited()) return engine::inherited_error();
-    if (auto no = detail::not_to_accept(*qp.impl_, service())) return *no;
-    auto params = detail::params_to_accept(options, control);
+    if (impl_->device->driver->inherited()) return device::inherited_error();
+    if (auto no = device::not_to_accept(*qp.impl_, service())) return *no;
+    auto params = device::params_to_accept(options, control);
     if (!params) return params.error();
     if (impl_->answered.exchange(true)) {
       return Error{Errc::wrong_state, "the connection request is already accepted or rejected"};
     }
-    auto accepted = detail::guarded([&]() -> Result<void> {
+    auto accepted = device::guarded([&]() -> Result<void> {
       {
         const std::lock_guard guard(qp.impl_->mutex);
-        qp.impl_->outcome = detail::QpImpl::Outcome::Pending;
+        qp.impl_->outcome = device::QpImpl::Outcome::Pending;
         qp.impl_->connection.peer = peer();
       }
-      return detail::begin(*qp.impl_, [&](verbs::ControlPath&, Instant now) {
+      return device::begin(*qp.impl_, [&](verbs::ControlPath&, Instant now) {
         return control.accept(request, *qp.impl_->qp, *params, now);
       });
     });
@@ -313,13 +313,13 @@ bool EventQueue::poll(Event* out) {
 bool EventQueue::wait(Event* out, int timeout_ms) {
   if (!impl_) return false;
   const Instant until =
-      timeout_ms < 0 ? Instant::never() : engine::monotonic_now() + Duration::ms(timeout_ms);
-  engine::Driver& driver = *impl_->device->driver;
+      timeout_ms < 0 ? Instant::never() : monotonic_now() + Duration::ms(timeout_ms);
+  device::Driver& driver = *impl_->device->driver;
   for (;;) {
     if (driver.inherited()) return false;
     if (impl_->pop(out)) return true;
     if (impl_->take_wake()) return false;
-    const Instant now = engine::monotonic_now();
+    const Instant now = monotonic_now();
     if (now >= until) return false;
     int left = until.is_never() ? -1 : static_cast<int>((until - now).count_ms()) + 1;
     if (driver.has_thread()) {
@@ -347,12 +347,12 @@ std::uint16_t Listener::port() const {
 }
 
 Result<ConnectRequest> Listener::next(int timeout_ms) {
-  return detail::guarded([&]() -> Result<ConnectRequest> {
-    if (!impl_) return detail::empty_handle("listener");
+  return device::guarded([&]() -> Result<ConnectRequest> {
+    if (!impl_) return device::empty_handle("listener");
     Event e;
     EventQueue queue(impl_->events);
     if (!queue.wait(&e, timeout_ms)) {
-      if (impl_->device->driver->inherited()) return engine::inherited_error();
+      if (impl_->device->driver->inherited()) return device::inherited_error();
       return Error{Errc::timed_out, "timed out: no connection request arrived"};
     }
     return std::move(e.request);

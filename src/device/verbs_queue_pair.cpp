@@ -8,7 +8,7 @@
 #include "verbs/control_path.h"
 
 namespace urnic {
-namespace detail {
+namespace device {
 
 AddressHandleImpl::~AddressHandleImpl() {
   if (handle == 0 || !pd) return;
@@ -28,7 +28,7 @@ QpImpl::~QpImpl() {
   if (events) events->take_of(this);  // its context is nobody's any more
 }
 
-}  // namespace detail
+}  // namespace device
 
 AddressHandle& AddressHandle::operator=(AddressHandle&&) noexcept = default;
 AddressHandle::~AddressHandle() = default;
@@ -38,7 +38,7 @@ void QueuePair::discard() {
   // Of XRC's receiving end they lie in queues of others: reset knows which.
   if (impl_->xrc != nullptr) (void)modify(QpState::reset);
   const std::uint32_t gone = number();
-  const std::shared_ptr<detail::CqImpl> queues[] = {impl_->send_cq, impl_->receive_cq};
+  const std::shared_ptr<device::CqImpl> queues[] = {impl_->send_cq, impl_->receive_cq};
   impl_.reset();
   for (const auto& queue : queues) {
     if (queue != nullptr) queue->forget(gone);
@@ -56,13 +56,13 @@ std::uint32_t QueuePair::connections() const {
 }
 
 QpState QueuePair::state() const {
-  return impl_ ? detail::to_public(impl_->qp->state.load()) : QpState::reset;
+  return impl_ ? device::to_public(impl_->qp->state.load()) : QpState::reset;
 }
 
 Result<void> QueuePair::modify(QpState to, const QpAttributes& attributes) {
-  return detail::guarded([&]() -> Result<void> {
-    if (!impl_) return detail::empty_handle("queue pair");
-    if (impl_->device->driver->inherited()) return engine::inherited_error();
+  return device::guarded([&]() -> Result<void> {
+    if (!impl_) return device::empty_handle("queue pair");
+    if (impl_->device->driver->inherited()) return device::inherited_error();
     {
       // Who posts has looked at the state under these: what is discarded stays empty.
       const std::lock_guard sends(impl_->send_lock);
@@ -81,9 +81,9 @@ Result<void> QueuePair::modify(QpState to, const QpAttributes& attributes) {
     }
     if (to == QpState::reset) {  // nobody else would tell who waits for a connection
       const std::lock_guard guard(impl_->mutex);
-      if (impl_->outcome == detail::QpImpl::Outcome::Pending) {
-        impl_->outcome = detail::QpImpl::Outcome::Failed;
-        detail::explain(&impl_->error, [] {
+      if (impl_->outcome == device::QpImpl::Outcome::Pending) {
+        impl_->outcome = device::QpImpl::Outcome::Failed;
+        device::explain(&impl_->error, [] {
           return Error{Errc::closed, "the queue pair was reset"};
         });
         impl_->settle();
@@ -95,7 +95,7 @@ Result<void> QueuePair::modify(QpState to, const QpAttributes& attributes) {
 
 QpAttributes QueuePair::attributes() const {
   if (!impl_) return {};
-  return detail::or_nothing([&] {
+  return device::or_nothing([&] {
     return impl_->device->driver->own(
         [&](Instant) { return impl_->qp->control->attributes(*impl_->qp); });
   });
@@ -138,12 +138,12 @@ Error refusal(verbs::Post result) {
 std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* why) {
   std::size_t taken = 0;
   if (!impl_) {
-    detail::explain(why, [] { return detail::empty_handle("queue pair"); });
+    device::explain(why, [] { return device::empty_handle("queue pair"); });
     return 0;
   }
   verbs::QueuePair& qp = *impl_->qp;
   if (impl_->device->driver->inherited()) {
-    detail::explain(why, engine::inherited_error);
+    device::explain(why, device::inherited_error);
     return 0;
   }
   {
@@ -151,39 +151,39 @@ std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* w
     const verbs::QpState state = qp.state;
     if (!verbs::may_post_send(state) &&
         !(qp.state.may_post_early() && impl_->early_sends.load())) {
-      detail::explain(why, [] {
+      device::explain(why, [] {
         return Error{Errc::wrong_state, "the queue pair is not connected"};
       });
       return 0;
     }
     verbs::WindowBind bind;
     for (const SendRequest& r : requests) {
-      if (!detail::is_send(r.opcode) || (r.flags & ~detail::kSendFlags) != 0) {
-        detail::explain(why, [] {
+      if (!device::is_send(r.opcode) || (r.flags & ~device::kSendFlags) != 0) {
+        device::explain(why, [] {
           return Error{Errc::invalid_argument, "invalid opcode or flag in the send request"};
         });
         break;
       }
-      const detail::AddressHandleImpl* const handle =
+      const device::AddressHandleImpl* const handle =
           r.address_handle != nullptr ? r.address_handle->impl_.get() : nullptr;
       if (qp.state.service() != verbs::Service::Rc || r.address_handle != nullptr) [[unlikely]] {
-        if (const char* const no = detail::not_of_service(*impl_, r, handle)) {
-          detail::explain(why, [&] { return Error{Errc::invalid_argument, no}; });
+        if (const char* const no = device::not_of_service(*impl_, r, handle)) {
+          device::explain(why, [&] { return Error{Errc::invalid_argument, no}; });
           break;
         }
       }
       verbs::SendWr wr;
       wr.wr_id = r.wr_id;
-      wr.op = detail::to_inner(r.opcode);
+      wr.op = device::to_inner(r.opcode);
       wr.flags = static_cast<std::uint8_t>(r.flags | (impl_->signal_all ? verbs::kSignaled : 0));
-      wr.sges = detail::to_inner(r.sges);
+      wr.sges = device::to_inner(r.sges);
       wr.remote_address = r.remote_address;
       wr.rkey = r.rkey;
       wr.inv_key = r.invalidate_rkey;
       wr.immediate = r.immediate;
       wr.remote_srq = r.remote_srq;
       if (r.opcode == Opcode::bind_window && r.bind != nullptr) {
-        bind = detail::to_inner(*r.bind);
+        bind = device::to_inner(*r.bind);
         wr.bind = &bind;
       } else if (verbs::is_atomic(wr.op)) {
         const AtomicOperands& o = r.atomic;
@@ -192,7 +192,7 @@ std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* w
       if (handle != nullptr) ib::set_destination(&wr, {handle->handle, r.remote_qp, r.remote_qkey});
       const auto result = post_if_there_is_memory(qp.sq, wr);
       if (result != verbs::Post::Ok) {
-        detail::explain(why, [&] { return result ? refusal(*result) : detail::no_memory(); });
+        device::explain(why, [&] { return result ? refusal(*result) : device::no_memory(); });
         break;
       }
       ++taken;
@@ -203,7 +203,7 @@ std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* w
 }
 
 Result<void> QueuePair::post_send(const SendRequest& request) {
-  return detail::guarded([&]() -> Result<void> {
+  return device::guarded([&]() -> Result<void> {
     Error why;
     if (post_send({&request, 1}, &why) == 1) return {};
     return why;
@@ -211,9 +211,9 @@ Result<void> QueuePair::post_send(const SendRequest& request) {
 }
 
 Result<void> QueuePair::post_receive(const ReceiveRequest& r) {
-  return detail::guarded([&]() -> Result<void> {
-    if (!impl_) return detail::empty_handle("queue pair");
-    if (impl_->device->driver->inherited()) return engine::inherited_error();
+  return device::guarded([&]() -> Result<void> {
+    if (!impl_) return device::empty_handle("queue pair");
+    if (impl_->device->driver->inherited()) return device::inherited_error();
     verbs::QueuePair& qp = *impl_->qp;
     {
       const std::lock_guard guard(impl_->receive_lock);
@@ -224,7 +224,7 @@ Result<void> QueuePair::post_receive(const ReceiveRequest& r) {
         return Error{Errc::invalid_argument,
                      "XRC queue pairs have no receive queue: post to a shared receive queue"};
       }
-      const verbs::RecvWr wr{r.wr_id, detail::to_inner(r.sges)};
+      const verbs::RecvWr wr{r.wr_id, device::to_inner(r.sges)};
       switch (qp.rq.post(wr)) {
         case verbs::ReceiveQueue::Post::Ok:
           break;

@@ -5,7 +5,7 @@
 #include "device/mapping.h"
 
 namespace urnic {
-namespace detail {
+namespace device {
 
 SrqImpl::~SrqImpl() {
   if (queue == nullptr) return;
@@ -21,13 +21,13 @@ SrqImpl::~SrqImpl() {
   if (events) events->take_of(this);
 }
 
-}  // namespace detail
+}  // namespace device
 
 namespace {
 
 // An ordinary one, or one of XRC, which has a domain and completions of its own.
-std::optional<Error> wrong_with(const SrqOptions& o, const detail::DeviceImpl* device,
-                                const detail::XrcDomainImpl* domain, const detail::CqImpl* cq) {
+std::optional<Error> wrong_with(const SrqOptions& o, const device::DeviceImpl* device,
+                                const device::XrcDomainImpl* domain, const device::CqImpl* cq) {
   if (o.max_receive == 0 || o.max_receive > 65536 || o.max_receive_sge > 32 ||
       o.limit > o.max_receive) {
     return Error{
@@ -49,8 +49,8 @@ std::optional<Error> wrong_with(const SrqOptions& o, const detail::DeviceImpl* d
 }  // namespace
 
 Result<SharedReceiveQueue> Device::create_srq(const ProtectionDomain& pd, const SrqOptions& o) {
-  return detail::guarded([&]() -> Result<SharedReceiveQueue> {
-    if (auto no = detail::unusable(impl_)) return *no;
+  return device::guarded([&]() -> Result<SharedReceiveQueue> {
+    if (auto no = device::unusable(impl_)) return *no;
     if (!pd || pd.impl_->device != impl_) {
       return Error{Errc::invalid_argument,
                    "the protection domain is empty or belongs to another device"};
@@ -59,7 +59,7 @@ Result<SharedReceiveQueue> Device::create_srq(const ProtectionDomain& pd, const 
     if (auto wrong = wrong_with(o, impl_.get(), domain.get(), o.receive_cq.impl_.get())) {
       return *wrong;
     }
-    auto srq = std::make_shared<detail::SrqImpl>();
+    auto srq = std::make_shared<device::SrqImpl>();
     srq->device = impl_;
     srq->pd = pd.impl_;
     srq->events = o.events.impl_;
@@ -78,7 +78,7 @@ Result<SharedReceiveQueue> Device::create_srq(const ProtectionDomain& pd, const 
       if (o.limit != 0) impl_->engine->set_shared_limit(*srq->queue, o.limit);
       return 0;
     });
-    if (srq->queue == nullptr) return detail::no_memory();
+    if (srq->queue == nullptr) return device::no_memory();
     return SharedReceiveQueue(std::move(srq));
   });
 }
@@ -89,15 +89,15 @@ std::size_t SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> req
   Post result = Post::Ok;
   const bool inherited = impl_ && impl_->device->driver->inherited();
   if (!impl_ || inherited) {
-    detail::explain(why, [&] {
-      return inherited ? engine::inherited_error() : detail::empty_handle("shared receive queue");
+    device::explain(why, [&] {
+      return inherited ? device::inherited_error() : device::empty_handle("shared receive queue");
     });
     return 0;
   }
   {
     const std::lock_guard guard(impl_->lock);
     for (const ReceiveRequest& r : requests) {
-      result = impl_->queue->post({r.wr_id, detail::to_inner(r.sges)});
+      result = impl_->queue->post({r.wr_id, device::to_inner(r.sges)});
       if (result != Post::Ok) break;
       ++taken;
     }
@@ -110,9 +110,9 @@ std::size_t SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> req
     });
   }
   if (result == Post::Full) {
-    detail::explain(why, [] { return Error{Errc::no_memory, "the shared receive queue is full"}; });
+    device::explain(why, [] { return Error{Errc::no_memory, "the shared receive queue is full"}; });
   } else if (result == Post::TooManySges) {
-    detail::explain(why, [] {
+    device::explain(why, [] {
       return Error{Errc::invalid_argument, "more scatter/gather elements than the queue allows"};
     });
   }
@@ -120,7 +120,7 @@ std::size_t SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> req
 }
 
 Result<void> SharedReceiveQueue::post_receive(const ReceiveRequest& request) {
-  return detail::guarded([&]() -> Result<void> {
+  return device::guarded([&]() -> Result<void> {
     Error why;
     if (post_receive({&request, 1}, &why) == 1) return {};
     return why;
@@ -128,8 +128,8 @@ Result<void> SharedReceiveQueue::post_receive(const ReceiveRequest& request) {
 }
 
 Result<void> SharedReceiveQueue::set_limit(std::uint32_t limit) {
-  return detail::guarded([&]() -> Result<void> {
-    if (!impl_) return detail::empty_handle("shared receive queue");
+  return device::guarded([&]() -> Result<void> {
+    if (!impl_) return device::empty_handle("shared receive queue");
     return impl_->device->driver->own([&](Instant) -> Result<void> {
       if (limit > impl_->queue->max_wr()) {
         return Error{Errc::invalid_argument, "limit: must be at most max_receive"};

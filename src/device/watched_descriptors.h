@@ -12,7 +12,7 @@
 
 #include "base/time.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 
 class WatchedDescriptors {
  public:
@@ -58,4 +58,4 @@ class WatchedDescriptors {
   std::atomic_flag serving_;
 };
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

@@ -3,7 +3,7 @@
 #include "device/device_impl.h"
 
 namespace urnic {
-namespace detail {
+namespace device {
 
 XrcDomainImpl::~XrcDomainImpl() {
   if (device != nullptr && !name.empty()) device->xrc_domains.close(*this);
@@ -31,12 +31,12 @@ void XrcDomains::close(const XrcDomainImpl& domain) {
   if (at != by_name_.end() && at->second.expired()) by_name_.erase(at);
 }
 
-}  // namespace detail
+}  // namespace device
 
 Result<XrcDomain> Device::open_xrc_domain(std::string_view name) {
-  return detail::guarded([&]() -> Result<XrcDomain> {
-    if (auto no = detail::unusable(impl_)) return *no;
-    if (auto roce = detail::control_of(*impl_->engine, Transport::roce); !roce) {
+  return device::guarded([&]() -> Result<XrcDomain> {
+    if (auto no = device::unusable(impl_)) return *no;
+    if (auto roce = device::control_of(*impl_->engine, Transport::roce); !roce) {
       return roce.error();
     }
     return XrcDomain(impl_->xrc_domains.open(impl_, name));

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace urnic::detail {
+namespace urnic::device {
 
 struct DeviceImpl;
 
@@ -33,4 +33,4 @@ class XrcDomains {
   std::map<std::string, std::weak_ptr<XrcDomainImpl>, std::less<>> by_name_;
 };
 
-}  // namespace urnic::detail
+}  // namespace urnic::device

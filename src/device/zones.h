@@ -11,7 +11,7 @@
 #include "device/device_impl.h"
 #include "port/zone_name.h"
 
-namespace urnic::detail {
+namespace urnic::device {
 
 inline IpAddress as_device_has(const DeviceImpl& device, const IpAddress& a) {
   return device.engine->over_kernel_tcp() ? a : a.without_zone();
@@ -29,4 +29,4 @@ inline std::optional<SocketAddress> parse_place(const DeviceImpl& device, std::s
 // on that link, or no link is named).
 Result<std::optional<IpAddress>> source_by_zone(DeviceImpl& device, std::string_view place);
 
-}  // namespace urnic::detail
+}  // namespace urnic::device

@@ -22,8 +22,8 @@
 #include "verbs/completions.h"
 #include "verbs/hooks.h"
 #include "verbs/queue_pairs.h"
-#include "wire/frame_head.h"
-#include "wire/wire.h"
+#include "net/frame_head.h"
+#include "net/wire.h"
 
 namespace urnic::engine {
 
@@ -131,7 +131,7 @@ class Engine {
   struct Staged {
     iwarp::Arrived tcp;
     roce::Arrived roce;
-    wire::FrameHead head;
+    net::FrameHead head;
   };
 
   template <class F>
@@ -154,7 +154,7 @@ class Engine {
   port::Port* port_;
   unsigned queue_;
   Hooks* hooks_;
-  wire::Wire wire_;
+  net::Wire wire_;
   verbs::MemoryTable memory_;
   verbs::Completions completions_;
   iwarp::Side iwarp_;

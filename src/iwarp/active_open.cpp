@@ -83,7 +83,7 @@ Result<void> Opening::connect(verbs::QueuePair& qp, const SocketAddress& to,
       link = std::move(*opened);
     } else if (opened.error().code == Errc::refused && params.refusal_retry > Duration::zero()) {
       key = {params.source.at.ip, to.ip, params.source.at.port, to.port};
-      link = std::make_unique<KernelLink>(sockets::Socket(), s_.kernel.get());
+      link = std::make_unique<KernelLink>(kernel_tcp::Socket(), s_.kernel.get());
     } else {
       return opened.error();
     }

@@ -35,7 +35,7 @@ Result<std::unique_ptr<KernelLink>> Opening::open_link(const SocketAddress& to,
     return Error{Errc::unreachable, "no route to " + to.ip.to_string() + ": " + bind->to_string() +
                                         " has another IP version"};
   }
-  auto socket = sockets::Socket::connect(to, {*bind, from.at.port});
+  auto socket = kernel_tcp::Socket::connect(to, {*bind, from.at.port});
   if (!socket) {
     if (socket.error() == ECONNREFUSED || socket.error() == ECONNRESET) {
       const SocketEnd end = socket_end_of(socket.error(), true);
@@ -72,11 +72,11 @@ Listener* Opening::bind_kernel(const LocalEnd& local, Error* error) {
     *error = socket_error(EADDRINUSE, "cannot bind TCP port " + std::to_string(at.port));
     return nullptr;
   }
-  auto socket = sockets::Socket::reserve(at, local.v6_only, local.shared);
+  auto socket = kernel_tcp::Socket::reserve(at, local.v6_only, local.shared);
   if (!socket && at.ip == IpAddress::any_v6() && !local.v6_only &&
       socket.error() == EAFNOSUPPORT) {  // a kernel without IPv6
     at.ip = IpAddress::any_v4();
-    socket = sockets::Socket::reserve(at, false, local.shared);
+    socket = kernel_tcp::Socket::reserve(at, false, local.shared);
   }
   if (!socket) {
     *error = socket_error(socket.error(), "cannot bind TCP port " + std::to_string(at.port));
@@ -99,7 +99,7 @@ bool Opening::listen_kernel(Listener& l, int backlog, Error* error) {
   return true;
 }
 
-Connection* Opening::adopt(Listener& l, sockets::Socket socket, Admission admission, Instant now) {
+Connection* Opening::adopt(Listener& l, kernel_tcp::Socket socket, Admission admission, Instant now) {
   const SocketAddress local = socket.local(), remote = socket.remote();
   Connection* c = new_connection({local.ip, remote.ip, local.port, remote.port});
   if (c == nullptr) {  // max_connections: the peer is told at once

@@ -36,7 +36,7 @@ bool is_held_back(const Connection& c) {
 }  // namespace
 
 unsigned KernelRounds::ask(Instant now) {
-  sockets::Poller::Ready ready[kReadyAtOnce];
+  kernel_tcp::Poller::Ready ready[kReadyAtOnce];
   const unsigned n = s_.kernel->poller->take(ready, kReadyAtOnce);
   for (unsigned i = 0; i < n; ++i) take_readiness(ready[i], now);
   if (n != 0) s_.kernel->ready = now;
@@ -49,7 +49,7 @@ bool KernelRounds::poll(Instant now, bool comes_back) {
   if (s_.kernel->accept_again <= now) {
     s_.kernel->accept_again = Instant::never();
     // Somebody else in this process may have been quicker to take the one given up.
-    if (!s_.kernel->spare.is_open()) s_.kernel->spare = sockets::Socket::spare();
+    if (!s_.kernel->spare.is_open()) s_.kernel->spare = kernel_tcp::Socket::spare();
     s_.listeners.for_each([](Listener& l) {
       l.acceptable = l.acceptable || l.paused;
       l.paused = false;
@@ -72,7 +72,7 @@ bool KernelRounds::poll(Instant now, bool comes_back) {
   return any;
 }
 
-void KernelRounds::take_readiness(const sockets::Poller::Ready& ready, Instant now) {
+void KernelRounds::take_readiness(const kernel_tcp::Poller::Ready& ready, Instant now) {
   if ((ready.tag & kListening) != 0) {
     s_.listeners.for_each([&](Listener& l) {
       if (l.number == (ready.tag & 0xffffffff)) l.acceptable = true;
@@ -84,7 +84,7 @@ void KernelRounds::take_readiness(const sockets::Poller::Ready& ready, Instant n
   ending_.guard(*c, now, [&] { take_readiness(*c, ready, now); });
 }
 
-void KernelRounds::take_readiness(Connection& c, const sockets::Poller::Ready& ready, Instant now) {
+void KernelRounds::take_readiness(Connection& c, const kernel_tcp::Poller::Ready& ready, Instant now) {
   KernelLink& l = *c.link;
   if (ready.writable) {
     l.writable = true;
@@ -128,12 +128,12 @@ void KernelRounds::receive(Connection& c, Instant now) {
   std::size_t budget = kReceiveTurn;
   while (l.readable && budget != 0 && !is_held_back(c)) {
     const std::span<std::uint8_t> space = l.inbox.space();
-    const sockets::Moved got = l.socket.receive(space);
+    const kernel_tcp::Moved got = l.socket.receive(space);
     ++s_.kernel->reads;
-    if (got.what != sockets::Moved::What::Some) {
+    if (got.what != kernel_tcp::Moved::What::Some) {
       l.readable = false;
       l.inbox.settle();
-      if (got.what == sockets::Moved::What::NotNow && l.send_error == 0) return;
+      if (got.what == kernel_tcp::Moved::What::NotNow && l.send_error == 0) return;
       end_of_octets(c, got, now);
       return;
     }
@@ -161,12 +161,12 @@ void KernelRounds::take_octets(Connection& c, Instant now) {
 }
 
 // FIN, or the end by an error.
-void KernelRounds::end_of_octets(Connection& c, const sockets::Moved& got, Instant now) {
+void KernelRounds::end_of_octets(Connection& c, const kernel_tcp::Moved& got, Instant now) {
   KernelLink& l = *c.link;
   // The kernel tells of a reset once: when sending has met it, what is received just ends. (A
   // stream that Terminate has ended is told of already.)
   const bool lost = l.send_error != 0 && c.stage <= Stage::Leaving;
-  if (got.what == sockets::Moved::What::End && !lost) {
+  if (got.what == kernel_tcp::Moved::What::End && !lost) {
     l.ended = true;
     if (c.awaits_receive) {  // the octets before it are taken first
       c.fin_waits = true;
@@ -184,7 +184,7 @@ void KernelRounds::end_of_octets(Connection& c, const sockets::Moved& got, Insta
     return;
   }
   const SocketEnd end =
-      socket_end_of(got.what == sockets::Moved::What::Failed ? got.error : l.send_error, false);
+      socket_end_of(got.what == kernel_tcp::Moved::What::Failed ? got.error : l.send_error, false);
   ending_.fail_connection(c, end.code, end.why, now);
 }
 
@@ -240,7 +240,7 @@ void KernelRounds::turn_away(Listener& l, int error, Instant now) {
       socket->reset();
       done = true;
     }
-    s_.kernel->spare = sockets::Socket::spare();
+    s_.kernel->spare = kernel_tcp::Socket::spare();
   }
   l.acceptable = true;
   if (!done) {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "iwarp/life.h"
-#include "sockets/poller.h"
+#include "kernel_tcp/poller.h"
 
 namespace urnic::iwarp {
 
@@ -27,13 +27,13 @@ class KernelRounds {
 
  private:
   unsigned ask(Instant now);
-  void take_readiness(const sockets::Poller::Ready& ready, Instant now);
+  void take_readiness(const kernel_tcp::Poller::Ready& ready, Instant now);
   bool gives_way(Listener& l, Instant now);
-  void take_readiness(Connection& c, const sockets::Poller::Ready& ready, Instant now);
+  void take_readiness(Connection& c, const kernel_tcp::Poller::Ready& ready, Instant now);
   void receive(Connection& c, Instant now);
   void take_octets(Connection& c, Instant now);
   void end_awaiting(Connection& c, Instant now);
-  void end_of_octets(Connection& c, const sockets::Moved& got, Instant now);
+  void end_of_octets(Connection& c, const kernel_tcp::Moved& got, Instant now);
   void accept_waiting(Listener& l, Instant now);
   void turn_away(Listener& l, int error, Instant now);
   bool can_accept() const;

@@ -79,13 +79,13 @@ bool KernelSender::send_burst(Connection& c, Found* found) {
     return false;
   }
   const std::span<const iovec> pieces(b.pieces.data(), b.piece_count);
-  const sockets::Moved moved =
+  const kernel_tcp::Moved moved =
       l.aligned ? l.socket.send_records(pieces, {b.record_pieces.data(), b.record_count})
                 : l.socket.send(pieces);
   ++s_.kernel->writes;
-  if (moved.what != sockets::Moved::What::Some) {
+  if (moved.what != kernel_tcp::Moved::What::Some) {
     wait_for_room(l);
-    if (moved.what == sockets::Moved::What::Failed) {
+    if (moved.what == kernel_tcp::Moved::What::Failed) {
       // A view of the consumer's memory, which has gone.
       if (moved.error == EFAULT && c.stream != nullptr) lose_source(c.stream->sender, l.sent);
       break_off(c, moved.error);

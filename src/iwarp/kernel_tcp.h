@@ -12,9 +12,9 @@
 #include "base/stream_offset.h"
 #include "base/time.h"
 #include "ddp_rdma/sender.h"
-#include "sockets/inbox.h"
-#include "sockets/poller.h"
-#include "sockets/socket.h"
+#include "kernel_tcp/inbox.h"
+#include "kernel_tcp/poller.h"
+#include "kernel_tcp/socket.h"
 
 namespace urnic::iwarp {
 
@@ -43,10 +43,10 @@ struct KernelTcp;
 
 // Of one connection.
 struct KernelLink {
-  KernelLink(sockets::Socket s, KernelTcp* kernel);
+  KernelLink(kernel_tcp::Socket s, KernelTcp* kernel);
 
-  sockets::Socket socket;
-  sockets::Inbox inbox;
+  kernel_tcp::Socket socket;
+  kernel_tcp::Inbox inbox;
   StreamOffset sent;  // octets in the kernel's hands
   // The rest of a segment of which the kernel has taken a part. It is not built a second time: the
   // part that is gone carries, or will carry, a CRC of these very octets (E-20).
@@ -86,18 +86,18 @@ struct KernelBatch {
 // Of an engine.
 struct KernelTcp {
   KernelTcpOptions options;
-  std::unique_ptr<sockets::Poller> poller;
-  sockets::InboxPool pool;
+  std::unique_ptr<kernel_tcp::Poller> poller;
+  kernel_tcp::InboxPool pool;
   Ring<std::uint64_t> readable;  // connections with octets left in the kernel
   KernelBatch batch;
-  sockets::Socket spare;  // given up for a moment when descriptors run out
+  kernel_tcp::Socket spare;  // given up for a moment when descriptors run out
   Instant accept_again = Instant::never();
   Instant ready, ask_again;            // sockets: when any was last, and when to ask again
   std::uint32_t waiting_for_room = 0;  // connections
   std::uint64_t octets_in = 0, octets_out = 0, reads = 0, writes = 0, turned_away = 0;
 };
 
-inline KernelLink::KernelLink(sockets::Socket s, KernelTcp* kernel)
+inline KernelLink::KernelLink(kernel_tcp::Socket s, KernelTcp* kernel)
     : socket(std::move(s)), inbox(&kernel->pool), room(&kernel->waiting_for_room) {}
 
 }  // namespace urnic::iwarp

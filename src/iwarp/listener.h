@@ -9,7 +9,7 @@
 #include "base/ip_address.h"
 #include "base/ring.h"
 #include "base/time.h"
-#include "sockets/socket.h"
+#include "kernel_tcp/socket.h"
 #include "tcp/host_logic.h"
 #include "verbs/connection.h"
 
@@ -43,7 +43,7 @@ struct Listener : verbs::Listener {
   };
   Ring<Silent> silent;
   // Over the kernel's TCP:
-  sockets::Socket socket;
+  kernel_tcp::Socket socket;
   bool acceptable = false;  // connections wait in the kernel, as far as we know
   bool paused = false;      // for want of descriptors
   std::uint32_t pending() const { return backlog.waiting + backlog.half_open; }

@@ -8,7 +8,7 @@
 
 #include "iwarp/ending.h"
 #include "iwarp/startup.h"
-#include "wire/frame_head.h"
+#include "net/frame_head.h"
 
 namespace urnic::iwarp {
 
@@ -50,9 +50,9 @@ class Opening {
   // A request that the consumer has not answered; nullptr when there is none any more.
   static bool is_request(const Connection* c);
   // The connection the segment belongs to now, if it has opened one.
-  Connection* take_unmatched(wire::FrameHead& head, const tcp::Segment& seg, Instant now);
+  Connection* take_unmatched(net::FrameHead& head, const tcp::Segment& seg, Instant now);
   // A connection the kernel has accepted. nullptr when there are too many, or no memory for it.
-  Connection* adopt(Listener& l, sockets::Socket socket, Admission admission, Instant now);
+  Connection* adopt(Listener& l, kernel_tcp::Socket socket, Admission admission, Instant now);
 
   // ---- startup_steps.cpp
   // False: its listener has no place for it, and it has ended.
@@ -77,8 +77,8 @@ class Opening {
   // passive_open.cpp
   tcp::Config tcp_config(const FlowKey& key) const;
   Connection* new_connection(const FlowKey& key);
-  bool take_lingering(wire::FrameHead& head, const tcp::Segment& seg, bool listening, Instant now);
-  void reply(const wire::FrameHead& head, const tcp::Segment& answer);
+  bool take_lingering(net::FrameHead& head, const tcp::Segment& seg, bool listening, Instant now);
+  void reply(const net::FrameHead& head, const tcp::Segment& answer);
   void begin_passive(Connection& c, Listener& listener, bool half_open, Instant now);
   Error refuse_request(Connection& c, mpa::Refusal refusal, const mpa::StartupOptions& own,
                        ByteView reply, Instant now);

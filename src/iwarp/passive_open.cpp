@@ -34,13 +34,13 @@ Connection* Opening::new_connection(const FlowKey& key) {
   return c;
 }
 
-void Opening::reply(const wire::FrameHead& head, const tcp::Segment& answer) {
+void Opening::reply(const net::FrameHead& head, const tcp::Segment& answer) {
   if (transmitter_.send_stateless(head, answer) && answer.has(tcp::kRst)) ++s_.counters.rst_sent;
 }
 
 // For a connection in TIME-WAIT; false when there is none, or none any more (RFC 9293 3.6.1: a
 // client that comes often soon comes from a port again that it had before).
-bool Opening::take_lingering(wire::FrameHead& head, const tcp::Segment& seg, bool listening,
+bool Opening::take_lingering(net::FrameHead& head, const tcp::Segment& seg, bool listening,
                              Instant now) {
   if (s_.time_wait.size() == 0) return false;
   using Verdict = tcp::TimeWaitTable::Verdict;
@@ -52,7 +52,7 @@ bool Opening::take_lingering(wire::FrameHead& head, const tcp::Segment& seg, boo
   return true;
 }
 
-Connection* Opening::take_unmatched(wire::FrameHead& head, const tcp::Segment& seg, Instant now) {
+Connection* Opening::take_unmatched(net::FrameHead& head, const tcp::Segment& seg, Instant now) {
   Listener* listener = s_.listeners.on(head.net.dst, seg.dst_port);
   if (take_lingering(head, seg, listener != nullptr, now)) return nullptr;
   const FlowKey key = flow_of(head, seg);

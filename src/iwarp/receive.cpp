@@ -20,7 +20,7 @@ bool wants_validation(const Connection& c) {
 
 }  // namespace
 
-void Side::stage(const port::Frame& frame, wire::FrameHead& head, Arrived* a) {
+void Side::stage(const port::Frame& frame, net::FrameHead& head, Arrived* a) {
   const std::size_t l4 = head.net.l4_offset;
   if (l4 >= head.octets) return;
   std::size_t tcp_header = 0;
@@ -54,7 +54,7 @@ inline fastpath::Validation* Receiver::validate(const Connection& c, const tcp::
   return &scratch_.validation;
 }
 
-void Side::process(wire::FrameHead& head, Arrived& a, Instant now) {
+void Side::process(net::FrameHead& head, Arrived& a, Instant now) {
   Connection* c = a.connection;
   // An earlier frame of the burst may have ended the connection, or have opened one.
   if (c == nullptr || c->is_over()) [[unlikely]] {
@@ -84,7 +84,7 @@ void Side::process(wire::FrameHead& head, Arrived& a, Instant now) {
 }
 
 // What TCP itself says to the segment. False when that is all.
-bool Side::answers(Connection& c, const tcp::Check& check, wire::FrameHead& head, const Arrived& a,
+bool Side::answers(Connection& c, const tcp::Check& check, net::FrameHead& head, const Arrived& a,
                    Instant now) {
   const tcp::Answer own = tcp::answer(c.tcb, check, a.seg, state_.counters.tcp, now);
   switch (own.kind) {
@@ -173,7 +173,7 @@ inline bool Receiver::reassemble_plain(Connection& c, const InHand& in, Instant 
   return true;
 }
 
-[[gnu::always_inline]] inline void Side::process_connection(Connection& c, wire::FrameHead& head,
+[[gnu::always_inline]] inline void Side::process_connection(Connection& c, net::FrameHead& head,
                                                             const Arrived& a,
                                                             fastpath::Validation* validation,
                                                             Instant now) {

@@ -41,7 +41,7 @@ void take_waiting(Side& side, Instant now) {
 
 }  // namespace
 
-Side::Side(const Options& options, Hooks* hooks, Completions* completions, wire::Wire* wire,
+Side::Side(const Options& options, Hooks* hooks, Completions* completions, net::Wire* wire,
            verbs::MemoryTable* memory, std::shared_ptr<KernelTcp> kernel, unsigned queue,
            std::uint32_t queues)
     : state_(options, hooks, wire, memory, std::move(kernel)),

@@ -20,7 +20,7 @@
 #include "iwarp/life.h"
 #include "iwarp/receiver.h"
 #include "port/port.h"
-#include "wire/frame_head.h"
+#include "net/frame_head.h"
 
 namespace urnic::iwarp {
 
@@ -36,7 +36,7 @@ struct Arrived {
 class Side {
  public:
   // `queue` of `queues` of the port. What is pointed to outlives it.
-  Side(const Options& options, Hooks* hooks, Completions* completions, wire::Wire* wire,
+  Side(const Options& options, Hooks* hooks, Completions* completions, net::Wire* wire,
        verbs::MemoryTable* memory, std::shared_ptr<KernelTcp> kernel, unsigned queue,
        std::uint32_t queues);
   ~Side();
@@ -61,10 +61,10 @@ class Side {
 
   // ---- driving
   // A frame that looks like the last one with a connection. False: it is to be classified.
-  bool stage_like_last(const port::Frame& frame, wire::FrameHead& head, Arrived* a);
+  bool stage_like_last(const port::Frame& frame, net::FrameHead& head, Arrived* a);
   // One that `head` has classified as TCP for us.
-  void stage(const port::Frame& frame, wire::FrameHead& head, Arrived* a);
-  void process(wire::FrameHead& head, Arrived& a, Instant now);
+  void stage(const port::Frame& frame, net::FrameHead& head, Arrived* a);
+  void process(net::FrameHead& head, Arrived& a, Instant now);
   // Instead of frames, over the kernel's TCP. True if anything was done. `comes_back`: as
   // KernelRounds::poll() has it.
   bool poll_sockets(Instant now, bool comes_back) { return rounds_.poll(now, comes_back); }
@@ -138,12 +138,12 @@ class Side {
   ConnectionStats qp_stats(const verbs::QueuePair&) const;
 
  private:
-  static bool finish_staging(const port::Frame& frame, const wire::FrameHead& head, std::size_t l4,
+  static bool finish_staging(const port::Frame& frame, const net::FrameHead& head, std::size_t l4,
                              std::size_t l4_len, std::size_t tcp_header, std::uint32_t pseudo_sum,
                              Arrived* a);
-  void process_connection(Connection& c, wire::FrameHead& head, const Arrived& a,
+  void process_connection(Connection& c, net::FrameHead& head, const Arrived& a,
                           fastpath::Validation* validation, Instant now);
-  bool answers(Connection& c, const tcp::Check& check, wire::FrameHead& head, const Arrived& a,
+  bool answers(Connection& c, const tcp::Check& check, net::FrameHead& head, const Arrived& a,
                Instant now);
 
   SideState state_;
@@ -162,7 +162,7 @@ class Side {
 };
 
 [[gnu::always_inline]] inline bool Side::stage_like_last(const port::Frame& frame,
-                                                         wire::FrameHead& head, Arrived* a) {
+                                                         net::FrameHead& head, Arrived* a) {
   net::FlowMatch::Match m;
   std::size_t tcp_header = 0;
   Connection* const c =
@@ -181,7 +181,7 @@ class Side {
 
 // The payload is contiguous: behind the headers in span 0, or span 1 (port_abi.h).
 [[gnu::always_inline]] inline bool Side::finish_staging(const port::Frame& frame,
-                                                        const wire::FrameHead& head, std::size_t l4,
+                                                        const net::FrameHead& head, std::size_t l4,
                                                         std::size_t l4_len, std::size_t tcp_header,
                                                         std::uint32_t pseudo_sum, Arrived* a) {
   const std::size_t length = l4_len - tcp_header;

@@ -18,8 +18,8 @@
 #include "tcp/host_logic.h"
 #include "tcp/port_choice.h"
 #include "tcp/time_wait.h"
-#include "wire/frame_head.h"
-#include "wire/wire.h"
+#include "net/frame_head.h"
+#include "net/wire.h"
 
 namespace urnic::iwarp {
 
@@ -33,7 +33,7 @@ struct SideCounters {
 struct SideState {
   // `options`, `hooks`, `wire` and `memory` outlive it. With `kernel_tcp` connections go over the
   // kernel's TCP.
-  SideState(const Options& opts, Hooks* to_tell, wire::Wire* way_out, verbs::MemoryTable* memory,
+  SideState(const Options& opts, Hooks* to_tell, net::Wire* way_out, verbs::MemoryTable* memory,
             std::shared_ptr<KernelTcp> kernel_tcp)
       : options(opts),
         hooks(to_tell),
@@ -50,7 +50,7 @@ struct SideState {
   const Options& options;
   Hooks* hooks;
   verbs::ControlPath* control = nullptr;
-  wire::Wire& wire;
+  net::Wire& wire;
   std::shared_ptr<KernelTcp> kernel;
   tcp::HostKeys keys;
   tcp::PortChoice ports;
@@ -80,7 +80,7 @@ struct InHand {
 };
 
 // Of a frame that is classified.
-inline FlowKey flow_of(const wire::FrameHead& head, const tcp::Segment& seg) {
+inline FlowKey flow_of(const net::FrameHead& head, const tcp::Segment& seg) {
   return {head.net.dst, head.net.src, seg.dst_port, seg.src_port};
 }
 

@@ -52,7 +52,7 @@ bool Transmitter::send_segment(Connection& c, const tcp::SendPlan& plan, Instant
                                Found* found) {
   std::uint8_t* frame;
   port::Frame* slot = nullptr;
-  wire::Wire::Octets* looped = nullptr;
+  net::Wire::Octets* looped = nullptr;
   if (c.loopback) {
     if (loop_full(c)) return false;
     looped = &s_.wire.new_looped(c.header.size() + plan.header + s_.wire.mtu());
@@ -119,7 +119,7 @@ void Transmitter::send_reset_now(Connection& c, Instant now) {
   send_segment(c, plan, now, &none);
 }
 
-bool Transmitter::send_stateless(const wire::FrameHead& head, const tcp::Segment& reply) {
+bool Transmitter::send_stateless(const net::FrameHead& head, const tcp::Segment& reply) {
   const bool loopback = s_.wire.interface().is_own(head.net.src);
   port::Frame* slot = loopback ? nullptr : s_.wire.tx().next();
   if (loopback ? s_.wire.loop_full_for_replies() : slot == nullptr) return false;

@@ -5,7 +5,7 @@
 #include "iwarp/flush.h"
 #include "iwarp/found.h"
 #include "iwarp/side_state.h"
-#include "wire/frame_head.h"
+#include "net/frame_head.h"
 
 namespace urnic::iwarp {
 
@@ -28,7 +28,7 @@ class Transmitter {
   // The RST that TCP owes, if it owes one and nothing has to be waited for.
   void send_reset_now(Connection& c, Instant now);
   // A segment of no connection, to where `head` came from. False when it found no room.
-  bool send_stateless(const wire::FrameHead& head, const tcp::Segment& reply);
+  bool send_stateless(const net::FrameHead& head, const tcp::Segment& reply);
 
  private:
   enum class Route : std::uint8_t { Known, Pending, None };

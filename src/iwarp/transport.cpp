@@ -61,7 +61,7 @@ void Transport::drain(Connection& c, Instant now, Found* found) {
 
 // Whole FPDUs where they lie, placed and delivered one by one.
 void Transport::drain_inbox(Connection& c, Found* found) {
-  sockets::Inbox& inbox = c.link->inbox;
+  kernel_tcp::Inbox& inbox = c.link->inbox;
   while (c.takes_fpdus()) {
     ByteView ulpdu;
     std::uint32_t length = 0;
@@ -129,7 +129,7 @@ bool Transport::is_closed(const Connection& c) const {
 
 void add_path(const Connection& c, ConnectionStats* s) {
   if (c.link != nullptr) {
-    const sockets::PathInfo p = c.link->socket.info();
+    const kernel_tcp::PathInfo p = c.link->socket.info();
     s->iwarp.tcp.cwnd = p.cwnd;
     s->iwarp.tcp.ssthresh = p.ssthresh;
     s->iwarp.tcp.srtt_us = p.srtt_us;

@@ -35,7 +35,7 @@ std::optional<Error> wrong_with(const CmBindings& bindings, const verbs::QueuePa
 }  // namespace
 
 Connections::Connections(const ib_cm::Options& cm, const Options& roce,
-                         const GateRules* gate, verbs::Hooks* hooks, wire::Wire* wire,
+                         const GateRules* gate, verbs::Hooks* hooks, net::Wire* wire,
                          Side* side, verbs::QueuePairs* qps, verbs::ControlPath* control)
     : cm_options_(cm),
       most_depth_(roce.most_depth),

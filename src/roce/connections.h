@@ -38,7 +38,7 @@ namespace urnic::roce {
 class Connections final : public QpWatcher {
  public:
   // What is pointed to outlives it. `side` is not touched before start().
-  Connections(const ib_cm::Options&, const Options&, const GateRules*, verbs::Hooks*, wire::Wire*,
+  Connections(const ib_cm::Options&, const Options&, const GateRules*, verbs::Hooks*, net::Wire*,
               Side* side, verbs::QueuePairs*, verbs::ControlPath*);
 
   // From now on queue pair 1 is served. Where RoCE is not spoken it never is, and nothing is asked
@@ -134,7 +134,7 @@ class Connections final : public QpWatcher {
   std::uint32_t most_depth_;
   bool tells_credits_;
   verbs::Hooks* hooks_;
-  wire::Wire& wire_;
+  net::Wire& wire_;
   Side& side_;
   verbs::QueuePairs& qps_;
   verbs::ControlPath* control_;

@@ -35,7 +35,7 @@ std::uint64_t guid_of(const MacAddress& mac) {
   return guid;
 }
 
-ib_cm::Options cm_options(const Options& options, const wire::Wire& wire) {
+ib_cm::Options cm_options(const Options& options, const net::Wire& wire) {
   ib_cm::Options cm;
   cm.key = options.cm_key;
   cm.ca_guid = guid_of(wire.interface().mac());
@@ -48,7 +48,7 @@ ib_cm::Options cm_options(const Options& options, const wire::Wire& wire) {
 
 ControlPath::ControlPath(const Options& options, const ConnectDefaults& defaults,
                          const GateRules* gate, verbs::Hooks* hooks,
-                         verbs::Completions* completions, wire::Wire* wire,
+                         verbs::Completions* completions, net::Wire* wire,
                          verbs::MemoryTable* memory, verbs::QueuePairs* qps)
     : wire_(*wire),
       qps_(*qps),

@@ -30,7 +30,7 @@ class ControlPath final : public verbs::ControlPath {
   // What is pointed to outlives it. Queue pair numbers are those of `qps`: no two transports have
   // one in common.
   ControlPath(const Options&, const ConnectDefaults&, const GateRules* gate, verbs::Hooks*,
-              verbs::Completions*, wire::Wire*, verbs::MemoryTable*, verbs::QueuePairs* qps);
+              verbs::Completions*, net::Wire*, verbs::MemoryTable*, verbs::QueuePairs* qps);
   ~ControlPath() override;
   ControlPath(const ControlPath&) = delete;
   ControlPath& operator=(const ControlPath&) = delete;
@@ -120,7 +120,7 @@ class ControlPath final : public verbs::ControlPath {
                                              verbs::CompletionQueue* receive,
                                              const ib::LossRules* loss, std::uint32_t domain);
 
-  wire::Wire& wire_;
+  net::Wire& wire_;
   verbs::QueuePairs& qps_;
   ConnectDefaults defaults_;
   ib::LossRules loss_;  // of queue pairs that have none of their own

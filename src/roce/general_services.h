@@ -11,7 +11,7 @@
 #include "ib_cm/gsi.h"
 #include "ib_cm/manager.h"
 #include "roce/frame.h"
-#include "wire/wire.h"
+#include "net/wire.h"
 
 namespace urnic::roce {
 
@@ -23,7 +23,7 @@ class GeneralServices {
   };
 
   // `wire` outlives it.
-  GeneralServices(const ib_cm::Options& options, wire::Wire* wire)
+  GeneralServices(const ib_cm::Options& options, net::Wire* wire)
       : manager_(options), wire_(*wire) {}
   GeneralServices(const GeneralServices&) = delete;
   GeneralServices& operator=(const GeneralServices&) = delete;
@@ -63,7 +63,7 @@ class GeneralServices {
   bool retry_waiting(Instant now);
 
   ib_cm::Manager manager_;
-  wire::Wire& wire_;
+  net::Wire& wire_;
   Statistics statistics_;
   ib::Psn psn_;
   ib_cm::Outgoing next_;  // there was no room for it

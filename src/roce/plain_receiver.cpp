@@ -26,7 +26,7 @@ bool icrc_right(const port::Frame& f, std::size_t ip, std::size_t bth, std::size
 
 }  // namespace
 
-void LastStaged::remember(const wire::FrameHead& head, const net::FlowMatch::Match& flow) {
+void LastStaged::remember(const net::FrameHead& head, const net::FlowMatch::Match& flow) {
   constexpr std::uint32_t kFront = 8;  // of the BTH
   const std::uint32_t n = flow.l4_offset + kUdpHeader + kFront;
   if (n > std::min<std::uint32_t>(kSpan, head.octets)) return forget();
@@ -43,7 +43,7 @@ void LastStaged::remember(const wire::FrameHead& head, const net::FlowMatch::Mat
 }
 
 // E-46: what comes back from ourselves says nothing of what may come from the wire.
-void PlainReceiver::learn(const wire::FrameHead& head, const Context& c,
+void PlainReceiver::learn(const net::FrameHead& head, const Context& c,
                           const ib::PacketHeader& h) {
   if (head.looped || !c.responder || !c.attributes.reliable() || h.row().response()) return;
   forget();
@@ -52,7 +52,7 @@ void PlainReceiver::learn(const wire::FrameHead& head, const Context& c,
 }
 
 // Of the same flow, but not with the headers of the last frame: those are remembered now.
-bool PlainReceiver::stage_another(const wire::FrameHead& head, net::FlowMatch::Match* flow) {
+bool PlainReceiver::stage_another(const net::FrameHead& head, net::FlowMatch::Match* flow) {
   if (!flow_.match(head.bytes, head.octets, head.frame_octets, flow)) return false;
   const std::size_t bth = flow->l4_offset + kUdpHeader;
   staged_ = table_.find(load_be32(head.bytes + bth + 4) & ib::kMask24);
@@ -63,7 +63,7 @@ bool PlainReceiver::stage_another(const wire::FrameHead& head, net::FlowMatch::M
 
 // What take_alone() would look at in headers is as `next_` has it. Other frames with the same
 // headers need not be asked again.
-bool PlainReceiver::fits(const wire::FrameHead& head, const Arrived& a) {
+bool PlainReceiver::fits(const net::FrameHead& head, const Arrived& a) {
   const net::FlowMatch::Match& flow = a.flow;
   const std::uint32_t bth = flow.l4_offset + kUdpHeader;
   const std::uint32_t around = kUdpHeader + ib::kBthOctets + ib::kIcrcOctets;
@@ -79,7 +79,7 @@ bool PlainReceiver::fits(const wire::FrameHead& head, const Arrived& a) {
 
 // The commonest again: in the middle of the Write that the last one was of, to which nothing else
 // has happened. What take_alone() would look at is as it was, or stands in `next_`.
-bool PlainReceiver::take_next(const wire::FrameHead& head, const Arrived& a) {
+bool PlainReceiver::take_next(const net::FrameHead& head, const Arrived& a) {
   if (next_.payload == 0 || next_.payload > next_.left) return false;
   const bool same = a.headers != 0 && a.headers == fitting_.headers;
   if (!same && !fits(head, a)) return false;
@@ -101,7 +101,7 @@ bool PlainReceiver::take_next(const wire::FrameHead& head, const Arrived& a) {
   return true;
 }
 
-bool PlainReceiver::take_alone(const wire::FrameHead& head, const Arrived& a) {
+bool PlainReceiver::take_alone(const net::FrameHead& head, const Arrived& a) {
   interrupt();
   const net::FlowMatch::Match& flow = a.flow;
   const port::Frame& f = *a.frame;

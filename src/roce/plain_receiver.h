@@ -19,7 +19,7 @@
 #include "roce/fetch_ahead.h"
 #include "roce/send_list.h"
 #include "roce/statistics.h"
-#include "wire/frame_head.h"
+#include "net/frame_head.h"
 
 namespace urnic::roce {
 
@@ -38,10 +38,10 @@ class LastStaged {
  public:
   // Tagged Ethernet, IPv6, UDP and what is compared of the BTH.
   static constexpr std::size_t kSpan = 80;
-  static_assert(kSpan <= wire::FrameHead::kShort);
+  static_assert(kSpan <= net::FrameHead::kShort);
 
   void forget() { octets_ = 0; }
-  bool is_like(const wire::FrameHead& head) const {
+  bool is_like(const net::FrameHead& head) const {
     Word differs{};
 #pragma GCC unroll 5
     for (std::size_t i = 0; i < begin_.size(); ++i) {
@@ -52,7 +52,7 @@ class LastStaged {
     const bool same = (differs[0] | differs[1]) == 0;
     return same && head.frame_octets == octets_ && head.octets >= masked_;
   }
-  void remember(const wire::FrameHead&, const net::FlowMatch::Match&);
+  void remember(const net::FrameHead&, const net::FlowMatch::Match&);
   const net::FlowMatch::Match& flow() const {
     return flow_;
   }
@@ -78,7 +78,7 @@ class PlainReceiver {
       : table_(*table), ahead_(*ahead), sending_(*sending), statistics_(*statistics) {}
 
   // A frame not yet classified is of the last flow. False: it has to be.
-  [[gnu::always_inline]] bool stage(const port::Frame& frame, const wire::FrameHead& head,
+  [[gnu::always_inline]] bool stage(const port::Frame& frame, const net::FrameHead& head,
                                     Arrived* a) {
     interrupt();  // between two bursts anything may have
     if (head.looped) return false;
@@ -97,7 +97,7 @@ class PlainReceiver {
   bool several() { return ahead_.take_several(); }
   void fetch(const Arrived& a) { ahead_.halves(a.context); }
   // It is, and has been taken, or dropped as damaged. False: nothing has happened.
-  [[gnu::always_inline]] bool take(const wire::FrameHead& head, const Arrived& a) {
+  [[gnu::always_inline]] bool take(const net::FrameHead& head, const Arrived& a) {
     return take_next(head, a) || take_alone(head, a);
   }
   // Something else than that has happened: what was known of the next one may hold no more.
@@ -107,7 +107,7 @@ class PlainReceiver {
   bool acks_wait(bool consumer_first) { return sending_.let_acks_wait(consumer_first); }
 
   // A datagram for this queue pair has been through all checks.
-  void learn(const wire::FrameHead&, const Context&, const ib::PacketHeader&);
+  void learn(const net::FrameHead&, const Context&, const ib::PacketHeader&);
   // A queue pair is modified, or goes.
   void forget_queue_pair() {
     context_ = staged_ = nullptr;
@@ -126,10 +126,10 @@ class PlainReceiver {
     std::uint32_t ip = 0, bth = 0, end = 0;
   };
 
-  bool stage_another(const wire::FrameHead&, net::FlowMatch::Match*);
-  bool take_next(const wire::FrameHead&, const Arrived&);
-  bool fits(const wire::FrameHead&, const Arrived&);
-  bool take_alone(const wire::FrameHead&, const Arrived&);
+  bool stage_another(const net::FrameHead&, net::FlowMatch::Match*);
+  bool take_next(const net::FrameHead&, const Arrived&);
+  bool fits(const net::FrameHead&, const Arrived&);
+  bool take_alone(const net::FrameHead&, const Arrived&);
 
   ContextTable& table_;
   FetchAhead& ahead_;

@@ -60,7 +60,7 @@ void take_response(Context& c, const HalfMaker& halves, const ib::ParsedPacket& 
 
 }  // namespace
 
-bool Side::stage(const port::Frame& frame, const wire::FrameHead& head, Arrived* a) {
+bool Side::stage(const port::Frame& frame, const net::FrameHead& head, Arrived* a) {
   const ByteView octets{head.bytes, head.octets};
   if (!is_ours(head.net, octets)) return false;
   a->frame = &frame;
@@ -73,7 +73,7 @@ bool Side::stage(const port::Frame& frame, const wire::FrameHead& head, Arrived*
   return true;
 }
 
-void Side::process(wire::FrameHead& head, const Arrived& a, Instant now) {
+void Side::process(net::FrameHead& head, const Arrived& a, Instant now) {
   plain_.interrupt();
   ++statistics_.received;
   if (a.like_last) {

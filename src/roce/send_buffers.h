@@ -6,7 +6,7 @@
 
 #include "port/port.h"
 #include "roce/way.h"
-#include "wire/wire.h"
+#include "net/wire.h"
 
 namespace urnic::roce {
 
@@ -15,11 +15,11 @@ class SendBuffers {
   struct Buffer {
     std::uint8_t* at = nullptr;
     port::Frame* frame = nullptr;  // else looped
-    wire::Wire::Octets* looped = nullptr;
+    net::Wire::Octets* looped = nullptr;
   };
 
   // `wire` outlives it.
-  explicit SendBuffers(wire::Wire* wire) : wire_(*wire) {}
+  explicit SendBuffers(net::Wire* wire) : wire_(*wire) {}
 
   // Room for the largest frame of that way, which is known. False: there is none now.
   bool take(const Way& way, Buffer* b);
@@ -28,7 +28,7 @@ class SendBuffers {
   void give_back(const Buffer& b);
 
  private:
-  wire::Wire& wire_;
+  net::Wire& wire_;
 };
 
 }  // namespace urnic::roce

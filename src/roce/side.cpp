@@ -68,7 +68,7 @@ void agree(Context& c, const QpChange& change, Instant now) {
 }  // namespace
 
 Side::Side(const Options& options, QpWatcher* watcher, verbs::Completions* completions,
-           wire::Wire* wire, verbs::MemoryTable* memory)
+           net::Wire* wire, verbs::MemoryTable* memory)
     : options_(options),
       watcher_(watcher),
       wire_(*wire),

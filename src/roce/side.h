@@ -30,9 +30,9 @@
 #include "roce/send_list.h"
 #include "roce/statistics.h"
 #include "roce/ways.h"
-#include "wire/frame_head.h"
+#include "net/frame_head.h"
 #include "verbs/completions.h"
-#include "wire/wire.h"
+#include "net/wire.h"
 
 namespace urnic::roce {
 
@@ -66,15 +66,15 @@ class WholePackets {
 class Side {
  public:
   // What is pointed to outlives it.
-  Side(const Options&, QpWatcher*, verbs::Completions*, wire::Wire*, verbs::MemoryTable*);
+  Side(const Options&, QpWatcher*, verbs::Completions*, net::Wire*, verbs::MemoryTable*);
   Side(const Side&) = delete;
   Side& operator=(const Side&) = delete;
 
   // ---- driving
   // A frame that is neither TCP nor to be dropped, classified. False: it is not ours. `frame` and
   // `head` stay until process().
-  bool stage(const port::Frame& frame, const wire::FrameHead& head, Arrived* a);
-  void process(wire::FrameHead& head, const Arrived& a, Instant now);
+  bool stage(const port::Frame& frame, const net::FrameHead& head, Arrived* a);
+  void process(net::FrameHead& head, const Arrived& a, Instant now);
   // Frames that may be spared the two above.
   PlainReceiver& plain() { return plain_; }
   void run_timers(Instant now);
@@ -162,7 +162,7 @@ class Side {
   Options options_;
   QpWatcher* watcher_;
   GeneralServices* general_ = nullptr;
-  wire::Wire& wire_;
+  net::Wire& wire_;
   verbs::MemoryTable& memory_;
   BufferPool pool_;
   Ways ways_;

@@ -9,14 +9,14 @@
 #include "roce/address_handles.h"
 #include "roce/modify.h"
 #include "roce/way.h"
-#include "wire/wire.h"
+#include "net/wire.h"
 
 namespace urnic::roce {
 
 class Ways {
  public:
   // `wire` outlives it.
-  explicit Ways(wire::Wire* wire) : wire_(*wire) {}
+  explicit Ways(net::Wire* wire) : wire_(*wire) {}
 
   // False: asked for, and whoever waits is woken by forget().
   bool find(Way* way, const ib::AddressVector& av, Instant now);
@@ -46,7 +46,7 @@ class Ways {
  private:
   FrameHeaders headers_to(const MacAddress&, const ib::AddressVector&, bool marked) const;
 
-  wire::Wire& wire_;
+  net::Wire& wire_;
   AddressHandles handles_;
 };
 

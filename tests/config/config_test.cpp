@@ -299,7 +299,7 @@ TEST_F(ConfigTest, FramingAndInLogicBecomeOptions) {
     EXPECT_TRUE(c.set("framing", framing).ok());
     EXPECT_TRUE(c.set("in_logic", logic).ok());
     EXPECT_TRUE(c.check().ok());
-    return engine::options_from(c, "mem");
+    return device::options_from(c, "mem");
   };
   using fastpath::InLogicVariant;
   EXPECT_EQ(options("no-markers", "auto").context.variant, InLogicVariant::Fig9);
@@ -316,7 +316,7 @@ TEST_F(ConfigTest, FramingAndInLogicBecomeOptions) {
 }
 
 TEST_F(ConfigTest, WhatNobodyChoseFollowsTheKindOfPort) {
-  const auto options = [](const char* kind) { return engine::options_from(Config(), kind); };
+  const auto options = [](const char* kind) { return device::options_from(Config(), kind); };
   using OutOfOrder = engine::Options::OutOfOrder;
   EXPECT_EQ(options("memif").tcp.rto_min, Duration::ms(20));
   EXPECT_EQ(options("dgram").tcp.rto_min, Duration::ms(200));
@@ -328,8 +328,8 @@ TEST_F(ConfigTest, WhatNobodyChoseFollowsTheKindOfPort) {
   Config chosen;
   ASSERT_TRUE(chosen.set("rto_min_ms", "7").ok());
   ASSERT_TRUE(chosen.set("ooo_without_markers", "store").ok());
-  EXPECT_EQ(engine::options_from(chosen, "memif").tcp.rto_min, Duration::ms(7));
-  EXPECT_EQ(engine::options_from(chosen, "memif").out_of_order, OutOfOrder::Store);
+  EXPECT_EQ(device::options_from(chosen, "memif").tcp.rto_min, Duration::ms(7));
+  EXPECT_EQ(device::options_from(chosen, "memif").out_of_order, OutOfOrder::Store);
 }
 
 TEST_F(ConfigTest, TheWholeMustFit) {

@@ -52,7 +52,7 @@ class Carried : public test::WiredEnds {
   // all the time, unless this thread was put aside.
   void poll_all_the_time() {
     const auto end =
-        Clock::now() + 2 * std::chrono::nanoseconds(engine::PollingHabit::kWindow.count_ns());
+        Clock::now() + 2 * std::chrono::nanoseconds(device::PollingHabit::kWindow.count_ns());
     while (Clock::now() < end) poll();
   }
   std::uint64_t segments() {

@@ -15,8 +15,8 @@ namespace urnic {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using engine::Gathering;
-using engine::PollingHabit;
+using device::Gathering;
+using device::PollingHabit;
 const Instant kStart = Instant() + Duration::ms(7);
 
 TEST(Gathering, TheFirstBehindAPollGoesAtOnceThoseBehindItAreKept) {

@@ -125,11 +125,11 @@ TEST_F(LogTest, AFullQueueLosesTheOldestAndHoldsNobodyUp) {
   const std::string zeroes(4096, '0');
   while (write(filler.get(), zeroes.data(), zeroes.size()) > 0) {
   }
-  auto log = engine::Log::open(config("server", "info", pipe));
+  auto log = device::Log::open(config("server", "info", pipe));
   ASSERT_TRUE(log.ok() && *log != nullptr);
   const std::string padding(200, '.');
   for (int i = 0; i < 20'000; ++i) {
-    (*log)->line(engine::LogLevel::Info, "line " + std::to_string(i) + padding);
+    (*log)->line(device::LogLevel::Info, "line " + std::to_string(i) + padding);
   }
   std::string text;
   std::thread reading([&] {

@@ -3,7 +3,7 @@
 
 #include "device/device_impl.h"
 
-namespace urnic::detail {
+namespace urnic::device {
 namespace {
 
 Event event_of(EventKind kind, void* context = nullptr) {
@@ -40,4 +40,4 @@ TEST(DeviceNews, SoManyWaitAndTheLatestAreThere) {
 }
 
 }  // namespace
-}  // namespace urnic::detail
+}  // namespace urnic::device

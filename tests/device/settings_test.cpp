@@ -183,7 +183,7 @@ struct SettingsTest : ::testing::Test {
     auto d = Device::open(c);
     if (!d.ok()) return 0;
     CompletionQueue cq = *d->create_cq(16);
-    const engine::CrowdedCore core;
+    const device::CrowdedCore core;
     Completion out[1];
     const auto polls_for = [&](std::int64_t ms) {
       while (core.computed() < ms * 1'000'000) {
@@ -242,12 +242,12 @@ TEST_F(SettingsTest, EveryKeyChangesSomething) {
       {"log", [&] { return look("log", "info").file && !look().file; }},
       {"log_file", [&] { return look("log_file", directory + "/file").file; }},
   };
-  const Options standard = engine::options_from(Config(), "memif");
+  const Options standard = device::options_from(Config(), "memif");
   for (const Setting& s : Config().settings()) {
     if (const auto it = kOfEngine.find(s.name); it != kOfEngine.end()) {
       Config changed;
       ASSERT_TRUE(changed.set(s.name, it->second.value).ok()) << s.name;
-      EXPECT_NE(it->second.seen(engine::options_from(changed, "memif")), it->second.seen(standard))
+      EXPECT_NE(it->second.seen(device::options_from(changed, "memif")), it->second.seen(standard))
           << s.name;
     } else if (const auto does = of_device.find(s.name); does != of_device.end()) {
       EXPECT_TRUE(does->second()) << s.name;

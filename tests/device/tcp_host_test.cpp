@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "device/clock.h"
+#include "base/clock.h"
 #include "fault/fault_port.h"
 #include "port/adapter.h"
 #include "port/fd.h"

@@ -37,7 +37,7 @@ std::optional<Command> parse_command(const std::string& line) {
 }  // namespace
 
 Instant now_of_the_clock() {
-  return engine::monotonic_now();
+  return monotonic_now();
 }
 
 void die(const std::string& why) {

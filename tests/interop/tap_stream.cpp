@@ -27,7 +27,7 @@
 namespace urnic::interop {
 namespace {
 
-using engine::monotonic_now;
+using monotonic_now;
 
 const char* status_text(tcp::Status s) {
   switch (s) {

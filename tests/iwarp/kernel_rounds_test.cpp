@@ -22,7 +22,7 @@ struct NoHooks : Hooks {
 // Something that becomes ready, and that no connection is.
 class Ready {
  public:
-  explicit Ready(sockets::Poller* poller) : fd_(eventfd(0, EFD_NONBLOCK)) {
+  explicit Ready(kernel_tcp::Poller* poller) : fd_(eventfd(0, EFD_NONBLOCK)) {
     constexpr std::uint64_t kNobody = 4711;
     EXPECT_EQ(poller->add(fd_, kNobody), 0);
   }
@@ -36,7 +36,7 @@ class Ready {
 class KernelRounds : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto poller = sockets::Poller::make();
+    auto poller = kernel_tcp::Poller::make();
     ASSERT_TRUE(poller.ok());
     kernel->poller = std::move(*poller);
     engine.emplace(options, &ports.first, 0, &hooks, kernel);

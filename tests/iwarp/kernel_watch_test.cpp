@@ -50,7 +50,7 @@ TEST(KernelWatch, WhoCannotBeWatchedIsToldAtOnce) {
   ASSERT_EQ(listen(listening, 4), 0);
   ASSERT_EQ(getsockname(listening, reinterpret_cast<sockaddr*>(&at), &size), 0);
 
-  auto poller = sockets::Poller::make();
+  auto poller = kernel_tcp::Poller::make();
   ASSERT_TRUE(poller.ok());
   auto kernel = std::make_shared<KernelTcp>();
   kernel->poller = std::move(*poller);

@@ -176,7 +176,7 @@ class End {
     struct Came {
       Bytes one, two;
       port::Frame frame{};
-      wire::FrameHead head;
+      net::FrameHead head;
       Arrived arrived;
     };
     std::vector<Came> all(burst.size());

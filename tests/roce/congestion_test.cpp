@@ -37,7 +37,7 @@ class RoceCongestion : public RoceEnds {
     Config c;
     EXPECT_TRUE(c.set("roce_window", window).ok());
     sim::PairOptions o = with(ib::CongestionRule::Off);
-    o.left.roce.send.window = engine::options_from(c, "mem").roce.send.window;
+    o.left.roce.send.window = device::options_from(c, "mem").roce.send.window;
     begin(o);
     pair->set_faults_left("delay=1ms");
     for (std::uint64_t i = 0; i < 8; ++i) post(*left, verbs::WrOp::Write, i, 65536, 0);
@@ -214,7 +214,7 @@ TEST_F(RoceCongestion, TheSettingLetsManyIntoFlight) {
 
 TEST(RoceCongestionSetting, AWindowHasItsBounds) {
   Config c;
-  EXPECT_EQ(engine::options_from(c, "mem").roce.send.window, 256u);
+  EXPECT_EQ(device::options_from(c, "mem").roce.send.window, 256u);
   EXPECT_FALSE(c.set("roce_window", "1").ok());
   EXPECT_TRUE(c.set("roce_window", "2").ok());
   EXPECT_TRUE(c.set("roce_window", "16384").ok());
@@ -223,7 +223,7 @@ TEST(RoceCongestionSetting, AWindowHasItsBounds) {
 
 TEST(RoceCongestionSetting, IsAWindowUnlessSomebodySaysOtherwise) {
   Config c;
-  const auto rule = [&] { return engine::options_from(c, "mem").roce.send.congestion; };
+  const auto rule = [&] { return device::options_from(c, "mem").roce.send.congestion; };
   EXPECT_EQ(rule(), ib::CongestionRule::Window);
   ASSERT_TRUE(c.set("roce_congestion", "dcqcn").ok());
   EXPECT_EQ(rule(), ib::CongestionRule::Dcqcn);

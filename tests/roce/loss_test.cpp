@@ -315,7 +315,7 @@ TEST(RoceLossSetting, IsFastUnlessToldAndHasTheNamesOfIwarp) {
   const auto rules = [](std::initializer_list<std::pair<const char*, const char*>> settings) {
     Config c;
     for (const auto& [name, value] : settings) EXPECT_TRUE(c.set(name, value).ok()) << name;
-    return engine::options_from(c, "mem").roce;
+    return device::options_from(c, "mem").roce;
   };
   const ib::LossRules usual = rules({}).loss;
   EXPECT_EQ(usual.type, ib::ConnectionType::Fast);

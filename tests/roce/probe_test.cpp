@@ -69,9 +69,9 @@ TEST_F(RoceProbe, AQueuePairThatWasResetStillProbes) {
 
 TEST(RoceProbeSetting, IsOnUnlessSwitchedOff) {
   Config c;
-  EXPECT_TRUE(engine::options_from(c, "mem").roce.probe);
+  EXPECT_TRUE(device::options_from(c, "mem").roce.probe);
   ASSERT_TRUE(c.set("probe", "off").ok());
-  EXPECT_FALSE(engine::options_from(c, "mem").roce.probe);
+  EXPECT_FALSE(device::options_from(c, "mem").roce.probe);
 }
 
 }  // namespace

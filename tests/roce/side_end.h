@@ -140,7 +140,7 @@ class SideEnd {
   // A frame of a burst, all of which are staged before the first is worked on.
   struct Staged {
     const port::Frame* frame = nullptr;
-    wire::FrameHead head;
+    net::FrameHead head;
     Arrived a;
     bool plain = false;
   };
@@ -177,7 +177,7 @@ class SideEnd {
   verbs::Completions reports{&log};
   verbs::MemoryTable memory;
   verbs::CompletionQueue cq{4096};
-  wire::Wire wire;
+  net::Wire wire;
   Side side;
 };
 

@@ -379,7 +379,7 @@ TEST_F(OneSide, FramesInTwoPiecesAreJoinedBeforeTheyAreBelieved) {
     frame.data[1] = octets.data() + cut;
     frame.len[0] = static_cast<std::uint32_t>(cut);
     frame.len[1] = static_cast<std::uint32_t>(octets.size() - cut);
-    wire::FrameHead head;
+    net::FrameHead head;
     head.copy(frame);
     head.copy_whole(frame);
     head.classify();
@@ -408,7 +408,7 @@ TEST_F(OneSide, AHiddenIdentificationIsSolvedWhereASocketHidesIt) {
     frame.data[0] = octets.data();
     frame.len[0] = static_cast<std::uint32_t>(octets.size());
     frame.csum = csum;
-    wire::FrameHead head;
+    net::FrameHead head;
     head.copy(frame);
     head.copy_whole(frame);
     head.classify();

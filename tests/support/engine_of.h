@@ -9,7 +9,7 @@
 
 namespace urnic::test {
 
-using DevicePart = std::shared_ptr<detail::DeviceImpl>;
+using DevicePart = std::shared_ptr<device::DeviceImpl>;
 DevicePart& part_of(Device& d);
 template <DevicePart Device::*Member>
 struct DeviceOpener {

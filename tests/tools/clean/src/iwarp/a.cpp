@@ -1,2 +1,2 @@
 #include "fastpath/in_logic.h"
-#include "wire/wire.h"
+#include "net/wire.h"

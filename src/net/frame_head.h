@@ -11,7 +11,7 @@
 #include "net/flow_match.h"
 #include "port/port.h"
 
-namespace urnic::wire {
+namespace urnic::net {
 
 struct FrameHead {
   bool looped = false;             // from this very engine, not from the wire (E-30)
@@ -48,4 +48,4 @@ struct FrameHead {
   }
 };
 
-}  // namespace urnic::wire
+}  // namespace urnic::net

@@ -1,12 +1,12 @@
 // What the kernel says of this machine's addresses; that of loopback is everywhere.
-#include "sockets/host_addresses.h"
+#include "kernel_tcp/host_addresses.h"
 
 #include <errno.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-namespace urnic::sockets {
+namespace urnic::kernel_tcp {
 namespace {
 
 TEST(HostAddresses, EachHasTheLengthOfItsNetwork) {
@@ -43,4 +43,4 @@ TEST(HostAddresses, AGroupIsNobodysAddress) {
 }
 
 }  // namespace
-}  // namespace urnic::sockets
+}  // namespace urnic::kernel_tcp

@@ -1,5 +1,5 @@
 // News of addresses, in a network namespace of its own where there are no others.
-#include "sockets/address_news.h"
+#include "kernel_tcp/address_news.h"
 
 #include <gtest/gtest.h>
 #include <net/if.h>
@@ -11,7 +11,7 @@
 
 #include "support/quiet_fork.h"
 
-namespace urnic::sockets {
+namespace urnic::kernel_tcp {
 namespace {
 
 // 0, or what is wrong; 255 where there is no such namespace to be had.
@@ -43,4 +43,4 @@ TEST(AddressNews, AnInterfaceThatComesUpIsNews) {
 }
 
 }  // namespace
-}  // namespace urnic::sockets
+}  // namespace urnic::kernel_tcp

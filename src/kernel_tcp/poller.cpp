@@ -1,4 +1,4 @@
-#include "sockets/poller.h"
+#include "kernel_tcp/poller.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace urnic::sockets {
+namespace urnic::kernel_tcp {
 namespace {
 
 constexpr unsigned kAtOnce = 64;
@@ -52,4 +52,4 @@ unsigned Poller::take(Ready* out, unsigned max) {
   return n > 0 ? static_cast<unsigned>(n) : 0;
 }
 
-}  // namespace urnic::sockets
+}  // namespace urnic::kernel_tcp

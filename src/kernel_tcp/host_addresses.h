@@ -6,7 +6,7 @@
 #include "base/ip_address.h"
 #include "base/result.h"
 
-namespace urnic::sockets {
+namespace urnic::kernel_tcp {
 
 // Of all interfaces that are up, with the networks around them; errors are errno values.
 Outcome<std::vector<IpPrefix>, int> host_prefixes();
@@ -19,4 +19,4 @@ Outcome<IpAddress, int> host_source_for(const IpAddress& to);
 // 0 where packets of that address of the machine's have a way to `to`, else an errno value.
 int why_no_way(const IpAddress& from, const IpAddress& to);
 
-}  // namespace urnic::sockets
+}  // namespace urnic::kernel_tcp

@@ -1,6 +1,6 @@
 // The kernel's TCP as src/sockets shows it: real sockets on loopback, no time limits but the
 // test's.
-#include "sockets/socket.h"
+#include "kernel_tcp/socket.h"
 
 #include <errno.h>
 #include <gtest/gtest.h>
@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "sockets/poller.h"
+#include "kernel_tcp/poller.h"
 #include "tests/support/ipv6.h"
 
-namespace urnic::sockets {
+namespace urnic::kernel_tcp {
 namespace {
 
 using What = Moved::What;
@@ -326,4 +326,4 @@ TEST(Poller, ReportsEdgesOnceAndUnderTheirTags) {
 }
 
 }  // namespace
-}  // namespace urnic::sockets
+}  // namespace urnic::kernel_tcp

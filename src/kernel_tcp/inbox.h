@@ -16,7 +16,7 @@
 
 #include "base/bytes.h"
 
-namespace urnic::sockets {
+namespace urnic::kernel_tcp {
 
 // Shared by the connections of an engine; must outlive their inboxes.
 class InboxPool {
@@ -70,4 +70,4 @@ class Inbox {
   std::size_t begin_ = 0, end_ = 0;
 };
 
-}  // namespace urnic::sockets
+}  // namespace urnic::kernel_tcp

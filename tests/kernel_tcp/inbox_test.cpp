@@ -1,4 +1,4 @@
-#include "sockets/inbox.h"
+#include "kernel_tcp/inbox.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include "base/rng.h"
 #include "tests/support/allocator.h"
 
-namespace urnic::sockets {
+namespace urnic::kernel_tcp {
 namespace {
 
 void put(Inbox& in, std::size_t n, std::uint8_t first) {
@@ -142,4 +142,4 @@ TEST(Inbox, ClearForgetsWhereverTheOctetsAre) {
 }
 
 }  // namespace
-}  // namespace urnic::sockets
+}  // namespace urnic::kernel_tcp

@@ -13,7 +13,7 @@
 #include "base/private_descriptors.h"
 #include "base/result.h"
 
-namespace urnic::sockets {
+namespace urnic::kernel_tcp {
 
 // What became of an attempt to move octets.
 struct Moved {
@@ -99,4 +99,4 @@ class Socket {
   int fd_ = -1;
 };
 
-}  // namespace urnic::sockets
+}  // namespace urnic::kernel_tcp

@@ -13,7 +13,7 @@
 #include "port/port.h"
 #include "port/tx_batch.h"
 
-namespace urnic::wire {
+namespace urnic::net {
 
 class Wire {
  public:
@@ -72,4 +72,4 @@ class Wire {
   std::uint64_t times_full_ = 0;
 };
 
-}  // namespace urnic::wire
+}  // namespace urnic::net

@@ -1,8 +1,8 @@
-#include "sockets/inbox.h"
+#include "kernel_tcp/inbox.h"
 
 #include <cstring>
 
-namespace urnic::sockets {
+namespace urnic::kernel_tcp {
 namespace {
 
 // Less room than this behind the octets: they move to the front.
@@ -64,4 +64,4 @@ void Inbox::settle() {
   }
 }
 
-}  // namespace urnic::sockets
+}  // namespace urnic::kernel_tcp

@@ -1,4 +1,4 @@
-#include "sockets/socket.h"
+#include "kernel_tcp/socket.h"
 
 #include <errno.h>
 #include <linux/filter.h>
@@ -11,10 +11,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "sockets/host_addresses.h"
-#include "sockets/kernel_address.h"
+#include "kernel_tcp/host_addresses.h"
+#include "kernel_tcp/kernel_address.h"
 
-namespace urnic::sockets {
+namespace urnic::kernel_tcp {
 namespace {
 
 constexpr std::uint32_t kDefaultMss = 536;
@@ -278,4 +278,4 @@ void Socket::close() {
   fd_ = -1;
 }
 
-}  // namespace urnic::sockets
+}  // namespace urnic::kernel_tcp

@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 
-namespace urnic::sockets {
+namespace urnic::kernel_tcp {
 
 class Poller {
  public:
@@ -40,4 +40,4 @@ class Poller {
   int fd_ = -1;
 };
 
-}  // namespace urnic::sockets
+}  // namespace urnic::kernel_tcp

@@ -1,4 +1,4 @@
-#include "sockets/address_news.h"
+#include "kernel_tcp/address_news.h"
 
 #include <errno.h>
 #include <linux/netlink.h>
@@ -7,7 +7,7 @@
 
 #include <array>
 
-namespace urnic::sockets {
+namespace urnic::kernel_tcp {
 namespace {
 
 bool is_about_addresses(const nlmsghdr& h) {
@@ -49,4 +49,4 @@ bool AddressNews::take() {
   return any;
 }
 
-}  // namespace urnic::sockets
+}  // namespace urnic::kernel_tcp

@@ -1,4 +1,4 @@
-#include "sockets/host_addresses.h"
+#include "kernel_tcp/host_addresses.h"
 
 #include <errno.h>
 #include <ifaddrs.h>
@@ -10,10 +10,10 @@
 #include <bit>
 #include <memory>
 
-#include "sockets/kernel_address.h"
-#include "sockets/socket.h"
+#include "kernel_tcp/kernel_address.h"
+#include "kernel_tcp/socket.h"
 
-namespace urnic::sockets {
+namespace urnic::kernel_tcp {
 namespace {
 
 Socket datagram_socket(const IpAddress& like) {
@@ -90,4 +90,4 @@ int why_no_way(const IpAddress& from, const IpAddress& to) {
   return leads ? 0 : errno;
 }
 
-}  // namespace urnic::sockets
+}  // namespace urnic::kernel_tcp

@@ -1,8 +1,8 @@
-#include "wire/wire.h"
+#include "net/wire.h"
 
 #include <utility>
 
-namespace urnic::wire {
+namespace urnic::net {
 
 net::HeaderTemplate Wire::make_header(const MacAddress& to, const IpAddress& from,
                                       const IpAddress& dst) const {
@@ -39,4 +39,4 @@ void Wire::finish_sending() {
   tx_.flush();
 }
 
-}  // namespace urnic::wire
+}  // namespace urnic::net

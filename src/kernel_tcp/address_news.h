@@ -1,9 +1,9 @@
 // News of addresses that come to this machine or go, from its kernel (rtnetlink).
 #pragma once
 
-#include "sockets/socket.h"
+#include "kernel_tcp/socket.h"
 
-namespace urnic::sockets {
+namespace urnic::kernel_tcp {
 
 class AddressNews {
  public:
@@ -22,4 +22,4 @@ class AddressNews {
   int error_ = 0;
 };
 
-}  // namespace urnic::sockets
+}  // namespace urnic::kernel_tcp

@@ -1,9 +1,9 @@
 // Addresses as the kernel's calls have them, and back.
-#include "sockets/kernel_address.h"
+#include "kernel_tcp/kernel_address.h"
 
 #include <gtest/gtest.h>
 
-namespace urnic::sockets {
+namespace urnic::kernel_tcp {
 namespace {
 
 TEST(KernelAddress, AZoneIsTheScopeAndNoPartOfTheAddress) {
@@ -30,4 +30,4 @@ TEST(KernelAddress, OtherAddressesHaveNoScope) {
 }
 
 }  // namespace
-}  // namespace urnic::sockets
+}  // namespace urnic::kernel_tcp

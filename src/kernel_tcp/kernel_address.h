@@ -8,7 +8,7 @@
 
 #include "base/ip_address.h"
 
-namespace urnic::sockets {
+namespace urnic::kernel_tcp {
 
 union KernelAddress {
   sockaddr any;
@@ -46,4 +46,4 @@ inline SocketAddress from_kernel(const sockaddr& a) {
   return {ip.with_zone(v6.sin6_scope_id), ntohs(v6.sin6_port)};
 }
 
-}  // namespace urnic::sockets
+}  // namespace urnic::kernel_tcp
