@@ -65,7 +65,7 @@ class StackCore {
   void let_go(Socket&, Instant now);
   void reset_now(Socket&, Instant now);
   void settle(Socket&, Instant now);
-  // stack_report.cpp
+  // stack_set_option.cpp
   Status apply_option(Socket&, Option, std::int64_t value, Instant now);
   // stack_input.cpp
   void take_datagram(ByteView datagram, Instant now);
