@@ -478,8 +478,8 @@ void Engine::fail_overrun(Instant now) {
         is_roce(qp) ? roce_.overrun(qp) : qp.send_cq->overrun() || qp.receive_cq->overrun();
     if (!overrun) return;
     spare([&] {
-      if (is_roce(qp)) return roce_.fail(qp, Errc::no_memory, kWhy);
-      iwarp_.fail(qp, Errc::no_memory, kWhy, now);
+      if (is_roce(qp)) return roce_.fail(qp, Errc::queue_full, kWhy);
+      iwarp_.fail(qp, Errc::queue_full, kWhy, now);
     });
   });
 }
