@@ -48,15 +48,9 @@ void end(ResponderState& s) {
   ++s.counters.refusals;
 }
 
-Operation place_of(std::uint32_t k, std::uint32_t packets) {
-  if (packets == 1) return Operation::ReadResponseOnly;
-  if (k == 0) return Operation::ReadResponseFirst;
-  return k + 1 == packets ? Operation::ReadResponseLast : Operation::ReadResponseMiddle;
-}
-
-// The memory of a READ is not there any more. Its first answer ends with a NAK in the place of the
-// packet, and with it the queue pair; one to a duplicate just ends. True if there is a packet.
-bool cannot_read(ResponderState& s, Resource* r, Psn psn, ResponsePacket* out) {
+// The memory of a READ has gone. If this is its first answer, a NAK takes the place of the packet
+// and the queue pair ends; an answer to a duplicate just ends. True if there is a packet to send.
+bool fail_read(ResponderState& s, Resource* r, Psn psn, ResponsePacket* out) {
   if (!r->fresh) {
     s.resources.done(r);
     ++s.counters.dropped_duplicates;
@@ -89,9 +83,9 @@ bool next_read_response(ResponderState& s, Resource* r, ResponsePacket* out) {
   const std::uint64_t at = a.address + std::uint64_t{k} * pmtu;
   if (octets != 0 && verbs::check_remote_read(*s.memory, r->rkey, at, octets,
                                               {r->pd, s.qp->number}) != verbs::AccessVerdict::Ok) {
-    return cannot_read(s, r, psn, out);
+    return fail_read(s, r, psn, out);
   }
-  begin(s, place_of(k, packets), psn, out);
+  begin(s, read_response_opcode(k, packets), psn, out);
   put_ack(s, out);
   if (octets != 0) out->payload = {address_in(*s.memory, r->rkey, at), octets};
   ++s.counters.read_responses;
