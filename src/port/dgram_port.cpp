@@ -11,7 +11,6 @@
 #include <array>
 #include <cstring>
 
-#include "port/adapter.h"
 #include "port/kinds.h"
 
 namespace urnic::port {
@@ -233,29 +232,17 @@ unsigned DgramPort::rx_burst(unsigned, urnic_frame* frames, unsigned n) {
   return got;
 }
 
-// The buffers are free again with the next burst.
-void DgramPort::rx_release(unsigned, const urnic_frame*, unsigned) {}
-
 // ---- transmit ----
 
 unsigned DgramPort::tx_reserve(unsigned, std::uint32_t len, urnic_frame* frames, unsigned n) {
   if (tx_.waiting() != 0) flush();
-  const unsigned got = len <= max_frame_ ? tx_.reserve(len, frames, n) : 0;
-  if (got < n) counters_.tx_full.add();
-  return got;
+  return tx_.lend(len, max_frame_, frames, n, counters_);
 }
 
 void DgramPort::tx_commit(unsigned, urnic_frame* frames, unsigned n) {
-  for (unsigned i = 0; i < n && tx_.lent(); ++i) {
-    const urnic_frame& f = frames[i];
-    if (f.len[0] == 0) continue;  // given back; the frames behind it move up
-    const std::uint64_t total = std::uint64_t{f.len[0]} + f.len[1];
-    if (total > max_frame_) {
-      counters_.tx_dropped.add();
-      continue;
-    }
-    tx_.keep(static_cast<std::uint32_t>(tx_.gather(f).size()));
-  }
+  tx_.take_back(frames, n, max_frame_, counters_, [](ByteView frame) {
+    return std::optional(static_cast<std::uint32_t>(frame.size()));
+  });
   flush();
 }
 
