@@ -8,6 +8,7 @@
 #include "device/kernel_tcp_port.h"
 #include "device/mapping.h"
 #include "device/modify.h"
+#include "device/nap.h"
 #include "device/port_stack.h"
 #include "device/secrets.h"
 #include "device/service.h"
@@ -213,8 +214,7 @@ bool ready_to_connect(detail::DeviceImpl& device) {
 
 bool Device::wait_link(int timeout_ms) {
   if (!impl_) return false;
-  const Instant until =
-      timeout_ms < 0 ? Instant::never() : engine::monotonic_now() + Duration::ms(timeout_ms);
+  const Instant until = engine::deadline_in(timeout_ms);
   for (;;) {
     if (impl_->driver->inherited()) return false;
     progress();
