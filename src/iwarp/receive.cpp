@@ -226,7 +226,7 @@ void Receiver::take_payload(Connection& c, const InHand& in, Instant now, Found*
   if (!taken) {
     if (check.arrival == tcp::Arrival::Duplicate && check.fin && !c.tcb.rcv.fin_taken &&
         check.end == c.tcb.rcv.holes.rcv_nxt()) {  // all of it but the FIN came before
-      delivery_.commit_range(c, check.end, check.end, true, false, {}, now, found);
+      slow_.take_fin(c, check.end, now, found);
       return;
     }
     ++s_.counters.dropped;
@@ -235,7 +235,7 @@ void Receiver::take_payload(Connection& c, const InHand& in, Instant now, Found*
   }
   if (in.seg.payload.empty()) {  // a FIN alone
     if (check.arrival == tcp::Arrival::InOrder && check.fin) {
-      delivery_.commit_range(c, check.begin, check.begin, true, false, {}, now, found);
+      slow_.take_fin(c, check.begin, now, found);
     } else {
       delivery_.act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
     }
