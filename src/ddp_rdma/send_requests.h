@@ -102,7 +102,7 @@ class SendRequests {
   void release(std::uint32_t seq, ReadSinks* sinks);
   void release_all(ReadSinks* sinks);
   // Does it read or fill memory of `stag`?
-  bool refers(std::uint32_t seq, std::uint32_t stag) const;
+  bool uses_region(std::uint32_t seq, std::uint32_t stag) const;
   // E-25: none of them reads or fills memory of `stag` any more.
   void detach(std::uint32_t stag, ReadSinks* sinks);
 

@@ -151,7 +151,7 @@ bool inside(const Resource& r, const PacketHeader& h, std::uint32_t pmtu) {
 }
 
 // A duplicate READ whose answer is under way and has the same octets under the same PSNs.
-bool of_answer_under_way(const Resource& r, const PacketHeader& h, std::uint32_t pmtu) {
+bool matches_answer_under_way(const Resource& r, const PacketHeader& h, std::uint32_t pmtu) {
   const Answer& a = r.answer;
   const auto ahead = static_cast<std::int64_t>(h.bth.psn - r.psn) - (a.psn - r.psn);
   return r.pending && h.reth.address - a.address == static_cast<std::uint64_t>(ahead * pmtu);
@@ -162,7 +162,7 @@ bool of_answer_under_way(const Resource& r, const PacketHeader& h, std::uint32_t
 void read_again(ResponderState& s, Resource* r, const PacketHeader& h) {
   Answer again{h.bth.psn, h.reth.address, h.reth.length, 0};
   const bool knows = s.qp->peer_selective;  // what it has
-  if (of_answer_under_way(*r, h, s.qp->pmtu())) {
+  if (matches_answer_under_way(*r, h, s.qp->pmtu())) {
     const Answer& a = r->answer;
     const std::uint64_t end = a.address + a.octets;
     const bool within = again.address + again.octets <= end;
@@ -206,7 +206,7 @@ void refuse(ResponderState& s, Verdict why, Psn psn) {
   if (is_fatal(why)) fail(s, why);
 }
 
-void end_behind_ack(ResponderState& s, Verdict why) {
+void end_after_ack(ResponderState& s, Verdict why) {
   fail(s, why);
   s.nak = {};
   s.ack_due = true;
@@ -232,7 +232,7 @@ bool next_answer(ResponderState& s, ResponsePacket* out) {
     next_nak(s, out);
     return true;
   }
-  const bool kept = s.tells_kept() && !s.held.empty() && !is_fatal(s.failure);
+  const bool kept = s.reports_held() && !s.held.empty() && !is_fatal(s.failure);
   if (!kept) s.sack_due = false;
   if (!s.ack_due && !s.sack_due) return false;
   s.ack_due = s.sack_due = false;

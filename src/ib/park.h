@@ -25,6 +25,6 @@ inline bool waits_too_many(const ResponderState& s) {
 
 // All that had its turn has had it. A gap that showed while the peer could not be told is named
 // now.
-void say_gap(ResponderState&);
+void report_deferred_gap(ResponderState&);
 
 }  // namespace urnic::ib

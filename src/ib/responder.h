@@ -89,7 +89,7 @@ class Responder {
   void lose_response(ResponsePacket* response);
   // An ACK that nobody asked for, with fresh credits and MSN; repeats what was acknowledged last,
   // and at first the PSN before the initial one (IB-87).
-  void volunteer_ack() { s_.ack_due = !is_fatal(s_.failure); }
+  void queue_unsolicited_ack() { s_.ack_due = !is_fatal(s_.failure); }
 
   // The queue pair is in Error: nothing is taken any more, and what is kept is given back.
   void forget_held() {

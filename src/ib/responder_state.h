@@ -92,7 +92,9 @@ struct ResponderState {
         recovery(attributes.loss) {}
 
   // The peer is told what is kept, and not only that something is missing (S-6).
-  bool tells_kept() const { return qp->peer_selective && recovery.type() == ConnectionType::Fast; }
+  bool reports_held() const {
+    return qp->peer_selective && recovery.type() == ConnectionType::Fast;
+  }
   // Who asks for memory here.
   verbs::Requester peer() const { return {pd, qp->number}; }
   // Whose keys the receives name.

@@ -45,8 +45,8 @@ void repeat_after_wait(SendState&, Instant now);
 // ---- to its end
 void fail(SendState&, std::uint32_t wqe, verbs::Status);
 // It cannot leave: it fails when it is the oldest that is not answered.
-void get_stuck(SendState&, std::uint32_t wqe, verbs::Status);
+void mark_stuck(SendState&, std::uint32_t wqe, verbs::Status);
 // After una has moved: whether it is now. One that was answered after all is none any more.
-void judge_stuck(SendState&);
+void check_stuck(SendState&);
 
 }  // namespace urnic::ib

@@ -134,7 +134,7 @@ void DgramPort::stats(urnic_port_stats* s) const {
   counters_.add_to(s);
 }
 
-void DgramPort::peer_seen(bool there) {
+void DgramPort::set_peer_present(bool there) {
   if (there == peer_.there) return;
   peer_.there = there;
   if (there) {
@@ -142,7 +142,7 @@ void DgramPort::peer_seen(bool there) {
     peer_.look_delay_ms = 0;
     return;
   }
-  lose_what_waits();
+  drop_waiting();
   peer_.next_look_ms = now_ms() + kFirstLookMs;
   peer_.look_delay_ms = kFirstLookMs;
 }
@@ -159,13 +159,13 @@ void DgramPort::look_for_peer() {
 void DgramPort::ask_for_peer() {
   counters_.syscalls.add(4);
   const ConnectResult r =
-      may_be_theirs() ? connect_to(peer_.address, SOCK_DGRAM).result : ConnectResult::kRefused;
+      is_owner_allowed() ? connect_to(peer_.address, SOCK_DGRAM).result : ConnectResult::kRefused;
   if (r == ConnectResult::kNobody) why_ = "no peer at " + peer_.address.name();
-  peer_seen(r == ConnectResult::kConnected || r == ConnectResult::kBusy);
+  set_peer_present(r == ConnectResult::kConnected || r == ConnectResult::kBusy);
 }
 
 // The socket at the peer's path is of somebody who may be there.
-bool DgramPort::may_be_theirs() {
+bool DgramPort::is_owner_allowed() {
   why_.clear();
   if (peer_.address.abstract()) return true;
   struct stat st {};
@@ -226,7 +226,7 @@ unsigned DgramPort::rx_burst(unsigned, urnic_frame* frames, unsigned n) {
     f.len[0] = messages[i].msg_len;
     bytes += messages[i].msg_len;
   }
-  if (got != 0) peer_seen(true);
+  if (got != 0) set_peer_present(true);
   counters_.rx_frames.add(got);
   counters_.rx_bytes.add(bytes);
   return got;
@@ -246,7 +246,7 @@ void DgramPort::tx_commit(unsigned, urnic_frame* frames, unsigned n) {
   flush();
 }
 
-void DgramPort::lose_what_waits() {
+void DgramPort::drop_waiting() {
   counters_.tx_dropped.add(tx_.waiting());
   tx_.drop(tx_.waiting());
 }
@@ -272,7 +272,7 @@ void DgramPort::flush() {
       counters_.tx_frames.add(static_cast<unsigned>(done));
       tx_.drop(static_cast<unsigned>(done));
       room_wait_us_ = 0;
-      peer_seen(true);
+      set_peer_present(true);
       continue;
     }
     if (errno == EAGAIN || errno == ENOBUFS || errno == EINTR) return;  // later
@@ -282,8 +282,8 @@ void DgramPort::flush() {
       continue;
     }
     // ENOENT, ECONNREFUSED: nobody there. EPERM, EACCES: not for us. The rest is lost with it.
-    lose_what_waits();
-    peer_seen(false);
+    drop_waiting();
+    set_peer_present(false);
   }
 }
 

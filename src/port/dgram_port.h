@@ -39,11 +39,11 @@ class DgramPort : public ReusesRxBuffers {
 
   DgramPort(BoundSocket socket, Fd timer, UnixAddress peer, PeerUser user, std::uint32_t max_frame);
   void flush();
-  void lose_what_waits();
-  void peer_seen(bool there);
+  void drop_waiting();
+  void set_peer_present(bool there);
   void look_for_peer();
   void ask_for_peer();
-  bool may_be_theirs();
+  bool is_owner_allowed();
   bool sender_allowed(const msghdr& m) const;
   void set_timer(std::uint64_t us);
 

@@ -43,6 +43,6 @@ HyStartSays hystart_on_ack(HyStart&, StreamOffset una, StreamOffset nxt, Duratio
                            std::uint32_t segments);
 
 // Are round trips of `srtt` longer than the path makes them, or unknown to be no longer?
-bool hystart_queue_stands(const HyStart&, Duration srtt);
+bool hystart_rtt_is_inflated(const HyStart&, Duration srtt);
 
 }  // namespace urnic::tcp

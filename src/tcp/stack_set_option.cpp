@@ -40,7 +40,7 @@ Status StackCore::apply_option(Socket& s, Option o, std::int64_t value, Instant 
     emit(s, plan_ack(s.tcb), now);
   }
   pump(s, now);
-  settle(s, now);
+  end_or_arm(s, now);
   return Status::Ok;
 }
 
