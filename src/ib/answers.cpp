@@ -150,7 +150,7 @@ bool inside(const Resource& r, const PacketHeader& h, std::uint32_t pmtu) {
          reth.length <= r.length - skipped && packets_of(reth.length, pmtu) <= r.packets - from;
 }
 
-// A duplicate READ whose answer is under way and has the same octets under the same PSNs.
+// A duplicate READ asks for what its answer, still under way, has: the same bytes at the same PSNs.
 bool matches_answer_under_way(const Resource& r, const PacketHeader& h, std::uint32_t pmtu) {
   const Answer& a = r.answer;
   const auto ahead = static_cast<std::int64_t>(h.bth.psn - r.psn) - (a.psn - r.psn);

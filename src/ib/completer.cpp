@@ -41,8 +41,8 @@ Response classify(const SendState& s, Psn p) {
   return (s.fresh.psn - 1) - p < kPsnWindow ? Response::Duplicate : Response::Ghost;
 }
 
-// Where an acknowledgment of everything before `end` ends: at the first READ or atomic without its
-// response.
+// An acknowledgment of everything before `end` ends here: at the first READ or atomic that has no
+// response yet, if there is one.
 Psn acknowledged_end(const SendState& s, Psn end) {
   if (s.awaiting.count == 0) return end;
   const Psn awaited = awaited_psn(s);

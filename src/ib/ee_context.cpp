@@ -6,7 +6,7 @@ namespace {
 using verbs::QpState;
 using enum verbs::QpState;
 
-// InfiniBand's moves; which attributes they take is looked at apart.
+// InfiniBand's moves without their attributes, which are checked separately.
 const verbs::QpRules& rules_without_attributes() {
   static const verbs::QpRules kMoves{verbs::kIbRules.moves, false, verbs::kIbRules.unsupported};
   return kMoves;

@@ -5,7 +5,7 @@
 namespace urnic::ib {
 namespace {
 
-// Where its payload goes and whether it is all right there; null: not certain.
+// The address that the payload goes to, if it is certain that it may go there; else null.
 std::uint8_t* early_destination(const ResponderState& s, const ParsedPacket& p) {
   const PacketHeader& h = p.header;
   const OpcodeRow& row = h.row();

@@ -82,7 +82,7 @@ void RdHost::flush_posted() {
 
 // ---- moves
 
-// What is under way of it, either way, is given up.
+// Gives up what is under way of it, in both directions.
 void RdHost::give_up_work(RdQueuePair& qp) {
   for (const auto& ee : contexts_) {
     ee->requester.abort(&qp.sender);

@@ -11,7 +11,7 @@ using verbs::SendWqe;
 
 namespace {
 
-// Nothing leaves before what is new, and that is the middle of a message which has begun.
+// The next packet to leave is new, and in the middle of a message that has begun.
 bool is_mid_message(SendState& s) {
   if (s.failure.set || s.stuck.set || s.rnr.on() || s.next != s.fresh) return false;
   if (s.probe.wanted() || s.hole.wanted || s.log.any_lost()) return false;
@@ -28,7 +28,7 @@ std::uint32_t packets_in_one_piece(const SendState& s, const SendWqe& w, Request
   return static_cast<std::uint32_t>(std::min<std::size_t>(fit, last - k));
 }
 
-// As many as the window lets leave, up to the one that asks (IB-15).
+// The number of packets that the window admits, up to the one that requests an ACK (IB-15).
 std::uint32_t packets_before_ack_request(const SendState& s, bool* ask) {
   if (s.in_flight >= s.window() || s.outstanding() >= kPsnWindow) return 0;
   const std::uint32_t every = ack_every(s);

@@ -21,8 +21,8 @@ bool uses_receive(WrOp op) {
   return op == WrOp::Send || op == WrOp::SendImm || op == WrOp::SendInv || op == WrOp::WriteImm;
 }
 
-// What has no words on this wire, or no depth to go by: masks, a swap of its own, a READ where none
-// may be outstanding.
+// False for what this wire has no packet for (masks, a swap without compare), and for a READ or
+// atomic where none may be outstanding.
 bool can_express(const SendState& s, std::uint32_t index) {
   const SendWqe& w = s.wqes.wqe(index);
   if (awaits_response(w.op) && s.qp->initiator_depth == 0) return false;
@@ -119,10 +119,10 @@ void resume_read(SendState& s, const SendPosition& at) {
   s.awaiting.is_resumed = true;
 }
 
-// Of a READ that the peer has begun to answer the probe asks for one packet. A peer that serves
-// requests one behind the other, each to its end, would else send all of the rest once more for
-// each. Of one that it may never have seen it asks for all: a part would be a request of its own,
-// and count as a message.
+// If the peer has begun to answer a READ, the probe requests a single packet: a peer that serves
+// requests one after the other, each to its end, would otherwise resend all of the rest for each
+// probe. If the peer may never have seen the READ, the probe requests all of it: a part would be a
+// request of its own, and count as a message.
 void request_one_packet(SendState& s, PacketHeader* h) {
   const SendWqe& w = s.wqes.wqe(s.una.wqe);
   if (w.op != WrOp::Read || s.una.packet == 0) return;
@@ -176,7 +176,7 @@ bool lost_packet(SendState& s, Instant now, RequestPacket* out) {
   return true;
 }
 
-// What is missing of an answer is asked for, and nothing else (S-2).
+// Requests the part of an answer that is missing, and nothing else (S-2).
 bool request_missing_part(SendState& s, Instant now, RequestPacket* out) {
   MissingPart part;
   if (!next_missing(s, now, &part)) return false;
@@ -220,8 +220,8 @@ void begin(SendState& s) {
   s.wqes.queue().start();
 }
 
-// A local operation has its turn: at once, but what invalidates waits until nothing before it could
-// have to be sent or filled again. False when it is not yet done.
+// Executes a local operation whose turn it is. One that invalidates waits until nothing before it
+// can have to be sent or filled again. False when it is not yet done.
 bool execute_local_in_turn(SendState& s) {
   const std::uint32_t index = s.fresh.wqe;
   if (s.wqes.wqe(index).op == WrOp::LocalInv && s.una.wqe != index) return false;
@@ -283,8 +283,8 @@ void begin_message(SendState& s) {
   if (awaits_response(w.op) && s.awaiting.count++ == 0) s.awaiting.oldest = s.fresh.wqe;
 }
 
-// A message beyond the LSN goes no further for now: a Send's behind its first packet, a WRITE with
-// Immediate behind its last (IB-84, IB-85).
+// A message beyond the LSN pauses: a Send after its first packet, a WRITE with Immediate after its
+// last (IB-84, IB-85).
 bool pauses_at_lsn(const SendState& s, const SendWqe& w, const OpcodeRow& row) {
   if (!uses_receive(w.op) || s.credits.covers(s.ssn)) return false;
   return w.op == WrOp::WriteImm ? row.ends() : row.begins();

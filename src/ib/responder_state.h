@@ -91,7 +91,7 @@ struct ResponderState {
         held(pool, attributes.loss.store_packets, attributes.pmtu()),
         recovery(attributes.loss) {}
 
-  // The peer is told what is kept, and not only that something is missing (S-6).
+  // SACKs report to the peer what is kept, not only that something is missing (S-6).
   bool reports_held() const {
     return qp->peer_selective && recovery.type() == ConnectionType::Fast;
   }

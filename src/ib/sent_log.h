@@ -75,7 +75,7 @@ class SentLog {
   // How much later than the packets behind it one may come.
   Duration reordering_window() const;
   Duration round_trip() const { return newest_.round_trip; }  // of the newest packet that has come
-  // Packets that were repeated and had only been late, since asked the last time.
+  // The number of packets that were repeated and had only been late, since the last call.
   std::uint32_t take_needless_repeats();
 
  private:

@@ -9,7 +9,7 @@ using verbs::SendWqe;
 using verbs::Status;
 using verbs::WrOp;
 
-// What has words with this service.
+// True if this service has a packet for it.
 bool can_express(WrOp op) {
   return op == WrOp::Send || op == WrOp::SendImm || op == WrOp::Write || op == WrOp::WriteImm;
 }

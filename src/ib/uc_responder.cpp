@@ -127,7 +127,7 @@ Received refuse(UcResponderState& s, const OpcodeRow& row, const RequestJudgment
   return {j.verdict, true};
 }
 
-// Of the packet's memory, which was there when it was judged.
+// The packet's memory was there when the packet was judged, and has gone since.
 RequestJudgment memory_gone(const OpcodeRow& row) {
   if (row.family != Family::Send) return {Verdict::RemoteAccess};
   return {Verdict::Operational, Status::LocalProtection};

@@ -43,8 +43,8 @@ void advance(Tcb& t, std::uint32_t acked, Delivery* out) {
   t.sent_segments.pop(una, t.snd.fin_acked, out);
 }
 
-// Retransmissions that left after this cannot be what the segment answers (RFC 8985 6.2 step 2): it
-// would be the quickest round trip ever, or echoes an earlier time.
+// The segment cannot answer a retransmission that left after this (RFC 8985 6.2 step 2): that would
+// be the quickest round trip ever, or the segment echoes an earlier time.
 Instant latest_answered_send(const Tcb& t, const Segment& s, Instant now) {
   Instant latest = now - t.loss.rack.min_rtt;
   if (t.ts_on && s.opts.has_ts && s.opts.tsecr != 0) {

@@ -38,7 +38,7 @@ void take_fin(Tcb& t, Instant now) {
   }
 }
 
-// In-order data without holes: when is its ACK due?
+// Decides when the ACK of in-order data without holes is due.
 AckNeed schedule_ack(Tcb& t, std::uint32_t len, Instant now) {
   ReceiveState& r = t.rcv;
   r.ack_owed = true;

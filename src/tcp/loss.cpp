@@ -74,9 +74,9 @@ void leave_recovery(Tcb& t) {
   if (quiet) l.corruption.together = 0;
 }
 
-// IsLost() for every entry at once: more than two full segments, or three separate blocks, were
-// SACKed above it (more where reordering is known). Returns true when the entry at SND.UNA is among
-// them.
+// Marks every entry that IsLost() of RFC 6675: more than two full segments, or three separate
+// blocks, were SACKed above it (more where reordering is known). True if the entry at SND.UNA is
+// lost.
 bool mark_lost_by_sack(Tcb& t) {
   Scoreboard& b = t.sent_segments;
   LossState& l = t.loss;

@@ -5,8 +5,8 @@
 namespace urnic::tcp {
 namespace {
 
-// Would the segments differ from one another in more than their place in the stream? A full one
-// has no room for SACK blocks, and the ACK it carries is that of the one before.
+// The segments differ only in their place in the stream. A full one has no room for SACK blocks,
+// and carries the same ACK as the one before.
 bool segments_are_alike(const Tcb& t, Instant now) {
   if (t.state != State::Established && t.state != State::CloseWait) return false;
   if (t.loss.state != Recovery::Open || t.rst_due || t.loss.rack.probe_due) return false;

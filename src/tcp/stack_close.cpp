@@ -65,7 +65,7 @@ void StackCore::reset_now(Socket& s, Instant now) {
   pump(s, now);
 }
 
-// The owner is gone; the connection ends by itself.
+// The program has closed the endpoint; the connection ends by itself.
 void StackCore::end_without_owner(Socket& s, Instant now) {
   s.has_handle = false;
   s.orphan = true;
@@ -127,8 +127,8 @@ Status Stack::abort(Endpoint e, Instant at) {
   return Status::Ok;
 }
 
-// After anything happened to a connection: is it over, and when does it want to be woken? The
-// socket may be gone afterwards.
+// Call it after anything that changes a connection: ends the connection if it is over, and else
+// arms its timer. It may free the socket.
 void StackCore::end_or_arm(Socket& s, Instant now) {
   if (s.tcb.state == State::Closed && !s.dead) {
     s.dead = true;

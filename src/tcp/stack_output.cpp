@@ -91,8 +91,8 @@ void StackCore::prune_timers() {
   });
 }
 
-// Everything due before `until` (or at it, if `including`), in order. Entries that are out of date
-// are put right on the way, so that the top of the heap is the truth afterwards.
+// Runs the timers that are due before `until` (or at it, if `including`), in order. Stale entries
+// are corrected on the way, so the top of the heap is right afterwards.
 void StackCore::run_timers(Instant until, bool including) {
   if (including || until > Instant::from_ns(std::numeric_limits<std::int64_t>::min())) {
     time_wait_.run(including ? until : until - Duration::ns(1));
