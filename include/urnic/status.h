@@ -19,9 +19,9 @@ namespace urnic {
 enum class Errc {
   invalid_argument,  // a value is out of range or not understood
   permission,        // a right is missing (TAP, namespaces, raw sockets, files)
-  unavailable,       // a port, device or plugin cannot be had
+  unavailable,       // a port, device, plugin or thread cannot be had
   in_use,            // address, socket path or object is taken
-  no_memory,         // a table, queue or pool is full
+  no_memory,         // out of memory, or a table or pool is full
   unreachable,       // no route, no neighbour, link down
   refused,           // nobody listens there (iWARP: RST to our SYN)
   rejected,          // the peer's program said no (iWARP: MPA Reply with R=1; RFC 5044, 7.1.1)
@@ -35,6 +35,7 @@ enum class Errc {
   unsupported,       // this build, port or connection cannot do it
   no_descriptors,    // this process, or the machine, has no file descriptor left
   bad_address,       // memory is not mapped, or may not be accessed as asked
+  queue_full,        // a work queue is full (poll completions), or a completion queue has overrun
 };
 
 // A value of its own: copyable, and it refers to nothing.

@@ -25,7 +25,7 @@
 //
 // Errors: nothing here throws. Every Result may be, besides what stands at the call:
 //   invalid_argument  the handle, or one given as an argument, is empty or of another device
-//   no_memory         of memory or threads
+//   no_memory         out of memory
 //   no_descriptors    of file descriptors (ulimit -n)
 //   closed            the device belongs to the parent of a forked child
 // Calls without a Result answer with an empty value, false, -1 or not at all then.
@@ -202,8 +202,8 @@ class URNIC_API SharedReceiveQueue {
   SharedReceiveQueue() = default;
   explicit operator bool() const { return impl_ != nullptr; }
 
-  // Thread safe; does not wait for the engine. Errors: no_memory (queue full: a receive counts
-  // until its completion has been polled), invalid_argument (too many SGEs). Local keys must be of
+  // Thread safe; does not wait for the engine. Errors: queue_full (a receive counts until
+  // its completion has been polled), invalid_argument (too many SGEs). Local keys must be of
   // the protection domain of this queue.
   Result<void> post_receive(const ReceiveRequest& request);
   // Several at once. Returns how many were taken; `*why` says why not all.
@@ -279,8 +279,8 @@ class URNIC_API QueuePair {
   void take_early_sends(bool on);
 
   // Post work; thread safe. Receives may be posted from state init on, sends from rts (they are
-  // flushed in error). post_send tries to transmit before it returns. Errors: no_memory (queue
-  // full), invalid_argument (too many SGEs, inline too long, receives on a queue pair with a
+  // flushed in error). post_send tries to transmit before it returns. Errors: queue_full,
+  // invalid_argument (too many SGEs, inline too long, receives on a queue pair with a
   // SharedReceiveQueue, what the service does not have: UC no reads, atomics or invalidation of
   // peers' keys, UD nothing but sends with an AddressHandle of its protection domain, no longer
   // than a packet, XRC the half of the other end), wrong_state. A request counts until its
@@ -384,7 +384,7 @@ class URNIC_API Device {
   Device() = default;
   // Opens the port named by the configuration and starts an engine on it. Touches neither the
   // caller's CPU affinity, signals, syslog ident nor standard output. Errors: what Config::check()
-  // finds, unavailable (the port), permission and io (log_file), no_memory.
+  // finds, unavailable (the port, a thread), permission and io (log_file), no_memory.
   static Result<Device> open(const Config& config);
   explicit operator bool() const { return impl_ != nullptr; }
 

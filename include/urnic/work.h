@@ -175,9 +175,9 @@ class URNIC_API CompletionQueue {
   // is the parent's.
   //
   // An overrun is a completion that found no room: it and all later ones are lost, those in the
-  // queue can still be polled, every queue pair on it goes to error (`failed`), and `cq_overrun`
-  // arrives where the device's events go. It cannot happen with a depth of all the work requests
-  // of all queue pairs on it.
+  // queue can still be polled, every queue pair on it goes to error (`failed`: queue_full), and
+  // `cq_overrun` arrives where the device's events go. It cannot happen with a depth of all the
+  // work requests of all queue pairs on it.
   int poll(std::span<Completion> out);
   // Request one event on fd() for the next completion (or the next solicited one or error). As in
   // verbs: arm, then poll once more, then sleep. An overrun is an event, armed or not.

@@ -139,7 +139,7 @@ bool BandwidthSender::post(std::uint32_t connection, double now) {
   }
   lane.posted += taken;
   pace_.spend(taken * run_.size, now);
-  if (taken < n && why.code != Errc::no_memory && s_->failure.empty()) s_->failure = why.message;
+  if (taken < n && why.code != Errc::queue_full && s_->failure.empty()) s_->failure = why.message;
   if (lane.posted == run_.iterations) lane.stopped = true;
   return taken != 0;
 }
@@ -230,7 +230,7 @@ void SendReceiver::give_credit(std::uint32_t i) {
   r.remote_address = s_->remote_address + s_->layout.credit(i);
   r.rkey = s_->remote_rkey;
   if (auto ok = s_->qps[i].post_send(r); !ok) {
-    if (ok.error().code != Errc::no_memory && failure_.empty()) failure_ = ok.error().message;
+    if (ok.error().code != Errc::queue_full && failure_.empty()) failure_ = ok.error().message;
     return;
   }
   ++lane.credits_open;

@@ -23,6 +23,7 @@ inline int to_errno(Errc code) {
     case Errc::in_use:
       return EADDRINUSE;
     case Errc::no_memory:
+    case Errc::queue_full:  // as libibverbs says of ibv_post_send and ibv_post_recv
       return ENOMEM;
     case Errc::unreachable:
       return EHOSTUNREACH;

@@ -14,8 +14,8 @@ constexpr Words kWrite{Violation::TaggedInvalidStag, Violation::TaggedStagNotAss
 constexpr Words kRead{Violation::ReadInvalidStag, Violation::ReadStagNotAssociated,
                       Violation::ReadAccess, Violation::ReadToWrap, Violation::ReadBounds};
 
-Violation in_words(const Words& w, AccessVerdict v, const SharedState& shared, std::uint32_t stag,
-                   StreamId stream) {
+Violation violation_of(const Words& w, AccessVerdict v, const SharedState& shared,
+                       std::uint32_t stag, StreamId stream) {
   switch (v) {
     case AccessVerdict::Ok:
       return Violation::None;
@@ -41,7 +41,7 @@ Violation in_words(const Words& w, AccessVerdict v, const SharedState& shared, s
 Violation check_write(const SharedState& shared, std::uint32_t stag, std::uint64_t to,
                       std::uint64_t len, verbs::PdId pd, StreamId stream) {
   const AccessVerdict v = verbs::check_remote_write(*shared.memory, stag, to, len, {pd, stream});
-  return in_words(kWrite, v, shared, stag, stream);
+  return violation_of(kWrite, v, shared, stag, stream);
 }
 
 Violation check_read_response(const SharedState& shared, std::uint32_t stag, std::uint64_t to,
@@ -58,14 +58,14 @@ Violation check_read_source(const SharedState& shared, std::uint32_t stag, std::
   const AccessVerdict v = verbs::check_remote_read(*shared.memory, stag, to, len, {pd, stream});
   if (v == AccessVerdict::Ok) [[likely]]
     return Violation::None;
-  return in_words(kRead, v, shared, stag, stream);
+  return violation_of(kRead, v, shared, stag, stream);
 }
 
 Violation check_atomic_target(const SharedState& shared, std::uint32_t stag, std::uint64_t to,
                               verbs::PdId pd, StreamId stream) {
   const AccessVerdict v =
       verbs::check_remote_atomic(*shared.memory, stag, to, sizeof(std::uint64_t), {pd, stream});
-  if (v != AccessVerdict::Ok) return in_words(kRead, v, shared, stag, stream);
+  if (v != AccessVerdict::Ok) return violation_of(kRead, v, shared, stag, stream);
   // As the peer names it (RFC 7306, 5), and as the processor does.
   const verbs::Region* r = shared.memory->find(stag);
   const auto address = reinterpret_cast<std::uintptr_t>(r->base) + (to - r->address);

@@ -172,8 +172,8 @@ Violation place_immediate(Stream& s, const Admission& a, MessageCounts* counts) 
 }
 
 // Where the answers of a Read or atomic go has gone: that request fails.
-Violation fail_for(Stream& s, std::uint32_t sink) {
-  lose_sink(s.sender, sink);
+Violation fail_gone_sink(Stream& s, std::uint32_t sink) {
+  fail_request_of_sink(s.sender, sink);
   return Violation::LocalCatastrophic;
 }
 
@@ -194,7 +194,7 @@ Violation place_read_response(Stream& s, const Admission& a, MessageCounts* coun
   ReadSink* r = s.shared->sinks.find(h.stag);
   const bool own = r != nullptr && r->stream == s.config.id;
   if (!own) return Violation::None;  // zero-length: its STag means nothing
-  if (!place_answer(*r, a.direct, h.to, payload)) return fail_for(s, h.stag);
+  if (!place_answer(*r, a.direct, h.to, payload)) return fail_gone_sink(s, h.stag);
   if (!a.in_order) {
     r->out_of_order = true;
   } else if (!payload.empty()) {
@@ -212,7 +212,7 @@ Violation place_atomic_response(Stream& s, const Admission& a, MessageCounts* co
   if (r == nullptr) return Violation::None;
   std::uint8_t octets[sizeof reply.original];
   std::memcpy(octets, &reply.original, sizeof octets);
-  if (!place_answer(*r, r->base, 0, octets)) return fail_for(s, reply.id);
+  if (!place_answer(*r, r->base, 0, octets)) return fail_gone_sink(s, reply.id);
   r->ended = true;
   return Violation::None;
 }

@@ -41,7 +41,7 @@ void SendRequests::release_all(ReadSinks* sinks) {
   for (std::uint32_t seq = sq_.head(); seq != sq_.started(); ++seq) release(seq, sinks);
 }
 
-bool SendRequests::refers(std::uint32_t seq, std::uint32_t stag) const {
+bool SendRequests::uses_region(std::uint32_t seq, std::uint32_t stag) const {
   if ((sq_.wqe(seq).flags & kInline) != 0) return false;
   for (const Sge& sge : sq_.sges(seq)) {
     if (sge.lkey == stag && sge.length != 0) return true;
@@ -53,7 +53,7 @@ void SendRequests::detach(std::uint32_t stag, ReadSinks* sinks) {
   for (std::uint32_t seq = sq_.head(); seq != sq_.started(); ++seq) {
     const SendWqe& w = sq_.wqe(seq);
     SendPart& p = part(seq);
-    if (w.done || verbs::is_local(w.op) || !refers(seq, stag)) continue;
+    if (w.done || verbs::is_local(w.op) || !uses_region(seq, stag)) continue;
     if (awaits_response(w.op)) {
       // The response has nowhere to go: it will be refused as one for an unknown STag.
       sinks->close(p.msn);

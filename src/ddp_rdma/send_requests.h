@@ -2,7 +2,6 @@
 // they read or fill, the regions that must stay for them (E-25), and completion in posting order.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -11,6 +10,7 @@
 #include "ddp_rdma/read_sink.h"
 #include "ddp_rdma/send_part.h"
 #include "ddp_rdma/verbs_words.h"
+#include "verbs/sge_walk.h"
 
 namespace urnic::ddp {
 
@@ -79,21 +79,13 @@ class SendRequests {
       pieces[(*count)++] = sq_.inline_payload(seq).subspan(offset, len);
       return true;
     }
-    std::uint32_t skip = offset, left = len;
-    for (const Sge& sge : sq_.sges(seq)) {
-      if (skip >= sge.length) {
-        skip -= sge.length;
-        continue;
-      }
-      const std::uint8_t* const at = memory_of(sge);
-      if (at == nullptr) return false;
-      const std::uint32_t n = std::min(left, sge.length - skip);
-      pieces[(*count)++] = {at + skip, n};
-      left -= n;
-      if (left == 0) return true;
-      skip = 0;
-    }
-    return false;
+    return verbs::for_each_piece(sq_.sges(seq), offset, len,
+                                 [&](const Sge& sge, std::uint64_t at, std::uint64_t n) {
+                                   const std::uint8_t* const memory = memory_of(sge);
+                                   if (memory == nullptr) return false;
+                                   pieces[(*count)++] = {memory + at, n};
+                                   return true;
+                                 });
   }
 
   // The regions of a request count it from its beginning until it is done.
@@ -110,7 +102,7 @@ class SendRequests {
   void release(std::uint32_t seq, ReadSinks* sinks);
   void release_all(ReadSinks* sinks);
   // Does it read or fill memory of `stag`?
-  bool refers(std::uint32_t seq, std::uint32_t stag) const;
+  bool uses_region(std::uint32_t seq, std::uint32_t stag) const;
   // E-25: none of them reads or fills memory of `stag` any more.
   void detach(std::uint32_t stag, ReadSinks* sinks);
 

@@ -99,7 +99,7 @@ class Sender {
   }
 
   // The octets at `at`, which view() has lent, cannot be read: as if fill() had found it.
-  friend void lose_source(Sender& s, StreamOffset at) { lose_source(s.s_, at); }
+  friend void note_source_gone(Sender& s, StreamOffset at) { note_source_gone(s.s_, at); }
   // An FPDU of which the peer may have a part cannot be finished: nothing may follow it.
   friend bool is_torn(const Sender& s) { return s.s_.failure.torn; }
 
@@ -134,7 +134,7 @@ class Sender {
     return ok;
   }
   // The memory has gone that the outstanding Read or atomic with that sink fills: it fails.
-  friend void lose_sink(Sender& s, std::uint32_t sink);
+  friend void fail_request_of_sink(Sender& s, std::uint32_t sink);
   // Walks the outstanding Reads, oldest first, for admission.
   using ReadCursor = OutstandingReads::Cursor;
   ReadCursor outstanding_reads() const { return s_.reads.oldest(); }
@@ -204,6 +204,6 @@ class Sender {
 
   SenderState s_;
 };
-void lose_sink(Sender& s, std::uint32_t sink);
+void fail_request_of_sink(Sender& s, std::uint32_t sink);
 
 }  // namespace urnic::ddp

@@ -5,13 +5,13 @@ namespace urnic::ddp {
 namespace {
 
 // Statuses that belong to a request on the wire rather than to one that could not be begun.
-bool from_outside(Status s) {
+bool is_of_request_on_wire(Status s) {
   return s == Status::RemoteAccess || s == Status::RemoteOperation ||
          s == Status::RemoteInvalidRequest || s == Status::FatalTransport;
 }
 
 // What is retained no longer needs its WQEs nor consumer memory.
-void settle(SenderState& s) {
+void capture_retained(SenderState& s) {
   for (std::uint32_t i = 0; i < s.retained.size(); ++i) {
     Record& r = s.retained[i];
     std::uint32_t sum;
@@ -34,7 +34,7 @@ void Sender::detach_region(std::uint32_t stag) {
     if (r.kept != nullptr) continue;
     const bool reads = r.kind == RecordKind::Response
                            ? s_.inbound->request(r.owner).source_stag == stag
-                           : s_.requests.refers(r.owner, stag);
+                           : s_.requests.uses_region(r.owner, stag);
     std::uint32_t sum;
     if (reads) capture(s_, r, &sum);  // a failure shows when the record is to be filled again
   }
@@ -53,7 +53,7 @@ void Sender::forget_below(StreamOffset una) {
   }
 }
 
-void lose_sink(Sender& s, std::uint32_t sink) {
+void fail_request_of_sink(Sender& s, std::uint32_t sink) {
   if (s.failed()) return;
   std::uint32_t found = 0, size = 0;
   Sender::ReadCursor next = s.outstanding_reads(), at = next;
@@ -74,11 +74,11 @@ Sender::Culprit Sender::begin_flush(Status first) {
   if (s_.failure.status != Status::Success) {
     culprit = {true, s_.failure.seq, s_.failure.status};
     s_.failure.status = Status::Success;
-  } else if (from_outside(first) && !sq.empty()) {
+  } else if (is_of_request_on_wire(first) && !sq.empty()) {
     culprit = {true, sq.head(), first};
   }
   if (s_.stopped) {
-    settle(s_);
+    capture_retained(s_);
   } else {
     s_.retained.drop();
     s_.control.clear(&s_.retained.kept());

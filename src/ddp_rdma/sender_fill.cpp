@@ -73,7 +73,7 @@ inline bool describe(const SenderState& s, const Record& r, SegmentHeader* heade
 }
 
 // From the first of them to the last, and what lies between.
-ByteView hull_of(std::span<const ByteView> pieces) {
+ByteView span_around(std::span<const ByteView> pieces) {
   if (pieces.size() == 1) [[likely]]
     return pieces[0];
   const std::uint8_t *begin = nullptr, *end = nullptr;
@@ -94,7 +94,7 @@ bool build(const SenderState& s, const Record& r, std::uint8_t* dst, std::uint32
   const std::uint32_t header_len = emit_header(h, header);
   const mpa::Framing& framing = s.sizes.framing();
   const std::span<const ByteView> payload(pieces.at, count);
-  const ByteView all = hull_of(payload);
+  const ByteView all = span_around(payload);
   return guarded(all.data(), all.size(), [&] {
     if (framing.marked()) {
       *sum = mpa::build_framed(dst, framing.policy, framing.pos(r.begin), {header, header_len},
@@ -148,7 +148,7 @@ bool capture(SenderState& s, Record& r, std::uint32_t* sum) {
   return true;
 }
 
-void lose_source(SenderState& s, StreamOffset at) {
+void note_source_gone(SenderState& s, StreamOffset at) {
   if (!s.retained.holds(at)) return;
   std::uint32_t skip;
   take_back(s, s.retained.find(at, &skip));

@@ -24,8 +24,8 @@ std::uint32_t fill_segment(SenderState& s, StreamOffset begin, std::uint32_t len
                            bool* ok);
 bool view_fpdu(SenderState& s, StreamOffset begin, std::uint32_t len, std::uint32_t worth,
                FpduView* out, std::uint32_t* skip);
-// As Sender::lose_source.
-void lose_source(SenderState& s, StreamOffset at);
+// As Sender::note_source_gone.
+void note_source_gone(SenderState& s, StreamOffset at);
 
 // The record's octets become a copy; `*sum` is that of all of them. False when its source has gone.
 bool capture(SenderState& s, Record& r, std::uint32_t* sum);

@@ -52,14 +52,14 @@ bool capture_all(SenderState& s) {
 }
 
 // A request whose payload is in consumer memory.
-bool lies_elsewhere(const SendWqe& w) {
+bool reads_consumer_memory(const SendWqe& w) {
   return sends(w) && (w.flags & kInline) == 0;
 }
 
 // The payloads of all that is not wholly cut, one behind the other. False when one has gone.
 bool copy_payloads(const SenderState& s, std::uint8_t* to) {
   return each_unsent(s, [&](std::uint32_t seq) {
-    if (!lies_elsewhere(s.requests.wqe(seq))) return true;
+    if (!reads_consumer_memory(s.requests.wqe(seq))) return true;
     for (const Sge& sge : s.requests.queue().sges(seq)) {
       const std::uint8_t* const from = sge.length != 0 ? s.requests.memory_of(sge) : nullptr;
       if (sge.length != 0 &&
@@ -114,7 +114,7 @@ bool Sender::leave(std::uint64_t most) {
     SendWqe& w = sq.wqe(seq);
     if (!sends(w)) {
       w.done = true;
-    } else if (lies_elsewhere(w)) {
+    } else if (reads_consumer_memory(w)) {
       move_payload(s_, seq, to);
       to += w.length;
     }

@@ -8,6 +8,7 @@
 #include "device/engine_options.h"
 #include "device/kernel_tcp_port.h"
 #include "device/mapping.h"
+#include "device/nap.h"
 #include "device/port_stack.h"
 #include "device/secrets.h"
 #include "device/service.h"
@@ -213,8 +214,7 @@ bool ready_to_connect(device::DeviceImpl& device) {
 
 bool Device::wait_link(int timeout_ms) {
   if (!impl_) return false;
-  const Instant until =
-      timeout_ms < 0 ? Instant::never() : monotonic_now() + Duration::ms(timeout_ms);
+  const Instant until = device::deadline_in(timeout_ms);
   for (;;) {
     if (impl_->driver->inherited()) return false;
     progress();

@@ -93,18 +93,20 @@ Result<void> Driver::start() {
   for (const int fault : {SIGSEGV, SIGBUS}) sigdelset(&all, fault);  // guarded accesses
   pthread_sigmask(SIG_SETMASK, &all, &old);
   const char* wrong = nullptr;
+  Errc code = Errc::unavailable;
   try {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error& e) {
     wrong = e.code() == std::errc::resource_unavailable_try_again
-                ? "the limit of threads is reached"
+                ? "the limit of threads is reached (see ulimit -u)"
                 : "the system refused it";
   } catch (const std::bad_alloc&) {
     wrong = "out of memory";
+    code = Errc::no_memory;
   }
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
   if (wrong != nullptr) {
-    return Error{Errc::no_memory, std::string("cannot start the thread of the engine: ") + wrong};
+    return Error{code, std::string("cannot start the thread of the engine: ") + wrong};
   }
   return {};
 }

@@ -96,8 +96,8 @@ class Driver {
   // thread's, but for what the one poll between arming a completion queue and sleeping finds.
   void hand_over();
   // The application sleeps until `fd` is readable, or something was served that may have made it
-  // so, or `most` has passed (negative: never does): it sits in our thread's place meanwhile, if it
-  // is one that waits again and again (seat.h). False: a signal ended it.
+  // so, or `most` has passed (kForEver: it never does): it sits in our thread's place meanwhile, if
+  // it is one that waits again and again (seat.h). False: a signal ended it.
   bool wait(int fd, Duration most);
   std::uint64_t sleeps() const { return sleeps_.load(std::memory_order_relaxed); }
   bool has_thread() const { return options_.progress != Progress::Poll; }

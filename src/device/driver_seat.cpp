@@ -46,7 +46,7 @@ bool Driver::wait(int fd, Duration most) {
   Sitting sitting(this);
   fds[1] = {seat_.bell().get(), POLLIN, 0};
   const unsigned n = 2 + port_descriptors(fds + 2, kMaxFds);
-  const Instant given_up = most.count_ns() < 0 ? Instant::never() : begun + most;
+  const Instant given_up = most == kForEver ? Instant::never() : begun + most;
   int woken = seat_.lookout().out(fds, n, begun, std::min(until, given_up));
   if (woken == 0) {
     const Duration left = left_until(std::min(until, given_up));

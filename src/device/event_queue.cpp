@@ -4,6 +4,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "device/nap.h"
+
 namespace urnic::device {
 
 EventFd::EventFd() : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
@@ -18,9 +20,9 @@ void EventFd::clear() {
   std::uint64_t v;
   [[maybe_unused]] const auto n = ::read(fd_, &v, sizeof v);
 }
-bool EventFd::wait(int timeout_ms) const {
+bool EventFd::wait(Duration most) const {
   pollfd p{fd_, POLLIN, 0};
-  return ::poll(&p, 1, timeout_ms) > 0;
+  return ::ppoll(&p, 1, Nap(most).get(), nullptr) > 0;
 }
 
 }  // namespace urnic::device

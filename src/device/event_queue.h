@@ -5,6 +5,7 @@
 #include <deque>
 #include <mutex>
 
+#include "base/time.h"
 #include "urnic/verbs.h"
 
 namespace urnic::device {
@@ -18,8 +19,9 @@ class EventFd {
   int get() const { return fd_; }
   void signal();
   void clear();
-  // Sleep until signalled; false on time-out (ms, -1 = for ever).
-  bool wait(int timeout_ms) const;
+  // Sleeps until signalled, at most so long (kForEver: without a bound). False when it is not, or a
+  // signal handler ran (EINTR).
+  bool wait(Duration most) const;
 
  private:
   int fd_;

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <system_error>
 
 #include <spdlog/async_logger.h>
@@ -111,13 +112,17 @@ Result<std::unique_ptr<Log>> Log::open(const Config& config) {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
   std::string wrong;
+  Errc code = Errc::unavailable;
   try {
     impl->pool = std::make_shared<spdlog::details::thread_pool>(kWaiting, 1);
+  } catch (const std::bad_alloc&) {
+    wrong = "out of memory";
+    code = Errc::no_memory;
   } catch (const std::exception& e) {
     wrong = e.what();
   }
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
-  if (!wrong.empty()) return Error{Errc::no_memory, "cannot start the thread of the log: " + wrong};
+  if (!wrong.empty()) return Error{code, "cannot start the thread of the log: " + wrong};
   auto sink = std::make_shared<DescriptorSink>(std::move(file), name);
   impl->logger =
       std::make_shared<spdlog::async_logger>(config.get("name"), std::move(sink), impl->pool,

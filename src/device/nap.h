@@ -1,4 +1,4 @@
-// How long a thread sleeps in ppoll(2).
+// How long a thread waits, and sleeps in ppoll(2).
 #pragma once
 
 #include <time.h>
@@ -12,9 +12,14 @@ namespace urnic::device {
 
 inline constexpr Duration kForEver = Duration::ns(-1);
 
-// What is left of the time until then.
-inline Duration left_until(Instant until) {
-  return until.is_never() ? kForEver : std::max(Duration(), until - monotonic_now());
+// When a wait of at most `timeout_ms` that begins now ends (-1: never).
+inline Instant deadline_in(int timeout_ms) {
+  return timeout_ms < 0 ? Instant::never() : monotonic_now() + Duration::ms(timeout_ms);
+}
+
+// How long it is until then.
+inline Duration left_until(Instant until, Instant now = monotonic_now()) {
+  return until.is_never() ? kForEver : std::max(Duration(), until - now);
 }
 
 // As ppoll(2) wants it, null for ever.

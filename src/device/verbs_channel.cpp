@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "device/device_impl.h"
+#include "device/wait_for.h"
 
 namespace urnic {
 namespace device {
@@ -83,29 +84,24 @@ bool CompletionChannel::poll(void** context) {
 }
 bool CompletionChannel::wait(void** context, int timeout_ms) {
   if (!impl_) return false;
-  const Instant until =
-      timeout_ms < 0 ? Instant::never() : monotonic_now() + Duration::ms(timeout_ms);
   device::Driver& driver = *impl_->device->driver;
-  for (;;) {
-    if (driver.inherited()) return false;
-    if (impl_->pop(context)) return true;
-    const Instant now = monotonic_now();
-    if (now >= until) return false;
-    if (driver.has_thread()) {
-      (void)driver.wait(impl_->fd.get(), until.is_never() ? Duration::ns(-1) : until - now);
-    } else if (!driver.app_poll()) {  // nobody else drives: look and nap
-      impl_->fd.wait(1);
+  const auto look = [&] { return impl_->pop(context) ? std::optional(true) : std::nullopt; };
+  return device::wait_for(driver, timeout_ms, look, [&](Duration most, bool driven) {
+    if (driven) {
+      (void)driver.wait(impl_->fd.get(), most);
+    } else {
+      impl_->fd.wait(most);
     }
-  }
+  });
 }
 bool CompletionChannel::sleep() {
   if (!impl_) return true;
   device::Driver& driver = *impl_->device->driver;
   if (driver.inherited()) return true;
-  if (driver.has_thread()) return driver.wait(impl_->fd.get(), Duration::ns(-1));
+  if (driver.has_thread()) return driver.wait(impl_->fd.get(), device::kForEver);
   if (driver.app_poll()) return true;  // nobody else drives: look and nap
   errno = 0;
-  return impl_->fd.wait(1) || errno != EINTR;
+  return impl_->fd.wait(Duration::ms(1)) || errno != EINTR;
 }
 int CompletionChannel::fd() const {
   return impl_ ? impl_->fd.get() : -1;

@@ -8,6 +8,7 @@
 #include "device/device_impl.h"
 #include "device/mapping.h"
 #include "device/present_memory.h"
+#include "device/wait_for.h"
 
 namespace urnic {
 namespace device {
@@ -268,24 +269,23 @@ std::uint32_t CompletionQueue::depth() const {
 
 bool CompletionQueue::wait(int timeout_ms) {
   if (!impl_) return false;
-  const Instant until =
-      timeout_ms < 0 ? Instant::never() : monotonic_now() + Duration::ms(timeout_ms);
   device::Driver& driver = *impl_->device->driver;
-  for (;;) {
-    if (driver.inherited()) return false;
+  device::EventFd* fd = nullptr;
+  const auto look = [&]() -> std::optional<bool> {
     if (!impl_->looks_empty() || impl_->overrun()) return true;
-    device::EventFd* const fd = device::or_nothing([&] { return impl_->descriptor(); });
+    fd = device::or_nothing([&] { return impl_->descriptor(); });
     if (fd != nullptr) fd->clear();
     arm();
     if (!impl_->looks_empty() || impl_->overrun()) return true;
-    const Instant now = monotonic_now();
-    if (now >= until) return false;
-    if (driver.has_thread() && fd != nullptr) {
-      (void)driver.wait(fd->get(), until.is_never() ? Duration::ns(-1) : until - now);
-    } else if (driver.has_thread() || !driver.app_poll()) {  // no descriptor, or nobody else
-      ::poll(nullptr, 0, 1);                                 // drives: look and nap
+    return std::nullopt;
+  };
+  return device::wait_for(driver, timeout_ms, look, [&](Duration most, bool driven) {
+    if (driven && fd != nullptr) {
+      (void)driver.wait(fd->get(), most);
+    } else {
+      ::poll(nullptr, 0, 1);  // no descriptor, or nobody else drives: look and nap
     }
-  }
+  });
 }
 
 }  // namespace urnic

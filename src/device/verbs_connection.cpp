@@ -7,6 +7,7 @@
 #include "device/device_impl.h"
 #include "device/mapping.h"
 #include "device/service.h"
+#include "device/wait_for.h"
 #include "device/zones.h"
 
 namespace urnic {
@@ -131,10 +132,10 @@ Result<void> wait_until_settled(QpImpl& qp) {
     }
     if (driver.has_thread()) {
       driver.hand_over();
-      qp.settled->wait(100);
+      qp.settled->wait(Duration::ms(100));
       qp.settled->clear();
     } else if (!driver.app_poll()) {
-      qp.settled->wait(1);
+      qp.settled->wait(Duration::ms(1));
     }
   }
 }
@@ -312,24 +313,16 @@ bool EventQueue::poll(Event* out) {
 
 bool EventQueue::wait(Event* out, int timeout_ms) {
   if (!impl_) return false;
-  const Instant until =
-      timeout_ms < 0 ? Instant::never() : monotonic_now() + Duration::ms(timeout_ms);
   device::Driver& driver = *impl_->device->driver;
-  for (;;) {
-    if (driver.inherited()) return false;
+  const auto look = [&]() -> std::optional<bool> {
     if (impl_->pop(out)) return true;
     if (impl_->take_wake()) return false;
-    const Instant now = monotonic_now();
-    if (now >= until) return false;
-    int left = until.is_never() ? -1 : static_cast<int>((until - now).count_ms()) + 1;
-    if (driver.has_thread()) {
-      driver.hand_over();
-    } else {
-      if (driver.app_poll()) continue;
-      left = 1;
-    }
-    impl_->fd.wait(left);
-  }
+    return std::nullopt;
+  };
+  return device::wait_for(driver, timeout_ms, look, [&](Duration most, bool driven) {
+    if (driven) driver.hand_over();
+    impl_->fd.wait(most);
+  });
 }
 
 void EventQueue::wake() {

@@ -121,7 +121,7 @@ Error refusal(verbs::Post result) {
   using Post = verbs::Post;
   switch (result) {
     case Post::Full:
-      return {Errc::no_memory, "the send queue is full"};
+      return {Errc::queue_full, "the send queue is full"};
     case Post::TooManySges:
       return {Errc::invalid_argument, "more scatter/gather elements than the queue allows"};
     case Post::InlineTooLong:
@@ -229,7 +229,7 @@ Result<void> QueuePair::post_receive(const ReceiveRequest& r) {
         case verbs::ReceiveQueue::Post::Ok:
           break;
         case verbs::ReceiveQueue::Post::Full:
-          return Error{Errc::no_memory, "the receive queue is full"};
+          return Error{Errc::queue_full, "the receive queue is full"};
         case verbs::ReceiveQueue::Post::Shared:
           return Error{Errc::invalid_argument,
                        "the queue pair uses a shared receive queue: post the receive there"};

@@ -110,7 +110,9 @@ std::size_t SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> req
     });
   }
   if (result == Post::Full) {
-    device::explain(why, [] { return Error{Errc::no_memory, "the shared receive queue is full"}; });
+    device::explain(why, [] {
+      return Error{Errc::queue_full, "the shared receive queue is full"};
+    });
   } else if (result == Post::TooManySges) {
     device::explain(why, [] {
       return Error{Errc::invalid_argument, "more scatter/gather elements than the queue allows"};

@@ -427,7 +427,7 @@ void Engine::fail_overrun(Instant now) {
   constexpr const char* kWhy = "completion queue overrun: create it larger or poll it more often";
   qps_.for_each([&](verbs::QueuePair& qp) {
     if (!qp.control->completes_on_overrun(qp)) return;
-    spare([&] { qp.control->fail(qp, Errc::no_memory, kWhy, now); });
+    spare([&] { qp.control->fail(qp, Errc::queue_full, kWhy, now); });
   });
 }
 

@@ -48,7 +48,7 @@ void FaultLine::set_plan(const FaultPlan& plan) {
 
 // ---- entering -------------------------------------------------------------------------------
 
-Frame FaultLine::blank(std::size_t length) {
+Frame FaultLine::new_blank_frame(std::size_t length) {
   Frame f;
   if (!spare_.empty()) {
     f = std::move(spare_.back());
@@ -60,7 +60,7 @@ Frame FaultLine::blank(std::size_t length) {
 }
 
 Frame FaultLine::new_frame(ByteView head, ByteView tail, std::uint8_t csum) {
-  Frame f = blank(head.size() + tail.size());
+  Frame f = new_blank_frame(head.size() + tail.size());
   std::copy(tail.begin(), tail.end(), std::copy(head.begin(), head.end(), f.bytes.begin()));
   f.csum = csum;
   return f;
@@ -104,11 +104,11 @@ void FaultLine::note(FaultKind kind, std::size_t length, const FrameView& v, Ins
   log_->add(r);
 }
 
-bool FaultLine::lose(std::size_t length, const FrameView& v, Instant now) {
+bool FaultLine::decide_loss(std::size_t length, const FrameView& v, Instant now) {
   bool lost = burst_left_ != 0;
   if (lost) {
     --burst_left_;
-  } else if (hit(FaultKind::Loss, plan_.loss)) {
+  } else if (is_wanted(FaultKind::Loss, plan_.loss)) {
     lost = true;
     burst_left_ = plan_.loss_burst - 1;
   }
@@ -126,10 +126,10 @@ FaultLine::Decision FaultLine::decide(const FrameView& v, ByteView payload, std:
   if (!d.eligible) return d;
   ++counters_.eligible;
   ++ordinal_;
-  d.lost = lose(length, v, now);
+  d.lost = decide_loss(length, v, now);
   if (d.lost) return d;
-  d.corrupt = v.corruptible() && hit(FaultKind::Corrupt, plan_.corrupt);
-  d.bad_checksum = v.tcp && !d.corrupt && hit(FaultKind::BadSum, plan_.bad_checksum);
+  d.corrupt = v.corruptible() && is_wanted(FaultKind::Corrupt, plan_.corrupt);
+  d.bad_checksum = v.tcp && !d.corrupt && is_wanted(FaultKind::BadSum, plan_.bad_checksum);
   return d;
 }
 

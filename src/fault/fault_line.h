@@ -52,7 +52,7 @@ class FaultLine {
   const Frame& front() const { return under_way_.front(); }
   Frame pop();
   // A frame of `length` octets of no particular content, out of memory given back.
-  Frame blank(std::size_t length);
+  Frame new_blank_frame(std::size_t length);
   // Gives memory back for reuse.
   void recycle(Frame f);
 
@@ -85,8 +85,8 @@ class FaultLine {
   // The plan wants `kind` for the current eligible frame: by its number or by chance.
   bool asked_for(FaultKind kind) const;
   bool chance(double p) { return p > 0 && rng_.chance(p); }
-  bool hit(FaultKind kind, double p) { return asked_for(kind) || chance(p); }
-  bool lose(std::size_t length, const FrameView& v, Instant now);
+  bool is_wanted(FaultKind kind, double p) { return asked_for(kind) || chance(p); }
+  bool decide_loss(std::size_t length, const FrameView& v, Instant now);
   void corrupt(Frame& f, const FrameView& v, Instant now);
   std::uint32_t corrupt_tcp(Frame& f, const TcpView& v);
   void break_checksum(Frame& f, const FrameView& seen, Instant now);

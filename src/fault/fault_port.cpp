@@ -210,7 +210,7 @@ unsigned FaultPort::tx_reserve(unsigned q, std::uint32_t len, urnic_frame* frame
   if (len > i.max_frame || i.link_up == 0 || l.tx.ready(now) > kTxPressure) return 0;
   const unsigned give = std::min(n, kBatch);
   for (unsigned k = 0; k < give; ++k) {
-    Frame& f = l.reserved.emplace_back(l.tx.blank(len));
+    Frame& f = l.reserved.emplace_back(l.tx.new_blank_frame(len));
     frames[k] = {};
     frames[k].data[0] = f.bytes.data();
     frames[k].len[0] = len;

@@ -48,15 +48,9 @@ void end(ResponderState& s) {
   ++s.counters.refusals;
 }
 
-Operation place_of(std::uint32_t k, std::uint32_t packets) {
-  if (packets == 1) return Operation::ReadResponseOnly;
-  if (k == 0) return Operation::ReadResponseFirst;
-  return k + 1 == packets ? Operation::ReadResponseLast : Operation::ReadResponseMiddle;
-}
-
-// The memory of a READ is not there any more. Its first answer ends with a NAK in the place of the
-// packet, and with it the queue pair; one to a duplicate just ends. True if there is a packet.
-bool cannot_read(ResponderState& s, Resource* r, Psn psn, ResponsePacket* out) {
+// The memory of a READ has gone. If this is its first answer, a NAK takes the place of the packet
+// and the queue pair ends; an answer to a duplicate just ends. True if there is a packet to send.
+bool fail_read(ResponderState& s, Resource* r, Psn psn, ResponsePacket* out) {
   if (!r->fresh) {
     s.resources.done(r);
     ++s.counters.dropped_duplicates;
@@ -89,9 +83,9 @@ bool next_read_response(ResponderState& s, Resource* r, ResponsePacket* out) {
   const std::uint64_t at = a.address + std::uint64_t{k} * pmtu;
   if (octets != 0 && verbs::check_remote_read(*s.memory, r->rkey, at, octets,
                                               {r->pd, s.qp->number}) != verbs::AccessVerdict::Ok) {
-    return cannot_read(s, r, psn, out);
+    return fail_read(s, r, psn, out);
   }
-  begin(s, place_of(k, packets), psn, out);
+  begin(s, read_response_opcode(k, packets), psn, out);
   put_ack(s, out);
   if (octets != 0) out->payload = {address_in(*s.memory, r->rkey, at), octets};
   ++s.counters.read_responses;
@@ -156,8 +150,8 @@ bool inside(const Resource& r, const PacketHeader& h, std::uint32_t pmtu) {
          reth.length <= r.length - skipped && packets_of(reth.length, pmtu) <= r.packets - from;
 }
 
-// A duplicate READ whose answer is under way and has the same octets under the same PSNs.
-bool of_answer_under_way(const Resource& r, const PacketHeader& h, std::uint32_t pmtu) {
+// A duplicate READ asks for what its answer, still under way, has: the same bytes at the same PSNs.
+bool matches_answer_under_way(const Resource& r, const PacketHeader& h, std::uint32_t pmtu) {
   const Answer& a = r.answer;
   const auto ahead = static_cast<std::int64_t>(h.bth.psn - r.psn) - (a.psn - r.psn);
   return r.pending && h.reth.address - a.address == static_cast<std::uint64_t>(ahead * pmtu);
@@ -168,7 +162,7 @@ bool of_answer_under_way(const Resource& r, const PacketHeader& h, std::uint32_t
 void read_again(ResponderState& s, Resource* r, const PacketHeader& h) {
   Answer again{h.bth.psn, h.reth.address, h.reth.length, 0};
   const bool knows = s.qp->peer_selective;  // what it has
-  if (of_answer_under_way(*r, h, s.qp->pmtu())) {
+  if (matches_answer_under_way(*r, h, s.qp->pmtu())) {
     const Answer& a = r->answer;
     const std::uint64_t end = a.address + a.octets;
     const bool within = again.address + again.octets <= end;
@@ -212,7 +206,7 @@ void refuse(ResponderState& s, Verdict why, Psn psn) {
   if (is_fatal(why)) fail(s, why);
 }
 
-void end_behind_ack(ResponderState& s, Verdict why) {
+void end_after_ack(ResponderState& s, Verdict why) {
   fail(s, why);
   s.nak = {};
   s.ack_due = true;
@@ -238,7 +232,7 @@ bool next_answer(ResponderState& s, ResponsePacket* out) {
     next_nak(s, out);
     return true;
   }
-  const bool kept = s.tells_kept() && !s.held.empty() && !is_fatal(s.failure);
+  const bool kept = s.reports_held() && !s.held.empty() && !is_fatal(s.failure);
   if (!kept) s.sack_due = false;
   if (!s.ack_due && !s.sack_due) return false;
   s.ack_due = s.sack_due = false;

@@ -12,8 +12,8 @@ struct ResponsePacket;
 
 // One NAK is owed, and no other one will be before something is accepted (IB-52).
 void refuse(ResponderState&, Verdict why, Psn psn);
-// Nothing more is taken, and an ACK of all that was is the last answer.
-void end_behind_ack(ResponderState&, Verdict why);
+// Takes nothing more; the last answer is an ACK of everything taken so far.
+void end_after_ack(ResponderState&, Verdict why);
 
 // A request that was carried out before asks again. Nothing is done again; one that cannot be
 // answered any more is dropped, and never NAKed.

@@ -10,7 +10,7 @@ namespace {
 // Something is missing. One NAK tells so; what follows adds nothing but how far it reaches.
 void note_gap(ResponderState& s, Psn psn) {
   ++s.counters.out_of_sequence;
-  if (s.tells_kept()) return;  // a SACK says more
+  if (s.reports_held()) return;  // a SACK says more
   if (!s.silent) {
     refuse(s, Verdict::OutOfSequence, psn);
   } else if (s.nak.why == Verdict::OutOfSequence && s.nak.refused.before(psn)) {
@@ -22,7 +22,7 @@ void downgrade(ResponderState& s, SlowReason why, Psn psn) {
   stop_waiting(s);  // nothing is kept any more, so the peer must be told
   ++s.counters.downgrades;
   if (why == SlowReason::StoreFull) ++s.counters.store_full;
-  if (s.tells_kept() && !s.silent) refuse(s, Verdict::OutOfSequence, psn);
+  if (s.reports_held() && !s.silent) refuse(s, Verdict::OutOfSequence, psn);
   s.recovery.downgrade(why, s.counters.requests);
   s.held.clear();
   s.sack_due = false;
@@ -49,7 +49,7 @@ void keep(ResponderState& s, const ParsedPacket& p) {
     if (!s.recovery.gap(psn)) return downgrade(s, SlowReason::RecoveryExhausted, psn);
     ++s.counters.recovery_attempts;
   }
-  s.sack_due = s.tells_kept();
+  s.sack_due = s.reports_held();
   switch (keep_early(s, p)) {
     case HeldPackets::Kept::Yes:
       ++s.counters.held;

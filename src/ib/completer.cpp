@@ -41,16 +41,16 @@ Response classify(const SendState& s, Psn p) {
   return (s.fresh.psn - 1) - p < kPsnWindow ? Response::Duplicate : Response::Ghost;
 }
 
-// Where an acknowledgment of everything before `end` ends: at the first READ or atomic without its
-// response.
-Psn up_to(const SendState& s, Psn end) {
+// An acknowledgment of everything before `end` ends here: at the first READ or atomic that has no
+// response yet, if there is one.
+Psn acknowledged_end(const SendState& s, Psn end) {
   if (s.awaiting.count == 0) return end;
   const Psn awaited = awaited_psn(s);
   return awaited - s.una.psn < end - s.una.psn ? awaited : end;
 }
 
 Judgment bad(const SendState& s, std::uint32_t wqe, Psn p) {
-  return {Response::Bad, wqe, Status::BadResponse, up_to(s, p)};
+  return {Response::Bad, wqe, Status::BadResponse, acknowledged_end(s, p)};
 }
 
 // ---- READ responses and atomic results
@@ -98,14 +98,14 @@ Judgment judge_atomic_result(const SendState& s, Psn p, std::uint32_t index) {
 // ---- Acknowledge
 
 Judgment judge_ack(const SendState& s, Psn p, std::uint32_t index) {
-  const Psn end = up_to(s, p + 1);
+  const Psn end = acknowledged_end(s, p + 1);
   // One on the PSN of a READ or an atomic is an implied NAK of it as well.
   const Response what = end == p + 1 ? Response::Ack : Response::ImpliedNak;
   return {what, index, Status::Success, end};
 }
 
 Judgment judge_nak(const SendState& s, NakCode code, Psn p, std::uint32_t index) {
-  Judgment j{Response::Refused, index, Status::Success, up_to(s, p)};
+  Judgment j{Response::Refused, index, Status::Success, acknowledged_end(s, p)};
   switch (code) {
     case NakCode::SequenceError:
       j.what = Response::SequenceNak;
@@ -135,7 +135,7 @@ Judgment judge_acknowledge(const SendState& s, const PacketHeader& h, std::uint3
     case AckKind::Ack:
       return judge_ack(s, p, index);
     case AckKind::RnrNak:
-      return {Response::RnrNak, index, Status::Success, up_to(s, p)};
+      return {Response::RnrNak, index, Status::Success, acknowledged_end(s, p)};
     default:
       return judge_nak(s, h.aeth.syndrome.code(), p, index);
   }
@@ -283,7 +283,7 @@ Judgment judge_response(const SendState& s, const ParsedPacket& packet) {
     case Family::AtomicAcknowledge:
       return judge_atomic_result(s, p, index);
     case Family::Sack:
-      return {Response::Sack, index, Status::Success, up_to(s, p + 1)};
+      return {Response::Sack, index, Status::Success, acknowledged_end(s, p + 1)};
     default:
       return judge_acknowledge(s, packet.header, index);
   }

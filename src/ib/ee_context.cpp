@@ -6,8 +6,8 @@ namespace {
 using verbs::QpState;
 using enum verbs::QpState;
 
-// InfiniBand's moves; which attributes they take is looked at apart.
-const verbs::QpRules& moves_alone() {
+// InfiniBand's moves without their attributes, which are checked separately.
+const verbs::QpRules& rules_without_attributes() {
   static const verbs::QpRules kMoves{verbs::kIbRules.moves, false, verbs::kIbRules.unsupported};
   return kMoves;
 }
@@ -60,7 +60,8 @@ verbs::QpMask rd_attributes(QpState from, QpState to) {
 }
 
 verbs::QpMove judge_rd_move(QpState from, QpState to, verbs::Mover by, std::uint32_t mask) {
-  const verbs::QpMove move = judge_move(moves_alone(), verbs::Service::Ud, from, to, by, mask);
+  const verbs::QpMove move =
+      judge_move(rules_without_attributes(), verbs::Service::Ud, from, to, by, mask);
   if (!move.ok() || by != verbs::Mover::Consumer) return move;
   const verbs::QpMask takes = rd_attributes(from, to);
   if ((mask & takes.required) != takes.required) return {verbs::QpVerdict::MissingAttribute};
@@ -71,7 +72,7 @@ verbs::QpMove judge_rd_move(QpState from, QpState to, verbs::Mover by, std::uint
 }
 
 verbs::QpMove judge_ee_move(QpState from, QpState to, verbs::Mover by) {
-  return judge_move(moves_alone(), verbs::Service::Rc, from, to, by);
+  return judge_move(rules_without_attributes(), verbs::Service::Rc, from, to, by);
 }
 
 }  // namespace urnic::ib

@@ -31,7 +31,7 @@ Bth read_bth(const std::uint8_t* p) {
   return h;
 }
 
-std::uint64_t front_of(const Bth& h, std::uint8_t pad) {
+std::uint64_t first_bytes_of(const Bth& h, std::uint8_t pad) {
   const std::uint32_t flags = (h.solicited ? kSolicitedBit : 0u) |
                               (h.migrated ? kMigratedBit : 0u) | std::uint32_t{pad} << kPadShift |
                               (h.version & 15u);
@@ -42,7 +42,7 @@ std::uint64_t front_of(const Bth& h, std::uint8_t pad) {
 
 // In words, as the ICRC reads them (crc32_update_words).
 void write_bth(const Bth& h, std::uint8_t pad, std::uint8_t* p) {
-  store_be64(p, front_of(h, pad));
+  store_be64(p, first_bytes_of(h, pad));
   store_be32(p + 8, (h.ack_request ? kAckRequestBit : 0u) << 24 | h.psn.value());
 }
 
@@ -152,7 +152,7 @@ std::uint32_t emit_headers(const PacketHeader& h, std::size_t payload, std::uint
 }
 
 std::uint64_t bth_front(const PacketHeader& h, std::size_t payload) {
-  return front_of(h.bth, pad_of(payload));
+  return first_bytes_of(h.bth, pad_of(payload));
 }
 
 std::size_t emit_packet(const PacketHeader& h, ByteView payload, std::uint8_t* dst) {

@@ -35,10 +35,10 @@ void stop_waiting(ResponderState& s) {
   s.nak.timer = s.qp->min_rnr_timer;
 }
 
-void say_gap(ResponderState& s) {
+void report_deferred_gap(ResponderState& s) {
   if (!s.gap_unsaid || s.parked) return;
   s.gap_unsaid = false;
-  if (!s.held.empty() && !s.silent && !s.tells_kept())
+  if (!s.held.empty() && !s.silent && !s.reports_held())
     refuse(s, Verdict::OutOfSequence, s.held.end() - 1);
 }
 

@@ -23,8 +23,8 @@ inline bool waits_too_many(const ResponderState& s) {
   return s.parked && s.held.size() >= std::min(rules.rnr_park, rules.store_packets);
 }
 
-// All that had its turn has had it. A gap that showed while the peer could not be told is named
-// now.
-void say_gap(ResponderState&);
+// Call it when everything that had its turn is done: reports a gap that was found while the peer
+// could not be told of it.
+void report_deferred_gap(ResponderState&);
 
 }  // namespace urnic::ib

@@ -5,8 +5,8 @@
 namespace urnic::ib {
 namespace {
 
-// Where its payload goes and whether it is all right there; null: not certain.
-std::uint8_t* certain_place(const ResponderState& s, const ParsedPacket& p) {
+// The address that the payload goes to, if it is certain that it may go there; else null.
+std::uint8_t* early_destination(const ResponderState& s, const ParsedPacket& p) {
   const PacketHeader& h = p.header;
   const OpcodeRow& row = h.row();
   const auto n = static_cast<std::uint32_t>(p.payload.size());
@@ -39,7 +39,7 @@ std::uint8_t* certain_place(const ResponderState& s, const ParsedPacket& p) {
 }  // namespace
 
 HeldPackets::Kept keep_early(ResponderState& s, const ParsedPacket& p) {
-  std::uint8_t* const at = certain_place(s, p);
+  std::uint8_t* const at = early_destination(s, p);
   if (at == nullptr) return s.held.keep(p);
   forget_under(s, p.header.bth.psn, at, p.payload.size());
   if (!place(at, p.payload)) return s.held.keep(p);  // what has gone is told in its turn

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/guarded.h"
+#include "verbs/sge_walk.h"
 
 namespace urnic::ib {
 namespace {
@@ -17,23 +18,14 @@ template <class Act>
 bool for_pieces(const verbs::MemoryTable& memory, std::span<const verbs::Sge> sges, verbs::PdId pd,
                 std::uint64_t offset, std::uint64_t n, Act&& act) {
   std::uint64_t done = 0;
-  for (const verbs::Sge& sge : sges) {
-    if (done == n) break;
-    if (offset >= sge.length) {
-      offset -= sge.length;
-      continue;
-    }
-    const std::uint64_t here = std::min<std::uint64_t>(sge.length - offset, n - done);
-    const auto octets = verbs::resolve_sge(memory, sge, pd, true);
-    if (octets.data() == nullptr) return false;
-    if (!act(octets.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(here)),
-             done)) {
-      return false;
-    }
-    done += here;
-    offset = 0;
-  }
-  return done == n;
+  return verbs::for_each_piece(sges, offset, n,
+                               [&](const verbs::Sge& sge, std::uint64_t at, std::uint64_t here) {
+                                 const auto octets = verbs::resolve_sge(memory, sge, pd, true);
+                                 if (octets.data() == nullptr) return false;
+                                 const std::uint64_t before = done;
+                                 done += here;
+                                 return act(octets.subspan(at, here), before);
+                               });
 }
 
 // The last octets after the rest.

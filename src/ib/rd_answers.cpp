@@ -6,15 +6,6 @@
 #include "ib/rd_responder.h"
 
 namespace urnic::ib {
-namespace {
-
-Operation place_of(std::uint32_t k, std::uint32_t packets) {
-  if (packets == 1) return Operation::ReadResponseOnly;
-  if (k == 0) return Operation::ReadResponseFirst;
-  return k + 1 == packets ? Operation::ReadResponseLast : Operation::ReadResponseMiddle;
-}
-
-}  // namespace
 
 void RdResponder::begin(Operation o, Psn psn, std::uint32_t to, ResponsePacket* out) const {
   out->header = {};
@@ -45,7 +36,7 @@ bool RdResponder::read_response(Resource* r, ResponsePacket* out) {
     ++counters_.fatal_naks;
     return true;
   }
-  begin(place_of(k, packets), a.psn + k, pair_.source, out);
+  begin(read_response_opcode(k, packets), a.psn + k, pair_.source, out);
   if (octets != 0) out->payload = {address_in(*s_.memory, r->rkey, at), octets};
   ++counters_.read_responses;
   if (++a.sent == packets) s_.resources.done(r);

@@ -51,13 +51,13 @@ RdQueuePair* RdHost::owner_of(const RdSender* sender) {
 
 // ---- completions
 
-void RdHost::tell(const RdQueuePair& qp, const Completion& c) const {
+void RdHost::report(const RdQueuePair& qp, const Completion& c) const {
   if (hooks_.completion != nullptr) hooks_.completion(hooks_.context, qp, c);
 }
 
 void RdHost::flush_sends(RdQueuePair& qp) {
   if (!qp.sender.failed()) qp.sender.fail(Status::Flushed);
-  qp.sender.flush([&](const Completion& c) { tell(qp, c); });
+  qp.sender.flush([&](const Completion& c) { report(qp, c); });
 }
 
 void RdHost::flush(RdQueuePair& qp) {
@@ -65,7 +65,7 @@ void RdHost::flush(RdQueuePair& qp) {
   if (qp.rq->shared() != nullptr) return;  // what nobody has begun is others' as well
   for (Completion c; qp.rq->has(qp.rq->head());) {
     fail_receive(qp.rq, Status::Flushed, &c);
-    tell(qp, c);
+    report(qp, c);
   }
 }
 
@@ -82,8 +82,8 @@ void RdHost::flush_posted() {
 
 // ---- moves
 
-// What is under way of it, either way, is given up.
-void RdHost::leave(RdQueuePair& qp) {
+// Gives up what is under way of it, in both directions.
+void RdHost::give_up_work(RdQueuePair& qp) {
   for (const auto& ee : contexts_) {
     ee->requester.abort(&qp.sender);
     ee->responder.forget(&qp);
@@ -96,10 +96,10 @@ verbs::QpMove RdHost::modify(RdQueuePair& qp, QpState to, std::uint32_t mask) {
   const QpState from = qp.state;
   qp.state = to;
   if (move.effect == verbs::QpEffect::FlushAll) {
-    leave(qp);
+    give_up_work(qp);
     flush(qp);
   } else if (move.effect == verbs::QpEffect::Discard) {
-    leave(qp);
+    give_up_work(qp);
     qp.rq->reset(0);
     qp.sender.forget();
   } else if (from == QpState::Sqe && to == QpState::Rts) {
@@ -132,7 +132,7 @@ void RdHost::stop_sends(RdQueuePair& qp) {
 void RdHost::stop_queue_pair(RdQueuePair& qp) {
   if (!judge_rd_move(qp.state, QpState::Error, verbs::Mover::Transport, 0).ok()) return;
   qp.state = QpState::Error;
-  leave(qp);
+  give_up_work(qp);
   flush(qp);
   if (hooks_.queue_pair_moved != nullptr) hooks_.queue_pair_moved(hooks_.context, qp);
 }
@@ -153,7 +153,7 @@ void RdHost::settle(EeContext& ee) {
     case RdEnd::How::PutBack:
       return;
     case RdEnd::How::Done:
-      qp->sender.report([&](const Completion& c) { tell(*qp, c); });
+      qp->sender.report([&](const Completion& c) { report(*qp, c); });
       return;
     case RdEnd::How::QueuePairStops:
       return stop_sends(*qp);
@@ -199,7 +199,7 @@ void RdHost::take_request(EeContext& ee, const ParsedPacket& packet) {
   Completion c;
   RdQueuePair* const to = queue_pair(packet.header.bth.dest_qp);
   const RdReceived r = ee.responder.take(packet, to, &c);
-  if (r.completed) tell(*r.whose, c);
+  if (r.completed) report(*r.whose, c);
   if (r.fails) stop_queue_pair(*r.whose);
 }
 
@@ -226,7 +226,7 @@ void RdHost::judge_heads() {
     if (qp->sender.failed()) {
       stop_sends(*qp);
     } else {
-      qp->sender.report([&](const Completion& c) { tell(*qp, c); });  // local operations
+      qp->sender.report([&](const Completion& c) { report(*qp, c); });  // local operations
     }
   }
 }

@@ -82,10 +82,10 @@ class RdHost {
   void stop_sends(RdQueuePair& qp);
   void stop_queue_pair(RdQueuePair& qp);
   void stop_context(EeContext& ee);
-  void leave(RdQueuePair& qp);
+  void give_up_work(RdQueuePair& qp);
   void flush_sends(RdQueuePair& qp);
   void flush(RdQueuePair& qp);
-  void tell(const RdQueuePair& qp, const verbs::Completion& c) const;
+  void report(const RdQueuePair& qp, const verbs::Completion& c) const;
   RdQueuePair* owner_of(const RdSender* sender);
 
   verbs::MemoryTable* memory_;

@@ -13,9 +13,9 @@ verbs::Post RdSender::post(const verbs::SendWr& wr, const RdTo& to) {
   return posted;
 }
 
-// Masks, a swap of its own and keys that a SEND takes away have no words; nor may be asked for what
-// the peer is not told to keep.
-bool RdSender::expressible(std::uint32_t index) const {
+// False for what RD has no packet for: masks, a swap without compare, a SEND with Invalidate; and
+// for a READ or atomic where none may be outstanding.
+bool RdSender::can_express(std::uint32_t index) const {
   const SendWqe& w = wqes_.wqe(index);
   if (w.op == WrOp::SendInv || w.op == WrOp::Swap) return false;
   if (verbs::awaits_response(w.op) && qp_->initiator_depth == 0) return false;
@@ -28,7 +28,7 @@ bool RdSender::expressible(std::uint32_t index) const {
 bool RdSender::find_message() {
   while (!failed() && !under_way_ && !held_ && !wqes_.queue().all_started()) {
     if (!verbs::is_local(wqes_.wqe(next_.wqe).op)) {
-      if (expressible(next_.wqe)) return true;
+      if (can_express(next_.wqe)) return true;
       fail(Status::LocalOperation);
     } else if (const Status s = wqes_.execute_local(next_.wqe); s != Status::Success) {
       fail(s);

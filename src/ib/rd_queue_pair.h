@@ -62,7 +62,7 @@ class RdSender : public HandedOut {
   std::uint32_t put_backs() const { return put_backs_; }
 
  private:
-  bool expressible(std::uint32_t index) const;
+  bool can_express(std::uint32_t index) const;
 
   bool under_way_ = false, waits_ = false, held_ = false;
   Instant not_before_ = Instant::from_ns(0);

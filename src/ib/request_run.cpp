@@ -11,8 +11,8 @@ using verbs::SendWqe;
 
 namespace {
 
-// Nothing leaves before what is new, and that is the middle of a message which has begun.
-bool in_the_middle(SendState& s) {
+// The next packet to leave is new, and in the middle of a message that has begun.
+bool is_mid_message(SendState& s) {
   if (s.failure.set || s.stuck.set || s.rnr.on() || s.next != s.fresh) return false;
   if (s.probe.wanted() || s.hole.wanted || s.log.any_lost()) return false;
   return s.qp->service == ServiceType::Rc && !s.credits.holds();
@@ -28,8 +28,8 @@ std::uint32_t packets_in_one_piece(const SendState& s, const SendWqe& w, Request
   return static_cast<std::uint32_t>(std::min<std::size_t>(fit, last - k));
 }
 
-// As many as the window lets leave, up to the one that asks (IB-15).
-std::uint32_t before_an_answer(const SendState& s, bool* ask) {
+// The number of packets that the window admits, up to the one that requests an ACK (IB-15).
+std::uint32_t packets_before_ack_request(const SendState& s, bool* ask) {
   if (s.in_flight >= s.window() || s.outstanding() >= kPsnWindow) return 0;
   const std::uint32_t every = ack_every(s);
   const std::uint32_t to_ask =
@@ -42,10 +42,10 @@ std::uint32_t before_an_answer(const SendState& s, bool* ask) {
 }  // namespace
 
 bool begin_run(SendState& s, std::uint32_t most, RequestRun* run) {
-  if (s.fresh.packet == 0 || !in_the_middle(s)) return false;
+  if (s.fresh.packet == 0 || !is_mid_message(s)) return false;
   const SendWqe& w = s.wqes.wqe(s.fresh.wqe);
   const std::uint32_t middle = packets_in_one_piece(s, w, run);
-  const std::uint32_t free = before_an_answer(s, &run->ask);
+  const std::uint32_t free = packets_before_ack_request(s, &run->ask);
   run->packets = std::min({most, middle, free});
   if (run->packets == 0) return false;
   if (run->packets != free) run->ask = false;

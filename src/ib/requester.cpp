@@ -21,9 +21,9 @@ bool uses_receive(WrOp op) {
   return op == WrOp::Send || op == WrOp::SendImm || op == WrOp::SendInv || op == WrOp::WriteImm;
 }
 
-// What has no words on this wire, or no depth to go by: masks, a swap of its own, a READ where none
-// may be outstanding.
-bool expressible(const SendState& s, std::uint32_t index) {
+// False for what this wire has no packet for (masks, a swap without compare), and for a READ or
+// atomic where none may be outstanding.
+bool can_express(const SendState& s, std::uint32_t index) {
   const SendWqe& w = s.wqes.wqe(index);
   if (awaits_response(w.op) && s.qp->initiator_depth == 0) return false;
   if (!verbs::is_atomic(w.op)) return true;
@@ -119,11 +119,11 @@ void resume_read(SendState& s, const SendPosition& at) {
   s.awaiting.is_resumed = true;
 }
 
-// Of a READ that the peer has begun to answer the probe asks for one packet. A peer that serves
-// requests one behind the other, each to its end, would else send all of the rest once more for
-// each. Of one that it may never have seen it asks for all: a part would be a request of its own,
-// and count as a message.
-void ask_for_one(SendState& s, PacketHeader* h) {
+// If the peer has begun to answer a READ, the probe requests a single packet: a peer that serves
+// requests one after the other, each to its end, would otherwise resend all of the rest for each
+// probe. If the peer may never have seen the READ, the probe requests all of it: a part would be a
+// request of its own, and count as a message.
+void request_one_packet(SendState& s, PacketHeader* h) {
   const SendWqe& w = s.wqes.wqe(s.una.wqe);
   if (w.op != WrOp::Read || s.una.packet == 0) return;
   h->reth.length = s.wqes.octets(w, s.una.packet);
@@ -145,7 +145,7 @@ bool probe_packet(SendState& s, Instant now, RequestPacket* out) {
     return false;
   }
   resume_read(s, s.una);
-  ask_for_one(s, &out->header);
+  request_one_packet(s, &out->header);
   out->header.bth.ack_request = true;
   ++s.counters.packets;
   ++s.counters.repeated;
@@ -162,7 +162,7 @@ bool lost_packet(SendState& s, Instant now, RequestPacket* out) {
     return false;
   if (s.stuck.set && s.stuck.wqe == at.wqe) return false;
   if (!build(s, at, out)) {
-    get_stuck(s, at.wqe, Status::LocalProtection);
+    mark_stuck(s, at.wqe, Status::LocalProtection);
     return false;
   }
   resume_read(s, at);
@@ -176,12 +176,12 @@ bool lost_packet(SendState& s, Instant now, RequestPacket* out) {
   return true;
 }
 
-// What is missing of an answer is asked for, and nothing else (S-2).
-bool missing_part(SendState& s, Instant now, RequestPacket* out) {
+// Requests the part of an answer that is missing, and nothing else (S-2).
+bool request_missing_part(SendState& s, Instant now, RequestPacket* out) {
   MissingPart part;
   if (!next_missing(s, now, &part)) return false;
   if (!build(s, part.at, out)) {
-    get_stuck(s, part.at.wqe, Status::LocalProtection);
+    mark_stuck(s, part.at.wqe, Status::LocalProtection);
     return false;
   }
   Reth& reth = out->header.reth;
@@ -202,7 +202,7 @@ bool repeat_packet(SendState& s, Instant now, RequestPacket* out) {
   const SendPosition at = s.next, end = behind(s, at);
   if (s.stuck.set && s.stuck.wqe == at.wqe) return false;
   if (!build(s, at, out)) {
-    get_stuck(s, at.wqe, Status::LocalProtection);
+    mark_stuck(s, at.wqe, Status::LocalProtection);
     return false;
   }
   resume_read(s, at);
@@ -220,13 +220,13 @@ void begin(SendState& s) {
   s.wqes.queue().start();
 }
 
-// A local operation has its turn: at once, but what invalidates waits until nothing before it could
-// have to be sent or filled again. False when it is not yet done.
-bool pass_local(SendState& s) {
+// Executes a local operation whose turn it is. One that invalidates waits until nothing before it
+// can have to be sent or filled again. False when it is not yet done.
+bool execute_local_in_turn(SendState& s) {
   const std::uint32_t index = s.fresh.wqe;
   if (s.wqes.wqe(index).op == WrOp::LocalInv && s.una.wqe != index) return false;
   if (const Status status = s.wqes.execute_local(index); status != Status::Success) {
-    get_stuck(s, index, status);
+    mark_stuck(s, index, status);
     return false;
   }
   begin(s);
@@ -234,7 +234,7 @@ bool pass_local(SendState& s) {
   if (s.next == s.fresh) ++s.next.wqe;
   ++s.fresh.wqe;
   settle(s);
-  judge_stuck(s);
+  check_stuck(s);
   return true;
 }
 
@@ -258,15 +258,15 @@ bool find_message(SendState& s) {
     const SendWqe& w = s.wqes.wqe(s.fresh.wqe);
     if ((w.flags & verbs::kFence) != 0 && s.awaiting.count != 0) return false;
     if (verbs::is_local(w.op)) {
-      if (!pass_local(s)) return false;
+      if (!execute_local_in_turn(s)) return false;
       continue;
     }
-    if (!expressible(s, s.fresh.wqe)) {
-      get_stuck(s, s.fresh.wqe, Status::LocalOperation);
+    if (!can_express(s, s.fresh.wqe)) {
+      mark_stuck(s, s.fresh.wqe, Status::LocalOperation);
       return false;
     }
     if (!s.wqes.may_touch(s.fresh.wqe)) {
-      get_stuck(s, s.fresh.wqe, Status::LocalProtection);
+      mark_stuck(s, s.fresh.wqe, Status::LocalProtection);
       return false;
     }
     return room_for(s, w);
@@ -283,9 +283,9 @@ void begin_message(SendState& s) {
   if (awaits_response(w.op) && s.awaiting.count++ == 0) s.awaiting.oldest = s.fresh.wqe;
 }
 
-// A message beyond the LSN goes no further for now: a Send's behind its first packet, a WRITE with
-// Immediate behind its last (IB-84, IB-85).
-bool stops_here(const SendState& s, const SendWqe& w, const OpcodeRow& row) {
+// A message beyond the LSN pauses: a Send after its first packet, a WRITE with Immediate after its
+// last (IB-84, IB-85).
+bool pauses_at_lsn(const SendState& s, const SendWqe& w, const OpcodeRow& row) {
   if (!uses_receive(w.op) || s.credits.covers(s.ssn)) return false;
   return w.op == WrOp::WriteImm ? row.ends() : row.begins();
 }
@@ -300,14 +300,14 @@ bool new_packet(SendState& s, bool may_begin, Instant now, RequestPacket* out) {
   }
   const SendPosition at = s.fresh;
   if (!build(s, at, out)) {
-    get_stuck(s, at.wqe, Status::LocalProtection);
+    mark_stuck(s, at.wqe, Status::LocalProtection);
     return false;
   }
   if (at.packet == 0) begin_message(s);
   const SendWqe& w = s.wqes.wqe(at.wqe);
   if (!awaits_response(w.op)) ++s.in_flight;
   const SendPosition end = behind(s, at);
-  const bool stop = stops_here(s, w, out->header.row());
+  const bool stop = pauses_at_lsn(s, w, out->header.row());
   if (stop) s.credits.hold(s.ssn, end.psn);
   const bool ask = stop || asks(s, out->header, end);
   s.fresh = end;
@@ -327,7 +327,7 @@ std::uint8_t* RequestPacket::copy_payload(std::uint8_t* to) const {
 }
 
 void Requester::lose_packet(const RequestPacket& packet) {
-  get_stuck(s_, wqe_at(s_, packet.header.bth.psn), Status::LocalProtection);
+  mark_stuck(s_, wqe_at(s_, packet.header.bth.psn), Status::LocalProtection);
 }
 
 void Requester::attributes_changed() {
@@ -348,7 +348,7 @@ bool Requester::next_packet(Instant now, bool may_begin, RequestPacket* out) {
   if (failed() || s_.rnr.on()) return false;
   catch_up(s_);
   if (s_.probe.wanted() && probe_packet(s_, now, out)) return true;
-  if (s_.hole.wanted && missing_part(s_, now, out)) return true;
+  if (s_.hole.wanted && request_missing_part(s_, now, out)) return true;
   if (s_.log.any_lost()) return lost_packet(s_, now, out);
   if (s_.next != s_.fresh) return repeat_packet(s_, now, out);
   return new_packet(s_, may_begin, now, out);

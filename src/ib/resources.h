@@ -22,6 +22,13 @@ struct Answer {
   std::uint32_t sent = 0;     // packets that have left
 };
 
+// Of packet `k` of `packets` that answer a READ.
+inline Operation read_response_opcode(std::uint32_t k, std::uint32_t packets) {
+  if (packets == 1) return Operation::ReadResponseOnly;
+  if (k == 0) return Operation::ReadResponseFirst;
+  return k + 1 == packets ? Operation::ReadResponseLast : Operation::ReadResponseMiddle;
+}
+
 struct Resource {
   Family family = Family::Reserved;  // Read or Atomic
   Psn psn;
@@ -37,7 +44,7 @@ struct Resource {
   bool fresh = true;
   bool pending = true;  // `answer` is to be sent, or the rest of it
   Answer answer;
-  std::uint32_t asides = 0;  // parts of it that go in between
+  std::uint32_t asides = 0;  // parts of it, asked for again, that are answered in between
 };
 
 class Resources {

@@ -138,7 +138,7 @@ Received accept(ResponderState& s, const ParsedPacket& p, std::uint8_t* target, 
     received = {Verdict::KeyStays, true};
     fail_receive(s.rq, Status::RemoteInvalidRequest, c);
     commit(s, h);
-    end_behind_ack(s, Verdict::KeyStays);
+    end_after_ack(s, Verdict::KeyStays);
     return received;
   }
   if (h.row().completes_receive()) {
@@ -206,7 +206,7 @@ Received Responder::take_held(Completion* completion) {
   }
   look_at_recovery(s_, r.verdict);
   r.more = held_has_turn(s_);
-  if (!r.more) say_gap(s_);
+  if (!r.more) report_deferred_gap(s_);
   return r;
 }
 

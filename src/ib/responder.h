@@ -87,9 +87,9 @@ class Responder {
   // The payload of a response that was returned cannot be read, its memory has gone: that one does
   // not leave, but this NAK, and the queue pair ends.
   void lose_response(ResponsePacket* response);
-  // An ACK that nobody asked for, with fresh credits and MSN; repeats what was acknowledged last,
-  // and at first the PSN before the initial one (IB-87).
-  void volunteer_ack() { s_.ack_due = !is_fatal(s_.failure); }
+  // Queues an ACK that nobody requested, with fresh credits and MSN. It repeats the last PSN that
+  // was acknowledged, at first the one before the initial PSN (IB-87).
+  void queue_unsolicited_ack() { s_.ack_due = !is_fatal(s_.failure); }
 
   // The queue pair is in Error: nothing is taken any more, and what is kept is given back.
   void forget_held() {

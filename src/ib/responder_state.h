@@ -91,8 +91,10 @@ struct ResponderState {
         held(pool, attributes.loss.store_packets, attributes.pmtu()),
         recovery(attributes.loss) {}
 
-  // The peer is told what is kept, and not only that something is missing (S-6).
-  bool tells_kept() const { return qp->peer_selective && recovery.type() == ConnectionType::Fast; }
+  // SACKs report to the peer what is kept, not only that something is missing (S-6).
+  bool reports_held() const {
+    return qp->peer_selective && recovery.type() == ConnectionType::Fast;
+  }
   // Who asks for memory here.
   verbs::Requester peer() const { return {pd, qp->number}; }
   // Whose keys the receives name.

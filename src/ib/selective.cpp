@@ -28,7 +28,7 @@ void judge_losses(SendState& s, Instant now) {
   const std::uint32_t before = s.log.lost();
   s.log.judge(now);
   if (s.log.lost() != before) s.congestion.lost(s.log.lost() - before, s.fresh.psn, now);
-  s.counters.needless += s.log.take_needless();
+  s.counters.needless += s.log.take_needless_repeats();
 }
 
 // Of a READ that has been answered in part what is missing; of all else the packet itself.

@@ -100,7 +100,7 @@ void made_progress(SendState& s, Instant now) {
   if (s.rnr.refused.before(s.una.psn)) s.rnr.until = Instant::never();
   s.credits.answered(s.una.psn);
   ++s.counters.acks;
-  judge_stuck(s);
+  check_stuck(s);
 }
 
 // A window that has closed moves on by quarters: as one piece it would stand still for a round trip
@@ -183,7 +183,7 @@ void wait_for_receive(SendState& s, Psn refused, std::uint8_t code, Instant now)
   }
   s.rnr = {now + rnr_wait(code), refused};
   if (repeats_alone(s) && refused == s.una.psn) {  // the peer keeps what follows it
-    s.log.lose(refused);
+    s.log.mark_lost(refused);
     s.timer.stop();
     s.probe.go_back();
   } else {
@@ -196,7 +196,7 @@ void repeat_after_wait(SendState& s, Instant now) {
   // An older SACK may have said meanwhile that the refused one is kept: the timers have the last
   // word.
   if (repeats_alone(s)) {
-    s.log.lose(s.una.psn);
+    s.log.mark_lost(s.una.psn);
     s.timer.start(now);
     s.probe.start(now);
     return;
@@ -218,13 +218,13 @@ void fail(SendState& s, std::uint32_t wqe, Status status) {
   s.rnr.until = Instant::never();
 }
 
-void get_stuck(SendState& s, std::uint32_t wqe, Status status) {
+void mark_stuck(SendState& s, std::uint32_t wqe, Status status) {
   if (s.stuck.set) return;
   s.stuck = {true, wqe, status};
-  judge_stuck(s);
+  check_stuck(s);
 }
 
-void judge_stuck(SendState& s) {
+void check_stuck(SendState& s) {
   if (!s.stuck.set) return;
   const auto ahead = static_cast<std::int32_t>(s.stuck.wqe - s.una.wqe);
   if (ahead == 0) fail(s, s.stuck.wqe, s.stuck.status);

@@ -44,9 +44,10 @@ void repeat_after_wait(SendState&, Instant now);
 
 // ---- to its end
 void fail(SendState&, std::uint32_t wqe, verbs::Status);
-// It cannot leave: it fails when it is the oldest that is not answered.
-void get_stuck(SendState&, std::uint32_t wqe, verbs::Status);
-// After una has moved: whether it is now. One that was answered after all is none any more.
-void judge_stuck(SendState&);
+// The request cannot leave; it fails as soon as it is the oldest unanswered one.
+void mark_stuck(SendState&, std::uint32_t wqe, verbs::Status);
+// Call it after una has moved: fails the stuck request if it is the oldest now, and forgets it if
+// it was answered after all.
+void check_stuck(SendState&);
 
 }  // namespace urnic::ib

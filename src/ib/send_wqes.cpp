@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/guarded.h"
+#include "verbs/sge_walk.h"
 
 namespace urnic::ib {
 
@@ -38,53 +39,39 @@ bool SendWqes::gather(std::uint32_t index, std::uint32_t offset, std::uint32_t l
     pieces[(*count)++] = sq_->inline_payload(index).subspan(offset, len);
     return true;
   }
-  std::uint32_t skip = offset, left = len;
-  for (const Sge& sge : sq_->sges(index)) {
-    if (skip >= sge.length) {
-      skip -= sge.length;
-      continue;
-    }
-    const std::uint8_t* const at = memory_of(sge);
-    if (at == nullptr) return false;
-    const std::uint32_t n = std::min(left, sge.length - skip);
-    pieces[(*count)++] = {at + skip, n};
-    left -= n;
-    if (left == 0) return true;
-    skip = 0;
-  }
-  return false;
+  return verbs::for_each_piece(sq_->sges(index), offset, len,
+                               [&](const Sge& sge, std::uint64_t at, std::uint64_t n) {
+                                 const std::uint8_t* const memory = memory_of(sge);
+                                 if (memory == nullptr) return false;
+                                 pieces[(*count)++] = {memory + at, n};
+                                 return true;
+                               });
 }
 
 ByteView SendWqes::piece(std::uint32_t index, std::uint32_t offset) const {
   if ((wqe(index).flags & verbs::kInline) != 0) return sq_->inline_payload(index).subspan(offset);
-  for (const Sge& sge : sq_->sges(index)) {
-    if (offset < sge.length) {
-      const std::uint8_t* const at = memory_of(sge);
-      return at == nullptr ? ByteView() : ByteView(at + offset, sge.length - offset);
-    }
-    offset -= sge.length;
-  }
-  return {};
+  ByteView found;
+  verbs::for_each_piece(sq_->sges(index), offset, 1,
+                        [&](const Sge& sge, std::uint64_t at, std::uint64_t) {
+                          const std::uint8_t* const memory = memory_of(sge);
+                          if (memory != nullptr) found = {memory + at, sge.length - at};
+                          return true;
+                        });
+  return found;
 }
 
 bool SendWqes::scatter(std::uint32_t index, std::uint32_t offset, ByteView payload) const {
   std::array<MutBytes, verbs::kMaxSges> to;
   std::size_t count = 0;
-  std::uint64_t skip = offset, left = payload.size();
-  for (const Sge& sge : sq_->sges(index)) {
-    if (left == 0) break;
-    if (skip >= sge.length) {
-      skip -= sge.length;
-      continue;
-    }
-    const auto memory = resolve_sge(*memory_, sge, who_.pd, true);
-    if (memory.data() == nullptr) return false;
-    const std::uint64_t n = std::min(left, sge.length - skip);
-    to[count++] = memory.subspan(skip, n);
-    left -= n;
-    skip = 0;
-  }
-  if (left != 0) return false;
+  const bool whole = verbs::for_each_piece(sq_->sges(index), offset, payload.size(),
+                                           [&](const Sge& sge, std::uint64_t at, std::uint64_t n) {
+                                             const auto memory =
+                                                 resolve_sge(*memory_, sge, who_.pd, true);
+                                             if (memory.data() == nullptr) return false;
+                                             to[count++] = memory.subspan(at, n);
+                                             return true;
+                                           });
+  if (!whole) return false;
   const std::uint8_t* from = payload.data();
   for (std::size_t i = 0; i < count; ++i) {
     const MutBytes piece = to[i];

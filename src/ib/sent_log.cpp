@@ -48,7 +48,7 @@ void SentLog::append_run(Psn first, std::uint32_t packets, Instant now) {
 void SentLog::again(Psn psn, Instant now) {
   if (!covers(psn)) return;
   Record& r = at(find(psn));
-  unlose(&r);
+  unmark_lost(&r);
   r.left = now;
   r.flags |= kRepeated;
 }
@@ -76,7 +76,7 @@ bool SentLog::left_before_newest(const Record& r) const {
   return r.psn.before(newest_.psn);
 }
 
-void SentLog::unlose(Record* r) {
+void SentLog::unmark_lost(Record* r) {
   if (r->is(kLost)) --lost_;
   r->flags &= static_cast<std::uint8_t>(~kLost);
 }
@@ -86,7 +86,7 @@ void SentLog::unlose(Record* r) {
 void SentLog::take(Record* r, Instant now) {
   if (r->is(kHas)) return;
   const bool late = r->is(kLost);
-  unlose(r);
+  unmark_lost(r);
   r->flags |= kHas;
   ++kept_;
   const Duration trip = now - r->left;
@@ -174,7 +174,7 @@ void SentLog::judge(Instant now) {
   }
 }
 
-void SentLog::lose(Psn psn) {
+void SentLog::mark_lost(Psn psn) {
   if (!covers(psn)) return;
   Record& r = at(find(psn));
   take_back(&r);
@@ -189,7 +189,7 @@ Psn SentLog::first_lost() const {
   return at(i).psn;
 }
 
-std::uint32_t SentLog::take_needless() {
+std::uint32_t SentLog::take_needless_repeats() {
   return std::exchange(needless_, 0);
 }
 

@@ -59,7 +59,7 @@ class SentLog {
   // Marks what is lost by now.
   void judge(Instant now);
   // So was this one, in words.
-  void lose(Psn psn);
+  void mark_lost(Psn psn);
 
   // ---- what is to be repeated
   bool any_lost() const { return lost_ != 0; }
@@ -75,8 +75,8 @@ class SentLog {
   // How much later than the packets behind it one may come.
   Duration reordering_window() const;
   Duration round_trip() const { return newest_.round_trip; }  // of the newest packet that has come
-  // Packets that were repeated and had only been late, since asked the last time.
-  std::uint32_t take_needless();
+  // The number of packets that were repeated and had only been late, since the last call.
+  std::uint32_t take_needless_repeats();
 
  private:
   enum Flag : std::uint8_t { kHas = 1, kLost = 2, kRepeated = 4 };
@@ -105,7 +105,7 @@ class SentLog {
   std::uint32_t find(Psn psn) const;
   void take(Record* r, Instant now);
   void take_back(Record* r);
-  void unlose(Record* r);
+  void unmark_lost(Record* r);
   void widen(const Record& r, Instant now);
   bool left_before_newest(const Record& r) const;
 

@@ -74,7 +74,7 @@ class UcRequester : public HandedOut {
 
  private:
   bool find_message();
-  bool pass_local();
+  bool execute_local_in_turn();
 };
 
 }  // namespace urnic::ib

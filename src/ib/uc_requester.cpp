@@ -9,8 +9,8 @@ using verbs::SendWqe;
 using verbs::Status;
 using verbs::WrOp;
 
-// What has words with this service.
-bool expressible(WrOp op) {
+// True if this service has a packet for it.
+bool can_express(WrOp op) {
   return op == WrOp::Send || op == WrOp::SendImm || op == WrOp::Write || op == WrOp::WriteImm;
 }
 
@@ -32,7 +32,7 @@ PacketHeader header_of(const QpAttributes& qp, const SendWqes& wqes, const SendP
 
 }  // namespace
 
-bool UcRequester::pass_local() {
+bool UcRequester::execute_local_in_turn() {
   const Status status = wqes_.execute_local(next_.wqe);
   if (status != Status::Success) {
     fail(status);
@@ -49,11 +49,11 @@ bool UcRequester::find_message() {
   while (!wqes_.queue().all_started()) {
     const WrOp op = wqes_.wqe(next_.wqe).op;
     if (verbs::is_local(op)) {
-      if (!pass_local()) return false;
+      if (!execute_local_in_turn()) return false;
       continue;
     }
-    if (expressible(op) && wqes_.may_touch(next_.wqe)) return true;
-    fail(expressible(op) ? Status::LocalProtection : Status::LocalOperation);
+    if (can_express(op) && wqes_.may_touch(next_.wqe)) return true;
+    fail(can_express(op) ? Status::LocalProtection : Status::LocalOperation);
     return false;
   }
   return false;

@@ -127,8 +127,8 @@ Received refuse(UcResponderState& s, const OpcodeRow& row, const RequestJudgment
   return {j.verdict, true};
 }
 
-// Of the packet's memory, which was there when it was judged.
-RequestJudgment gone(const OpcodeRow& row) {
+// The packet's memory was there when the packet was judged, and has gone since.
+RequestJudgment memory_gone(const OpcodeRow& row) {
   if (row.family != Family::Send) return {Verdict::RemoteAccess};
   return {Verdict::Operational, Status::LocalProtection};
 }
@@ -147,7 +147,7 @@ void count_message(UcResponderState& s, bool completed) {
 Received accept(UcResponderState& s, const ParsedPacket& p, std::uint8_t* target, Completion* c) {
   const OpcodeRow& row = p.header.row();
   if (row.begins()) begin_message(s, p.header);
-  if (!place_payload(s, p.payload, target)) return refuse(s, row, gone(row), c);
+  if (!place_payload(s, p.payload, target)) return refuse(s, row, memory_gone(row), c);
   const bool completed = row.completes_receive();
   if (completed) complete_receive(s.rq, p.header, s.message.octets, c);
   if (row.ends()) count_message(s, completed);

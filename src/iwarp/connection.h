@@ -97,12 +97,12 @@ struct Connection {
   bool touched = false;    // got segments in this burst
   bool ack_waits = false;  // for what is sent soon (E-7)
   bool in_tx_queue = false;
-  bool in_drain_queue = false;   // SLOW octets wait for their turn at OutLogic
-  bool awaits_receive = false;   // SLOW: the FPDU in front, and all behind it, wait for a receive
-  bool fin_waits = false;        // the peer's FIN comes after SLOW octets not yet parsed
-  bool first_fpdu_seen = false;  // the responder may send from then on (RFC 5044 7.1.3)
-  bool residue = false;       // E-1: octets glued behind the start-up frame are still being parsed
-  bool rtr_pending = false;   // passive: `established` is reported when the RTR has come
+  bool in_drain_queue = false;  // SLOW octets wait for their turn at OutLogic
+  bool awaits_receive = false;  // SLOW: the FPDU in front, and all behind it, wait for a receive
+  bool fin_waits = false;       // the peer's FIN comes after SLOW octets not yet parsed
+  bool may_send = false;     // FPDUs: the responder not before it has received one (RFC 5044 7.1.3)
+  bool residue = false;      // E-1: octets glued behind the start-up frame are still being parsed
+  bool rtr_pending = false;  // passive: `established` is reported when the RTR has come
   bool fin_received = false;  // in Stage::Full: and acted on when its time has come
   bool fin_queued = false;
   StreamOffset starved_at;  // where the segment began that was dropped for it

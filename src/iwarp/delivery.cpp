@@ -77,7 +77,7 @@ bool Delivery::take_fpdu(Connection& c, ByteView ulpdu, Found* found) {
       c.drops_sends = true;
       return true;
     }
-    found->first_fpdu = !c.first_fpdu_seen;  // it has come, and ours may go
+    found->opens_send_side = !c.may_send;  // it has come, and ours may go
     if (wait_for_receive(c)) return false;
     ddp::Admitter(*c.stream, true).next(ulpdu, &a);
   }
@@ -95,7 +95,7 @@ bool Delivery::take_fpdu(Connection& c, ByteView ulpdu, Found* found) {
   note_placed(c, a);
   if (counts.any()) deliver(c, counts, found);
   if (found->ends_stream()) return false;
-  found->first_fpdu = !c.first_fpdu_seen;
+  found->opens_send_side = !c.may_send;
   return true;
 }
 

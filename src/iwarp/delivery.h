@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "ddp_rdma/stream.h"
 #include "iwarp/flush.h"
@@ -39,6 +40,10 @@ class Delivery {
   // One FPDU of the in-order stream: placed and delivered. False when that was the end, or when it
   // has to wait for a receive (Connection::awaits_receive): then it is not consumed.
   bool take_fpdu(Connection& c, ByteView ulpdu, Found* found);
+  // All that can be taken before the peer's FIN has been: it has its turn, once.
+  static void report_fin(Connection& c, Found* found) {
+    found->fin |= std::exchange(c.fin_waits, false);
+  }
   static void note_placed(Connection& c, const ddp::Admission& a) {
     ++c.counters.fpdus_in[static_cast<std::size_t>(a.segment.header.op)];
     const std::uint64_t n = a.segment.payload.size();

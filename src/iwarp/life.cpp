@@ -3,7 +3,7 @@
 namespace urnic::iwarp {
 
 void Life::settle(Connection& c, const Found& found, Instant now) {
-  if (found.first_fpdu) opening_.first_fpdu(c);
+  if (found.opens_send_side) opening_.open_send_side(c);
   if (found.terminate) {
     ending_.take_terminate(c, now);
   } else if (found.violation != ddp::Violation::None) {
@@ -83,7 +83,7 @@ void Life::on_timer(Connection& c, Instant now) {
     }
   }
   if (c.is_over()) return;
-  if (c.first_fpdu_deadline <= now) opening_.first_fpdu(c);
+  if (c.first_fpdu_deadline <= now) opening_.open_send_side(c);
   if (c.stage_deadline > now) return;
   c.stage_deadline = Instant::never();
   switch (c.stage) {

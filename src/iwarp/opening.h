@@ -58,10 +58,10 @@ class Opening {
   // False: its listener has no place for it, and it has ended.
   bool tcp_established(Connection& c, Instant now);
   void run_startup(Connection& c, Instant now);
-  // The responder has received a valid FPDU: it may send (RFC 5044 7.1.3), and a peer-to-peer
-  // connection is established (RFC 6581 9.2). Or the initiator has waited as long as it was told
-  // to; an FPDU from the peer ends that too.
-  void first_fpdu(Connection& c);
+  // We may send FPDUs from now on. The responder: it has received a valid one (RFC 5044 7.1.3), and
+  // a peer-to-peer connection is established (RFC 6581 9.2). The initiator: its delay is over
+  // (Options::first_fpdu_delay), or an FPDU has come.
+  void open_send_side(Connection& c);
   // Keep-alive of one connection (RFC 1122, 4.2.3.6: a setting per connection).
   void set_keepalive(Connection& c, const ConnectParams& params, Instant now);
 

@@ -113,7 +113,7 @@ bool Side::answers(Connection& c, const tcp::Check& check, net::FrameHead& head,
 }
 
 inline bool Receiver::cut_through_plain(Connection& c, const InHand& in) {
-  if (c.stage != Stage::Full || in.validation == nullptr || !c.first_fpdu_seen) return false;
+  if (c.stage != Stage::Full || in.validation == nullptr || !c.may_send) return false;
   if (c.framing.marked()) return false;
   if (!fastpath::plainly_fast(c.context, in.check.arrival, *in.validation)) return false;
   if (in.validation->frames.size() != 1 || !tcp::commits_predicted(c.tcb)) return false;
@@ -141,7 +141,7 @@ inline bool Receiver::reassemble_plain(Connection& c, const InHand& in, Instant 
   if (c.context.config.initiated_as != fastpath::ConnectionType::Slow || in.validation == nullptr) {
     return false;
   }
-  if (c.stage != Stage::Full || !c.first_fpdu_seen || c.framing.marked()) return false;
+  if (c.stage != Stage::Full || !c.may_send || c.framing.marked()) return false;
   if (!in.validation->passed() || in.validation->frames.size() != 1) return false;
   if (c.residue || c.awaits_receive || c.in_drain_queue || !c.buffer.empty()) return false;
   if (c.buffer.read_position() != in.check.begin || !tcp::commits_predicted(c.tcb)) return false;
@@ -226,7 +226,7 @@ void Receiver::take_payload(Connection& c, const InHand& in, Instant now, Found*
   if (!taken) {
     if (check.arrival == tcp::Arrival::Duplicate && check.fin && !c.tcb.rcv.fin_taken &&
         check.end == c.tcb.rcv.holes.rcv_nxt()) {  // all of it but the FIN came before
-      delivery_.commit_range(c, check.end, check.end, true, false, {}, now, found);
+      slow_.take_fin(c, check.end, now, found);
       return;
     }
     ++s_.counters.dropped;
@@ -235,7 +235,7 @@ void Receiver::take_payload(Connection& c, const InHand& in, Instant now, Found*
   }
   if (in.seg.payload.empty()) {  // a FIN alone
     if (check.arrival == tcp::Arrival::InOrder && check.fin) {
-      delivery_.commit_range(c, check.begin, check.begin, true, false, {}, now, found);
+      slow_.take_fin(c, check.begin, now, found);
     } else {
       delivery_.act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
     }

@@ -25,6 +25,8 @@ class SlowPath {
   // Whole FPDUs out of the in-order octets, placed and delivered one by one, at most about `budget`
   // octets; what is left waits for its turn. Returns octets parsed.
   std::uint64_t drain(Connection& c, std::uint64_t budget, Instant now, Found* found);
+  // A FIN in order at `at`, alone. The part of an FPDU before it never becomes a whole one.
+  void take_fin(Connection& c, StreamOffset at, Instant now, Found* found);
   // Fig 5: from FAST to SLOW.
   void downgrade(Connection& c, fastpath::Reason why);
 

@@ -187,15 +187,15 @@ void Opening::full_operation(Connection& c, const mpa::Agreement& agreement, Ins
       c.stream->sender.queue_ulpdu({ulpdu, n});
     }
     c.first_fpdu_deadline = now + s_.options.first_fpdu_delay;
-    if (c.first_fpdu_deadline <= now) first_fpdu(c);
+    if (c.first_fpdu_deadline <= now) open_send_side(c);
     s_.timers.arm(c);
   }
 }
 
-void Opening::first_fpdu(Connection& c) {
+void Opening::open_send_side(Connection& c) {
   c.first_fpdu_deadline = Instant::never();
-  if (c.first_fpdu_seen || c.stage == Stage::Terminated || c.stream == nullptr) return;
-  c.first_fpdu_seen = true;
+  if (c.may_send || c.stage == Stage::Terminated || c.stream == nullptr) return;
+  c.may_send = true;
   c.stream->sender.start(c.context.config.crc);
   if (c.rtr_pending) {
     c.rtr_pending = false;

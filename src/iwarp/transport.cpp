@@ -51,8 +51,7 @@ void Transport::drain(Connection& c, Instant now, Found* found) {
     if (c.awaits_receive) {
       delivery_.begin_wait(c, now);
     } else {
-      found->fin |= c.fin_waits;
-      c.fin_waits = false;
+      Delivery::report_fin(c, found);
     }
   } else if (!c.buffer.empty()) {
     slow_.drain(c, kNoBudget, now, found);

@@ -11,12 +11,12 @@ constexpr std::uint8_t kNewestRevision = 2;
 
 // A depth as it can be said on the wire: within the local limit, and not the value that means
 // "do not negotiate".
-std::uint16_t depth(std::uint16_t wanted, std::uint16_t limit) {
+std::uint16_t clamp_depth(std::uint16_t wanted, std::uint16_t limit) {
   return std::min({wanted, limit, static_cast<std::uint16_t>(kNoNegotiation - 1)});
 }
 
 std::uint16_t offered(std::uint16_t wanted, std::uint16_t limit) {
-  return wanted == kNoNegotiation ? kNoNegotiation : depth(wanted, limit);
+  return wanted == kNoNegotiation ? kNoNegotiation : clamp_depth(wanted, limit);
 }
 
 void set_private(StartupFrame& frame, ByteView data) {
@@ -110,8 +110,8 @@ Answer answer_request(const StartupFrame& request, const StartupOptions& o, Byte
   reply.crc = a.crc = request.crc || o.crc;
   a.revision = request.revision;
   a.enhanced = request.enhanced;
-  a.ird = depth(o.ird, o.max_ird);
-  a.ord = depth(o.ord, o.max_ord);
+  a.ird = clamp_depth(o.ird, o.max_ird);
+  a.ord = clamp_depth(o.ord, o.max_ord);
 
   if (!request.enhanced) {
     // Chelsio parts begin with a zero-length Read even on revision 1: there must be a slot.
@@ -133,7 +133,7 @@ Answer answer_request(const StartupFrame& request, const StartupOptions& o, Byte
   if (request.ord == kNoNegotiation) {
     reply.ird = kNoNegotiation;
   } else {
-    a.ird = std::max(a.ird, depth(request.ord, o.max_ird));
+    a.ird = std::max(a.ird, clamp_depth(request.ord, o.max_ird));
     reply.ird = a.ird;
   }
   // Responder ORD <= initiator IRD is a MUST.
@@ -180,8 +180,8 @@ Outcome<Agreement, Refusal> read_reply(const StartupFrame& request, const Startu
   a.crc = request.crc || reply.crc;
   a.revision = request.revision;
   a.enhanced = request.enhanced;
-  a.ird = depth(o.ird, o.max_ird);
-  a.ord = depth(o.ord, o.max_ord);
+  a.ird = clamp_depth(o.ird, o.max_ird);
+  a.ord = clamp_depth(o.ord, o.max_ord);
   if (!a.enhanced) return a;
 
   if (reply.ord != kNoNegotiation) {

@@ -28,6 +28,11 @@ urnic_port* as_handle(P* p) {
   return reinterpret_cast<urnic_port*>(p);
 }
 
+// Base of a port whose receive buffers are free again with its next burst.
+struct ReusesRxBuffers {
+  void rx_release(unsigned, const urnic_frame*, unsigned) {}
+};
+
 template <class P>
 struct Adapter {
   static P* self(urnic_port* p) { return reinterpret_cast<P*>(p); }

@@ -11,7 +11,6 @@
 #include <array>
 #include <cstring>
 
-#include "port/adapter.h"
 #include "port/kinds.h"
 
 namespace urnic::port {
@@ -135,7 +134,7 @@ void DgramPort::stats(urnic_port_stats* s) const {
   counters_.add_to(s);
 }
 
-void DgramPort::peer_seen(bool there) {
+void DgramPort::set_peer_present(bool there) {
   if (there == peer_.there) return;
   peer_.there = there;
   if (there) {
@@ -143,7 +142,7 @@ void DgramPort::peer_seen(bool there) {
     peer_.look_delay_ms = 0;
     return;
   }
-  lose_what_waits();
+  drop_waiting();
   peer_.next_look_ms = now_ms() + kFirstLookMs;
   peer_.look_delay_ms = kFirstLookMs;
 }
@@ -160,13 +159,13 @@ void DgramPort::look_for_peer() {
 void DgramPort::ask_for_peer() {
   counters_.syscalls.add(4);
   const ConnectResult r =
-      may_be_theirs() ? connect_to(peer_.address, SOCK_DGRAM).result : ConnectResult::kRefused;
+      is_owner_allowed() ? connect_to(peer_.address, SOCK_DGRAM).result : ConnectResult::kRefused;
   if (r == ConnectResult::kNobody) why_ = "no peer at " + peer_.address.name();
-  peer_seen(r == ConnectResult::kConnected || r == ConnectResult::kBusy);
+  set_peer_present(r == ConnectResult::kConnected || r == ConnectResult::kBusy);
 }
 
 // The socket at the peer's path is of somebody who may be there.
-bool DgramPort::may_be_theirs() {
+bool DgramPort::is_owner_allowed() {
   why_.clear();
   if (peer_.address.abstract()) return true;
   struct stat st {};
@@ -227,39 +226,27 @@ unsigned DgramPort::rx_burst(unsigned, urnic_frame* frames, unsigned n) {
     f.len[0] = messages[i].msg_len;
     bytes += messages[i].msg_len;
   }
-  if (got != 0) peer_seen(true);
+  if (got != 0) set_peer_present(true);
   counters_.rx_frames.add(got);
   counters_.rx_bytes.add(bytes);
   return got;
 }
 
-// The buffers are free again with the next burst.
-void DgramPort::rx_release(unsigned, const urnic_frame*, unsigned) {}
-
 // ---- transmit ----
 
 unsigned DgramPort::tx_reserve(unsigned, std::uint32_t len, urnic_frame* frames, unsigned n) {
   if (tx_.waiting() != 0) flush();
-  const unsigned got = len <= max_frame_ ? tx_.reserve(len, frames, n) : 0;
-  if (got < n) counters_.tx_full.add();
-  return got;
+  return tx_.lend(len, max_frame_, frames, n, counters_);
 }
 
 void DgramPort::tx_commit(unsigned, urnic_frame* frames, unsigned n) {
-  for (unsigned i = 0; i < n && tx_.lent(); ++i) {
-    const urnic_frame& f = frames[i];
-    if (f.len[0] == 0) continue;  // given back; the frames behind it move up
-    const std::uint64_t total = std::uint64_t{f.len[0]} + f.len[1];
-    if (total > max_frame_) {
-      counters_.tx_dropped.add();
-      continue;
-    }
-    tx_.keep(static_cast<std::uint32_t>(tx_.gather(f).size()));
-  }
+  tx_.take_back(frames, n, max_frame_, counters_, [](ByteView frame) {
+    return std::optional(static_cast<std::uint32_t>(frame.size()));
+  });
   flush();
 }
 
-void DgramPort::lose_what_waits() {
+void DgramPort::drop_waiting() {
   counters_.tx_dropped.add(tx_.waiting());
   tx_.drop(tx_.waiting());
 }
@@ -285,7 +272,7 @@ void DgramPort::flush() {
       counters_.tx_frames.add(static_cast<unsigned>(done));
       tx_.drop(static_cast<unsigned>(done));
       room_wait_us_ = 0;
-      peer_seen(true);
+      set_peer_present(true);
       continue;
     }
     if (errno == EAGAIN || errno == ENOBUFS || errno == EINTR) return;  // later
@@ -295,8 +282,8 @@ void DgramPort::flush() {
       continue;
     }
     // ENOENT, ECONNREFUSED: nobody there. EPERM, EACCES: not for us. The rest is lost with it.
-    lose_what_waits();
-    peer_seen(false);
+    drop_waiting();
+    set_peer_present(false);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "port/adapter.h"
 #include "port/counters.h"
 #include "port/peer_user.h"
 #include "port/port.h"
@@ -17,7 +18,7 @@
 
 namespace urnic::port {
 
-class DgramPort {
+class DgramPort : public ReusesRxBuffers {
  public:
   static Outcome<std::unique_ptr<DgramPort>, std::string> make(Args& args);
   ~DgramPort();
@@ -26,7 +27,6 @@ class DgramPort {
   void stats(urnic_port_stats* s) const;
   std::string why() const { return why_; }
   unsigned rx_burst(unsigned q, urnic_frame* frames, unsigned n);
-  void rx_release(unsigned q, const urnic_frame* frames, unsigned n);
   unsigned tx_reserve(unsigned q, std::uint32_t len, urnic_frame* frames, unsigned n);
   void tx_commit(unsigned q, urnic_frame* frames, unsigned n);
   unsigned wait_fds(unsigned q, int* fds, unsigned max);
@@ -39,11 +39,11 @@ class DgramPort {
 
   DgramPort(BoundSocket socket, Fd timer, UnixAddress peer, PeerUser user, std::uint32_t max_frame);
   void flush();
-  void lose_what_waits();
-  void peer_seen(bool there);
+  void drop_waiting();
+  void set_peer_present(bool there);
   void look_for_peer();
   void ask_for_peer();
-  bool may_be_theirs();
+  bool is_owner_allowed();
   bool sender_allowed(const msghdr& m) const;
   void set_timer(std::uint64_t us);
 

@@ -35,7 +35,7 @@ Message make(MessageType t) {
   return m;
 }
 
-Message goodbye(const std::string& reason) {
+Message disconnect_message(const std::string& reason) {
   Message m = make(MessageType::kDisconnect);
   m.set_text(disconnect::kReason, kReasonSize, reason);
   return m;
@@ -296,7 +296,7 @@ Control::Verdict Control::read_from(Peer& peer) {
 Control::Verdict Control::refuse(Peer& peer, const std::string& reason) {
   reason_ = "rejected the peer: " + reason;
   ++calls_;
-  send_message(peer.socket.get(), goodbye(reason));
+  send_message(peer.socket.get(), disconnect_message(reason));
   return Verdict::kDrop;
 }
 
@@ -313,8 +313,8 @@ void Control::connected_ended() {
 }
 
 void Control::shut_down() {
-  if (peer_ != nullptr) send_message(peer_->socket.get(), goodbye("Closed"));
-  for (auto& p : shaking_) send_message(p->socket.get(), goodbye("Closed"));
+  if (peer_ != nullptr) send_message(peer_->socket.get(), disconnect_message("Closed"));
+  for (auto& p : shaking_) send_message(p->socket.get(), disconnect_message("Closed"));
   if (listener_) listener_->remove_file();
 }
 

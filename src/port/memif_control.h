@@ -51,7 +51,7 @@ class Control {
   // readable; 0: never.
   std::uint64_t deadline_ms() const;
   // A handshake is under way.
-  bool shaking() const { return !shaking_.empty(); }
+  bool is_handshaking() const { return !shaking_.empty(); }
 
   // Does what is due. Afterwards `link` may have changed. Returns the system calls made.
   unsigned run();

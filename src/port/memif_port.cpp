@@ -182,7 +182,7 @@ void MemifPort::serve_control(Queue& me) {
   me.counters.syscalls.add(control_->run());
   Link* now = control_->link().get();
   deadline_ms_.store(control_->deadline_ms(), std::memory_order_relaxed);
-  shaking_.store(control_->shaking(), std::memory_order_relaxed);
+  shaking_.store(control_->is_handshaking(), std::memory_order_relaxed);
   if (now != link_.load(std::memory_order_relaxed)) {
     if (now != nullptr) epoch_.fetch_add(1, std::memory_order_relaxed);
     link_.store(now, std::memory_order_release);
@@ -216,7 +216,7 @@ void MemifPort::detach(Queue& me) {
 // the caller, and frames the peer sent before it left, come first.
 void MemifPort::follow_link(Queue& me) {
   if (me.rx.attached()) {
-    if (me.rx.borrowed() || !me.tx.settled()) return;
+    if (me.rx.borrowed() || !me.tx.is_committed()) return;
     if (!me.draining && !me.broken) {
       me.draining = true;
       // A bogus index ends the draining at the first burst; a growing one cannot prolong it.

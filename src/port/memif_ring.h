@@ -80,7 +80,7 @@ class MemifTx {
   unsigned reserve(std::uint32_t len, urnic_frame* frames, unsigned n, Reason* fault);
   void commit(const urnic_frame* frames, unsigned n, QueueCounters& c);
   // Nothing handed out by `reserve` is waiting for its `commit`.
-  bool settled() const { return promised_ == 0; }
+  bool is_committed() const { return promised_ == 0; }
   void abandon() { promised_ = 0; }
   // At least half the ring is free.
   bool has_room() const;

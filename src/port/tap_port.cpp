@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "port/adapter.h"
 #include "port/kinds.h"
 
 namespace urnic::port {
@@ -170,9 +169,6 @@ unsigned TapPort::rx_burst(unsigned, urnic_frame* frames, unsigned n) {
   slept_ = false;
   return got;
 }
-
-// The memory is free again with the next burst; nothing to tell the kernel.
-void TapPort::rx_release(unsigned, const urnic_frame*, unsigned) {}
 
 // ---- transmit ----
 

@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include "base/bytes.h"
+#include "port/counters.h"
 #include "port/port.h"
 
 namespace urnic::port {
@@ -36,6 +38,31 @@ class TransmitRing {
     return n;
   }
   bool lent() const { return committed_ != reserved_; }
+
+  // tx_reserve() of a port whose frames have `longest` bytes at most.
+  unsigned lend(std::uint32_t len, std::uint32_t longest, urnic_frame* frames, unsigned n,
+                QueueCounters& counters) {
+    const unsigned got = len <= longest ? reserve(len, frames, n) : 0;
+    if (got < n) counters.tx_full.add();
+    return got;
+  }
+  // tx_commit() of one: keeps the frames that have a note, and drops the others. note_of(frame in
+  // one piece) returns a std::optional<Note>.
+  template <class NoteOf>
+  void take_back(const urnic_frame* frames, unsigned n, std::uint32_t longest,
+                 QueueCounters& counters, NoteOf&& note_of) {
+    for (unsigned i = 0; i < n && lent(); ++i) {
+      const urnic_frame& f = frames[i];
+      if (f.len[0] == 0) continue;  // given back; the frames behind it move up
+      std::optional<Note> note;
+      if (std::uint64_t{f.len[0]} + f.len[1] <= longest) note = note_of(gather(f));
+      if (note) {
+        keep(*note);
+      } else {
+        counters.tx_dropped.add();
+      }
+    }
+  }
 
   // A frame that was lent, in one piece, where the next one that waits lies; lent(). Not kept
   // before keep() says so.

@@ -10,7 +10,6 @@
 #include <array>
 #include <cstring>
 
-#include "port/adapter.h"
 #include "port/kinds.h"
 #include "port/zone_name.h"
 
@@ -287,34 +286,19 @@ bool UdpPort::take(msghdr& message, std::uint32_t octets, bool v6, urnic_frame* 
   return true;
 }
 
-// The buffers are free again with the next burst.
-void UdpPort::rx_release(unsigned, const urnic_frame*, unsigned) {}
-
 // ---- transmit ----
 
 unsigned UdpPort::tx_reserve(unsigned, std::uint32_t len, urnic_frame* frames, unsigned n) {
   if (tx_.waiting() != 0) flush();
-  const unsigned got = len <= max_frame_ ? tx_.reserve(len, frames, n) : 0;
-  if (got < n) counters_.tx_full.add();
-  return got;
+  return tx_.lend(len, max_frame_, frames, n, counters_);
 }
 
 void UdpPort::tx_commit(unsigned, urnic_frame* frames, unsigned n) {
-  for (unsigned i = 0; i < n && tx_.lent(); ++i) {
-    const urnic_frame& f = frames[i];
-    if (f.len[0] == 0) continue;  // given back; the frames behind it move up
-    const std::uint64_t total = std::uint64_t{f.len[0]} + f.len[1];
-    if (total > max_frame_) {
-      counters_.tx_dropped.add();
-      continue;
-    }
-    const auto d = parse_udp_frame(tx_.gather(f));
-    if (!d || !(d->source.is_v6() ? v6_ : v4_)) {  // not what our sockets can carry
-      counters_.tx_dropped.add();
-      continue;
-    }
-    tx_.keep(*d);
-  }
+  tx_.take_back(frames, n, max_frame_, counters_, [this](ByteView frame) {
+    auto d = parse_udp_frame(frame);
+    if (d && !(d->source.is_v6() ? v6_ : v4_)) d.reset();  // our sockets cannot carry it
+    return d;
+  });
   flush();
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/ip_address.h"
+#include "port/adapter.h"
 #include "port/counters.h"
 #include "port/fd.h"
 #include "port/own_links.h"
@@ -18,14 +19,13 @@
 
 namespace urnic::port {
 
-class UdpPort {
+class UdpPort : public ReusesRxBuffers {
  public:
   static Outcome<std::unique_ptr<UdpPort>, std::string> make(Args& args);
 
   void info(urnic_port_info* i) const;
   void stats(urnic_port_stats* s) const;
   unsigned rx_burst(unsigned q, urnic_frame* frames, unsigned n);
-  void rx_release(unsigned q, const urnic_frame* frames, unsigned n);
   unsigned tx_reserve(unsigned q, std::uint32_t len, urnic_frame* frames, unsigned n);
   void tx_commit(unsigned q, urnic_frame* frames, unsigned n);
   unsigned wait_fds(unsigned q, int* fds, unsigned max);

@@ -18,6 +18,23 @@ ib::ServiceType type_of(verbs::Service s) {
   return s == verbs::Service::Ud ? ib::ServiceType::Ud : ib::ServiceType::Rc;
 }
 
+// Of a queue pair in Reset, new or not. Of `made` it keeps what is for life: number, protection
+// domain, end of XRC, rules for losses.
+ib::QpAttributes fresh_attributes(const Options& options, std::uint32_t mtu, verbs::Service service,
+                                  const ib::QpAttributes& made) {
+  ib::QpAttributes fresh;
+  fresh.service = type_of(service);
+  fresh.number = made.number;
+  fresh.pd = made.pd;
+  fresh.xrc = made.xrc;
+  fresh.loss = made.loss;
+  fresh.path_mtu = ib::path_mtu_of(mtu);
+  fresh.tells_credits = options.tell_credits && !verbs::is_xrc(service);
+  fresh.probe = options.probe;
+  fresh.selective = options.selective && verbs::is_reliable(service);
+  return fresh;
+}
+
 // An end of XRC has one of the two queues.
 verbs::WorkQueueSizes of_service(verbs::Service s, verbs::WorkQueueSizes sizes) {
   if (!verbs::is_xrc(s)) return sizes;
@@ -94,15 +111,12 @@ std::unique_ptr<verbs::QueuePair> Side::create(verbs::Service service, verbs::Pd
     auto qp = std::make_unique<verbs::QueuePair>(number, verbs::kIbRules, service,
                                                  of_service(service, sizes), layout, send, receive);
     auto context = std::make_unique<Context>(qp.get());
-    context->attributes.service = type_of(service);
-    context->attributes.number = number;
-    context->attributes.pd = pd;
-    context->attributes.xrc = {service == verbs::Service::XrcReceive, domain, options_.xrc};
-    context->attributes.path_mtu = ib::path_mtu_of(wire_.mtu());
-    context->attributes.tells_credits = options_.tell_credits && !verbs::is_xrc(service);
-    context->attributes.probe = options_.probe;
-    context->attributes.selective = options_.selective && verbs::is_reliable(service);
-    context->attributes.loss = loss != nullptr ? *loss : options_.loss;
+    ib::QpAttributes made;
+    made.number = number;
+    made.pd = pd;
+    made.xrc = {service == verbs::Service::XrcReceive, domain, options_.xrc};
+    made.loss = loss != nullptr ? *loss : options_.loss;
+    context->attributes = fresh_attributes(options_, wire_.mtu(), service, made);
     const bool slows_down = options_.send.congestion != ib::CongestionRule::Off;
     context->way.marked = slows_down && verbs::is_reliable(service);
     table_.set(number, context.get());
@@ -309,17 +323,7 @@ void Side::discard(Context& c) {
   qp.last_receive_told = false;
   c.tell_drained = c.told_established = c.tells_first_request = false;
   c.way.route = Route::Unknown;
-  ib::QpAttributes fresh;
-  fresh.service = c.attributes.service;
-  fresh.path_mtu = ib::path_mtu_of(wire_.mtu());
-  fresh.number = qp.number();
-  fresh.pd = c.attributes.pd;
-  fresh.xrc = c.attributes.xrc;
-  fresh.tells_credits = options_.tell_credits && !verbs::is_xrc(qp.state.service());
-  fresh.probe = options_.probe;
-  fresh.selective = options_.selective && verbs::is_reliable(qp.state.service());
-  fresh.loss = c.attributes.loss;
-  c.attributes = fresh;
+  c.attributes = fresh_attributes(options_, wire_.mtu(), qp.state.service(), c.attributes);
 }
 
 // ---- work and time

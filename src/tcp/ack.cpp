@@ -43,9 +43,9 @@ void advance(Tcb& t, std::uint32_t acked, Delivery* out) {
   t.sent_segments.pop(una, t.snd.fin_acked, out);
 }
 
-// Retransmissions that left after this cannot be what the segment answers (RFC 8985 6.2 step 2): it
-// would be the quickest round trip ever, or echoes an earlier time.
-Instant believable(const Tcb& t, const Segment& s, Instant now) {
+// The segment cannot answer a retransmission that left after this (RFC 8985 6.2 step 2): that would
+// be the quickest round trip ever, or the segment echoes an earlier time.
+Instant latest_answered_send(const Tcb& t, const Segment& s, Instant now) {
   Instant latest = now - t.loss.rack.min_rtt;
   if (t.ts_on && s.opts.has_ts && s.opts.tsecr != 0) {
     const auto ticks = static_cast<std::int32_t>(ts_clock(t, now) - s.opts.tsecr);
@@ -114,7 +114,7 @@ void on_progress(Tcb& t, const Segment& s, std::uint32_t acked, AckResult* r, In
   AckNews news;
   news.octets = acked;
   if (t.loss.state != Recovery::Open || t.loss.rack.probe_out) {
-    news.delivered.believable = believable(t, s, now);
+    news.delivered.latest_answered_send = latest_answered_send(t, s, now);
   }
   const StreamOffset highest = t.loss.highest_sacked;
   advance(t, acked, &news.delivered);
@@ -160,7 +160,7 @@ namespace {
 
 // The rest of take_ack, for a segment that says something about our data or comes in an unusual
 // state.
-AckResult take_news(Tcb& t, const Segment& s, std::int32_t acked, Instant now) {
+AckResult take_ack_in_full(Tcb& t, const Segment& s, std::int32_t acked, Instant now) {
   AckResult r;
   const std::uint32_t wnd_before = t.snd.wnd;
   r.send_unblocked = take_window(t, s, acked);
@@ -172,7 +172,7 @@ AckResult take_news(Tcb& t, const Segment& s, std::int32_t acked, Instant now) {
     AckNews news;
     news.plain = is_plain_duplicate(t, s, wnd_before);
     if (t.sack_on && s.opts.sack_count != 0) {
-      news.delivered.believable = believable(t, s, now);
+      news.delivered.latest_answered_send = latest_answered_send(t, s, now);
       const StreamOffset highest = t.loss.highest_sacked;
       news.sack = loss_take_sack(t, s, &news.delivered);
       rack_take(t, news.delivered, highest, now);
@@ -216,7 +216,7 @@ AckResult take_ack(Tcb& t, const Segment& s, const Check& c, Instant now) {
     const bool more = take_window(t, s, 0);
     return {.send_unblocked = more, .ack_first = ack_first, .una = t.snd.una};
   }
-  AckResult r = take_news(t, s, acked, now);
+  AckResult r = take_ack_in_full(t, s, acked, now);
   r.ack_first = ack_first;
   return r;
 }

@@ -38,8 +38,8 @@ void take_fin(Tcb& t, Instant now) {
   }
 }
 
-// In-order data without holes: when is its ACK due?
-AckNeed pace_ack(Tcb& t, std::uint32_t len, Instant now) {
+// Decides when the ACK of in-order data without holes is due.
+AckNeed schedule_ack(Tcb& t, std::uint32_t len, Instant now) {
   ReceiveState& r = t.rcv;
   r.ack_owed = true;
   r.unacked += len;
@@ -127,7 +127,7 @@ Receipt commit(Tcb& t, StreamOffset begin, StreamOffset end, bool fin, bool psh,
   } else if (fin || begin >= end) {
     out.ack = ack_now(t);
   } else {
-    out.ack = pace_ack(t, static_cast<std::uint32_t>(end - begin), now);
+    out.ack = schedule_ack(t, static_cast<std::uint32_t>(end - begin), now);
   }
   return out;
 }

@@ -1,4 +1,5 @@
-// Every knob of a TCP connection (tcp-library item 9), read when the connection is created.
+// Every knob of a TCP connection (tcp-library item 9), in two halves: what is settled when the
+// connection opens, and what may change while it runs.
 #pragma once
 
 #include <cstdint>
@@ -21,63 +22,77 @@ enum class CongestionControl : std::uint8_t {
 };
 enum class EcnMode : std::uint8_t { Off, Accept, Request };
 
-struct Config {
+// Settled when the connection opens. The peer was told of some of it; the rest is the basis of what
+// is already measured or in flight.
+struct FrozenConfig {
   std::uint16_t mss = 1460;     // what we announce: MTU - IP header - 20
   std::uint16_t mss_clamp = 0;  // 0: none; upper bound on what we send per segment
   bool sack = true;
   bool timestamps = true;
   bool window_scaling = true;
-  std::uint8_t window_shift = 7;  // our own shift when scaling (0..14)
-  // bound: received bytes of a connection that are not consumed, and those after gaps; setting:
-  // receive_window; beyond: the window closes; a segment beyond it is acknowledged and dropped;
-  // test: AutoTune.ThePerConnectionBoundHolds,
-  // AutoTune.AReaderThatStopsMeetsTheBoundWithAShutWindow_RFC9293_3_8_6,
-  // WaitOver.MoreThanTheWindowWaitsAndComesWholeAndInOrder
-  std::uint32_t receive_buffer = 4u << 20;  // largest window we ever offer, octets
-  std::uint32_t initial_window = 0;         // octets; 0: RFC 6928 (10 segments)
+  std::uint8_t window_shift = 7;     // our own shift when scaling (0..14)
+  std::uint32_t initial_window = 0;  // bytes; 0: RFC 6928 (10 segments)
   Duration rto_initial = Duration::s(1);
-  Duration rto_min = Duration::ms(200);
-  Duration rto_max = Duration::s(60);
-  std::uint8_t syn_retries = 6;
-  std::uint8_t data_retries = 15;
-  Duration user_timeout = Duration::zero();  // 0: off
-  Duration keepalive = Duration::zero();     // idle time before the first probe; 0: off
-  Duration keepalive_interval = Duration::s(75);
-  std::uint8_t keepalive_probes = 9;
-  Duration delayed_ack = Duration::ms(40);
-  AckPolicy ack_policy = AckPolicy::EverySecond;
+  CongestionControl congestion = CongestionControl::NewReno;
+  EcnMode ecn = EcnMode::Off;
+  // Slow start opens cwnd by at most this many segments per ACK (the L of RFC 3465). A peer that
+  // acknowledges whole bursts (AckPolicy::PerBurst) wants as many as its bursts have.
+  std::uint8_t slow_start_segments = 2;
   std::uint8_t quick_acks = 16;  // segments acknowledged at once after opening (EverySecond)
-  bool nagle = false;
-  bool limited_transmit = true;
-  bool black_hole = false;  // repeated timeouts of full segments: smaller ones (RFC 2923, 4821)
-  bool hystart = false;     // leave slow start when round trips grow (RFC 9406); byte streams do
   // How losses are found and recovered from. With SACK agreed: RACK (RFC 8985) instead of counting
   // (RFC 6675), tail loss probes (RFC 8985 7), the window in recovery by PRR (RFC 6937).
   bool rack = true;
   bool tlp = true;
   bool prr = true;
-  bool frto = true;  // spurious timeouts noticed without timestamps (RFC 5682)
-  bool undo = true;  // a cut that turns out to have been for nothing is undone (RFC 4015)
-  // E-42, with SACK and RACK, where both ends have it: a segment whose CRC was wrong is named, and
-  // sent again without a cut.
+  bool frto = true;      // detect spurious timeouts without timestamps (RFC 5682)
+  bool hystart = false;  // leave slow start when round trips grow (RFC 9406); byte streams do
+  bool undo = true;      // undo a cut that turns out to have been unnecessary (RFC 4015)
+  // E-42, with SACK and RACK, if both ends have it: the receiver names a segment whose CRC was
+  // wrong, and the sender sends it again without a cut.
   bool name_corrupted = false;
-  bool restart_after_idle = true;    // RFC 5681 4.1
-  bool count_plain_dupacks = false;  // E-26
-  std::uint32_t hole_limit = 256;    // 0: unlimited (byte streams)
-  Duration time_wait = Duration::s(60);
-  CongestionControl congestion = CongestionControl::NewReno;
-  EcnMode ecn = EcnMode::Off;
-  std::uint32_t ts_offset = 0;  // added to the timestamp clock (1 ms per tick)
+  std::uint8_t ip_header = 20;  // 40 for IPv6; turns a path MTU into an MSS, and picks the
+                                // default MSS of a peer that announces none (536, 1220)
   // Challenge ACKs in five seconds (RFC 5961 7), and the secret of this connection by which a share
   // of them is left out (0: none is, for tests that count).
   std::uint8_t challenge_acks = 10;
+  std::uint32_t ts_offset = 0;  // added to the timestamp clock (1 ms per tick)
   std::uint64_t challenge_key = 0;
-  bool dsack = true;            // report duplicates (RFC 2883), when SACK is agreed
-  std::uint8_t ip_header = 20;  // 40 for IPv6; turns a path MTU into an MSS, and picks the
-                                // default MSS of a peer that announces none (536, 1220)
-  // Slow start opens cwnd by at most this many segments per ACK (the L of RFC 3465). A peer that
-  // acknowledges whole bursts (AckPolicy::PerBurst) wants as many as its bursts have.
-  std::uint8_t slow_start_segments = 2;
+};
+
+// May change while the connection runs. Setting an option replaces the whole of it.
+struct LiveConfig {
+  Duration rto_min = Duration::ms(200);
+  Duration rto_max = Duration::s(60);
+  std::uint8_t syn_retries = 6;
+  std::uint8_t data_retries = 15;
+  std::uint8_t keepalive_probes = 9;
+  AckPolicy ack_policy = AckPolicy::EverySecond;
+  bool nagle = false;
+  bool limited_transmit = true;
+  bool black_hole = false;  // repeated timeouts of full segments: smaller ones (RFC 2923, 4821)
+  bool dsack = true;        // report duplicates (RFC 2883), when SACK is agreed
+  bool restart_after_idle = true;            // RFC 5681 4.1
+  bool count_plain_dupacks = false;          // E-26
+  std::uint32_t hole_limit = 256;            // 0: unlimited (byte streams)
+  Duration user_timeout = Duration::zero();  // 0: off
+  Duration keepalive = Duration::zero();     // idle time before the first probe; 0: off
+  Duration keepalive_interval = Duration::s(75);
+  Duration delayed_ack = Duration::ms(40);
+  Duration time_wait = Duration::s(60);
+};
+
+struct Config : FrozenConfig, LiveConfig {
+  LiveConfig& live() { return *this; }
+  const LiveConfig& live() const { return *this; }
+
+  // The largest window we ever offer, in bytes. In neither half: on an open connection it follows
+  // the buffer that the connection has, which may be smaller than its option says.
+  // bound: received bytes of a connection that are not consumed, and those after gaps; setting:
+  // receive_window; beyond: the window closes; a segment beyond it is acknowledged and dropped;
+  // test: AutoTune.ThePerConnectionBoundHolds,
+  // AutoTune.AReaderThatStopsMeetsTheBoundWithAShutWindow_RFC9293_3_8_6,
+  // WaitOver.MoreThanTheWindowWaitsAndComesWholeAndInOrder
+  std::uint32_t receive_buffer = 4u << 20;
 };
 
 }  // namespace urnic::tcp

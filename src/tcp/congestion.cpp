@@ -65,10 +65,10 @@ void cc_acked(Congestion& c, const Config& cfg, std::uint32_t octets, AckTime at
   const bool unused = c.cwnd > c.used + c.smss;
   if (c.algorithm == CongestionControl::Cubic) {
     if (unused) {
-      cubic_stood_still(c.cubic, at.now);
+      cubic_exclude_interval(c.cubic, at.now);
     } else {
       grow(c, cubic_growth(c.cubic, c.cwnd, c.smss, octets, at.now, at.srtt,
-                           at.sack && cfg.hystart && !hystart_queue_stands(c.hystart, at.srtt)));
+                           at.sack && cfg.hystart && !hystart_rtt_is_inflated(c.hystart, at.srtt)));
     }
     return;
   }

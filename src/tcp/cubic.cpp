@@ -41,7 +41,7 @@ std::int64_t w_cubic(const Cubic& q, std::uint32_t smss, std::int64_t t_ms) {
 
 }  // namespace
 
-void cubic_stood_still(Cubic& q, Instant now) {
+void cubic_exclude_interval(Cubic& q, Instant now) {
   if (!q.running) return;
   q.epoch_ns += now.ns() - q.seen_ns;
   q.seen_ns = now.ns();

@@ -29,8 +29,9 @@ struct Cubic {
 // trips are known to be no longer than on an idle path.
 std::uint32_t cubic_growth(Cubic&, std::uint32_t cwnd, std::uint32_t smss, std::uint32_t acked,
                            Instant now, Duration srtt, bool no_queue);
-// An ACK came that must not enlarge the window: the time since the last one does not count (4.2).
-void cubic_stood_still(Cubic&, Instant now);
+// Call it for an ACK that must not enlarge the window: the time since the last ACK does not count
+// (4.2).
+void cubic_exclude_interval(Cubic&, Instant now);
 // The window is cut at `cwnd` (4.7). Returns the new ssthresh for `flight` (4.6), at least two
 // segments.
 std::uint32_t cubic_cut(Cubic&, std::uint32_t cwnd, std::uint32_t flight, std::uint32_t smss,

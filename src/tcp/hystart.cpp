@@ -27,7 +27,7 @@ bool train_fills_the_path(HyStart& h, Instant now, std::uint32_t segments) {
   return (now - h.train_begin).count_us() > h.least_us / 2;
 }
 
-bool grown(std::uint32_t us, std::uint32_t from_us) {
+bool has_grown(std::uint32_t us, std::uint32_t from_us) {
   return from_us != HyStart::kNone &&
          us >= from_us + std::clamp(from_us / kGrowthDivisor, kLeastGrowthUs, kMostGrowthUs);
 }
@@ -61,9 +61,9 @@ HyStartSays hystart_on_ack(HyStart& h, StreamOffset una, StreamOffset nxt, Durat
   }
   if (h.samples >= kSamples) {
     if (h.by_train) {
-      if (grown(h.current_min_us, h.least_us)) return HyStartSays::EndSlowStart;
+      if (has_grown(h.current_min_us, h.least_us)) return HyStartSays::EndSlowStart;
     } else if (h.conservative_rounds == 0) {
-      if (grown(h.current_min_us, h.last_min_us)) {
+      if (has_grown(h.current_min_us, h.last_min_us)) {
         h.baseline_us = h.current_min_us;
         h.conservative_rounds = 1;
       }
@@ -75,9 +75,9 @@ HyStartSays hystart_on_ack(HyStart& h, StreamOffset una, StreamOffset nxt, Durat
   return h.conservative_rounds != 0 ? HyStartSays::GrowQuarter : HyStartSays::Grow;
 }
 
-bool hystart_queue_stands(const HyStart& h, Duration srtt) {
+bool hystart_rtt_is_inflated(const HyStart& h, Duration srtt) {
   const auto us = static_cast<std::uint32_t>(std::min<std::int64_t>(srtt.count_us(), 1 << 30));
-  return h.least_us == HyStart::kNone || grown(us, h.least_us);
+  return h.least_us == HyStart::kNone || has_grown(us, h.least_us);
 }
 
 }  // namespace urnic::tcp

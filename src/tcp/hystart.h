@@ -42,7 +42,7 @@ enum class HyStartSays : std::uint8_t {
 HyStartSays hystart_on_ack(HyStart&, StreamOffset una, StreamOffset nxt, Duration rtt, Instant now,
                            std::uint32_t segments);
 
-// Are round trips of `srtt` longer than the path makes them, or unknown to be no longer?
-bool hystart_queue_stands(const HyStart&, Duration srtt);
+// True if round trips of `srtt` are longer than those of the idle path, or the latter are unknown.
+bool hystart_rtt_is_inflated(const HyStart&, Duration srtt);
 
 }  // namespace urnic::tcp

@@ -69,15 +69,15 @@ void leave_recovery(Tcb& t) {
   l.undo.frto = Undo::Frto::Off;
   l.dup_acks = 0;
   l.impatient = l.force = false;
-  const bool quiet = t.sent_segments.sacked() == 0 && t.sent_segments.todo() == 0;
+  const bool quiet = t.sent_segments.sacked() == 0 && t.sent_segments.to_resend() == 0;
   l.state = quiet ? Recovery::Open : Recovery::Disorder;
   if (quiet) l.corruption.together = 0;
 }
 
-// IsLost() for every entry at once: more than two full segments, or three separate blocks, were
-// SACKed above it (more where reordering is known). Returns true when the entry at SND.UNA is among
-// them.
-bool judge(Tcb& t) {
+// Marks every entry that IsLost() of RFC 6675: more than two full segments, or three separate
+// blocks, were SACKed above it (more where reordering is known). True if the entry at SND.UNA is
+// lost.
+bool mark_lost_by_sack(Tcb& t) {
   Scoreboard& b = t.sent_segments;
   LossState& l = t.loss;
   if (b.sacked() == 0) return false;
@@ -113,7 +113,7 @@ void consider_recovery(Tcb& t, bool head_lost) {
 bool look_for_losses(Tcb& t, Instant now) {
   if (!rack_on(t)) {
     const std::uint32_t before = t.sent_segments.lost();
-    consider_recovery(t, judge(t));
+    consider_recovery(t, mark_lost_by_sack(t));
     return t.sent_segments.lost() > before;
   }
   const bool found = rack_detect(t, now);
@@ -282,7 +282,7 @@ void loss_on_progress(Tcb& t, const Segment& s, const AckNews& news, Instant now
     case Recovery::Disorder:
     case Recovery::Open:
       cc_acked(t.cc, t.config, news.octets, at);
-      if (t.sent_segments.sacked() == 0 && t.sent_segments.todo() == 0) {
+      if (t.sent_segments.sacked() == 0 && t.sent_segments.to_resend() == 0) {
         l.state = Recovery::Open;
         l.corruption.together = 0;
       }
@@ -428,7 +428,7 @@ std::uint32_t loss_limited_transmit(const Tcb& t) {
 
 std::size_t loss_next_lost(Tcb& t) {
   Scoreboard& b = t.sent_segments;
-  if (b.todo() == 0) return b.size();
+  if (b.to_resend() == 0) return b.size();
   std::size_t i = b.index_after(t.loss.high_rxt);
   while (i < b.size()) {
     const SentSegment& s = b[i];

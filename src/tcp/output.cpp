@@ -217,7 +217,7 @@ void new_data_sent(Tcb& t, const SendPlan& p, std::uint32_t len, Instant now) {
   cc_sent(t.cc, t.snd.una, t.snd.nxt);
 }
 
-void again_sent(Tcb& t, const SendPlan& p, std::uint32_t len, Instant now) {
+void note_resent(Tcb& t, const SendPlan& p, std::uint32_t len, Instant now) {
   const std::size_t i = t.sent_segments.index_after(p.begin);
   if (i >= t.sent_segments.size() || t.sent_segments[i].begin != p.begin) return;
   if (len == 0 && t.sent_segments[i].len != 0) return;
@@ -383,13 +383,13 @@ void sent(Tcb& t, const SendPlan& p, std::uint32_t len, bool psh, Instant now) {
       break;
     case Send::Fin:
       if (t.snd.fin_sent) {
-        again_sent(t, p, 0, now);
+        note_resent(t, p, 0, now);
       } else {
         new_data_sent(t, p, 0, now);
       }
       break;
     case Send::Retransmit:
-      again_sent(t, p, len, now);
+      note_resent(t, p, len, now);
       break;
     case Send::Probe:
       probe_sent(t, p, len, now);

@@ -29,7 +29,7 @@ Duration reordering_window(const Tcb& t) {
   return std::min(r.min_rtt / 4 * r.widening, t.rtt.srtt);
 }
 
-void lose(Tcb& t, std::size_t i) {
+void mark_lost(Tcb& t, std::size_t i) {
   t.sent_segments.mark_lost_again(i);
   // Its turn has come, also if those behind it had theirs.
   t.loss.high_rxt = std::min(t.loss.high_rxt, t.sent_segments[i].begin);
@@ -99,7 +99,7 @@ bool rack_detect(Tcb& t, Instant now) {
       t.timers.reorder = s.sent_at + limit;
       break;
     }
-    lose(t, i);
+    mark_lost(t, i);
     found = true;
   }
   t.loss.lost_edge = i < b.size() ? b[i].begin : t.snd.nxt;
@@ -111,7 +111,7 @@ bool rack_detect(Tcb& t, Instant now) {
       t.timers.reorder = earlier(t.timers.reorder, again->at + limit);
       break;
     }
-    lose(t, k);
+    mark_lost(t, k);
     found = true;
   }
   return found;

@@ -5,9 +5,9 @@
 namespace urnic::tcp {
 namespace {
 
-// Would the segments differ from one another in more than their place in the stream? A full one
-// has no room for SACK blocks, and the ACK it carries is that of the one before.
-bool steady(const Tcb& t, Instant now) {
+// The segments differ only in their place in the stream. A full one has no room for SACK blocks,
+// and carries the same ACK as the one before.
+bool segments_are_alike(const Tcb& t, Instant now) {
   if (t.state != State::Established && t.state != State::CloseWait) return false;
   if (t.loss.state != Recovery::Open || t.rst_due || t.loss.rack.probe_due) return false;
   if (t.snd.fin_wanted || t.probe_due || t.cwr_due || t.rcv.ece_next != t.rcv.ece) return false;
@@ -18,7 +18,7 @@ bool steady(const Tcb& t, Instant now) {
 }  // namespace
 
 std::uint32_t run_length(const Tcb& t, std::uint32_t octets, Instant now) {
-  if (!steady(t, now)) return 0;
+  if (!segments_are_alike(t, now)) return 0;
   const std::uint32_t full = emss(t);
   const std::uint64_t in_flight = flight(t);
   const std::uint64_t window = t.snd.edge > t.snd.nxt ? t.snd.edge - t.snd.nxt : 0;

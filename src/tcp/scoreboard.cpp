@@ -12,7 +12,7 @@ void Scoreboard::count(const S& s) {
   }
   if (s.is(S::kLost)) lost_ += s.space();
   if (s.is(S::kRetransmitted)) retransmitted_ += s.space();
-  if ((s.flags & (S::kLost | S::kRetransmitted)) == S::kLost) todo_ += s.space();
+  if ((s.flags & (S::kLost | S::kRetransmitted)) == S::kLost) to_resend_ += s.space();
 }
 
 void Scoreboard::uncount(const S& s) {
@@ -23,7 +23,7 @@ void Scoreboard::uncount(const S& s) {
   }
   if (s.is(S::kLost)) lost_ -= s.space();
   if (s.is(S::kRetransmitted)) retransmitted_ -= s.space();
-  if ((s.flags & (S::kLost | S::kRetransmitted)) == S::kLost) todo_ -= s.space();
+  if ((s.flags & (S::kLost | S::kRetransmitted)) == S::kLost) to_resend_ -= s.space();
 }
 
 std::size_t Scoreboard::index_after(StreamOffset at) const {
@@ -143,7 +143,7 @@ const Scoreboard::Resent* Scoreboard::oldest_resent() {
 }
 
 void Scoreboard::none_lost() {
-  lost_ = todo_ = 0;
+  lost_ = to_resend_ = 0;
   for (std::size_t i = 0; i < segs_.size(); ++i) {
     segs_[i].flags = static_cast<std::uint8_t>(segs_[i].flags & ~S::kLost);
   }
@@ -160,7 +160,7 @@ void Scoreboard::renege() {
 }
 
 void Scoreboard::all_lost() {
-  sacked_ = lost_ = retransmitted_ = todo_ = sacked_segments_ = 0;
+  sacked_ = lost_ = retransmitted_ = to_resend_ = sacked_segments_ = 0;
   resent_.clear();
   for (std::size_t i = 0; i < segs_.size(); ++i) {
     S& s = segs_[i];
@@ -172,7 +172,7 @@ void Scoreboard::all_lost() {
 void Scoreboard::clear() {
   segs_.clear();
   trim();
-  sacked_ = lost_ = retransmitted_ = todo_ = sacked_segments_ = 0;
+  sacked_ = lost_ = retransmitted_ = to_resend_ = sacked_segments_ = 0;
 }
 
 }  // namespace urnic::tcp

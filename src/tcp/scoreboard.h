@@ -35,7 +35,7 @@ struct SentSegment {
 // 8985 6.2), of RTT samples and of F-RTO.
 struct Delivery {
   // A retransmission that left later than this cannot be what the ACK answers; given by the caller.
-  Instant believable = Instant::never();
+  Instant latest_answered_send = Instant::never();
 
   std::uint32_t octets = 0;    // sequence space
   std::uint32_t segments = 0;  // as they were sent
@@ -53,7 +53,7 @@ struct Delivery {
     ++segments;
     if (s.is(SentSegment::kEverAgain)) {
       resent = true;
-      if (s.sent_at > believable) return;
+      if (s.sent_at > latest_answered_send) return;
     } else if (!original) {
       original = true;
       oldest_at = s.sent_at;
@@ -82,11 +82,12 @@ class Scoreboard {
   const SentSegment& operator[](std::size_t i) const { return segs_[i]; }
   const SentSegment& front() const { return segs_.front(); }
 
-  // Octets of sequence space by mark. `todo`: lost and neither SACKed nor retransmitted since.
+  // Octets of sequence space by mark. `to_resend`: lost, and neither SACKed nor retransmitted
+  // since.
   std::uint32_t sacked() const { return sacked_; }
   std::uint32_t lost() const { return lost_; }
   std::uint32_t retransmitted() const { return retransmitted_; }
-  std::uint32_t todo() const { return todo_; }
+  std::uint32_t to_resend() const { return to_resend_; }
   // Entries that are SACKed.
   std::uint32_t sacked_segments() const { return sacked_segments_; }
 
@@ -129,7 +130,7 @@ class Scoreboard {
 
   Ring<SentSegment> segs_;
   Ring<Resent> resent_;  // may hold some that have been heard of
-  std::uint32_t sacked_ = 0, lost_ = 0, retransmitted_ = 0, todo_ = 0;
+  std::uint32_t sacked_ = 0, lost_ = 0, retransmitted_ = 0, to_resend_ = 0;
   std::uint32_t sacked_segments_ = 0;
 };
 

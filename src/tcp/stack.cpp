@@ -96,7 +96,7 @@ Status Stack::connect(Endpoint e, const SocketAddress& remote, Instant at) {
   open_active(s->tcb, config_for(*s, key), choose_isn(local, remote, now), now);
   ++counters_.opened_active;
   pump(*s, now);
-  settle(*s, now);
+  end_or_arm(*s, now);
   return Status::InProgress;
 }
 

@@ -21,7 +21,7 @@ IoResult Stack::read(Endpoint e, MutBytes dst, Instant at) {
   if (s->open()) grants_.on_read(*s, seen.bytes, now);
   if (s->open()) {
     if (set_receive_room(s->tcb, s->receive_room(), now)) emit(*s, plan_ack(s->tcb), now);
-    settle(*s, now);
+    end_or_arm(*s, now);
   }
   return seen;
 }
@@ -58,7 +58,7 @@ IoResult Stack::write(Endpoint e, ByteView src, Instant at, bool more) {
     s->write_ends.push_back(s->tx.end());
   }
   pump(*s, now);
-  settle(*s, now);
+  end_or_arm(*s, now);
   if (n == 0 && !src.empty()) return {Status::WouldBlock, 0};
   return {Status::Ok, n};
 }
@@ -71,7 +71,7 @@ Status Stack::push(Endpoint e, Instant at) {
   if (!s->open()) return Status::NotConnected;
   s->more = false;
   pump(*s, now);
-  settle(*s, now);
+  end_or_arm(*s, now);
   return Status::Ok;
 }
 

@@ -36,7 +36,7 @@ Status Stack::shutdown_write(Endpoint e, Instant at) {
   s->more = false;
   shutdown_send(s->tcb, now);
   pump(*s, now);
-  settle(*s, now);
+  end_or_arm(*s, now);
   return Status::Ok;
 }
 
@@ -56,7 +56,7 @@ Status Stack::shutdown_read(Endpoint e, Instant at) {
   } else if (set_receive_room(s->tcb, s->receive_room(), now)) {
     emit(*s, plan_ack(s->tcb), now);
   }
-  settle(*s, now);
+  end_or_arm(*s, now);
   return Status::Ok;
 }
 
@@ -65,8 +65,8 @@ void StackCore::reset_now(Socket& s, Instant now) {
   pump(s, now);
 }
 
-// The owner is gone; the connection ends by itself.
-void StackCore::let_go(Socket& s, Instant now) {
+// The program has closed the endpoint; the connection ends by itself.
+void StackCore::end_without_owner(Socket& s, Instant now) {
   s.has_handle = false;
   s.orphan = true;
   s.more = false;
@@ -91,7 +91,7 @@ void StackCore::close_listener(Socket& s, Instant now) {
     }
     other.pending = false;
     reset_now(other, now);
-    settle(other, now);
+    end_or_arm(other, now);
   });
 }
 
@@ -105,8 +105,8 @@ Status Stack::close(Endpoint e, Instant at) {
     free_socket(*s);
     return Status::Ok;
   }
-  let_go(*s, now);
-  settle(*s, now);
+  end_without_owner(*s, now);
+  end_or_arm(*s, now);
   return Status::Ok;
 }
 
@@ -123,13 +123,13 @@ Status Stack::abort(Endpoint e, Instant at) {
   s->has_handle = false;
   s->orphan = true;
   reset_now(*s, now);
-  settle(*s, now);
+  end_or_arm(*s, now);
   return Status::Ok;
 }
 
-// After anything happened to a connection: is it over, and when does it want to be woken? The
-// socket may be gone afterwards.
-void StackCore::settle(Socket& s, Instant now) {
+// Call it after anything that changes a connection: ends the connection if it is over, and else
+// arms its timer. It may free the socket.
+void StackCore::end_or_arm(Socket& s, Instant now) {
   if (s.tcb.state == State::Closed && !s.dead) {
     s.dead = true;
     flows_.erase(s.key());

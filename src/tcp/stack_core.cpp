@@ -27,12 +27,12 @@ unsigned common_bits(const IpAddress& a, const IpAddress& b) {
 StackCore::Entry::Entry(StackCore& stack, Instant now) : stack_(stack) {
   stack_.last_now_ = now_ = std::max(now, stack_.last_now_);
   ++stack_.depth_;
-  stack_.fire(now_, false);
+  stack_.run_timers(now_, false);
 }
 
 StackCore::Entry::~Entry() {
   --stack_.depth_;
-  stack_.fire(Instant::from_ns(std::numeric_limits<std::int64_t>::min()), false);
+  stack_.run_timers(Instant::from_ns(std::numeric_limits<std::int64_t>::min()), false);
   stack_.deliver();
 }
 

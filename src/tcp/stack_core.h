@@ -62,10 +62,10 @@ class StackCore {
   Seq choose_isn(const SocketAddress& local, const SocketAddress& remote, Instant now);
   // stack_close.cpp
   void close_listener(Socket&, Instant now);
-  void let_go(Socket&, Instant now);
+  void end_without_owner(Socket&, Instant now);
   void reset_now(Socket&, Instant now);
-  void settle(Socket&, Instant now);
-  // stack_report.cpp
+  void end_or_arm(Socket&, Instant now);
+  // stack_set_option.cpp
   Status apply_option(Socket&, Option, std::int64_t value, Instant now);
   // stack_input.cpp
   void take_datagram(ByteView datagram, Instant now);
@@ -88,7 +88,7 @@ class StackCore {
   void emit_reset(const net::Classified& c, const Segment& reset, Instant now);
   void arm(Socket&);
   void prune_timers();
-  void fire(Instant until, bool including);
+  void run_timers(Instant until, bool including);
   void note(Socket&, std::uint32_t changes);
   void deliver();
 

@@ -26,7 +26,7 @@ void Stack::end_burst(Instant at) {
     s->touched = false;
     end_of_burst(s->tcb);
     pump(*s, entry.now());
-    settle(*s, entry.now());
+    end_or_arm(*s, entry.now());
   }
   touched_.clear();
 }
@@ -76,7 +76,7 @@ void StackCore::take_datagram(ByteView datagram, Instant now) {
     }
     // A new incarnation may begin where an old one lingers (RFC 9293 3.6.1).
     enter_closed(socket.tcb, CloseReason::None);
-    settle(socket, now);
+    end_or_arm(socket, now);
   } else if (take_lingering(c, s, key, now)) {
     return;
   }
@@ -109,7 +109,7 @@ void StackCore::on_icmp_error(const net::IcmpError& e, Instant now) {
   Socket& s = *sockets_.at(*slot);
   take_icmp_error(s.tcb, e, now);
   pump(s, now);
-  settle(s, now);
+  end_or_arm(s, now);
 }
 
 void StackCore::on_unmatched(const net::Classified& c, const Segment& s, const FlowKey& key,
@@ -142,7 +142,7 @@ void StackCore::on_unmatched(const net::Classified& c, const Segment& s, const F
       open_passive(child.tcb, config_for(child, key), choose_isn(child.local, child.remote, now), s,
                    now);
       pump(child, now);
-      settle(child, now);
+      end_or_arm(child, now);
       return;
     }
     case Unmatched::Kind::OpenFromCookie:
@@ -179,7 +179,7 @@ void StackCore::open_from(Socket& listener, const net::Classified& c, const Segm
   Socket* left = sockets_.at(slot, generation);
   if (left != nullptr && left->tcb.state == State::SynReceived) {
     enter_closed(left->tcb, CloseReason::None);
-    settle(*left, now);
+    end_or_arm(*left, now);
   }
 }
 
@@ -207,7 +207,7 @@ void StackCore::take_segment(Socket& s, const net::Classified& c, const Segment&
       return;
     case Answer::Kind::Send:
       emit(s, own.plan, now);
-      settle(s, now);
+      end_or_arm(s, now);
       return;
     case Answer::Kind::Rst:
       emit_reset(c, own.reset, now);
@@ -216,7 +216,7 @@ void StackCore::take_segment(Socket& s, const net::Classified& c, const Segment&
     case Answer::Kind::Ended:
       ++counters_.resets_received;
       take_reset(s.tcb, now);
-      settle(s, now);
+      end_or_arm(s, now);
       return;
   }
   if (s.pending && !s.was_connected && sockets_.at(s.parent_slot)->backlog.full()) {
@@ -242,7 +242,7 @@ void StackCore::take_segment(Socket& s, const net::Classified& c, const Segment&
   }
   if (!in_burst_) end_of_burst(s.tcb);
   pump(s, now);
-  settle(s, now);
+  end_or_arm(s, now);
 }
 
 void StackCore::take_payload(Socket& s, const Segment& seg, const Check& c, Instant now) {

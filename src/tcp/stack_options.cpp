@@ -2,6 +2,7 @@
 
 #include <array>
 #include <limits>
+#include <type_traits>
 
 namespace urnic::tcp {
 namespace {
@@ -9,13 +10,24 @@ namespace {
 constexpr std::int64_t kMax32 = 0x7fffffff;
 constexpr std::int64_t kMaxTime = std::int64_t{30} * 86400 * 1000000;  // us
 
+// Which half of the Config holds the value of an option.
+enum class Half : std::uint8_t { Frozen, Live, Neither };
+
 struct Row {
   Option option;
   std::string_view name;
   std::int64_t least, most;
+  Half half;
   void (*set)(EndpointOptions&, std::int64_t);
   std::int64_t (*get)(const EndpointOptions&);
 };
+
+template <class Holder, class T>
+constexpr Half half_of(T Holder::*) {
+  return std::is_same_v<Holder, FrozenConfig> ? Half::Frozen
+         : std::is_same_v<Holder, LiveConfig> ? Half::Live
+                                              : Half::Neither;
+}
 
 template <auto Member>
 constexpr Row of_config(Option o, std::string_view name, std::int64_t least, std::int64_t most) {
@@ -23,6 +35,7 @@ constexpr Row of_config(Option o, std::string_view name, std::int64_t least, std
           name,
           least,
           most,
+          half_of(Member),
           [](EndpointOptions& e, std::int64_t v) {
             using T = std::remove_reference_t<decltype(e.tcp.*Member)>;
             e.tcp.*Member = static_cast<T>(v);
@@ -36,6 +49,7 @@ constexpr Row of_endpoint(Option o, std::string_view name, std::int64_t least, s
           name,
           least,
           most,
+          half_of(Member),
           [](EndpointOptions& e, std::int64_t v) {
             using T = std::remove_reference_t<decltype(e.*Member)>;
             e.*Member = static_cast<T>(v);
@@ -49,6 +63,7 @@ constexpr Row time_of_config(Option o, std::string_view name, std::int64_t least
           name,
           least,
           kMaxTime,
+          half_of(Member),
           [](EndpointOptions& e, std::int64_t v) { e.tcp.*Member = Duration::us(v); },
           [](const EndpointOptions& e) { return (e.tcp.*Member).count_us(); }};
 }
@@ -59,6 +74,7 @@ constexpr Row time_of_endpoint(Option o, std::string_view name) {
           name,
           0,
           kMaxTime,
+          half_of(Member),
           [](EndpointOptions& e, std::int64_t v) { e.*Member = Duration::us(v); },
           [](const EndpointOptions& e) { return (e.*Member).count_us(); }};
 }
@@ -117,6 +133,10 @@ constexpr Row kRows[] = {
     of_endpoint<&E::syn_cookies>(O::SynCookies, "syn-cookies", 0, 1),
 };
 
+constexpr bool is_changeable(Option o) {
+  return o >= Option::ReceiveBuffer;
+}
+
 constexpr bool in_order() {
   for (std::size_t i = 0; i < std::size(kRows); ++i) {
     if (static_cast<std::size_t>(kRows[i].option) != i) return false;
@@ -124,6 +144,16 @@ constexpr bool in_order() {
   return true;
 }
 static_assert(in_order() && std::size(kRows) == kOptions);
+
+// The halves of the Config say the same as the order of the enumeration.
+constexpr bool halves_agree() {
+  for (const Row& row : kRows) {
+    if (row.half == Half::Frozen && is_changeable(row.option)) return false;
+    if (row.half == Half::Live && !is_changeable(row.option)) return false;
+  }
+  return true;
+}
+static_assert(halves_agree());
 
 const Row* row_of(Option o) {
   const auto i = static_cast<std::size_t>(o);
@@ -150,7 +180,7 @@ OptionBounds option_bounds(Option o) {
 }
 
 bool changeable_when_open(Option o) {
-  return row_of(o) != nullptr && o >= Option::ReceiveBuffer;
+  return row_of(o) != nullptr && is_changeable(o);
 }
 
 std::optional<Option> option_from_name(std::string_view name) {

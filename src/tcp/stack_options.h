@@ -87,13 +87,13 @@ struct EndpointOptions {
 // False for a value out of range; nothing is changed then.
 bool set_option(EndpointOptions&, Option, std::int64_t value);
 std::int64_t get_option(const EndpointOptions&, Option);
-// May it be changed on an open connection?
 // Least and largest value.
 struct OptionBounds {
   std::int64_t least = 0, most = 0;
 };
 OptionBounds option_bounds(Option);
 inline constexpr std::size_t kOptions = static_cast<std::size_t>(Option::SynCookies) + 1;
+// True if an open connection can change it.
 bool changeable_when_open(Option);
 // "sack", "window-shift", ...
 std::optional<Option> option_from_name(std::string_view name);

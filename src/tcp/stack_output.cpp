@@ -91,9 +91,9 @@ void StackCore::prune_timers() {
   });
 }
 
-// Everything due before `until` (or at it, if `including`), in order. Entries that are out of date
-// are put right on the way, so that the top of the heap is the truth afterwards.
-void StackCore::fire(Instant until, bool including) {
+// Runs the timers that are due before `until` (or at it, if `including`), in order. Stale entries
+// are corrected on the way, so the top of the heap is right afterwards.
+void StackCore::run_timers(Instant until, bool including) {
   if (including || until > Instant::from_ns(std::numeric_limits<std::int64_t>::min())) {
     time_wait_.run(including ? until : until - Duration::ns(1));
   }
@@ -116,7 +116,7 @@ void StackCore::fire(Instant until, bool including) {
       on_deadline(s->tcb, top.at);
     }
     pump(*s, top.at);
-    settle(*s, top.at);
+    end_or_arm(*s, top.at);
   }
 }
 
@@ -127,7 +127,7 @@ Instant Stack::next_deadline() const {
 
 void Stack::run(Instant at) {
   const Entry entry(*this, at);
-  fire(entry.now(), true);
+  run_timers(entry.now(), true);
 }
 
 // ---- reports

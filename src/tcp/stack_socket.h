@@ -44,7 +44,7 @@ struct Socket {
   Ring<std::uint64_t> write_ends;  // offsets behind which PSH goes (PshRule::EndOfWrite)
   std::uint64_t retransmissions = 0;
   std::uint16_t ip_id = 0;  // of its own: one for all would count our datagrams for everybody
-  // Buffers: what each may hold now, and what was read since the round began (stack_tuning.cpp).
+  // Buffers: what each may hold now, and what was read since the round began (buffer_grants.cpp).
   std::uint32_t receive_granted = 0, send_granted = 0;
   std::uint64_t round_octets = 0;
   Instant round_begin;

@@ -111,7 +111,7 @@ class ReceiveQueue {
   WqeStore* store_ = nullptr;
   // Sizes in one word, as there are many queues (P7).
   // bound: receive queue; limit: its requested size, up to 65536; beyond: posting fails with
-  // no_memory; test: ReceiveQueue.HoldsItsLimitAndNoMore
+  // queue_full; test: ReceiveQueue.HoldsItsLimitAndNoMore
   std::uint32_t max_wr_ : 25, max_sge_ : 6, holds_ : 1;
   // Indices. tail_ is stored and loaded sequentially consistent: who posts looks afterwards whether
   // the engine missed the receive, and the engine says so before it looks again

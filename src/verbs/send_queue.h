@@ -112,7 +112,7 @@ class SendQueue {
   std::unique_ptr<std::byte, Free> slots_;
   std::unique_ptr<SendOperands[]> operands_;  // made when the first request has some
   // bound: send queue; limit: its requested size, up to 65536; beyond: posting fails with
-  // no_memory; test: SendQueue.HoldsItsLimitAndNoMore
+  // queue_full; test: SendQueue.HoldsItsLimitAndNoMore
   std::uint32_t max_wr_, max_inline_;
   std::uint32_t mask_, stride_;
   std::atomic<std::uint32_t> head_{0}, tail_{0};

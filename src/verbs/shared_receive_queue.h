@@ -72,7 +72,7 @@ class SharedReceiveQueue {
   std::uint32_t head_ = 0;                   // free running
   std::atomic<std::uint32_t> tail_{0};
   // bound: shared receive queue; limit: its requested size, up to 65536; beyond: posting fails with
-  // no_memory; a receive counts until its message is complete; test:
+  // queue_full; a receive counts until its message is complete; test:
   // SharedReceiveQueue.HoldsItsLimitAndHandsOutOldestFirst,
   // SharedReceiveRoom.WhatWasDeliveredIntoIsFreeAgain
   std::uint32_t max_wr_, max_sge_;

@@ -61,7 +61,7 @@ TEST_F(SendRequestsTest, DetachedMemoryIsNotReadAndNotCounted) {
   EXPECT_EQ(memory.find_registered(key)->uses, 0u);
   EXPECT_TRUE(requests.part(0).broken);
   EXPECT_FALSE(requests.part(1).broken);
-  EXPECT_FALSE(requests.refers(0, key));
+  EXPECT_FALSE(requests.uses_region(0, key));
   std::array<ByteView, kMaxSges> pieces;
   std::uint32_t count = 0;
   EXPECT_FALSE(requests.gather(0, 0, 10, pieces.data(), &count));

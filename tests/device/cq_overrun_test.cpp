@@ -68,7 +68,7 @@ TEST(CqOverrun, TheQueueAndEveryQueuePairOnItFailWithAnEvent) {
       overrun = true;
     }
     if (e.kind != EventKind::failed) continue;
-    EXPECT_EQ(e.error.code, Errc::no_memory);
+    EXPECT_EQ(e.error.code, Errc::queue_full);
     EXPECT_NE(e.error.message.find("completion queue"), std::string::npos) << e.error.message;
     (e.context == &a.qp ? failed : idle_failed) = true;
   }

@@ -266,7 +266,7 @@ TEST_P(RoceModify, AnOverrunEndsEveryQueuePairOnTheQueue) {
   EXPECT_TRUE(ends[0].next(EventKind::cq_overrun));
   const auto failed = ends[0].next(EventKind::failed);
   ASSERT_TRUE(failed);
-  EXPECT_EQ(failed->error.code, Errc::no_memory);
+  EXPECT_EQ(failed->error.code, Errc::queue_full);
   EXPECT_EQ(qps[0].state(), QpState::error);
   // Who hears of the first hears it before the last has ended.
   EXPECT_TRUE(soon([&] { return other.state() == QpState::error; }));

@@ -62,7 +62,7 @@ TEST_F(SharedReceiveApi, WrongUseIsRefusedWithALine) {
   EXPECT_EQ(srq->post_receive({1, two}).error().code, Errc::invalid_argument);
   ASSERT_TRUE(post(*srq, 1).ok());
   ASSERT_TRUE(post(*srq, 2).ok());
-  EXPECT_EQ(post(*srq, 3).error().code, Errc::no_memory);
+  EXPECT_EQ(post(*srq, 3).error().code, Errc::queue_full);
   EXPECT_FALSE(srq->set_limit(3).ok());
   EXPECT_EQ(srq->query().posted, 2u);
   EXPECT_EQ(srq->query().max_receive, 2u);

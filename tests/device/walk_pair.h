@@ -84,7 +84,7 @@ class WalkPair {
       return;
     }
     if (receives.size() == o.max_receive) {
-      agree(!posted && posted.error().code == Errc::no_memory, "a receive queue is full");
+      agree(!posted && posted.error().code == Errc::queue_full, "a receive queue is full");
       return;
     }
     agree(posted.ok(), "a receive is taken");
@@ -171,7 +171,7 @@ class WalkPair {
     agree(!own && own.error().code == code, "its receives come from another queue");
     const auto posted = end.shared.queue.post_receive(r);
     if (end.shared.receives.size() == WalkShared::kMost) {
-      agree(!posted && posted.error().code == Errc::no_memory, "the shared queue is full");
+      agree(!posted && posted.error().code == Errc::queue_full, "the shared queue is full");
       return;
     }
     agree(posted.ok(), "a receive is taken by the shared queue");

@@ -81,7 +81,7 @@ class WorkSteps {
     }
     Error why;
     agree_on(p->qp.post_send(all, &why), p->o.max_send, "as many as there is room for");
-    agree(why.code == Errc::no_memory, "the queue is full: " + why.message);
+    agree(why.code == Errc::queue_full, "the queue is full: " + why.message);
     for (std::size_t i = 0; i < p->o.max_send; ++i) {
       p->want_send(all[i].wr_id, Opcode::write, WcStatus::success);
     }

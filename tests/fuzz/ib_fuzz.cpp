@@ -83,7 +83,7 @@ class Peer {
           break;
         case 3:
           if (in_.often(8)) table_.invalidate(rkey_, qp_.peer());
-          r.volunteer_ack();
+          r.queue_unsolicited_ack();
           break;
         case 4:
           if (r.receive_posted()) {

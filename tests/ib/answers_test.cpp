@@ -311,14 +311,14 @@ TEST_F(Answers, CreditsMayBeLeftOut) {
 
 TEST_F(Answers, AnAckNobodyAskedForRepeatsTheLast) {
   post(1);
-  responder().volunteer_ack();
+  responder().queue_unsolicited_ack();
   Response r = only_response();
   EXPECT_EQ(r.psn, qp.rq_psn - 1);
   EXPECT_EQ(r.syndrome, Syndrome::ack(1));
   next(read(psn, 0, 300));
   responses();
   post(1);
-  responder().volunteer_ack();
+  responder().queue_unsolicited_ack();
   r = only_response();
   EXPECT_TRUE(r.is_ack());
   EXPECT_EQ(r.psn, psn - 1);

@@ -76,6 +76,27 @@ TEST(Arbitration, SlowOctetsBeforeAFinAreDeliveredFirst) {
   }
 }
 
+// Nothing completes the FPDU any more: the end is reported, as an abnormal one.
+// proves: E-50
+TEST(Arbitration, AFinAloneBehindAPartOfAnFpduEndsTheConnection) {
+  for (const bool again : {false, true}) {
+    SCOPED_TRACE(again ? "the FIN comes with octets that came before" : "the FIN comes alone");
+    Receiver r(receiver(ConnectionType::Slow));
+    ASSERT_TRUE(r.post(0, 1400));
+    const Octets f = send_fpdu(r.first, 1400);
+    const Octets part(f.begin(), f.begin() + 700);
+    r.arrive(0, part);
+    EXPECT_FALSE(r.failed(""));
+    if (again) {
+      r.arrive(0, part, true);
+    } else {
+      r.arrive(700, {}, true);
+    }
+    EXPECT_TRUE(r.failed("closed the connection with work outstanding"));
+    EXPECT_EQ(r.qp().state, verbs::QpState::Error);
+  }
+}
+
 // Three FAST and three SLOW connections, all saturated, over one wire: each gets its share, in one
 // direction and in both.
 // proves: R-8

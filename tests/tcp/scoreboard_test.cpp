@@ -87,12 +87,12 @@ TEST(Scoreboard, LostRetransmittedSackedReneged) {
   b.mark_lost(0);
   b.mark_lost(0);
   EXPECT_EQ(b.lost(), 100u);
-  EXPECT_EQ(b.todo(), 100u);
+  EXPECT_EQ(b.to_resend(), 100u);
   b.mark_retransmitted(0, 100, when(7));
-  EXPECT_EQ(b.todo(), 0u);
+  EXPECT_EQ(b.to_resend(), 0u);
   EXPECT_EQ(b.retransmitted(), 100u);
   b.mark_lost_again(0);
-  EXPECT_EQ(b.todo(), 100u);
+  EXPECT_EQ(b.to_resend(), 100u);
   EXPECT_EQ(b.retransmitted(), 0u);
   EXPECT_EQ(sack(b, at(0), at(100), false), 100u);
   EXPECT_EQ(b.lost(), 0u);
@@ -100,9 +100,9 @@ TEST(Scoreboard, LostRetransmittedSackedReneged) {
   EXPECT_EQ(b.lost(), 0u) << "SACKed is not lost";
   b.renege();
   EXPECT_EQ(b.sacked(), 0u);
-  EXPECT_EQ(b.todo(), 100u);
+  EXPECT_EQ(b.to_resend(), 100u);
   b.all_lost();
-  EXPECT_EQ(b.todo(), 500u);
+  EXPECT_EQ(b.to_resend(), 500u);
 }
 
 TEST(Scoreboard, DeliveryNamesTheSegmentSentLast_RFC8985_6_2) {
@@ -123,7 +123,7 @@ TEST(Scoreboard, DeliveryNamesTheSegmentSentLast_RFC8985_6_2) {
   b.mark_lost(2);
   b.mark_retransmitted(2, 100, when(8));
   d = {};
-  d.believable = when(7);
+  d.latest_answered_send = when(7);
   b.pop(at(400), false, &d);
   EXPECT_FALSE(d.any);
   EXPECT_EQ(d.octets, 100u);
@@ -159,7 +159,7 @@ TEST(Scoreboard, RetransmissionMayCut) {
   EXPECT_TRUE(b[2].is(SentSegment::kLost));
   EXPECT_FALSE(b[2].is(SentSegment::kRetransmitted));
   EXPECT_EQ(b[3].begin, at(200));
-  EXPECT_EQ(b.todo(), 40u + 101);
+  EXPECT_EQ(b.to_resend(), 40u + 101);
   b.mark_retransmitted(5, 10, when(9));
   EXPECT_FALSE(b[5].is(SentSegment::kFin)) << "the FIN stays with the tail";
   EXPECT_TRUE(b[6].is(SentSegment::kFin));
@@ -244,7 +244,7 @@ TEST(Scoreboard, CountersNeverDrift) {
       ASSERT_EQ(b.sacked(), sacked);
       ASSERT_EQ(b.lost(), lost);
       ASSERT_EQ(b.retransmitted(), again);
-      ASSERT_EQ(b.todo(), todo);
+      ASSERT_EQ(b.to_resend(), todo);
     }
   }
 }

@@ -437,6 +437,19 @@ TEST_F(StackTest, BuffersCanBeResizedOnTheRun) {
   EXPECT_EQ(write(*a, x, 200).bytes, 100u);
 }
 
+TEST_F(StackTest, SettingAnOptionKeepsWhatTheConnectionOpenedWith) {
+  a->set_default(Option::Mtu, 1000);
+  open_pair();
+  EXPECT_EQ(a->snapshot(x, now)->advertised_mss, 960u);
+  EXPECT_EQ(a->set_option(x, Option::Nagle, 1, now), Status::Ok);
+  EXPECT_EQ(a->snapshot(x, now)->advertised_mss, 960u);
+  pass(Duration::s(1));
+  // With another timestamp offset the peer would drop this as old (PAWS).
+  write(*a, x, 5000);
+  carry();
+  EXPECT_EQ(b->readiness(y).readable, 5000u);
+}
+
 TEST(StackLife, ManyStacksInOneProcessAndNothingLeft) {
   const auto hundred = [] {
     std::vector<std::unique_ptr<Stack>> all;
