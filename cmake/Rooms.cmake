@@ -92,9 +92,9 @@ function(urnic_room name)
   cmake_parse_arguments(R "" "" "LINK;NEEDS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
   if(sources)
-    # The tests of compat and rsockets take what is pure by itself, beside the shared library that has the rest
+    # The tests of dropin and rsockets take what is pure by itself, beside the shared library that has the rest
     # (tests/rsockets/room.cmake).
-    if(URNIC_TOGETHER STREQUAL "ON" AND NOT (URNIC_TESTS AND name MATCHES "^(compat|rsockets)$"))
+    if(URNIC_TOGETHER STREQUAL "ON" AND NOT (URNIC_TESTS AND name MATCHES "^(dropin|rsockets)$"))
       urnic_together(${name} sources ${sources})
     endif()
     add_library(urnic_${name} STATIC ${sources})
@@ -141,7 +141,7 @@ function(urnic_room_tests name)
       urnic_together(${program} tests ${tests})
     endif()
     add_executable(${program} ${tests})
-    if(NOT name MATCHES "^(compat|rsockets)$")  # a process keeps the devices of the drop-in until it exits
+    if(NOT name MATCHES "^(dropin|rsockets)$")  # a process keeps the devices of the drop-in until it exits
       target_sources(${program} PRIVATE $<TARGET_OBJECTS:urnic_test_nothing_left>)
     endif()
     target_link_libraries(${program} PRIVATE urnic_${name} urnic_test_source_dir GTest::gmock GTest::gtest_main)

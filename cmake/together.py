@@ -14,7 +14,7 @@ import sys
 
 # Names of the same words in rooms that have a namespace `test` of their own; functions that a macro defines; a letter
 # for a name, which parameters elsewhere shadow; a class with a member of a private type, seen from another file;
-# a file that another library has compiled again (src/compat); one that is compiled with a definition or option of its own; one
+# a file that another library has compiled again (src/dropin); one that is compiled with a definition or option of its own; one
 # whose thread_local is of the initial-exec kind, which a plug-in that takes the rest of its group cannot have (the port `dpdk`).
 kAlone = ('captures_test.cpp', 'header_test.cpp', 'terminate_test.cpp', 'vectors_test.cpp', 'receive_queue_test.cpp',
           'fused_avx2.cpp', 'guarded.cpp', 'qp_state.cpp', 'fault_port.cpp', 'transfer_plan.cpp',

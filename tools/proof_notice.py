@@ -18,10 +18,10 @@ from proof_sample import NOBODY, name_of, room_of
 
 # Rooms that carry out what others decide, though they include little of them. Of the neighbours of a room only these run their
 # tests of kind real as well.
-UPPER = ("engine", "device", "compat")
+UPPER = ("engine", "device", "dropin")
 UNDER_THEM = ("net", "tcp", "mpa", "ddp_rdma", "reassembly", "fastpath", "wire", "verbs", "ib", "ib_cm", "roce", "iwarp",
               "engine", "config")
-FURTHER = {**{room: UPPER for room in UNDER_THEM}, "device": ("compat",)}  # which the drop-in has behind the public headers
+FURTHER = {**{room: UPPER for room in UNDER_THEM}, "device": ("dropin",)}  # which the drop-in has behind the public headers
 # A mutant that asks for all memory, or writes without end, shall not take the machine with it: in kB, and in blocks of 512 octets.
 MOST = ("-v 16777216", "-f 4194304")
 SPARE = 20  # seconds, besides a multiple of what the tests take without a mutant

@@ -17,7 +17,7 @@ import proof_items as proof  # noqa: E402
 import proof_run  # noqa: E402
 
 NOBODY = "none"  # the mutant that is nowhere
-DROPIN = ("compat", "rsockets")  # are compiled with headers of their own
+DROPIN = ("dropin", "rsockets")  # are compiled with headers of their own
 WRONG = re.compile(r"error:|required from|required by|In instantiation|\bhere$")
 Edit = namedtuple("Edit", "put")
 

@@ -6,7 +6,7 @@ target_link_libraries(soak_verbs_api PRIVATE urnic_shared)
 add_executable(soak_unreliable ${CMAKE_CURRENT_LIST_DIR}/unreliable.cpp ${CMAKE_CURRENT_LIST_DIR}/loose_end.cpp
                ${CMAKE_CURRENT_LIST_DIR}/herald.cpp)
 target_link_libraries(soak_unreliable PRIVATE urnic_shared)
-if(TARGET urnic_compat)
+if(TARGET urnic_dropin)
   add_executable(soak_verbs_c ${CMAKE_CURRENT_LIST_DIR}/end.cpp ${CMAKE_CURRENT_LIST_DIR}/session.cpp
                  ${CMAKE_CURRENT_LIST_DIR}/c_verbs.cpp)
   target_link_libraries(soak_verbs_c PRIVATE ibverbs rdmacm)
@@ -43,7 +43,7 @@ urnic_soak_test(leaps test_sim LeapProperty.*:LeapRoce.EverythingArrives*)
 if(NOT URNIC_SANITIZE)  # a sanitizer's memory cannot be told from the program's
   urnic_soak_test(connections-memif test_library_outside Soak.*)
 endif()
-foreach(name verbs compat)
+foreach(name verbs dropin)
   if(TARGET fuzz_${name})
     urnic_test(soak.fuzz-${name} KIND outside SECONDS 1800 COMMAND fuzz_${name} --seconds 600 --seed 20261129)
   endif()
