@@ -1,7 +1,7 @@
 """together.py GROUPS_OF FILE...: which sources of a folder may be compiled as one, as lines `file;group`.
 
 For `./quickstart` and the sanitizers' builds (URNIC_TOGETHER), where most of the time goes to what all files include and instantiate.
-The group depends on a file's name alone, so that a new file changes one group. A file that has a name at the level of
+The group depends on a file's folder and name alone, so that a new file changes one group. A file that has a name at the level of
 the file that another of its group has as well (in a file of their own both are private, in one they would be the same)
 goes to the next group, but not a test: tests come and go, and what was compiled before shall not change with them. What
 has no group is not named, and is compiled alone. What this does not see the compiler says; `kAlone` is for that.
@@ -83,7 +83,9 @@ def main():
         folders[file.parent].append(file)
     for files in folders.values():
         for file, group in grouped(int(sys.argv[1]), files):
-            print(f'{file};{group}')
+            # The folder of a room's folder is part of the name: the room's library holds groups of all of them.
+            folder = '' if file.parents[1].name in ('src', 'tests') else f'{file.parent.name}_'
+            print(f'{file};{folder}{group}')
 
 
 main()

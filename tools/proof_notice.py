@@ -36,11 +36,11 @@ def neighbours(root):
     includes = collections.defaultdict(set)
     src = os.path.join(root, "src")
     for room in sorted(os.listdir(src)):
-        folder = os.path.join(src, room)
-        for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
-            if name.endswith((".h", ".cpp")):
-                for included in re.findall(r'#include "(\w+)/', proof.read(os.path.join(folder, name))):
-                    includes[included].add(room)
+        for folder, _, names in os.walk(os.path.join(src, room)):
+            for name in sorted(names):
+                if name.endswith((".h", ".cpp")):
+                    for included in re.findall(r'#include "(\w+)/', proof.read(os.path.join(folder, name))):
+                        includes[included].add(room)
     return {room: [room, *sorted((includes[room] | set(FURTHER.get(room, ()))) - {room})]
             for room in sorted(os.listdir(src))}
 

@@ -39,10 +39,10 @@ def order(root, rooms, seed):
     """All places of these rooms, in the order in which the seed takes them."""
     found = []
     for room in sorted(rooms):
-        folder = os.path.join(root, "src", room)
-        for name in sorted(os.listdir(folder)):
-            if name.endswith((".cpp", ".h")):
-                found += places.find(f"{room}/{name}", proof.read(os.path.join(folder, name)))
+        for folder in (room, *(f"{room}/{name}" for name in proof.folders(root, room))):
+            for name in sorted(os.listdir(os.path.join(root, "src", folder))):
+                if name.endswith((".cpp", ".h")):
+                    found += places.find(f"{folder}/{name}", proof.read(os.path.join(root, "src", folder, name)))
     random.Random(seed).shuffle(found)
     return found
 
