@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/file_queue.h"
 #include "cli/runtime.h"
 #include "cli/table.h"
-#include "cli/transfer/file_queue.h"
 
 namespace urnic::cli {
 namespace {

@@ -12,8 +12,8 @@
 #include <charconv>
 #include <cstring>
 
+#include "cli/file_descriptor.h"
 #include "cli/runtime.h"
-#include "cli/transfer/folder.h"
 
 namespace urnic::cli {
 namespace {

@@ -28,7 +28,7 @@ Result<std::unique_ptr<PerfClient>> PerfClient::connect(const Config& config,
   auto client = std::make_unique<PerfClient>();
   client->config_ = config;
   PerfSession& s = client->s_;
-  s.transport = perf_transport(config);
+  s.transport = configured_transport(config);
   auto device = Device::open(config);
   if (!device) return device.error();
   s.device = std::move(*device);

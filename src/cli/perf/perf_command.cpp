@@ -351,7 +351,7 @@ class PerfCommand : public Command {
       print_json(config, (*client)->info(), results);
     } else {
       print_rule();
-      std::printf(" %s\n", perf_receiver_line(last, perf_transport(config)).c_str());
+      std::printf(" %s\n", perf_receiver_line(last, configured_transport(config)).c_str());
       if (ask_.verify) {
         std::printf(" data: %s\n", errors == 0
                                        ? "verified, every byte of every message"
@@ -364,7 +364,7 @@ class PerfCommand : public Command {
   }
 
   static std::string transport_text(const Config& config, const DeviceInfo& info) {
-    if (perf_transport(config) == Transport::roce) {
+    if (configured_transport(config) == Transport::roce) {
       return "RoCEv2, service RC, initiated " +
              std::string(config.get("connection_type") == "slow" ? "SLOW" : "FAST") +
              ", out_of_order " + config.get("out_of_order") + ", probe " + config.get("probe");
@@ -455,7 +455,7 @@ class PerfCommand : public Command {
     j["depth"] = ask_.depth;
     j["cq_moderation"] = ask_.cq_moderation;
     j["post_list"] = ask_.post_list;
-    j["transport"] = perf_transport(config) == Transport::roce ? "roce" : "iwarp";
+    j["transport"] = configured_transport(config) == Transport::roce ? "roce" : "iwarp";
     j["connection_type"] = config.get("connection_type");
     j["crc"] = config.get_bool("crc");
     j["framing"] = config.get("framing");

@@ -87,8 +87,8 @@ std::string PerfServer::refusal_of(const ConnectRequest& request, Transport tran
   if (!greeting.ok()) return greeting.error();
   if (!greeting->control) return "this session has ended";
   const std::string named = config_.get("transport");
-  if (named == "both" || perf_transport(config_) == transport) return "";
-  return std::string("it serves ") + name_of(perf_transport(config_)) + ", the client uses " +
+  if (named == "both" || configured_transport(config_) == transport) return "";
+  return std::string("it serves ") + name_of(configured_transport(config_)) + ", the client uses " +
          name_of(transport) + " (set --transport alike)";
 }
 

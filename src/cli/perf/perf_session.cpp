@@ -1,7 +1,5 @@
 #include "cli/perf/perf_session.h"
 
-#include "cli/make_ready.h"
-
 namespace urnic::cli {
 namespace {
 
@@ -15,10 +13,6 @@ void reject_busy(ConnectRequest& request) {
 }
 
 }  // namespace
-
-Transport perf_transport(const Config& config) {
-  return config.get("transport") == "roce" ? Transport::roce : Transport::iwarp;
-}
 
 const char* name_of(Transport transport) {
   return transport == Transport::roce ? "RoCE" : "iWARP";

@@ -9,14 +9,12 @@
 
 #include "cli/perf/perf_message.h"
 #include "cli/perf/perf_result.h"
+#include "cli/rdma.h"
 #include "cli/runtime.h"
-#include "cli/transfer/channel.h"
 #include "urnic/urnic.h"
 
 namespace urnic::cli {
 
-// What a device speaks that is configured so, or what it takes if it speaks both.
-Transport perf_transport(const Config& config);
 const char* name_of(Transport transport);
 
 // The control connection.

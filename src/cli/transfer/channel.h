@@ -6,50 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "cli/rdma.h"
 #include "cli/transfer/storage_message.h"
-#include "urnic/config.h"
 #include "urnic/verbs.h"
 
 namespace urnic::cli {
-
-// Memory of our own, registered: pages come with first use.
-class RdmaBuffer {
- public:
-  static Result<RdmaBuffer> make(Device& device, const ProtectionDomain& pd, std::size_t length,
-                                 std::uint32_t access);
-  RdmaBuffer() = default;
-  RdmaBuffer(RdmaBuffer&& o) noexcept { *this = std::move(o); }
-  RdmaBuffer& operator=(RdmaBuffer&& o) noexcept;
-  ~RdmaBuffer();
-  explicit operator bool() const { return memory_ != nullptr; }
-  std::uint8_t* data() const { return memory_; }
-  std::size_t size() const { return length_; }
-  const MemoryRegion& region() const { return region_; }
-  Sge sge(std::size_t offset, std::uint32_t length) const {
-    return {reinterpret_cast<std::uint64_t>(memory_ + offset), length, region_.lkey()};
-  }
-
- private:
-  std::uint8_t* memory_ = nullptr;
-  std::size_t length_ = 0;
-  MemoryRegion region_;
-};
-
-// Why nothing can be sent over `port`, from what the port knows: one line for a person.
-std::string no_link_text(const std::string& port, const std::string& reason,
-                         const std::string& whom);
-
-// Waits until frames can flow and own addresses may be used (duplicate-address detection takes a
-// second on some ports). `whom` is asked for in the error: "the target".
-Result<void> wait_ready(Device& device, const std::string& port, const std::string& whom,
-                        int timeout_ms);
-
-// `endpoint` is not one of the device's own addresses, where nobody else can listen.
-Result<void> not_ourselves(Device& device, const std::string& endpoint);
-
-// The configuration of a command that serves: its end of a memif wire says so to the other, and
-// refuses to become the client of one that serves as well.
-Result<Config> serving(const Config& config, const std::string& what);
 
 class Channel {
  public:

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "cli/file_queue.h"
 #include "cli/sha256.h"
-#include "cli/transfer/file_queue.h"
 #include "cli/transfer/folder.h"
 
 namespace urnic::cli {

@@ -34,10 +34,6 @@ Outcome<FileDescriptor, FileError> walk_to(int folder, const std::string& name, 
   return at;
 }
 
-FileDescriptor::~FileDescriptor() {
-  if (fd_ >= 0) close(fd_);
-}
-
 FileError file_error(int e, std::string_view what) {
   Status s = Status::InputOutput;
   switch (e) {

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <ctime>
 
-#include "cli/perf/perf_session.h"
 #include "cli/transfer/old_parts.h"
 
 namespace urnic::cli {
@@ -95,7 +94,7 @@ void TargetServer::remove_parts() {
 }
 
 std::string TargetServer::listens_on() const {
-  const bool roce = perf_transport(config_) == Transport::roce;
+  const bool roce = configured_transport(config_) == Transport::roce;
   return (roce ? "RoCE port " : "TCP port ") + std::to_string(listener_.port());
 }
 

@@ -9,8 +9,8 @@
 #include <span>
 #include <string>
 
+#include "cli/file_queue.h"
 #include "cli/runtime.h"
-#include "cli/transfer/file_queue.h"
 #include "cli/transfer/quota.h"
 #include "cli/transfer/storage_token.h"
 #include "cli/transfer/target_session.h"

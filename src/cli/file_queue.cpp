@@ -1,4 +1,4 @@
-#include "cli/transfer/file_queue.h"
+#include "cli/file_queue.h"
 
 #include <errno.h>
 #include <liburing.h>
