@@ -72,6 +72,7 @@ foreach(room ${URNIC_MUTANT_ROOMS})
 endforeach()
 add_executable(test_mutants EXCLUDE_FROM_ALL tests/mutants/main.cpp tests/mutants/chosen.cpp ${tests} tests/library/host_test.cpp tests/library/host_quiet_test.cpp
                tests/library/peer_death_test.cpp $<TARGET_OBJECTS:urnic_mutated_src>)
+target_sources(test_mutants PRIVATE src/tcp/library/tcp_stack.cpp)
 # Nobody debugs the tests here: -Og takes two fifths of the time to compile.
 target_compile_options(test_mutants PRIVATE -Og -g0)
 target_link_libraries(test_mutants PRIVATE urnic_mutated urnic_test_source_dir urnic_test_allocator urnic_test_virtual_time GTest::gmock
