@@ -13,7 +13,7 @@
 #include "verbs/receive_queue.h"
 #include "verbs/send_queue.h"
 
-namespace urnic::ib {
+namespace urnic::sim {
 
 // Where a request goes.
 struct RdTo {
@@ -23,11 +23,11 @@ struct RdTo {
 };
 
 // The send queue. One message of it is under way at a time (IB-173).
-class RdSender : public HandedOut {
+class RdSender : public ib::HandedOut {
  public:
   // The queue was made with sizeof(RdTo) octets for the transport.
-  RdSender(const QpAttributes& attributes, verbs::SendQueue* sq, verbs::MemoryTable* memory)
-      : HandedOut(attributes, sq, memory) {}
+  RdSender(const ib::QpAttributes& attributes, verbs::SendQueue* sq, verbs::MemoryTable* memory)
+      : ib::HandedOut(attributes, sq, memory) {}
 
   verbs::Post post(const verbs::SendWr& wr, const RdTo& to);
 
@@ -37,8 +37,8 @@ class RdSender : public HandedOut {
   // Of that request.
   const RdTo& to() const { return wqes_.queue().part<RdTo>(next_.wqe); }
   std::uint32_t index() const { return next_.wqe; }
-  const SendWqes& wqes() const { return wqes_; }
-  const QpAttributes& attributes() const { return *qp_; }
+  const ib::SendWqes& wqes() const { return wqes_; }
+  const ib::QpAttributes& attributes() const { return *qp_; }
 
   // It is under way, over a path of so many octets.
   void begin(std::uint32_t pmtu);
@@ -71,11 +71,11 @@ class RdSender : public HandedOut {
 
 struct RdQueuePair {
   // `of`: service Rd, number, domain of memory, Q_Key, rights, responder depth, RNR timer.
-  RdQueuePair(const QpAttributes& of, std::uint32_t domain, verbs::SendQueue* sq,
+  RdQueuePair(const ib::QpAttributes& of, std::uint32_t domain, verbs::SendQueue* sq,
               verbs::ReceiveQueue* receives, verbs::MemoryTable* memory)
       : attributes(of), rdd(domain), rq(receives), sender(attributes, sq, memory) {}
 
-  QpAttributes attributes;
+  ib::QpAttributes attributes;
   std::uint32_t rdd;  // reliable datagram domain
   verbs::QpState state = verbs::QpState::Reset;
   verbs::ReceiveQueue* rq;
@@ -90,4 +90,4 @@ struct RdQueuePair {
 // or the wrong Q_Key (IB-171).
 bool takes_rd(const RdQueuePair* to, std::uint32_t rdd, std::uint32_t qkey);
 
-}  // namespace urnic::ib
+}  // namespace urnic::sim

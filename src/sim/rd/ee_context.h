@@ -2,7 +2,7 @@
 // other node. PSNs, timer and retry counters are the EE context's, not the queue pair's. Here: what
 // was set of one, and the moves and rules of states of both.
 //
-// RD is there in simulation alone: no device and no living peer has it.
+// Only simulation has RD: no device and no other implementation does.
 //
 // Values and pure functions; any thread.
 #pragma once
@@ -13,7 +13,7 @@
 #include "ib/context.h"
 #include "verbs/qp_state.h"
 
-namespace urnic::ib {
+namespace urnic::sim {
 
 // What follows when a message is given up: refused for good, or never answered.
 enum class GiveUp : std::uint8_t {
@@ -41,16 +41,16 @@ struct EeRules {
 struct EeAttributes {
   std::uint32_t number = 0;  // own, 24 bits
   std::uint32_t rdd = 0;     // reliable datagram domain; those of its queue pairs are the same
-  std::uint16_t pkey = kDefaultPkey;
+  std::uint16_t pkey = ib::kDefaultPkey;
 
   // Init to Rtr.
   std::uint32_t dest_ee = 0;  // the peer's number
-  AddressVector av;
-  PathMtu path_mtu = PathMtu::k1024;
-  Psn rq_psn;
+  ib::AddressVector av;
+  ib::PathMtu path_mtu = ib::PathMtu::k1024;
+  ib::Psn rq_psn;
 
   // Rtr to Rts.
-  Psn sq_psn;
+  ib::Psn sq_psn;
   std::uint8_t ack_timeout = 0;  // code
   std::uint8_t retry_count = 7;  // seven, not unlimited
   std::uint8_t rnr_retry = 7;    // 7: unlimited
@@ -75,4 +75,4 @@ verbs::QpMove judge_rd_move(verbs::QpState from, verbs::QpState to, verbs::Mover
 // Of an EE context: it has no send queue that could fail, and so no Sqe.
 verbs::QpMove judge_ee_move(verbs::QpState from, verbs::QpState to, verbs::Mover by);
 
-}  // namespace urnic::ib
+}  // namespace urnic::sim

@@ -1,11 +1,12 @@
 // What leaves an EE context, and what answers do to it.
-#include "ib/rd_requester.h"
+#include "sim/rd/rd_requester.h"
 
-#include "ib/rd_bench.h"
+#include "tests/sim/rd_bench.h"
 
-namespace urnic::ib {
+namespace urnic::sim {
 namespace {
 
+using namespace ib;
 using test::Bytes;
 using test::RdBench;
 using ::testing::ElementsAre;
@@ -399,4 +400,4 @@ TEST_F(RdRequesting, OrTheEeContextGoesToError) {
 }
 
 }  // namespace
-}  // namespace urnic::ib
+}  // namespace urnic::sim

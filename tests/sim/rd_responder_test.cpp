@@ -1,11 +1,12 @@
 // What an EE context makes of requests, and what it answers.
-#include "ib/rd_responder.h"
+#include "sim/rd/rd_responder.h"
 
-#include "ib/rd_bench.h"
+#include "tests/sim/rd_bench.h"
 
-namespace urnic::ib {
+namespace urnic::sim {
 namespace {
 
+using namespace ib;
 using test::Bytes;
 using test::RdBench;
 using ::testing::ElementsAre;
@@ -335,4 +336,4 @@ TEST_F(RdResponding, MemoryThatGoesWithinAReadIsToldInThePlaceOfThePacket) {
 }
 
 }  // namespace
-}  // namespace urnic::ib
+}  // namespace urnic::sim

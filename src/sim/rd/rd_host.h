@@ -13,12 +13,12 @@
 #include "base/ip_address.h"
 #include "base/time.h"
 #include "ib/check.h"
-#include "ib/ee_context.h"
-#include "ib/rd_queue_pair.h"
-#include "ib/rd_requester.h"
-#include "ib/rd_responder.h"
+#include "sim/rd/ee_context.h"
+#include "sim/rd/rd_queue_pair.h"
+#include "sim/rd/rd_requester.h"
+#include "sim/rd/rd_responder.h"
 
-namespace urnic::ib {
+namespace urnic::sim {
 
 struct EeContext {
   EeContext(const EeAttributes& of, verbs::MemoryTable* memory)
@@ -50,7 +50,7 @@ class RdHost {
   // In Reset. Null when the number is taken or there are as many as may be. The queues outlive it;
   // the send queue was made with sizeof(RdTo) octets for the transport.
   EeContext* make_context(const EeAttributes& attributes);
-  RdQueuePair* make_queue_pair(const QpAttributes& attributes, std::uint32_t rdd,
+  RdQueuePair* make_queue_pair(const ib::QpAttributes& attributes, std::uint32_t rdd,
                                verbs::SendQueue* sq, verbs::ReceiveQueue* rq);
   EeContext* context(std::uint32_t number);
   RdQueuePair* queue_pair(std::uint32_t number);
@@ -61,21 +61,22 @@ class RdHost {
 
   // A packet as open_packet() gives it, from a host at `source`. What fails the checks of headers
   // is counted and nothing else, a bad P_Key among that (o9-74).
-  void take(const ParsedPacket& packet, const IpAddress& source, Instant now);
+  void take(const ib::ParsedPacket& packet, const IpAddress& source, Instant now);
   // The next packets to leave, until they say no; `ee`: whose, for the way. Responses go first.
-  bool next_response(ResponsePacket* out, const EeContext** ee);
-  bool next_request(Instant now, RequestPacket* out, const EeContext** ee);
+  bool next_response(ib::ResponsePacket* out, const EeContext** ee);
+  bool next_request(Instant now, ib::RequestPacket* out, const EeContext** ee);
 
   Instant due() const;
   void on_time(Instant now);
   // Completes what was posted to queues that flush.
   void flush_posted();
 
-  const DropCounters& drops() const { return drops_; }
+  const ib::DropCounters& drops() const { return drops_; }
 
  private:
-  Outcome<Half, Drop> check(const PacketHeader& h, const IpAddress& source, const EeContext* ee);
-  void take_request(EeContext& ee, const ParsedPacket& packet);
+  Outcome<ib::Half, ib::Drop> check(const ib::PacketHeader& h, const IpAddress& source,
+                                    const EeContext* ee);
+  void take_request(EeContext& ee, const ib::ParsedPacket& packet);
   void settle(EeContext& ee);
   bool begin_message(EeContext& ee, Instant now);
   void judge_heads();
@@ -93,7 +94,7 @@ class RdHost {
   std::vector<std::unique_ptr<EeContext>> contexts_;
   std::vector<std::unique_ptr<RdQueuePair>> queue_pairs_;
   std::size_t turn_ = 0;  // the queue pair that is asked first
-  DropCounters drops_;
+  ib::DropCounters drops_;
 };
 
-}  // namespace urnic::ib
+}  // namespace urnic::sim

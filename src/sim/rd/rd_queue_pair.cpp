@@ -1,6 +1,6 @@
-#include "ib/rd_queue_pair.h"
+#include "sim/rd/rd_queue_pair.h"
 
-namespace urnic::ib {
+namespace urnic::sim {
 
 using verbs::SendWqe;
 using verbs::Status;
@@ -40,7 +40,7 @@ bool RdSender::find_message() {
 }
 
 void RdSender::begin(std::uint32_t pmtu) {
-  wqes_ = SendWqes(&wqes_.queue(), &wqes_.memory(), wqes_.who(), pmtu);
+  wqes_ = ib::SendWqes(&wqes_.queue(), &wqes_.memory(), wqes_.who(), pmtu);
   under_way_ = true;
 }
 
@@ -63,7 +63,7 @@ void RdSender::fail(Status status) {
   under_way_ = waits_ = false;
   not_before_ = Instant::from_ns(0);
   put_backs_ = 0;
-  HandedOut::fail(status);
+  ib::HandedOut::fail(status);
 }
 
 void RdSender::forget() {
@@ -73,8 +73,8 @@ void RdSender::forget() {
 }
 
 bool takes_rd(const RdQueuePair* to, std::uint32_t rdd, std::uint32_t qkey) {
-  return to != nullptr && to->attributes.service == ServiceType::Rd && to->rdd == rdd &&
+  return to != nullptr && to->attributes.service == ib::ServiceType::Rd && to->rdd == rdd &&
          verbs::rights(to->state).takes_requests && to->attributes.qkey == qkey;
 }
 
-}  // namespace urnic::ib
+}  // namespace urnic::sim

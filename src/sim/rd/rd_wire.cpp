@@ -1,4 +1,4 @@
-#include "sim/rd_wire.h"
+#include "sim/rd/rd_wire.h"
 
 #include <vector>
 

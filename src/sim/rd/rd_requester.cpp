@@ -1,9 +1,9 @@
 // What leaves an EE context, and how its messages end. What comes back: rd_responses.cpp.
-#include "ib/rd_requester.h"
+#include "sim/rd/rd_requester.h"
 
-#include "ib/resync.h"
+#include "sim/rd/resync.h"
 
-namespace urnic::ib {
+namespace urnic::sim {
 
 using verbs::Status;
 
@@ -27,7 +27,7 @@ void RdRequester::begin(RdSender* sender, std::uint32_t rdd) {
 
 // ---- what leaves
 
-bool RdRequester::resync_packet(Instant now, RequestPacket* out) {
+bool RdRequester::resync_packet(Instant now, ib::RequestPacket* out) {
   if (!owed_) return false;
   owed_ = false;
   out->header = resync_header(*ee_, resync_psn(m_.first, m_.fresh), m_.dest_qp, m_.deth);
@@ -37,7 +37,7 @@ bool RdRequester::resync_packet(Instant now, RequestPacket* out) {
   return true;
 }
 
-bool RdRequester::next_packet(Instant now, RequestPacket* out) {
+bool RdRequester::next_packet(Instant now, ib::RequestPacket* out) {
   if (phase_ == Phase::Resync) return resync_packet(now, out);
   if (phase_ != Phase::Message || m_.next == m_.packets) return false;
   if (!m_.awaits_data() && m_.next - m_.una >= ee_->rules.window) return false;
@@ -110,7 +110,7 @@ RdEnd RdRequester::take_end() {
   return e;
 }
 
-void RdRequester::finish(Msn msn) {
+void RdRequester::finish(ib::Msn msn) {
   msn_ = msn;
   psn_ = m_.first + m_.packets;
   m_.sender->done();
@@ -172,7 +172,7 @@ void RdRequester::suspend(Instant until) {
 
 // What was refused may have come a second time and found a receive: the peer's count of messages
 // tells, and then it must not come again. Data that a READ has brought is lost, and comes again.
-void RdRequester::end_suspension(Msn msn) {
+void RdRequester::end_suspension(ib::Msn msn) {
   if (msn == msn_ || m_.op == verbs::WrOp::Read) {
     ++counters_.put_back;
     held_->put_back(suspended_until_);
@@ -208,4 +208,4 @@ void RdRequester::stop() {
   wait_ = Instant::never();
 }
 
-}  // namespace urnic::ib
+}  // namespace urnic::sim

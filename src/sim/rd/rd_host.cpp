@@ -1,8 +1,8 @@
-#include "ib/rd_host.h"
+#include "sim/rd/rd_host.h"
 
 #include "ib/receive_end.h"
 
-namespace urnic::ib {
+namespace urnic::sim {
 
 using verbs::Completion;
 using verbs::QpState;
@@ -20,7 +20,7 @@ EeContext* RdHost::make_context(const EeAttributes& attributes) {
   return contexts_.emplace_back(std::make_unique<EeContext>(attributes, memory_)).get();
 }
 
-RdQueuePair* RdHost::make_queue_pair(const QpAttributes& attributes, std::uint32_t rdd,
+RdQueuePair* RdHost::make_queue_pair(const ib::QpAttributes& attributes, std::uint32_t rdd,
                                      verbs::SendQueue* sq, verbs::ReceiveQueue* rq) {
   const bool full = queue_pairs_.size() == kMaxQueuePairs;
   if (full || queue_pair(attributes.number) != nullptr) return nullptr;
@@ -64,7 +64,7 @@ void RdHost::flush(RdQueuePair& qp) {
   flush_sends(qp);
   if (qp.rq->shared() != nullptr) return;  // what nobody has begun is others' as well
   for (Completion c; qp.rq->has(qp.rq->head());) {
-    fail_receive(qp.rq, Status::Flushed, &c);
+    ib::fail_receive(qp.rq, Status::Flushed, &c);
     tell(qp, c);
   }
 }
@@ -170,32 +170,32 @@ void RdHost::settle(EeContext& ee) {
 // ---- received
 
 // In the order of check() (check.h), with an EE context for the queue pair.
-Outcome<Half, Drop> RdHost::check(const PacketHeader& h, const IpAddress& source,
-                                  const EeContext* ee) {
-  if (h.bth.opcode.service() != ServiceType::Rd || !h.row().known()) {
-    return fail(Drop::WrongService);
+Outcome<ib::Half, ib::Drop> RdHost::check(const ib::PacketHeader& h, const IpAddress& source,
+                                          const EeContext* ee) {
+  if (h.bth.opcode.service() != ib::ServiceType::Rd || !h.row().known()) {
+    return fail(ib::Drop::WrongService);
   }
-  if (ee == nullptr) return fail(Drop::NoQueuePair);
-  const Half half = h.row().response() ? Half::Requester : Half::Responder;
+  if (ee == nullptr) return fail(ib::Drop::NoQueuePair);
+  const ib::Half half = h.row().response() ? ib::Half::Requester : ib::Half::Responder;
   const verbs::QpRights& rights = verbs::rights(ee->state);
-  if (!(half == Half::Requester ? rights.takes_responses : rights.takes_requests)) {
-    return fail(Drop::WrongState);
+  if (!(half == ib::Half::Requester ? rights.takes_responses : rights.takes_requests)) {
+    return fail(ib::Drop::WrongState);
   }
-  if (!pkeys_match(h.bth.pkey, ee->attributes.pkey)) return fail(Drop::BadPkey);
-  if (source != ee->attributes.av.remote) return fail(Drop::WrongAddress);
+  if (!ib::pkeys_match(h.bth.pkey, ee->attributes.pkey)) return fail(ib::Drop::BadPkey);
+  if (source != ee->attributes.av.remote) return fail(ib::Drop::WrongAddress);
   return half;
 }
 
-void RdHost::take(const ParsedPacket& packet, const IpAddress& source, Instant now) {
+void RdHost::take(const ib::ParsedPacket& packet, const IpAddress& source, Instant now) {
   EeContext* const ee = context(packet.header.ee_context);
   const auto half = check(packet.header, source, ee);
   if (!half.ok()) return drops_.count(half.error());
-  if (*half == Half::Responder) return take_request(*ee, packet);
+  if (*half == ib::Half::Responder) return take_request(*ee, packet);
   ee->requester.take(packet, now);
   settle(*ee);
 }
 
-void RdHost::take_request(EeContext& ee, const ParsedPacket& packet) {
+void RdHost::take_request(EeContext& ee, const ib::ParsedPacket& packet) {
   Completion c;
   RdQueuePair* const to = queue_pair(packet.header.bth.dest_qp);
   const RdReceived r = ee.responder.take(packet, to, &c);
@@ -205,7 +205,7 @@ void RdHost::take_request(EeContext& ee, const ParsedPacket& packet) {
 
 // ---- sent
 
-bool RdHost::next_response(ResponsePacket* out, const EeContext** whose) {
+bool RdHost::next_response(ib::ResponsePacket* out, const EeContext** whose) {
   for (const auto& ee : contexts_) {
     if (!verbs::rights(ee->state).takes_requests || !ee->responder.next_response(out)) continue;
     *whose = ee.get();
@@ -246,7 +246,7 @@ bool RdHost::begin_message(EeContext& ee, Instant now) {
   return false;
 }
 
-bool RdHost::next_request(Instant now, RequestPacket* out, const EeContext** whose) {
+bool RdHost::next_request(Instant now, ib::RequestPacket* out, const EeContext** whose) {
   judge_heads();
   for (const auto& ee : contexts_) {
     const verbs::QpRights& rights = verbs::rights(ee->state);
@@ -283,4 +283,4 @@ void RdHost::on_time(Instant now) {
   for (const auto& qp : queue_pairs_) qp->sender.on_time(now);
 }
 
-}  // namespace urnic::ib
+}  // namespace urnic::sim

@@ -1,8 +1,8 @@
-#include "ib/rd_message.h"
+#include "sim/rd/rd_message.h"
 
 #include "ib/request_operation.h"
 
-namespace urnic::ib {
+namespace urnic::sim {
 namespace {
 
 using verbs::SendWqe;
@@ -10,33 +10,33 @@ using verbs::WrOp;
 
 constexpr std::uint32_t kOwnQkey = 1u << 31;
 
-void set_extension(const RdMessage& m, const SendWqes& wqes, PacketHeader* h) {
+void set_extension(const RdMessage& m, const ib::SendWqes& wqes, ib::PacketHeader* h) {
   const std::uint32_t index = m.sender->index();
   const SendWqe& w = wqes.wqe(index);
-  const OpcodeRow& row = h->row();
-  if (row.has(kReth)) {
+  const ib::OpcodeRow& row = h->row();
+  if (row.has(ib::kReth)) {
     const std::uint32_t skip = w.op == WrOp::Read ? m.next * wqes.pmtu() : 0;
     h->reth = {w.remote_address + skip, w.key, w.length - skip};
   }
-  if (row.has(kAtomicEth)) {
+  if (row.has(ib::kAtomicEth)) {
     const verbs::AtomicOperands& o = wqes.queue().operands(index).atomic;
     h->atomic = {w.remote_address, w.key, o.data, o.compare};
   }
-  if (row.has(kImmDt)) {
+  if (row.has(ib::kImmDt)) {
     h->immediate = static_cast<std::uint32_t>(wqes.queue().operands(index).immediate);
   }
 }
 
 }  // namespace
 
-RdMessage begin_rd_message(RdSender* sender, const EeAttributes& ee, Psn first) {
+RdMessage begin_rd_message(RdSender* sender, const EeAttributes& ee, ib::Psn first) {
   sender->begin(ee.pmtu());
   const SendWqe& w = sender->wqes().wqe(sender->index());
   const RdTo& to = sender->to();
-  const QpAttributes& from = sender->attributes();
+  const ib::QpAttributes& from = sender->attributes();
   RdMessage m;
   m.sender = sender;
-  m.dest_qp = to.qp & kMask24;
+  m.dest_qp = to.qp & ib::kMask24;
   m.deth = {(to.qkey & kOwnQkey) != 0 ? from.qkey : to.qkey, from.number};
   m.op = w.op;
   m.first = first;
@@ -44,12 +44,12 @@ RdMessage begin_rd_message(RdSender* sender, const EeAttributes& ee, Psn first) 
   return m;
 }
 
-bool build_rd_packet(const RdMessage& m, const EeAttributes& ee, RequestPacket* out) {
-  const SendWqes& wqes = m.sender->wqes();
+bool build_rd_packet(const RdMessage& m, const EeAttributes& ee, ib::RequestPacket* out) {
+  const ib::SendWqes& wqes = m.sender->wqes();
   const SendWqe& w = wqes.wqe(m.sender->index());
-  PacketHeader& h = out->header;
-  h = PacketHeader{};
-  h.bth.opcode = Opcode(ServiceType::Rd, operation_of(w.op, m.next, m.packets));
+  ib::PacketHeader& h = out->header;
+  h = ib::PacketHeader{};
+  h.bth.opcode = ib::Opcode(ib::ServiceType::Rd, ib::operation_of(w.op, m.next, m.packets));
   h.bth.pkey = ee.pkey;
   h.bth.dest_qp = m.dest_qp;
   h.bth.psn = m.first + m.next;
@@ -63,4 +63,4 @@ bool build_rd_packet(const RdMessage& m, const EeAttributes& ee, RequestPacket* 
                      &out->count);
 }
 
-}  // namespace urnic::ib
+}  // namespace urnic::sim

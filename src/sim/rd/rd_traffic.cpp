@@ -1,9 +1,9 @@
-#include "sim/rd_traffic.h"
+#include "sim/rd/rd_traffic.h"
 
 #include <algorithm>
 
 #include "base/rng.h"
-#include "sim/rd_wire.h"
+#include "sim/rd/rd_wire.h"
 
 namespace urnic::sim {
 namespace {
@@ -15,13 +15,13 @@ constexpr verbs::PdId kPd = 1;
 constexpr std::uint32_t kRdd = 7;
 constexpr std::uint32_t kPsn[2] = {0xffff80, 0x001000};  // close to their wrap
 
-void to_rts(ib::RdHost& host, ib::EeContext& ee) {
+void to_rts(RdHost& host, EeContext& ee) {
   for (const QpState to : {QpState::Init, QpState::Rtr, QpState::Rts}) host.modify(ee, to);
 }
 
-void to_rts(ib::RdHost& host, ib::RdQueuePair& qp) {
+void to_rts(RdHost& host, RdQueuePair& qp) {
   for (const QpState to : {QpState::Init, QpState::Rtr, QpState::Rts}) {
-    host.modify(qp, to, ib::rd_attributes(qp.state, to).required | verbs::kQpAttrState);
+    host.modify(qp, to, rd_attributes(qp.state, to).required | verbs::kQpAttrState);
   }
 }
 
@@ -49,16 +49,16 @@ RdTraffic::RdTraffic(const Setup& setup, std::uint64_t seed, Instant begin)
                                          verbs::kLocalWrite | verbs::kRemoteWrite);
     make_context(which, setup);
     for (std::uint32_t i = 0; i < plan_.flows; ++i) {
-      ib::RdQueuePair* const qp = make_queue_pair(which, i);
+      RdQueuePair* const qp = make_queue_pair(which, i);
       (which == 0 ? flows_[i].asks : flows_[i].serves) = qp;
     }
   }
 }
 
-ib::RdHooks RdTraffic::hooks() {
-  ib::RdHooks h;
+RdHooks RdTraffic::hooks() {
+  RdHooks h;
   h.context = this;
-  h.completion = [](void* self, const ib::RdQueuePair& qp, const verbs::Completion& c) {
+  h.completion = [](void* self, const RdQueuePair& qp, const verbs::Completion& c) {
     static_cast<RdTraffic*>(self)->completed(qp, c);
   };
   return h;
@@ -66,7 +66,7 @@ ib::RdHooks RdTraffic::hooks() {
 
 void RdTraffic::make_context(int which, const Setup& setup) {
   const RocePlan& roce = setup.roce;
-  ib::EeAttributes a;
+  EeAttributes a;
   a.number = a.dest_ee = kContext;
   a.rdd = kRdd;
   a.av.local = RdWire::address_of(which);
@@ -81,7 +81,7 @@ void RdTraffic::make_context(int which, const Setup& setup) {
   to_rts(ends_[which].host, *ends_[which].host.make_context(a));
 }
 
-ib::RdQueuePair* RdTraffic::make_queue_pair(int which, std::uint32_t i) {
+RdQueuePair* RdTraffic::make_queue_pair(int which, std::uint32_t i) {
   End& end = ends_[which];
   Queues& own = end.queues.emplace_back(plan_.depth, plan_.receives);
   ib::QpAttributes a;
@@ -92,14 +92,14 @@ ib::RdQueuePair* RdTraffic::make_queue_pair(int which, std::uint32_t i) {
   a.access = verbs::kRemoteWrite | verbs::kRemoteRead;
   a.responder_depth = a.initiator_depth = 1;
   a.min_rnr_timer = min_rnr_timer_;
-  ib::RdQueuePair* const qp = end.host.make_queue_pair(a, kRdd, &own.sq, &own.rq);
+  RdQueuePair* const qp = end.host.make_queue_pair(a, kRdd, &own.sq, &own.rq);
   to_rts(end.host, *qp);
   return qp;
 }
 
 // ---- completions
 
-void RdTraffic::completed(const ib::RdQueuePair& qp, const verbs::Completion& c) {
+void RdTraffic::completed(const RdQueuePair& qp, const verbs::Completion& c) {
   const std::uint32_t i = qp.attributes.number - kFirstNumber;
   Flow& f = flows_[i];
   if (c.receive) return received(f, i, c);

@@ -1,11 +1,12 @@
 // RESYNC: what whoever gives up says, and what the other end makes of it.
-#include "ib/resync.h"
+#include "sim/rd/resync.h"
 
-#include "ib/rd_bench.h"
+#include "tests/sim/rd_bench.h"
 
-namespace urnic::ib {
+namespace urnic::sim {
 namespace {
 
+using namespace ib;
 using test::Bytes;
 using test::RdBench;
 using ::testing::ElementsAre;
@@ -257,4 +258,4 @@ TEST_F(Resyncing, AnswersToAReadThatWasGivenUpStop) {
 }
 
 }  // namespace
-}  // namespace urnic::ib
+}  // namespace urnic::sim

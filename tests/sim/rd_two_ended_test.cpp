@@ -2,11 +2,12 @@
 // its seed; URNIC_TEST_SEED=n runs that one alone.
 #include <cstdlib>
 
-#include "ib/rd_two_ends.h"
+#include "tests/sim/rd_two_ends.h"
 
-namespace urnic::ib::test {
+namespace urnic::sim::test {
 namespace {
 
+using namespace ib;
 using rd_ends::Case;
 using rd_ends::TwoEnds;
 
@@ -72,4 +73,4 @@ TEST(RdTwoEnded, EachMessageAtMostOnceWholeInOrderAndToItsOwnAndEachRequestEndsO
 }
 
 }  // namespace
-}  // namespace urnic::ib::test
+}  // namespace urnic::sim::test

@@ -15,13 +15,13 @@
 #include <cstdint>
 
 #include "base/time.h"
-#include "ib/ee_context.h"
 #include "ib/packet.h"
-#include "ib/rd_message.h"
 #include "ib/requester.h"
 #include "ib/timers.h"
+#include "sim/rd/ee_context.h"
+#include "sim/rd/rd_message.h"
 
-namespace urnic::ib {
+namespace urnic::sim {
 
 // What has come of a message. Its send queue knows by then.
 struct RdEnd {
@@ -72,9 +72,9 @@ class RdRequester {
   void begin(RdSender* sender, std::uint32_t rdd);
 
   // The next packet that may leave, which counts as sent. May end.
-  bool next_packet(Instant now, RequestPacket* out);
+  bool next_packet(Instant now, ib::RequestPacket* out);
   // Addressed to this EE context. May end.
-  RdHeard take(const ParsedPacket& response, Instant now);
+  RdHeard take(const ib::ParsedPacket& response, Instant now);
 
   Instant due() const { return earlier(timer_.due(), wait_); }
   void on_time(Instant now);
@@ -88,11 +88,11 @@ class RdRequester {
 
   const RdRequesterCounters& counters() const { return counters_; }
   // Of the next message; of one under way its first.
-  Psn psn() const { return psn_; }
+  ib::Psn psn() const { return psn_; }
   // For tests and statistics.
   const RdMessage& message() const { return m_; }
   // Behind the furthest PSN that was ever used, that of a RESYNC included.
-  Psn furthest() const {
+  ib::Psn furthest() const {
     if (phase_ == Phase::Idle) return psn_;
     return m_.first + m_.fresh + (phase_ == Phase::Resync ? 1 : 0);
   }
@@ -101,39 +101,39 @@ class RdRequester {
  private:
   enum class Phase : std::uint8_t { Idle, Message, RnrWait, Resync };
 
-  bool resync_packet(Instant now, RequestPacket* out);
-  void acknowledge(std::uint32_t up_to, Msn msn, Instant now);
-  void finish(Msn msn);
+  bool resync_packet(Instant now, ib::RequestPacket* out);
+  void acknowledge(std::uint32_t up_to, ib::Msn msn, Instant now);
+  void finish(ib::Msn msn);
   void repeat();
   RdHeard nak();
   RdHeard rnr_nak(std::uint8_t timer, Instant now);
   RdHeard refused(verbs::Status status);
-  RdHeard acknowledged(const PacketHeader& h, std::uint32_t k, Instant now);
-  RdHeard data(const ParsedPacket& p, std::uint32_t k, Instant now);
-  bool store(const ParsedPacket& p, std::uint32_t k) const;
-  bool place_fits(Place place, std::uint32_t k) const;
+  RdHeard acknowledged(const ib::PacketHeader& h, std::uint32_t k, Instant now);
+  RdHeard data(const ib::ParsedPacket& p, std::uint32_t k, Instant now);
+  bool store(const ib::ParsedPacket& p, std::uint32_t k) const;
+  bool place_fits(ib::Place place, std::uint32_t k) const;
   void give_up(verbs::Status status, GiveUp how);
   void resync();
   void end_resync();
   void suspend(Instant until);
-  void end_suspension(Msn msn);
+  void end_suspension(ib::Msn msn);
 
   const EeAttributes* ee_;
   Phase phase_ = Phase::Idle;
   bool owed_ = false;       // RESYNC: is to leave
   bool repeating_ = false;  // a NAK has begun this repetition, and no progress was made since
-  Psn psn_;
+  ib::Psn psn_;
   RdMessage m_;               // in Resync: of which nothing but numbers is left
   RdSender* held_ = nullptr;  // whose that was
   // OnRnr::Suspend: the answer to the RESYNC says what becomes of the message.
   bool suspended_ = false;
   Instant suspended_until_ = Instant::never();
-  Msn msn_;  // messages the peer has carried out before the one under way
-  TransportTimer timer_;
-  RetryCounters retries_;
+  ib::Msn msn_;  // messages the peer has carried out before the one under way
+  ib::TransportTimer timer_;
+  ib::RetryCounters retries_;
   Instant wait_ = Instant::never();  // RnrWait
   RdEnd end_;
   RdRequesterCounters counters_;
 };
 
-}  // namespace urnic::ib
+}  // namespace urnic::sim

@@ -2,32 +2,32 @@
 #include <array>
 #include <cstring>
 
-#include "ib/rd_requester.h"
-#include "ib/resync.h"
+#include "sim/rd/rd_requester.h"
+#include "sim/rd/resync.h"
 
-namespace urnic::ib {
+namespace urnic::sim {
 namespace {
 
 using verbs::Status;
 
 // No response, one with what it may not have, or one that says what nobody has defined.
-bool malformed(const ParsedPacket& p) {
-  const OpcodeRow& row = p.header.row();
+bool malformed(const ib::ParsedPacket& p) {
+  const ib::OpcodeRow& row = p.header.row();
   if (!row.response()) return true;
-  const bool carries = row.family == Family::ReadResponse;
+  const bool carries = row.family == ib::Family::ReadResponse;
   if (!carries && (!p.payload.empty() || p.header.bth.pad != 0)) return true;
-  if (!row.has(kAeth)) return false;
-  const Syndrome s = p.header.aeth.syndrome;
-  return s.reserved() || (row.family != Family::Acknowledge && s.kind() != AckKind::Ack);
+  if (!row.has(ib::kAeth)) return false;
+  const ib::Syndrome s = p.header.aeth.syndrome;
+  return s.reserved() || (row.family != ib::Family::Acknowledge && s.kind() != ib::AckKind::Ack);
 }
 
-Status status_of(NakCode code) {
+Status status_of(ib::NakCode code) {
   switch (code) {
-    case NakCode::RemoteAccess:
+    case ib::NakCode::RemoteAccess:
       return Status::RemoteAccess;
-    case NakCode::InvalidRequest:
+    case ib::NakCode::InvalidRequest:
       return Status::RemoteInvalidRequest;
-    case NakCode::InvalidRdRequest:
+    case ib::NakCode::InvalidRdRequest:
       return Status::RemoteInvalidRd;
     default:
       return Status::RemoteOperation;
@@ -37,7 +37,7 @@ Status status_of(NakCode code) {
 }  // namespace
 
 // Everything of the message before `up_to` has been taken.
-void RdRequester::acknowledge(std::uint32_t up_to, Msn msn, Instant now) {
+void RdRequester::acknowledge(std::uint32_t up_to, ib::Msn msn, Instant now) {
   if (up_to <= m_.una) return;
   m_.una = up_to;
   if (m_.next < m_.una) m_.next = m_.una;
@@ -69,7 +69,7 @@ RdHeard RdRequester::nak() {
 RdHeard RdRequester::rnr_nak(std::uint8_t timer, Instant now) {
   if (phase_ == Phase::RnrWait) return RdHeard::Nothing;
   ++counters_.rnr_naks;
-  const Instant until = now + rnr_wait(timer);
+  const Instant until = now + ib::rnr_wait(timer);
   switch (ee_->rules.on_rnr) {
     case OnRnr::Retry:
       if (!retries_.take_rnr_retry()) return refused(Status::RnrRetryExceeded);
@@ -78,7 +78,7 @@ RdHeard RdRequester::rnr_nak(std::uint8_t timer, Instant now) {
       phase_ = Phase::RnrWait;
       break;
     case OnRnr::Suspend:
-      if (ee_->rnr_retry != RetryCounters::kRnrForEver &&
+      if (ee_->rnr_retry != ib::RetryCounters::kRnrForEver &&
           m_.sender->put_backs() >= ee_->rnr_retry) {
         return refused(Status::RnrRetryExceeded);
       }
@@ -94,29 +94,29 @@ RdHeard RdRequester::rnr_nak(std::uint8_t timer, Instant now) {
   return RdHeard::Nak;
 }
 
-RdHeard RdRequester::acknowledged(const PacketHeader& h, std::uint32_t k, Instant now) {
-  const Syndrome s = h.aeth.syndrome;
-  if (s.kind() == AckKind::Ack) {
+RdHeard RdRequester::acknowledged(const ib::PacketHeader& h, std::uint32_t k, Instant now) {
+  const ib::Syndrome s = h.aeth.syndrome;
+  if (s.kind() == ib::AckKind::Ack) {
     if (m_.awaits_data()) return nak();  // its answer was lost
     acknowledge(k + 1, h.aeth.msn, now);
     return RdHeard::Progress;
   }
   if (!m_.awaits_data()) acknowledge(k, h.aeth.msn, now);
-  if (s.kind() == AckKind::RnrNak) return rnr_nak(s.value(), now);
-  if (s.code() == NakCode::SequenceError) return nak();
-  if (s.code() != NakCode::OperationInProgress) return refused(status_of(s.code()));
+  if (s.kind() == ib::AckKind::RnrNak) return rnr_nak(s.value(), now);
+  if (s.code() == ib::NakCode::SequenceError) return nak();
+  if (s.code() != ib::NakCode::OperationInProgress) return refused(status_of(s.code()));
   if (m_.expecting()) timer_.restart(now);
   return RdHeard::Nothing;
 }
 
-bool RdRequester::place_fits(Place place, std::uint32_t k) const {
+bool RdRequester::place_fits(ib::Place place, std::uint32_t k) const {
   const bool last = k + 1 == m_.packets;
   const bool begins = k == 0 || k == m_.resumed;
   return ib::place_fits(place, k, begins, last, last);
 }
 
-bool RdRequester::store(const ParsedPacket& p, std::uint32_t k) const {
-  const SendWqes& wqes = m_.sender->wqes();
+bool RdRequester::store(const ib::ParsedPacket& p, std::uint32_t k) const {
+  const ib::SendWqes& wqes = m_.sender->wqes();
   const std::uint32_t index = m_.sender->index();
   if (m_.op == verbs::WrOp::Read) return wqes.scatter(index, k * wqes.pmtu(), p.payload);
   std::array<std::uint8_t, verbs::kAtomicOctets> octets;
@@ -124,9 +124,9 @@ bool RdRequester::store(const ParsedPacket& p, std::uint32_t k) const {
   return wqes.scatter(index, 0, octets);
 }
 
-RdHeard RdRequester::data(const ParsedPacket& p, std::uint32_t k, Instant now) {
-  const bool read = p.header.row().family == Family::ReadResponse;
-  const SendWqes& wqes = m_.sender->wqes();
+RdHeard RdRequester::data(const ib::ParsedPacket& p, std::uint32_t k, Instant now) {
+  const bool read = p.header.row().family == ib::Family::ReadResponse;
+  const ib::SendWqes& wqes = m_.sender->wqes();
   if (!m_.awaits_data() || read != (m_.op == verbs::WrOp::Read)) {
     return refused(Status::BadResponse);
   }
@@ -142,8 +142,8 @@ RdHeard RdRequester::data(const ParsedPacket& p, std::uint32_t k, Instant now) {
   return RdHeard::Progress;
 }
 
-RdHeard RdRequester::take(const ParsedPacket& p, Instant now) {
-  const PacketHeader& h = p.header;
+RdHeard RdRequester::take(const ib::ParsedPacket& p, Instant now) {
+  const ib::PacketHeader& h = p.header;
   if (malformed(p)) {
     ++counters_.malformed;
     return RdHeard::Malformed;
@@ -152,7 +152,7 @@ RdHeard RdRequester::take(const ParsedPacket& p, Instant now) {
   const bool mine = phase_ != Phase::Idle && h.bth.dest_qp == m_.deth.source_qp;
   if (mine && phase_ == Phase::Resync) {
     const bool yes =
-        h.row().family == Family::Acknowledge && h.aeth.syndrome.kind() == AckKind::Ack;
+        h.row().family == ib::Family::Acknowledge && h.aeth.syndrome.kind() == ib::AckKind::Ack;
     if (yes && h.bth.psn == resync_psn(m_.first, m_.fresh)) {
       psn_ = expected_behind(h.bth.psn);
       if (suspended_) end_suspension(h.aeth.msn);
@@ -165,7 +165,7 @@ RdHeard RdRequester::take(const ParsedPacket& p, Instant now) {
     ++counters_.strangers;
     return RdHeard::Stranger;
   }
-  return h.row().family == Family::Acknowledge ? acknowledged(h, k, now) : data(p, k, now);
+  return h.row().family == ib::Family::Acknowledge ? acknowledged(h, k, now) : data(p, k, now);
 }
 
-}  // namespace urnic::ib
+}  // namespace urnic::sim

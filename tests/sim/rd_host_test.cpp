@@ -1,11 +1,12 @@
 // One end of RD as a whole: turns, numbers, what is dropped.
-#include "ib/rd_host.h"
+#include "sim/rd/rd_host.h"
 
-#include "ib/rd_bench.h"
+#include "tests/sim/rd_bench.h"
 
-namespace urnic::ib {
+namespace urnic::sim {
 namespace {
 
+using namespace ib;
 using test::RdBench;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -117,4 +118,4 @@ TEST_F(RdHostTest, ResetForgetsWhatWasPosted) {
 }
 
 }  // namespace
-}  // namespace urnic::ib
+}  // namespace urnic::sim

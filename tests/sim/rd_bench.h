@@ -11,11 +11,12 @@
 #include <utility>
 #include <vector>
 
-#include "ib/rd_host.h"
+#include "sim/rd/rd_host.h"
 #include "support/golden.h"
 
-namespace urnic::ib::test {
+namespace urnic::sim::test {
 
+using namespace ib;
 using urnic::test::Bytes;
 
 struct RdBench : ::testing::Test {
@@ -264,4 +265,4 @@ struct RdBench : ::testing::Test {
   std::unique_ptr<RdHost> made_;
 };
 
-}  // namespace urnic::ib::test
+}  // namespace urnic::sim::test

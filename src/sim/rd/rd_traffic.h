@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "ib/rd_host.h"
+#include "sim/rd/rd_host.h"
 #include "sim/scenario.h"
 
 namespace urnic::sim {
@@ -21,10 +21,10 @@ class RdTraffic {
   RdTraffic(const RdTraffic&) = delete;
   RdTraffic& operator=(const RdTraffic&) = delete;
 
-  ib::RdHost& left() { return ends_[0].host; }
-  ib::RdHost& right() { return ends_[1].host; }
-  ib::EeContext& asks() { return *left().context(kContext); }
-  ib::EeContext& serves() { return *right().context(kContext); }
+  RdHost& left() { return ends_[0].host; }
+  RdHost& right() { return ends_[1].host; }
+  EeContext& asks() { return *left().context(kContext); }
+  EeContext& serves() { return *right().context(kContext); }
 
   // Posts what may be posted, brings back what has stopped.
   void step(Instant now);
@@ -51,8 +51,8 @@ class RdTraffic {
   static constexpr std::uint32_t kContext = 0x50, kFirstNumber = 0x100;
 
   struct Flow {
-    ib::RdQueuePair* asks = nullptr;
-    ib::RdQueuePair* serves = nullptr;
+    RdQueuePair* asks = nullptr;
+    RdQueuePair* serves = nullptr;
     std::uint64_t next = 0, done = 0;  // messages: to be posted next; done or given up
     std::uint64_t seen = 0;            // behind the newest that has come
     std::uint64_t receives = 0, taken = 0;
@@ -60,23 +60,23 @@ class RdTraffic {
   };
   struct Queues {
     Queues(std::uint32_t sends, std::uint32_t receives)
-        : sq(sends, 1, 0, sizeof(ib::RdTo)), rq(receives, 1, 0) {}
+        : sq(sends, 1, 0, sizeof(RdTo)), rq(receives, 1, 0) {}
     verbs::SendQueue sq;
     verbs::ReceiveQueue rq;
   };
   struct End {
-    explicit End(const ib::RdHooks& hooks) : host(&memory, hooks) {}
+    explicit End(const RdHooks& hooks) : host(&memory, hooks) {}
     verbs::MemoryTable memory;
-    ib::RdHost host;
+    RdHost host;
     std::deque<Queues> queues;
     std::vector<std::uint8_t> octets;
     std::uint32_t key = 0;
   };
 
-  ib::RdHooks hooks();
+  RdHooks hooks();
   void make_context(int which, const Setup& setup);
-  ib::RdQueuePair* make_queue_pair(int which, std::uint32_t i);
-  void completed(const ib::RdQueuePair& qp, const verbs::Completion& c);
+  RdQueuePair* make_queue_pair(int which, std::uint32_t i);
+  void completed(const RdQueuePair& qp, const verbs::Completion& c);
   void received(Flow& f, std::uint32_t i, const verbs::Completion& c);
   void post_receives(std::uint32_t i, Instant now);
   void post_work(std::uint32_t i);

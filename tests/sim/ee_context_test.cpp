@@ -1,14 +1,15 @@
 // States of EE contexts and of queue pairs of RD, and what those of the one make of work of the
 // other.
-#include "ib/ee_context.h"
+#include "sim/rd/ee_context.h"
 
 #include <gtest/gtest.h>
 
-#include "ib/rd_bench.h"
+#include "tests/sim/rd_bench.h"
 
-namespace urnic::ib {
+namespace urnic::sim {
 namespace {
 
+using namespace ib;
 using test::RdBench;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -169,4 +170,4 @@ TEST_F(WorkByState, FromSqeTheQueuePairComesBackAndOthersWereNeverStopped) {
 }
 
 }  // namespace
-}  // namespace urnic::ib
+}  // namespace urnic::sim

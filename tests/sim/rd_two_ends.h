@@ -15,11 +15,14 @@
 #include <string>
 #include <vector>
 
-#include "ib/faulty_wire.h"
-#include "ib/rd_host.h"
+#include "sim/rd/rd_host.h"
+#include "tests/support/faulty_wire.h"
 
-namespace urnic::ib::test::rd_ends {
+namespace urnic::sim::test::rd_ends {
 
+using namespace ib;
+using urnic::test::FaultyWire;
+using urnic::test::WireFaults;
 using verbs::QpState;
 using verbs::Status;
 using verbs::WrOp;
@@ -426,4 +429,4 @@ class TwoEnds {
   Instant now_ = Instant::from_ns(0), consumer_ = now_;
 };
 
-}  // namespace urnic::ib::test::rd_ends
+}  // namespace urnic::sim::test::rd_ends

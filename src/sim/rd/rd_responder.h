@@ -12,14 +12,14 @@
 
 #include <cstdint>
 
-#include "ib/ee_context.h"
 #include "ib/judge_request.h"
 #include "ib/packet.h"
-#include "ib/rd_queue_pair.h"
 #include "ib/responder.h"
 #include "ib/responder_state.h"
+#include "sim/rd/ee_context.h"
+#include "sim/rd/rd_queue_pair.h"
 
-namespace urnic::ib {
+namespace urnic::sim {
 
 // What became of a request.
 enum class RdVerdict : std::uint8_t {
@@ -59,13 +59,13 @@ class RdResponder {
 
   // `request` is addressed to this EE context, and no response; `to`: the queue pair its BTH
   // names, or null. A completion of a receive is in `*completion`, which has left its queue.
-  RdReceived take(const ParsedPacket& request, RdQueuePair* to, verbs::Completion* completion);
+  RdReceived take(const ib::ParsedPacket& request, RdQueuePair* to, verbs::Completion* completion);
 
   bool due() const {
     return s_.resources.any_due() || resync_due_ || s_.nak.owed() || refusal_due_ || s_.ack_due;
   }
   // The next packet to leave, which counts as sent. False when there is none.
-  bool next_response(ResponsePacket* out);
+  bool next_response(ib::ResponsePacket* out);
 
   // `qp` goes to Error or Reset: nothing is done for it any more.
   void forget(const RdQueuePair* qp);
@@ -73,7 +73,7 @@ class RdResponder {
   void stop() { close_message(); }
 
   const RdResponderCounters& counters() const { return counters_; }
-  Psn expected() const { return s_.expected; }
+  ib::Psn expected() const { return s_.expected; }
   // A message has begun and not come to its end.
   bool in_message() const { return s_.message.open(); }
 
@@ -86,43 +86,44 @@ class RdResponder {
   // Of whatever is found at this PSN, until a RESYNC.
   struct Refusal {
     bool set = false;
-    Psn psn;
-    NakCode code = NakCode::InvalidRequest;
+    ib::Psn psn;
+    ib::NakCode code = ib::NakCode::InvalidRequest;
   };
 
-  bool of_pair(const PacketHeader& h) const {
+  bool of_pair(const ib::PacketHeader& h) const {
     return pair_.any && pair_.source == h.deth.source_qp && pair_.dest == h.bth.dest_qp;
   }
-  RdReceived resync(const PacketHeader& h, verbs::Completion* c);
-  RdReceived duplicate(const ParsedPacket& request);
-  RdReceived behind_gap(const PacketHeader& h);
-  RdReceived expected_request(const ParsedPacket& request, RdQueuePair* to, verbs::Completion* c);
-  RdReceived accept(const ParsedPacket& request, std::uint8_t* target, verbs::Completion* c);
-  bool accept_data(const PacketHeader& h, std::uint8_t* target);
-  bool place_part(const ParsedPacket& request, std::uint8_t* target);
-  RdReceived refuse_as(const PacketHeader&, const RequestJudgment&, verbs::Completion*);
-  RdReceived refuse(const PacketHeader& h, NakCode code);
-  void serve(RdQueuePair* to, const PacketHeader& h);
-  bool receive_in_use(const OpcodeRow& row) const;
-  RdReceived not_ready(const PacketHeader& h, std::uint8_t timer);
+  RdReceived resync(const ib::PacketHeader& h, verbs::Completion* c);
+  RdReceived duplicate(const ib::ParsedPacket& request);
+  RdReceived behind_gap(const ib::PacketHeader& h);
+  RdReceived expected_request(const ib::ParsedPacket& request, RdQueuePair* to,
+                              verbs::Completion* c);
+  RdReceived accept(const ib::ParsedPacket& request, std::uint8_t* target, verbs::Completion* c);
+  bool accept_data(const ib::PacketHeader& h, std::uint8_t* target);
+  bool place_part(const ib::ParsedPacket& request, std::uint8_t* target);
+  RdReceived refuse_as(const ib::PacketHeader&, const ib::RequestJudgment&, verbs::Completion*);
+  RdReceived refuse(const ib::PacketHeader& h, ib::NakCode code);
+  void serve(RdQueuePair* to, const ib::PacketHeader& h);
+  bool receive_in_use(const ib::OpcodeRow& row) const;
+  RdReceived not_ready(const ib::PacketHeader& h, std::uint8_t timer);
   void close_message();
-  bool read_again(const PacketHeader& h);
+  bool read_again(const ib::PacketHeader& h);
 
-  void begin(Operation o, Psn psn, std::uint32_t to, ResponsePacket* out) const;
-  bool read_response(Resource* r, ResponsePacket* out);
-  void nak(ResponsePacket* out);
+  void begin(ib::Operation o, ib::Psn psn, std::uint32_t to, ib::ResponsePacket* out) const;
+  bool read_response(ib::Resource* r, ib::ResponsePacket* out);
+  void nak(ib::ResponsePacket* out);
 
   const EeAttributes* ee_;
-  QpAttributes now_;  // of the queue pair served, with the path MTU of the EE context
+  ib::QpAttributes now_;  // of the queue pair served, with the path MTU of the EE context
   RdQueuePair* to_ = nullptr;
-  ResponderState s_;  // what the checks of RC look at
+  ib::ResponderState s_;  // what the checks of RC look at
   Pair pair_;
   Refusal refusal_;
   bool refusal_due_ = false, resync_due_ = false;
-  Psn resync_psn_;
+  ib::Psn resync_psn_;
   // Queue pairs of the peer. What is acknowledged or read is of pair_.
   std::uint32_t resync_from_ = 0, nak_to_ = 0;
   RdResponderCounters counters_;
 };
 
-}  // namespace urnic::ib
+}  // namespace urnic::sim

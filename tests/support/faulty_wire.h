@@ -9,7 +9,7 @@
 #include "base/rng.h"
 #include "base/time.h"
 
-namespace urnic::ib::test {
+namespace urnic::test {
 
 struct WireFaults {
   double loss = 0, duplication = 0, reordering = 0;  // of each datagram, 0..1
@@ -57,4 +57,4 @@ class FaultyWire {
   std::map<std::pair<Instant, std::uint64_t>, std::pair<int, std::vector<std::uint8_t>>> queue_;
 };
 
-}  // namespace urnic::ib::test
+}  // namespace urnic::test

@@ -1,10 +1,10 @@
-// One run of RD: two hosts (ib/rd_host.h) on a wire in virtual time.
-#include "sim/rd_experiment.h"
+// One run of RD: two hosts (sim/rd/rd_host.h) on a wire in virtual time.
+#include "sim/rd/rd_experiment.h"
 
 #include <algorithm>
 
-#include "sim/rd_traffic.h"
-#include "sim/rd_wire.h"
+#include "sim/rd/rd_traffic.h"
+#include "sim/rd/rd_wire.h"
 #include "sim/recorder.h"
 #include "sim/roce_rules.h"
 #include "sim/run_parts.h"
@@ -51,17 +51,17 @@ class RdRun {
   Recorder recorder_;
   ib::Psn first_;
   std::uint64_t sent_ = 0, in_order_ = 0;
-  ib::RdRequesterCounters asked_;
-  ib::RdResponderCounters served_;
+  RdRequesterCounters asked_;
+  RdResponderCounters served_;
   std::uint64_t stops_ = 0, stopped_ = 0;
 };
 
 // Everything that may leave.
 void RdRun::send(int which) {
-  ib::RdHost& host = which == 0 ? traffic_.left() : traffic_.right();
+  RdHost& host = which == 0 ? traffic_.left() : traffic_.right();
   ib::ResponsePacket response;
   ib::RequestPacket request;
-  const ib::EeContext* whose = nullptr;
+  const EeContext* whose = nullptr;
   while (host.next_response(&response, &whose)) {
     const auto n = static_cast<std::uint32_t>(response.payload.size());
     wire_.send(which, response.header, {&response.payload, n == 0 ? 0u : 1u}, n);
@@ -76,7 +76,7 @@ bool RdRun::step() {
   bool any = false;
   // The left end twice: looking at the right one may have brought frames out of its line.
   for (const int which : {0, 1, 0}) {
-    ib::RdHost& host = which == 0 ? traffic_.left() : traffic_.right();
+    RdHost& host = which == 0 ? traffic_.left() : traffic_.right();
     any |= wire_.receive(which, [&](const ib::ParsedPacket& p) {
       host.take(p, RdWire::address_of(1 - which), now_);
     });
@@ -114,10 +114,10 @@ std::uint64_t RdRun::run_on(std::uint64_t* from, ib::Psn to) const {
 }
 
 void RdRun::look() {
-  const ib::RdRequester& asks = traffic_.asks().requester;
-  const ib::RdResponder& serves = traffic_.serves().responder;
-  const ib::RdRequesterCounters& is = asks.counters();
-  const ib::RdResponderCounters& came = serves.counters();
+  const RdRequester& asks = traffic_.asks().requester;
+  const RdResponder& serves = traffic_.serves().responder;
+  const RdRequesterCounters& is = asks.counters();
+  const RdResponderCounters& came = serves.counters();
   if (const auto n = is.timeouts - asked_.timeouts) recorder_.note("time-out", "", n);
   if (const auto n = is.repeated - asked_.repeated) recorder_.note("repetition", "", n);
   if (const auto n = is.resyncs - asked_.resyncs) recorder_.note("RESYNC", "", n);
@@ -142,7 +142,7 @@ void RdRun::look() {
   recorder_.step();
 }
 
-RoceStats stats_of(const ib::RdRequesterCounters& c) {
+RoceStats stats_of(const RdRequesterCounters& c) {
   RoceStats s;
   s.requests_sent = c.packets;
   s.requests_repeated = c.repeated;
@@ -150,7 +150,7 @@ RoceStats stats_of(const ib::RdRequesterCounters& c) {
   return s;
 }
 
-RoceStats stats_of(const ib::RdResponderCounters& c) {
+RoceStats stats_of(const RdResponderCounters& c) {
   RoceStats s;
   s.requests_taken = c.requests;
   s.requests_duplicate = c.duplicates;

@@ -8,20 +8,20 @@
 
 #include <cstdint>
 
-#include "ib/ee_context.h"
 #include "ib/packet.h"
-#include "ib/rd_queue_pair.h"
 #include "ib/requester.h"
+#include "sim/rd/ee_context.h"
+#include "sim/rd/rd_queue_pair.h"
 #include "verbs/work.h"
 
-namespace urnic::ib {
+namespace urnic::sim {
 
 struct RdMessage {
   RdSender* sender = nullptr;  // null: none
   std::uint32_t dest_qp = 0;
-  Deth deth;  // of all its packets
+  ib::Deth deth;  // of all its packets
   verbs::WrOp op = verbs::WrOp::Send;
-  Psn first;
+  ib::Psn first;
   std::uint32_t packets = 0;  // PSNs
   std::uint32_t una = 0, next = 0, fresh = 0;
   std::uint32_t asked = 0;      // behind the newest packet that a response must come for
@@ -35,9 +35,9 @@ struct RdMessage {
 };
 
 // The next request of `sender`, from PSN `first` on.
-RdMessage begin_rd_message(RdSender* sender, const EeAttributes&, Psn first);
+RdMessage begin_rd_message(RdSender* sender, const EeAttributes&, ib::Psn first);
 
 // The packet at `next`, without AckReq. False when its memory has gone.
-bool build_rd_packet(const RdMessage&, const EeAttributes&, RequestPacket* out);
+bool build_rd_packet(const RdMessage&, const EeAttributes&, ib::RequestPacket* out);
 
-}  // namespace urnic::ib
+}  // namespace urnic::sim

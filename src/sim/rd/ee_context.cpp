@@ -1,6 +1,6 @@
-#include "ib/ee_context.h"
+#include "sim/rd/ee_context.h"
 
-namespace urnic::ib {
+namespace urnic::sim {
 namespace {
 
 using verbs::QpState;
@@ -74,4 +74,4 @@ verbs::QpMove judge_ee_move(QpState from, QpState to, verbs::Mover by) {
   return judge_move(moves_alone(), verbs::Service::Rc, from, to, by);
 }
 
-}  // namespace urnic::ib
+}  // namespace urnic::sim
