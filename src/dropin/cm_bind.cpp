@@ -202,9 +202,9 @@ int resolve_address(CmId* id, const sockaddr* source, const sockaddr* destinatio
   return 0;
 }
 
-class ListenSubject : public Subject {
+class ListenSubject : public IdSubject {
  public:
-  ListenSubject(CmId* id, Adapter& at) : id_(id), at_(at) {}
+  ListenSubject(CmId* id, Adapter& at) : IdSubject(id), at_(at) {}
   void on_event(Event& event) override {
     if (event.kind != EventKind::connect_request) return;
     // The new id needs the device; both are there since rdma_listen, so this does not fail.
@@ -214,10 +214,8 @@ class ListenSubject : public Subject {
     const std::lock_guard guard(Process::get().cm);
     if (id_ != nullptr) id_->on_request(event, at_, verbs, pd);
   }
-  void detach() { id_ = nullptr; }  // under Process::cm
 
  private:
-  CmId* id_;
   Adapter& at_;
 };
 
@@ -310,7 +308,7 @@ void CmId::unbind() {
 
 void CmId::stop_listening() {
   for (DeviceBinding& b : bindings) {
-    if (b.subject != nullptr) static_cast<ListenSubject*>(b.subject.get())->detach();
+    if (b.subject != nullptr) b.subject->detach();
     b.subject.reset();
   }
 }

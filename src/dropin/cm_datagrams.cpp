@@ -26,17 +26,38 @@ void point_at_data(CmEvent* e) {
       static_cast<std::uint8_t>(std::min<std::size_t>(e->private_data.size(), 255));
 }
 
-class DatagramSubject : public Subject {
+// The peer has answered, or nobody has. Under Process::cm.
+void on_resolved(CmId* id, Event& event) {
+  if (id->stage != Stage::Connecting) return;
+  auto e = std::make_unique<CmEvent>();
+  e->base.id = &id->id();
+  e->private_data = std::move(event.private_data);
+  rdma_ud_param& ud = e->base.param.ud;
+  ud = {};
+  if (event.kind == EventKind::resolved) {
+    id->stage = Stage::Connected;
+    e->base.event = RDMA_CM_EVENT_ESTABLISHED;
+    ud.ah_attr = way_between(*id->adapter, id->source, id->destination);
+    ud.ah_attr.grh.hop_limit = kHopLimit;
+    ud.ah_attr.grh.traffic_class = id->path_options.tos.value_or(0);
+    ud.qp_num = event.peer.qp;
+    ud.qkey = event.peer.qkey;
+  } else {
+    id->stage = Stage::Ended;
+    e->base.event = RDMA_CM_EVENT_UNREACHABLE;
+    e->base.status = status_of(event.error);
+  }
+  point_at_data(e.get());
+  deliver(id, std::move(e));
+}
+
+class DatagramSubject : public IdSubject {
  public:
-  explicit DatagramSubject(CmId* id) : id_(id) {}
+  using IdSubject::IdSubject;
   void on_event(Event& event) override {
     const std::lock_guard guard(Process::get().cm);
-    if (id_ != nullptr) id_->on_resolved(event);
+    if (id_ != nullptr) on_resolved(id_, event);
   }
-  void detach() { id_ = nullptr; }  // under Process::cm
-
- private:
-  CmId* id_;
 };
 
 }  // namespace
@@ -45,43 +66,10 @@ void keep_those_with_datagrams(std::vector<Adapter*>* adapters) {
   std::erase_if(*adapters, [](const Adapter* a) { return !a->is_roce(); });
 }
 
-bool has_datagrams() {
-  const auto& all = Process::get().adapters();
-  return std::any_of(all.begin(), all.end(), [](const auto& a) { return a->is_roce(); });
-}
-
 void fill_request(CmEvent* e, std::string private_data) {
   e->private_data = std::move(private_data);
   e->base.param.ud = {};
   point_at_data(e);
-}
-
-void CmId::on_resolved(Event& event) {
-  if (stage != Stage::Connecting) return;
-  auto e = std::make_unique<CmEvent>();
-  e->base.id = &id();
-  e->private_data = std::move(event.private_data);
-  rdma_ud_param& ud = e->base.param.ud;
-  ud = {};
-  if (event.kind == EventKind::resolved) {
-    stage = Stage::Connected;
-    e->base.event = RDMA_CM_EVENT_ESTABLISHED;
-    ud.ah_attr = way_between(*adapter, source, destination);
-    ud.ah_attr.grh.hop_limit = kHopLimit;
-    ud.ah_attr.grh.traffic_class = path_options.tos.value_or(0);
-    ud.qp_num = event.peer.qp;
-    ud.qkey = event.peer.qkey;
-  } else {
-    stage = Stage::Ended;
-    e->base.event = RDMA_CM_EVENT_UNREACHABLE;
-    e->base.status = status_of(event.error);
-  }
-  point_at_data(e.get());
-  deliver(this, std::move(e));
-}
-
-void CmId::stop_asking() {
-  if (question.subject != nullptr) static_cast<DatagramSubject*>(question.subject.get())->detach();
 }
 
 int connect_datagrams(CmId* id, const rdma_conn_param* p) {
@@ -122,7 +110,7 @@ int connect_datagrams(CmId* id, const rdma_conn_param* p) {
   Event e;  // what the network says comes as an event
   e.kind = EventKind::resolve_failed;
   e.error = asked.error();
-  id->on_resolved(e);
+  on_resolved(id, e);
   return 0;
 }
 

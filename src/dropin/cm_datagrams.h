@@ -8,8 +8,6 @@ namespace urnic::dropin {
 
 // Of those a program may choose among, only those that have datagrams stay.
 void keep_those_with_datagrams(std::vector<Adapter*>* adapters);
-// Whether there is one at all.
-bool has_datagrams();
 
 int connect_datagrams(CmId* id, const rdma_conn_param* p);
 int accept_datagrams(CmId* id, const rdma_conn_param* p);

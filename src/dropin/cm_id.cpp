@@ -7,13 +7,20 @@
 #include <mutex>
 #include <vector>
 
-#include "dropin/cm_datagrams.h"
 #include "dropin/cm_inherited.h"
-#include "dropin/cm_numbers.h"
 #include "dropin/errors.h"
 #include "dropin/gids.h"
 
 namespace urnic::dropin {
+namespace {
+
+// Only RoCE has datagrams.
+bool has_datagrams(const Process& process) {
+  const auto& all = process.adapters();
+  return std::any_of(all.begin(), all.end(), [](const auto& a) { return a->is_roce(); });
+}
+
+}  // namespace
 
 CmId* make_id(CmChannel* channel, void* context, rdma_port_space ps, bool sync) {
   auto id = std::make_unique<CmId>();
@@ -86,6 +93,15 @@ void CmId::detach_end() {
   end.reset();
 }
 
+void CmId::stop_asking() {
+  if (question.subject != nullptr) question.subject->detach();
+}
+
+std::shared_ptr<CmConnection> CmId::leave_number() {
+  if (numbered.subject != nullptr) numbered.subject->detach();
+  return std::move(numbered.connection);
+}
+
 void drop_events(CmId* id) {
   const auto dropped = CmChannel::of(id->id().channel)->events.take_if([&](const CmEvent* e) {
     return e->counted == id;
@@ -139,8 +155,9 @@ int urnic_rdma_create_id(rdma_event_channel* channel, rdma_cm_id** out, void* co
   return guarded(
       [&] {
         if (ps != RDMA_PS_TCP && ps != RDMA_PS_UDP) return failed(EOPNOTSUPP);
-        if (const int e = Process::get().configure(); e != 0) return failed(e);
-        if (ps == RDMA_PS_UDP && !has_datagrams()) return failed(EOPNOTSUPP);
+        Process& process = Process::get();
+        if (const int e = process.configure(); e != 0) return failed(e);
+        if (ps == RDMA_PS_UDP && !has_datagrams(process)) return failed(EOPNOTSUPP);
         CmId* id = make_id(channel == nullptr ? nullptr : CmChannel::of(channel), context, ps,
                            channel == nullptr);
         if (id == nullptr) return -1;
@@ -175,7 +192,7 @@ int urnic_rdma_destroy_id(rdma_cm_id* r) {
     id->stop_listening();
     id->stop_asking();
     question = std::move(id->question);
-    numbered = leave_number(id);
+    numbered = id->leave_number();
     bindings = std::move(id->bindings);
     request = std::move(id->request);
     if (id->stage >= Stage::Connecting && id->stage <= Stage::Connected) left = id->end;

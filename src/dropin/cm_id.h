@@ -33,19 +33,31 @@ enum class Stage : std::uint8_t {
   Ended,
 };
 
+struct CmId;
+
+// A subject whose events go to an id until the id has gone. Under Process::cm.
+class IdSubject : public Subject {
+ public:
+  explicit IdSubject(CmId* id) : id_(id) {}
+  void detach() { id_ = nullptr; }
+
+ protected:
+  CmId* id_;
+};
+
 // Where an id is bound, or listens: on one device, or, by a wildcard, on one for each.
 struct DeviceBinding {
   Adapter* adapter;
   Binding bound;  // from rdma_bind_addr to rdma_listen, or for the connection
   Listener listener;
   std::uint64_t number = 0;  // as a subject
-  std::shared_ptr<Subject> subject;
+  std::shared_ptr<IdSubject> subject;
 };
 
 // What an id of RDMA_PS_UDP has asked a peer.
 struct DatagramQuestion {
   std::uint64_t number = 0;  // as a subject
-  std::shared_ptr<Subject> subject;
+  std::shared_ptr<IdSubject> subject;
   Resolution resolution;
 };
 
@@ -53,7 +65,7 @@ struct DatagramQuestion {
 struct NumberedConnection {
   std::mutex beginning;      // until `connection` is there; taken before Process::cm
   std::uint64_t number = 0;  // as a subject
-  std::shared_ptr<Subject> subject;
+  std::shared_ptr<IdSubject> subject;
   std::shared_ptr<CmConnection> connection;
   bool answered = false;  // the peer has accepted, rdma_establish is to come
 };
@@ -100,7 +112,6 @@ struct CmId : ConnectionManager {
   std::condition_variable acknowledged;
 
   void on_connection(Event& event) override;
-  void on_resolved(Event& event);
   void on_request(Event& event, Adapter& at, ibv_context* verbs, ibv_pd* pd);
   // An event of this id, which says `shown` besides its private data.
   void tell(rdma_cm_event_type type, int status, std::string private_data = {},
@@ -119,8 +130,11 @@ struct CmId : ConnectionManager {
   void stop_listening();
   // It listens no more and its port is free; waits, so without Process::cm.
   void unbind();
-  // Nothing that comes from now on is told of its question.
+  // Events of its question are dropped from now on.
   void stop_asking();
+  // Events of its numbered connection are dropped from now on. The connection ends when the caller,
+  // without Process::cm, lets go of it.
+  std::shared_ptr<CmConnection> leave_number();
   std::vector<Adapter*> where_bound() const;
   // Of the connection that is made next, as ibv_qp_attr.timeout: iWARP has no such timer, and tells
   // it again. 0 or errno.

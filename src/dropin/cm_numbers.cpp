@@ -10,17 +10,13 @@ namespace {
 
 constexpr std::uint32_t k24Bits = 0xffffff;
 
-class NumberSubject : public Subject {
+class NumberSubject : public IdSubject {
  public:
-  explicit NumberSubject(CmId* id) : id_(id) {}
+  using IdSubject::IdSubject;
   void on_event(Event& event) override {
     const std::lock_guard guard(Process::get().cm);
     if (id_ != nullptr) id_->on_connection(event);
   }
-  void detach() { id_ = nullptr; }  // under Process::cm
-
- private:
-  CmId* id_;
 };
 
 CmQueuePair named_by(const rdma_conn_param& p) {
@@ -175,13 +171,6 @@ int disconnect_number(CmId* id) {
   }
   connection->disconnect();
   return complete(id);
-}
-
-std::shared_ptr<CmConnection> leave_number(CmId* id) {
-  if (id->numbered.subject != nullptr) {
-    static_cast<NumberSubject*>(id->numbered.subject.get())->detach();
-  }
-  return std::move(id->numbered.connection);
 }
 
 // ---- rdma_init_qp_attr

@@ -32,9 +32,6 @@ int reject_answer(CmId* id, std::span<const std::uint8_t> data);
 int notify_number(CmId* id, ibv_event_type event);
 // rdma_disconnect: 0, or -1 with errno.
 int disconnect_number(CmId* id);
-// Nothing that comes from now on is told of the connection, which ends when the caller, without
-// Process::cm, lets go of it. Under Process::cm.
-std::shared_ptr<CmConnection> leave_number(CmId* id);
 
 // rdma_init_qp_attr of RoCE. 0 or errno.
 int init_attributes_of(CmId* id, ibv_qp_attr* attr, int* mask);
