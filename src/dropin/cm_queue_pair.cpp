@@ -9,6 +9,7 @@
 #include "dropin/cm_numbers.h"
 #include "dropin/context.h"
 #include "dropin/errors.h"
+#include "dropin/qp_types.h"
 #include "dropin/roce_states.h"
 #include "dropin/undo.h"
 
@@ -104,16 +105,7 @@ int urnic_rdma_create_qp_ex(rdma_cm_id* r, ibv_qp_init_attr_ex* attr) {
 int urnic_rdma_create_qp(rdma_cm_id* r, ibv_pd* pd, ibv_qp_init_attr* attr) {
   return guarded(
       [&] {
-        ibv_qp_init_attr_ex ex{};
-        ex.qp_context = attr->qp_context;
-        ex.send_cq = attr->send_cq;
-        ex.recv_cq = attr->recv_cq;
-        ex.srq = attr->srq;
-        ex.cap = attr->cap;
-        ex.qp_type = attr->qp_type;
-        ex.sq_sig_all = attr->sq_sig_all;
-        ex.comp_mask = IBV_QP_INIT_ATTR_PD;
-        ex.pd = pd != nullptr ? pd : r->pd;
+        ibv_qp_init_attr_ex ex = extended(*attr, pd != nullptr ? pd : r->pd);
         if (create_qp(r, &ex) != 0) return -1;
         attr->send_cq = ex.send_cq;
         attr->recv_cq = ex.recv_cq;

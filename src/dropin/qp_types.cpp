@@ -47,6 +47,20 @@ bool has_objects(const ibv_qp_init_attr_ex& a) {
          (!receives || known(a.recv_cq)) && (a.srq == nullptr || Srq::of(a.srq)->is_known());
 }
 
+ibv_qp_init_attr_ex extended(const ibv_qp_init_attr& attr, ibv_pd* pd) {
+  ibv_qp_init_attr_ex ex{};
+  ex.qp_context = attr.qp_context;
+  ex.send_cq = attr.send_cq;
+  ex.recv_cq = attr.recv_cq;
+  ex.srq = attr.srq;
+  ex.cap = attr.cap;
+  ex.qp_type = attr.qp_type;
+  ex.sq_sig_all = attr.sq_sig_all;
+  ex.comp_mask = IBV_QP_INIT_ATTR_PD;
+  ex.pd = pd;
+  return ex;
+}
+
 void forget_unused(ibv_qp_init_attr_ex* a) {
   if (a->srq != nullptr) a->cap.max_recv_wr = a->cap.max_recv_sge = 0;
   if (a->qp_type != IBV_QPT_XRC_SEND && a->qp_type != IBV_QPT_XRC_RECV) return;

@@ -412,17 +412,7 @@ using namespace urnic::dropin;  // the exported functions stand for themselves
 ibv_qp* urnic_ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
   return guarded(
       [&]() -> ibv_qp* {
-        // The program's memory may be only the shorter structure.
-        ibv_qp_init_attr_ex ex{};
-        ex.qp_context = attr->qp_context;
-        ex.send_cq = attr->send_cq;
-        ex.recv_cq = attr->recv_cq;
-        ex.srq = attr->srq;
-        ex.cap = attr->cap;
-        ex.qp_type = attr->qp_type;
-        ex.sq_sig_all = attr->sq_sig_all;
-        ex.comp_mask = IBV_QP_INIT_ATTR_PD;
-        ex.pd = pd;
+        ibv_qp_init_attr_ex ex = extended(*attr, pd);
         ibv_qp* qp = urnic::dropin::create(pd->context, &ex, true);
         if (qp != nullptr) attr->cap = ex.cap;
         return qp;
