@@ -38,6 +38,12 @@ endif()
 
 # liburnic-tcp.so: TCP alone (include/urnic/tcp.h), for programs that carry datagrams themselves.
 # Nothing but ISA-L and the C++ library below it. CMake target urnic::tcp, pkg-config file urnic-tcp.
+# What it exports is not part of the room tcp, all of which is in liburnic.so.
+add_library(urnic_tcp_library STATIC ${CMAKE_SOURCE_DIR}/src/tcp/library/tcp_stack.cpp)
+target_link_libraries(urnic_tcp_library PUBLIC urnic_tcp)
+if(TARGET urnic_precompiled)
+  target_precompile_headers(urnic_tcp_library REUSE_FROM urnic_precompiled)
+endif()
 add_library(urnic_tcp_shared SHARED ${CMAKE_BINARY_DIR}/liburnic_version.cpp)
 set_target_properties(urnic_tcp_shared PROPERTIES
   OUTPUT_NAME urnic-tcp EXPORT_NAME tcp

@@ -5,7 +5,7 @@
 # Everything is compiled for this program alone, with the copies in front: no other target is needed, and all files see
 # the same version of a mutated header. Assertions are off because a test must notice a mutant, not the code it breaks.
 set(URNIC_MUTANT_ROOMS base net tcp mpa ddp_rdma reassembly fastpath port kernel_tcp config fault verbs ib ib_cm roce
-                       iwarp engine device sim cli compat rsockets)
+                       iwarp engine device sim cli dropin rsockets)
 set(mutated ${CMAKE_BINARY_DIR}/mutated)
 if(NOT EXISTS ${mutated}/sources.cmake)
   execute_process(COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/mutants/generate.py ${mutated}
@@ -32,21 +32,13 @@ function(urnic_mutated_sources target)
   set(sources "")
   foreach(room ${ARGN})
     if(TARGET urnic_${room})
-      file(GLOB found CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${room}/*.cpp)
+      urnic_sources_of(${room} found)
+      if(URNIC_TOGETHER STREQUAL "ON")  # the groups find a copy by its name, in front of its original
+        urnic_together(${target}_${room} found ${found})
+      endif()
       list(APPEND sources ${found})
     endif()
   endforeach()
-  if(URNIC_TOGETHER STREQUAL "ON")
-    # The groups find a copy by its name, in front of its original.
-    set(together "")
-    foreach(room ${ARGN})
-      set(of_room ${sources})
-      list(FILTER of_room INCLUDE REGEX "/${room}/[^/]*$")
-      urnic_together(${target}_${room} of_room ${of_room})
-      list(APPEND together ${of_room})
-    endforeach()
-    set(sources ${together})
-  endif()
   foreach(copy ${URNIC_MUTATED})
     list(FIND sources ${CMAKE_SOURCE_DIR}/src/${copy} at)
     if(NOT at EQUAL -1)
@@ -59,7 +51,7 @@ function(urnic_mutated_sources target)
   target_compile_options(${target} PRIVATE -O2 -g0)
 endfunction()
 
-set(rooms_of_dropin compat rsockets)
+set(rooms_of_dropin dropin rsockets)
 set(other_rooms ${URNIC_MUTANT_ROOMS})
 list(REMOVE_ITEM other_rooms ${rooms_of_dropin})
 urnic_mutated_sources(urnic_mutated_src ${other_rooms})
@@ -70,7 +62,7 @@ foreach(room ${URNIC_MUTANT_ROOMS})
     foreach(kind virtual real outside)
       urnic_tests_of(${room} ${kind} found)
       # It has a clock_gettime() of its own, and so has virtual time.
-      list(FILTER found EXCLUDE REGEX "compat/meeting_clock_test")
+      list(FILTER found EXCLUDE REGEX "dropin/meeting_clock_test")
       if(URNIC_TOGETHER)
         urnic_together(mutants_${room}_${kind} found ${found})
       endif()
@@ -80,6 +72,7 @@ foreach(room ${URNIC_MUTANT_ROOMS})
 endforeach()
 add_executable(test_mutants EXCLUDE_FROM_ALL tests/mutants/main.cpp tests/mutants/chosen.cpp ${tests} tests/library/host_test.cpp tests/library/host_quiet_test.cpp
                tests/library/peer_death_test.cpp $<TARGET_OBJECTS:urnic_mutated_src>)
+target_sources(test_mutants PRIVATE src/tcp/library/tcp_stack.cpp)
 # Nobody debugs the tests here: -Og takes two fifths of the time to compile.
 target_compile_options(test_mutants PRIVATE -Og -g0)
 target_link_libraries(test_mutants PRIVATE urnic_mutated urnic_test_source_dir urnic_test_allocator urnic_test_virtual_time GTest::gmock
@@ -100,9 +93,9 @@ set_target_properties(urnic_mutated_command PROPERTIES OUTPUT_NAME urnic RUNTIME
 
 # A program calls the drop-in by the names of libibverbs and librdmacm: jumps into its functions, without the libraries
 # between.
-if(TARGET urnic_compat)
+if(TARGET urnic_dropin)
   enable_language(ASM)
-  set(made ${CMAKE_BINARY_DIR}/src/compat/made)
+  set(made ${CMAKE_BINARY_DIR}/src/dropin/made)
   set_source_files_properties(${made}/plain.S PROPERTIES GENERATED TRUE)
   urnic_mutated_sources(urnic_mutated_dropin ${rooms_of_dropin})
   target_compile_options(urnic_mutated_dropin PRIVATE -Wno-pedantic)

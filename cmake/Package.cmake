@@ -20,7 +20,7 @@ set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_GROUPING IGNORE)
 set(CPACK_COMPONENTS_ALL command library development)
-if(TARGET urnic_dropin)
+if(TARGET urnic_dropin_shared)
   list(APPEND CPACK_COMPONENTS_ALL verbs)
 endif()
 

@@ -1,6 +1,7 @@
-# urnic_room(<name> LINK <targets...> [NEEDS <targets...>])
+# urnic_room(<name> [FOLDERS <folders...>] LINK <targets...> [NEEDS <targets...>])
+#   FOLDERS: folders of src/<name> that belong to its library; other folders there are programs or plug-ins
 #   LINK: the rooms whose headers it may include, and libraries; NEEDS: what is linked besides
-#   urnic_<name>   static library of src/<name>/*.cpp (an interface library while it has none)
+#   urnic_<name>   static library of src/<name>/*.cpp and of its FOLDERS (an interface library while it has none)
 #   test_<name>... the tests of tests/<name>/*_test.cpp (urnic_room_tests); tests/<name>/room.cmake may add to them, and to
 #                  `room_arguments`
 # Where the sources lie, for tests that read files of the tree. In an object of its own: were it a
@@ -40,7 +41,7 @@ function(urnic_find_groups number)
 endfunction()
 if(URNIC_TOGETHER STREQUAL "ON")
   # A third to three quarters of the time of a file go to the headers it includes.
-  file(GLOB all_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/*/*.cpp)
+  file(GLOB all_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/*/*.cpp ${CMAKE_SOURCE_DIR}/src/*/*/*.cpp)
   urnic_find_groups(12 ${all_sources})
 endif()
 if(URNIC_TOGETHER AND URNIC_TESTS)
@@ -88,13 +89,25 @@ function(urnic_together name found)
   set(${found} ${chosen} PARENT_SCOPE)
 endfunction()
 
+# urnic_sources_of(<room> <found>): the source files of its library.
+function(urnic_sources_of room found)
+  get_property(folders GLOBAL PROPERTY urnic_folders_of_${room})
+  set(patterns ${CMAKE_SOURCE_DIR}/src/${room}/*.cpp)
+  foreach(folder ${folders})
+    list(APPEND patterns ${CMAKE_SOURCE_DIR}/src/${room}/${folder}/*.cpp)
+  endforeach()
+  file(GLOB sources CONFIGURE_DEPENDS ${patterns})
+  set(${found} ${sources} PARENT_SCOPE)
+endfunction()
+
 function(urnic_room name)
-  cmake_parse_arguments(R "" "" "LINK;NEEDS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
+  cmake_parse_arguments(R "" "" "FOLDERS;LINK;NEEDS" ${ARGN})
+  set_property(GLOBAL PROPERTY urnic_folders_of_${name} ${R_FOLDERS})
+  urnic_sources_of(${name} sources)
   if(sources)
-    # The tests of compat and rsockets take what is pure by itself, beside the shared library that has the rest
+    # The tests of dropin and rsockets take what is pure by itself, beside the shared library that has the rest
     # (tests/rsockets/room.cmake).
-    if(URNIC_TOGETHER STREQUAL "ON" AND NOT (URNIC_TESTS AND name MATCHES "^(compat|rsockets)$"))
+    if(URNIC_TOGETHER STREQUAL "ON" AND NOT (URNIC_TESTS AND name MATCHES "^(dropin|rsockets)$"))
       urnic_together(${name} sources ${sources})
     endif()
     add_library(urnic_${name} STATIC ${sources})
@@ -141,7 +154,7 @@ function(urnic_room_tests name)
       urnic_together(${program} tests ${tests})
     endif()
     add_executable(${program} ${tests})
-    if(NOT name MATCHES "^(compat|rsockets)$")  # a process keeps the devices of the drop-in until it exits
+    if(NOT name MATCHES "^(dropin|rsockets)$")  # a process keeps the devices of the drop-in until it exits
       target_sources(${program} PRIVATE $<TARGET_OBJECTS:urnic_test_nothing_left>)
     endif()
     target_link_libraries(${program} PRIVATE urnic_${name} urnic_test_source_dir GTest::gmock GTest::gtest_main)

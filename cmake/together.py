@@ -1,7 +1,7 @@
 """together.py GROUPS_OF FILE...: which sources of a folder may be compiled as one, as lines `file;group`.
 
 For `./quickstart` and the sanitizers' builds (URNIC_TOGETHER), where most of the time goes to what all files include and instantiate.
-The group depends on a file's name alone, so that a new file changes one group. A file that has a name at the level of
+The group depends on a file's folder and name alone, so that a new file changes one group. A file that has a name at the level of
 the file that another of its group has as well (in a file of their own both are private, in one they would be the same)
 goes to the next group, but not a test: tests come and go, and what was compiled before shall not change with them. What
 has no group is not named, and is compiled alone. What this does not see the compiler says; `kAlone` is for that.
@@ -14,7 +14,7 @@ import sys
 
 # Names of the same words in rooms that have a namespace `test` of their own; functions that a macro defines; a letter
 # for a name, which parameters elsewhere shadow; a class with a member of a private type, seen from another file;
-# a file that another library has compiled again (src/compat); one that is compiled with a definition or option of its own; one
+# a file that another library has compiled again (src/dropin); one that is compiled with a definition or option of its own; one
 # whose thread_local is of the initial-exec kind, which a plug-in that takes the rest of its group cannot have (the port `dpdk`).
 kAlone = ('captures_test.cpp', 'header_test.cpp', 'terminate_test.cpp', 'vectors_test.cpp', 'receive_queue_test.cpp',
           'fused_avx2.cpp', 'guarded.cpp', 'qp_state.cpp', 'fault_port.cpp', 'transfer_plan.cpp',
@@ -22,7 +22,7 @@ kAlone = ('captures_test.cpp', 'header_test.cpp', 'terminate_test.cpp', 'vectors
 # In src/device names of the public API and those of src/verbs are meant by the same word.
 kInner = re.compile(r'^using verbs::\w+;', re.M)
 # Takes a name from what headers behind it mean; GoogleTest's names where others see our namespace `testing`.
-kHides = re.compile(r'^using (?:test::Response|verbs::Sge);|(?<![:\w])testing::(?!Octets|NoMemory)[A-Z]', re.M)
+kHides = re.compile(r'^using (?:test::Response|verbs::Sge|namespace ib);|(?<![:\w])testing::(?!Octets|NoMemory)[A-Z]', re.M)
 
 # What takes longer to include than all of ours: such files share the first quarter of the groups.
 kHeavy = re.compile(r'^#include <(?:CLI|nlohmann|toml\+\+)/', re.M)
@@ -83,7 +83,9 @@ def main():
         folders[file.parent].append(file)
     for files in folders.values():
         for file, group in grouped(int(sys.argv[1]), files):
-            print(f'{file};{group}')
+            # The folder of a room's folder is part of the name: the room's library holds groups of all of them.
+            folder = '' if file.parents[1].name in ('src', 'tests') else f'{file.parent.name}_'
+            print(f'{file};{folder}{group}')
 
 
 main()

@@ -40,6 +40,16 @@ def read(path):
         return f.read()
 
 
+def folders(root, room):
+    """The folders of src/<room> that belong to its library: what its urnic_room() says."""
+    for path in ("CMakeLists.txt", f"src/{room}/CMakeLists.txt"):
+        path = os.path.join(root, path)
+        found = re.search(rf"^urnic_room\({room}\s+FOLDERS\s+([^)]*?)\s*\b(?:LINK|NEEDS)\b", read(path), re.M) if os.path.exists(path) else None
+        if found:
+            return found[1].split()
+    return []
+
+
 def load_items(root):
     """{id: Item} in the order of the file."""
     path = os.path.join(root, "docs", "items.txt")

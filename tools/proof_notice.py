@@ -18,10 +18,10 @@ from proof_sample import NOBODY, name_of, room_of
 
 # Rooms that carry out what others decide, though they include little of them. Of the neighbours of a room only these run their
 # tests of kind real as well.
-UPPER = ("engine", "device", "compat")
+UPPER = ("engine", "device", "dropin")
 UNDER_THEM = ("net", "tcp", "mpa", "ddp_rdma", "reassembly", "fastpath", "wire", "verbs", "ib", "ib_cm", "roce", "iwarp",
               "engine", "config")
-FURTHER = {**{room: UPPER for room in UNDER_THEM}, "device": ("compat",)}  # which the drop-in has behind the public headers
+FURTHER = {**{room: UPPER for room in UNDER_THEM}, "device": ("dropin",)}  # which the drop-in has behind the public headers
 # A mutant that asks for all memory, or writes without end, shall not take the machine with it: in kB, and in blocks of 512 octets.
 MOST = ("-v 16777216", "-f 4194304")
 SPARE = 20  # seconds, besides a multiple of what the tests take without a mutant
@@ -36,11 +36,11 @@ def neighbours(root):
     includes = collections.defaultdict(set)
     src = os.path.join(root, "src")
     for room in sorted(os.listdir(src)):
-        folder = os.path.join(src, room)
-        for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
-            if name.endswith((".h", ".cpp")):
-                for included in re.findall(r'#include "(\w+)/', proof.read(os.path.join(folder, name))):
-                    includes[included].add(room)
+        for folder, _, names in os.walk(os.path.join(src, room)):
+            for name in sorted(names):
+                if name.endswith((".h", ".cpp")):
+                    for included in re.findall(r'#include "(\w+)/', proof.read(os.path.join(folder, name))):
+                        includes[included].add(room)
     return {room: [room, *sorted((includes[room] | set(FURTHER.get(room, ()))) - {room})]
             for room in sorted(os.listdir(src))}
 

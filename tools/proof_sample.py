@@ -17,7 +17,7 @@ import proof_items as proof  # noqa: E402
 import proof_run  # noqa: E402
 
 NOBODY = "none"  # the mutant that is nowhere
-DROPIN = ("compat", "rsockets")  # are compiled with headers of their own
+DROPIN = ("dropin", "rsockets")  # are compiled with headers of their own
 WRONG = re.compile(r"error:|required from|required by|In instantiation|\bhere$")
 Edit = namedtuple("Edit", "put")
 
@@ -39,10 +39,10 @@ def order(root, rooms, seed):
     """All places of these rooms, in the order in which the seed takes them."""
     found = []
     for room in sorted(rooms):
-        folder = os.path.join(root, "src", room)
-        for name in sorted(os.listdir(folder)):
-            if name.endswith((".cpp", ".h")):
-                found += places.find(f"{room}/{name}", proof.read(os.path.join(folder, name)))
+        for folder in (room, *(f"{room}/{name}" for name in proof.folders(root, room))):
+            for name in sorted(os.listdir(os.path.join(root, "src", folder))):
+                if name.endswith((".cpp", ".h")):
+                    found += places.find(f"{folder}/{name}", proof.read(os.path.join(root, "src", folder, name)))
     random.Random(seed).shuffle(found)
     return found
 

@@ -1,4 +1,4 @@
-// The drop-in verbs libraries (src/compat): where they are, and which programs take them.
+// The drop-in verbs libraries (src/dropin): where they are, and which programs take them.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// urnic run: an unmodified verbs program on urnic. The libraries of src/compat come before the
+// urnic run: an unmodified verbs program on urnic. The libraries of src/dropin come before the
 // system's, the settings go by way of the environment, and the program takes our place.
 #include <errno.h>
 #include <fcntl.h>

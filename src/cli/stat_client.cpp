@@ -12,7 +12,7 @@
 #include <charconv>
 #include <cstring>
 
-#include "cli/folder.h"
+#include "cli/file_descriptor.h"
 #include "cli/runtime.h"
 
 namespace urnic::cli {

@@ -13,7 +13,7 @@ namespace urnic::ib {
 enum class ServiceType : std::uint8_t {
   Rc = 0,   // reliable connection
   Uc = 1,   // unreliable connection
-  Rd = 2,   // reliable datagram (ee_context.h): in simulation alone, no device has it
+  Rd = 2,   // reliable datagram: only simulation has it (sim/rd)
   Ud = 3,   // unreliable datagram
   Cnp = 4,  // congestion notification: 0x81 alone
   Xrc = 5,  // extended reliable connection: as RC, requests name a shared receive queue
@@ -77,7 +77,7 @@ enum class Family : std::uint8_t {
   Read,          // the request
   Atomic,        // the request
   Hello,         // of ours, to ask whether the other end is urnic as well (sack.h)
-  Resync,        // RD: a message was given up (resync.h)
+  Resync,        // RD: a message was given up
   ReadResponse,  // from here on responses
   Acknowledge,   // ACK, NAK and RNR NAK
   AtomicAcknowledge,

@@ -13,7 +13,7 @@
 #include <climits>
 #include <cstdarg>
 
-#include "compat/errors.h"
+#include "dropin/errors.h"
 #include "rsockets/raw.h"
 #include "rsockets/socket.h"
 #include "rsockets/wait.h"
@@ -21,8 +21,8 @@
 namespace urnic::rsockets {
 namespace {
 
-using compat::failed;
-using compat::guarded;
+using dropin::failed;
+using dropin::guarded;
 
 // What is said by return alone.
 int answer(int error) {
@@ -83,8 +83,8 @@ std::shared_ptr<Socket> lookup(int fd) {
 }  // namespace urnic::rsockets
 
 using namespace urnic::rsockets;  // the exported functions stand for themselves
-using urnic::compat::failed;
-using urnic::compat::guarded;
+using urnic::dropin::failed;
+using urnic::dropin::guarded;
 
 int urnic_rsocket(int domain, int type, int protocol) {
   return guarded(

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "compat/exported.h"
+#include "dropin/exported.h"
 #include "rsockets/table.h"
 
 // 0: no rsocket; 1: an rsocket; 2: one of the process this one was forked from.

@@ -5,7 +5,7 @@
 #include <array>
 #include <climits>
 
-#include "compat/errors.h"
+#include "dropin/errors.h"
 #include "rsockets/calls.h"
 #include "rsockets/socket.h"
 #include "rsockets/wait.h"
@@ -13,8 +13,8 @@
 namespace urnic::rsockets {
 namespace {
 
-using compat::failed;
-using compat::guarded;
+using dropin::failed;
+using dropin::guarded;
 
 // There is no such data here. Flags that are hints, or are of no use in a direction, are passed
 // over as the kernel does: rstream sends with MSG_WAITALL.
@@ -101,8 +101,8 @@ bool is_right(const iovec* parts, int count) {
 }  // namespace urnic::rsockets
 
 using namespace urnic::rsockets;  // the exported functions stand for themselves
-using urnic::compat::failed;
-using urnic::compat::guarded;
+using urnic::dropin::failed;
+using urnic::dropin::guarded;
 
 ssize_t urnic_rsend(int fd, const void* from, std::size_t size, int flags) {
   const iovec one{const_cast<void*>(from), size};

@@ -8,7 +8,7 @@
 #include <memory>
 #include <span>
 
-#include "compat/exported.h"
+#include "dropin/exported.h"
 #include "rsockets/settings.h"
 #include "rsockets/wire.h"
 

@@ -7,14 +7,14 @@
 #include <algorithm>
 #include <cstring>
 
-#include "compat/errors.h"
+#include "dropin/errors.h"
 #include "rsockets/calls.h"
 #include "rsockets/socket.h"
 
 namespace urnic::rsockets {
 namespace {
 
-using compat::failed;
+using dropin::failed;
 
 constexpr int kPathMtu = 1024;
 constexpr int kMostLinger = 3600;  // s
@@ -300,17 +300,17 @@ using namespace urnic::rsockets;  // the exported functions stand for themselves
 int urnic_rsetsockopt(int fd, int level, int name, const void* value, socklen_t length) {
   const auto s = lookup(fd);
   if (s == nullptr) return -1;
-  if (value == nullptr) return urnic::compat::failed(EFAULT);
+  if (value == nullptr) return urnic::dropin::failed(EFAULT);
   const int e = s->with_settings([&](Settings& kept, Socket::Stage stage) {
     return set(&kept, stage, level, name, {value, length});
   });
-  return e == 0 ? 0 : urnic::compat::failed(e);
+  return e == 0 ? 0 : urnic::dropin::failed(e);
 }
 
 int urnic_rgetsockopt(int fd, int level, int name, void* value, socklen_t* length) {
   const auto s = lookup(fd);
   if (s == nullptr) return -1;
-  if (value == nullptr || length == nullptr) return urnic::compat::failed(EFAULT);
+  if (value == nullptr || length == nullptr) return urnic::dropin::failed(EFAULT);
   const int e = get(*s, level, name, value, length);
-  return e == 0 ? 0 : urnic::compat::failed(e);
+  return e == 0 ? 0 : urnic::dropin::failed(e);
 }

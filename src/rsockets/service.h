@@ -10,7 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "compat/exported.h"
+#include "dropin/exported.h"
 
 namespace urnic::rsockets {
 

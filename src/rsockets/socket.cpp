@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "compat/errors.h"
+#include "dropin/errors.h"
 #include "rsockets/raw.h"
 #include "rsockets/service.h"
 #include "rsockets/verbs_calls.h"
@@ -133,7 +133,7 @@ int Socket::connect(const sockaddr* to, socklen_t length) {
   if (stage_ == Stage::connecting) return EALREADY;
   if (!is_usable(to, length, family_)) return to != nullptr && length >= 2 ? EAFNOSUPPORT : EINVAL;
   if (stage_ != Stage::fresh && stage_ != Stage::bound) return EINVAL;
-  int e = compat::guarded([&] { return prepare_connection(to); }, ENOMEM);
+  int e = dropin::guarded([&] { return prepare_connection(to); }, ENOMEM);
   if (e == 0) {
     stage_ = Stage::connecting;  // before anything may come of it
     const auto said = encode(stream_.own_data());
@@ -201,7 +201,7 @@ void Socket::on_request(rdma_cm_id* id, std::string_view private_data) {
     const int e = made->open();
     return e != 0 ? e : made->open_request(private_data);
   };
-  if (compat::guarded(begin, ENOMEM) != 0) {
+  if (dropin::guarded(begin, ENOMEM) != 0) {
     verbs.reject(id, nullptr, 0);
     if (made == nullptr) verbs.destroy_id(id);
     return;  // else with it goes the id

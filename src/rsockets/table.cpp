@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "compat/process.h"
+#include "dropin/process.h"
 #include "rsockets/socket.h"
 
 namespace urnic::rsockets {
@@ -57,7 +57,7 @@ void Table::forget_parent() {
 // A program that ends with a connection it has not closed has ended it in order, as with TCP.
 void Table::leave_all() {
   Table* const t = current.load();
-  if (t == nullptr || compat::Process::is_in_call()) return;
+  if (t == nullptr || dropin::Process::is_in_call()) return;
   using Clock = std::chrono::steady_clock;
   const auto until = Clock::now() + kLeaving;
   std::vector<std::shared_ptr<Socket>> all;

@@ -2,7 +2,7 @@
 // test puts calls of its own here; posting and polling go through the context, as everywhere.
 #pragma once
 
-#include "compat/exported.h"
+#include "dropin/exported.h"
 
 namespace urnic::rsockets {
 

@@ -7,7 +7,7 @@
 
 #include <chrono>
 
-#include "compat/restart.h"
+#include "dropin/restart.h"
 
 namespace urnic::rsockets {
 
@@ -36,7 +36,7 @@ inline int wait_for(int fd, short events, int timeout_ms) {
     if (n > 0) return 0;
     if (n == 0) return EAGAIN;
     if (errno != EINTR) return errno;
-    if (!compat::restarts()) return EINTR;
+    if (!dropin::restarts()) return EINTR;
   }
 }
 

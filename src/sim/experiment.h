@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sim/observer.h"
-#include "sim/rd_experiment.h"
+#include "sim/rd/rd_experiment.h"
 #include "sim/roce_observer.h"
 #include "sim/scenario.h"
 #include "urnic/stats.h"

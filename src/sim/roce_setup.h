@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "ib/ee_context.h"
 #include "sim/pair.h"
+#include "sim/rd/ee_context.h"
 #include "verbs/qp_state.h"
 
 namespace urnic::sim {
@@ -22,7 +22,7 @@ struct RocePlan {
   std::uint8_t depth = 16;                      // READs and atomics outstanding
   // Reliable datagrams: queue pairs over one EE context (rd_traffic.h).
   bool rd = false;
-  ib::OnRnr on_rnr = ib::OnRnr::Retry;
+  OnRnr on_rnr = OnRnr::Retry;
 };
 
 inline constexpr std::uint32_t kSimQkey = 0x11223344;

@@ -83,7 +83,7 @@ const char* transport_breach(const Setup& s) {
   }
   if (s.roce.rd) return rd_breach(s);
   if (s.work.bad_every != 0) return "work.bad_every needs service = rd";
-  if (s.roce.on_rnr != ib::OnRnr::Retry) return "qp.on_rnr needs service = rd";
+  if (s.roce.on_rnr != OnRnr::Retry) return "qp.on_rnr needs service = rd";
   const bool shared = s.work.flows != 1 || s.work.beside_tcp;
   if (shared && s.roce.by_cm) return "work.flows and work.beside_tcp need connect = hand";
   if (s.roce.service == verbs::Service::Rc) return nullptr;

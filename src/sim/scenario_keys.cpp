@@ -193,10 +193,10 @@ constexpr SetupKey kSetupKeys[] = {
      [](Setup& s, const Value& v) { return whole32(v, 0, 31, &s.roce.min_rnr_timer, "0 to 31"); }},
     {"qp.on_rnr", "RD: reaction to an RNR NAK: retry, suspend, abandon or error",
      [](Setup& s, const Value& v) {
-       constexpr Named<ib::OnRnr> kWays[] = {{"retry", ib::OnRnr::Retry},
-                                             {"suspend", ib::OnRnr::Suspend},
-                                             {"abandon", ib::OnRnr::Abandon},
-                                             {"error", ib::OnRnr::Error}};
+       constexpr Named<OnRnr> kWays[] = {{"retry", OnRnr::Retry},
+                                         {"suspend", OnRnr::Suspend},
+                                         {"abandon", OnRnr::Abandon},
+                                         {"error", OnRnr::Error}};
        return choice(v, kWays, &s.roce.on_rnr, "retry, suspend, abandon or error");
      }},
     {"qp.depth", "RoCE: limit of outstanding Reads and atomics",

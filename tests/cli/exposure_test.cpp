@@ -1,4 +1,4 @@
-#include "cli/exposure.h"
+#include "cli/transfer/exposure.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "cli/file_mover.h"
+#include "cli/transfer/file_mover.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "cli/folder.h"
+#include "cli/transfer/folder.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 #include <iterator>
 #include <sstream>
 
-#include "cli/incoming_file.h"
+#include "cli/transfer/incoming_file.h"
 
 namespace urnic::cli {
 namespace {

@@ -1,5 +1,5 @@
 // What an interrupted transfer leaves to be gone on with; the rest is in folder_test.cpp.
-#include "cli/incoming_file.h"
+#include "cli/transfer/incoming_file.h"
 
 #include <gmock/gmock.h>
 

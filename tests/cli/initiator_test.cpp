@@ -1,12 +1,12 @@
 // An initiator, and a target that says what it likes, over the kernel's TCP.
-#include "cli/initiator.h"
+#include "cli/transfer/initiator.h"
 
 #include <gmock/gmock.h>
 
 #include <atomic>
 #include <thread>
 
-#include "cli/channel.h"
+#include "cli/transfer/channel.h"
 
 namespace urnic::cli {
 namespace {

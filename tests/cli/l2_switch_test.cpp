@@ -1,5 +1,5 @@
 // The switch of `urnic switch`, over memory ports: frames in, frames out, time as an argument.
-#include "cli/l2_switch.h"
+#include "cli/lan/l2_switch.h"
 
 #include <gtest/gtest.h>
 

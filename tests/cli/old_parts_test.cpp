@@ -1,4 +1,4 @@
-#include "cli/old_parts.h"
+#include "cli/transfer/old_parts.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <fstream>
 #include <string>
 
-#include "cli/incoming_file.h"
+#include "cli/transfer/incoming_file.h"
 
 namespace urnic::cli {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <random>
 
-#include "cli/perf_flow.h"
-#include "cli/perf_message.h"
-#include "cli/perf_result.h"
+#include "cli/perf/perf_flow.h"
+#include "cli/perf/perf_message.h"
+#include "cli/perf/perf_result.h"
 
 namespace urnic::cli {
 namespace {

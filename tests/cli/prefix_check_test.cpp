@@ -1,4 +1,4 @@
-#include "cli/prefix_check.h"
+#include "cli/transfer/prefix_check.h"
 
 #include <gtest/gtest.h>
 

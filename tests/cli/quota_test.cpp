@@ -1,4 +1,4 @@
-#include "cli/quota.h"
+#include "cli/transfer/quota.h"
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>

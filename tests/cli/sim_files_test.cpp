@@ -1,4 +1,4 @@
-#include "cli/sim_files.h"
+#include "cli/sim/sim_files.h"
 
 #include <gmock/gmock.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "cli/sim_text.h"
+#include "cli/sim/sim_text.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "cli/storage_message.h"
+#include "cli/transfer/storage_message.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "cli/storage_token.h"
+#include "cli/transfer/storage_token.h"
 
 #include <gmock/gmock.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "cli/storage_message.h"
+#include "cli/transfer/storage_message.h"
 
 namespace urnic::cli {
 namespace {

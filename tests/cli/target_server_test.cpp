@@ -1,5 +1,5 @@
 // A target and its clients in one process, over the kernel's TCP.
-#include "cli/target_server.h"
+#include "cli/transfer/target_server.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -11,8 +11,8 @@
 #include <fstream>
 #include <thread>
 
-#include "cli/incoming_file.h"
-#include "cli/initiator.h"
+#include "cli/transfer/incoming_file.h"
+#include "cli/transfer/initiator.h"
 
 namespace urnic::cli {
 namespace {

@@ -1,5 +1,5 @@
 // A target and an initiator that says what it likes, over the kernel's TCP.
-#include "cli/target_session.h"
+#include "cli/transfer/target_session.h"
 
 #include <gmock/gmock.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include <fstream>
 #include <thread>
 
-#include "cli/target_server.h"
+#include "cli/transfer/target_server.h"
 
 namespace urnic::cli {
 namespace {

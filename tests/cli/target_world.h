@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/incoming_file.h"
 #include "cli/runtime.h"
-#include "cli/target_server.h"
+#include "cli/transfer/incoming_file.h"
+#include "cli/transfer/target_server.h"
 #include "support/virtual_time.h"
 #include "support/walk.h"
 

@@ -1,10 +1,10 @@
 // Text for people: sizes, times, tables, the progress bar, SHA-256 as hex.
 #include <gtest/gtest.h>
 
-#include "cli/progress_bar.h"
 #include "cli/runtime.h"
 #include "cli/sha256.h"
 #include "cli/table.h"
+#include "cli/transfer/progress_bar.h"
 #include "cli/units.h"
 
 namespace urnic::cli {

@@ -1,4 +1,4 @@
-#include "cli/transfer_plan.h"
+#include "cli/transfer/transfer_plan.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "cli/wire_phases.h"
+#include "cli/lan/wire_phases.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

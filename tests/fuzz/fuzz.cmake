@@ -45,11 +45,11 @@ urnic_fuzz(verbs RUNS 1000 SOURCES verbs_fuzz.cpp verbs_end.cpp verbs_connect.cp
            LINK urnic_device urnic_test_allocator urnic_test_virtual_time)
 # The calls as a program in C has them, by names without nodes, over the library as it is: so that its operator
 # new is the one that fails.
-if(TARGET urnic_compat)
+if(TARGET urnic_dropin)
   enable_language(ASM)
-  urnic_fuzz(compat REAL NEEDS_DESCRIPTORS RUNS 300 SOURCES compat_fuzz.cpp compat_ids.cpp compat_objects.cpp compat_pairs.cpp
-             LINK urnic_rsockets urnic_compat urnic_test_allocator)
-  add_dependencies(fuzz_compat urnic_dropin_made)
-  target_sources(fuzz_compat PRIVATE ${CMAKE_BINARY_DIR}/src/compat/made/plain.S)
-  target_include_directories(fuzz_compat SYSTEM PRIVATE ${CMAKE_BINARY_DIR}/src/compat/made)
+  urnic_fuzz(dropin REAL NEEDS_DESCRIPTORS RUNS 300 SOURCES dropin_fuzz.cpp dropin_ids.cpp dropin_objects.cpp dropin_pairs.cpp
+             LINK urnic_rsockets urnic_dropin urnic_test_allocator)
+  add_dependencies(fuzz_dropin urnic_dropin_made)
+  target_sources(fuzz_dropin PRIVATE ${CMAKE_BINARY_DIR}/src/dropin/made/plain.S)
+  target_include_directories(fuzz_dropin SYSTEM PRIVATE ${CMAKE_BINARY_DIR}/src/dropin/made)
 endif()

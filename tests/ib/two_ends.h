@@ -11,14 +11,16 @@
 #include <string>
 #include <vector>
 
-#include "ib/faulty_wire.h"
 #include "ib/requester.h"
 #include "ib/responder.h"
 #include "ib/xrc_queues.h"
+#include "tests/support/faulty_wire.h"
 #include "verbs/completion_queue.h"
 
 namespace urnic::ib::test::two_ends {
 
+using urnic::test::FaultyWire;
+using urnic::test::WireFaults;
 using verbs::Completion;
 using verbs::WrOp;
 using Bytes = std::vector<std::uint8_t>;

@@ -6,8 +6,8 @@
 #include <map>
 #include <string>
 
-#include "ib/faulty_wire.h"
 #include "ib_cm/end.h"
+#include "tests/support/faulty_wire.h"
 
 namespace urnic::ib_cm {
 namespace {
@@ -154,11 +154,11 @@ class TwoManagers {
     return "it does not end";
   }
 
-  const ib::test::FaultyWire& wire() const { return wire_; }
+  const urnic::test::FaultyWire& wire() const { return wire_; }
   std::uint64_t connected() const { return connected_; }
 
  private:
-  static ib::test::WireFaults faults(Rng* rng) {
+  static urnic::test::WireFaults faults(Rng* rng) {
     const auto some = [rng] { return 0.01 * static_cast<double>(rng->between(1, 30)); };
     return {some(), some(), some()};
   }
@@ -194,7 +194,7 @@ class TwoManagers {
   }
 
   Rng rng_;
-  ib::test::FaultyWire wire_;
+  urnic::test::FaultyWire wire_;
   Owner owners_[2];
   Instant now_ = Instant::from_ns(1);
   std::uint64_t connected_ = 0;

@@ -10,8 +10,8 @@
 #include <memory>
 #include <vector>
 
-#include "ib/faulty_wire.h"
 #include "roce/side_end.h"
+#include "tests/support/faulty_wire.h"
 
 namespace urnic::roce::test {
 namespace {
@@ -22,7 +22,7 @@ using verbs::WrOp;
 // Both ends, the wire and the time.
 class Net {
  public:
-  Net(std::uint64_t seed, const ib::test::WireFaults& faults)
+  Net(std::uint64_t seed, const urnic::test::WireFaults& faults)
       : wire_(seed, faults), clean_(seed, {}) {}
 
   // Until nothing happens any more, or `until`.
@@ -34,7 +34,7 @@ class Net {
       for (SideEnd* e : {&a, &b}) next = earlier(next, e->side.next_deadline());
       if (next.is_never() || next > until) return;
       now = std::max(now, next);
-      for (ib::test::FaultyWire* w : {&wire_, &clean_}) {
+      for (urnic::test::FaultyWire* w : {&wire_, &clean_}) {
         if (w->next() > now) continue;
         const auto [to, frame] = w->take();
         end(to).arrive(frame);
@@ -43,7 +43,7 @@ class Net {
     FAIL() << "it does not end";
   }
   SideEnd& end(int i) { return i == 0 ? a : b; }
-  const ib::test::FaultyWire& wire() const { return wire_; }
+  const urnic::test::FaultyWire& wire() const { return wire_; }
 
   Instant now = Instant::from_ns(1000);
   SideEnd a{0, SideEnd::keyed(1)}, b{1, SideEnd::keyed(2)};
@@ -63,7 +63,7 @@ class Net {
       }
     }
   }
-  ib::test::FaultyWire wire_, clean_;
+  urnic::test::FaultyWire wire_, clean_;
 };
 
 constexpr std::uint32_t kSlot = 5000;
@@ -226,9 +226,9 @@ struct Plan {
 void run_mixed(std::uint64_t seed, std::uint64_t* lost) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   Rng rng(seed);
-  const ib::test::WireFaults faults{0.01 * static_cast<double>(rng.below(8)),
-                                    0.01 * static_cast<double>(rng.below(8)),
-                                    0.01 * static_cast<double>(rng.below(8))};
+  const urnic::test::WireFaults faults{0.01 * static_cast<double>(rng.below(8)),
+                                       0.01 * static_cast<double>(rng.below(8)),
+                                       0.01 * static_cast<double>(rng.below(8))};
   const auto net = std::make_unique<Net>(seed, faults);
   verbs::SharedReceiveQueue srq(kPd, 512, 4);
   {

@@ -1,7 +1,7 @@
 # The calls as a C program has them: linked, over loopback. What is pure is linked by itself.
 urnic_room_link(dropin_rdmacm dropin_ibverbs)
 foreach(program ${room_programs})
-  target_include_directories(${program} SYSTEM PRIVATE ${CMAKE_BINARY_DIR}/src/compat/made)
+  target_include_directories(${program} SYSTEM PRIVATE ${CMAKE_BINARY_DIR}/src/dropin/made)
   set_target_properties(${program} PROPERTIES BUILD_RPATH ${CMAKE_BINARY_DIR}/lib/urnic/dropin)
 endforeach()
 target_link_libraries(test_rsockets PRIVATE urnic_test_virtual_time urnic_test_allocator)

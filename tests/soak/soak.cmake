@@ -6,7 +6,7 @@ target_link_libraries(soak_verbs_api PRIVATE urnic_shared)
 add_executable(soak_unreliable ${CMAKE_CURRENT_LIST_DIR}/unreliable.cpp ${CMAKE_CURRENT_LIST_DIR}/loose_end.cpp
                ${CMAKE_CURRENT_LIST_DIR}/herald.cpp)
 target_link_libraries(soak_unreliable PRIVATE urnic_shared)
-if(TARGET urnic_compat)
+if(TARGET urnic_dropin)
   add_executable(soak_verbs_c ${CMAKE_CURRENT_LIST_DIR}/end.cpp ${CMAKE_CURRENT_LIST_DIR}/session.cpp
                  ${CMAKE_CURRENT_LIST_DIR}/c_verbs.cpp)
   target_link_libraries(soak_verbs_c PRIVATE ibverbs rdmacm)
@@ -19,14 +19,14 @@ if(TARGET soak_verbs_c AND NOT URNIC_SANITIZE)
 endif()
 
 # A random walk with other seeds than the gate's, and more of them.
-function(urnic_soak_walk room filter episodes)
-  urnic_test(soak.walk-${room} KIND outside SECONDS 3600 NEEDS test_${room}
+function(urnic_soak_walk name room filter episodes)
+  urnic_test(soak.walk-${name} KIND outside SECONDS 3600 NEEDS test_${room}
              COMMAND ${CMAKE_COMMAND} -E env URNIC_WALK_SEED=1000000 URNIC_WALK_EPISODES=${episodes}
                      $<TARGET_FILE:test_${room}> --gtest_brief=1 --gtest_filter=${filter})
 endfunction()
-urnic_soak_walk(device VerbsWalk.* 50000)
-urnic_soak_walk(tcp StackWalk.* 50000)
-urnic_soak_walk(tcp_library TcpStackWalk.* 50000)
+urnic_soak_walk(device device VerbsWalk.* 50000)
+urnic_soak_walk(tcp tcp StackWalk.* 50000)
+urnic_soak_walk(tcp-library tcp TcpStackWalk.* 50000)
 
 # The long forms of tests that `./run-tests` has in short: ten million segments in any order under each framing policy, 10 000
 # seeds of whole runs over faulty wires, a million connections in virtual time and 100 000 between two processes, leaps of time.
@@ -43,7 +43,7 @@ urnic_soak_test(leaps test_sim LeapProperty.*:LeapRoce.EverythingArrives*)
 if(NOT URNIC_SANITIZE)  # a sanitizer's memory cannot be told from the program's
   urnic_soak_test(connections-memif test_library_outside Soak.*)
 endif()
-foreach(name verbs compat)
+foreach(name verbs dropin)
   if(TARGET fuzz_${name})
     urnic_test(soak.fuzz-${name} KIND outside SECONDS 1800 COMMAND fuzz_${name} --seconds 600 --seed 20261129)
   endif()

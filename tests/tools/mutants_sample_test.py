@@ -111,6 +111,13 @@ class Sample(unittest.TestCase):
         self.assertIn("a/a.cpp:2                            call       SURVIVED", out)
         self.assertIn("a/a.cpp:3                            call       noticed by engine: R.b", out)
 
+    def test_folders_of_the_library_are_part_of_a_room(self):
+        self.write("CMakeLists.txt", "urnic_room(a FOLDERS in\n           LINK urnic_b)\n")
+        for folder in ("in", "plugin"):
+            self.write(f"src/a/{folder}/c.cpp", "int f(int x) {\n  if (x < 3) return 1;\n  return x;\n}\n")
+        files = {p.file for p in proof_sample.order(self.root, ["a"], "1")}
+        self.assertEqual(files, {"a/a.cpp", "a/in/c.cpp"})
+
     def test_what_does_not_compile_is_known(self):
         self.write("src/a/a.cpp", "void g(int, const char*);\nint f(int a, const char* b) {\n  g(a, b);\n"
                                 "  if (a < 3) return a;\n  return 1;\n}\n")

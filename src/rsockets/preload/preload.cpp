@@ -14,7 +14,7 @@
 
 #include <cstdarg>
 
-#include "compat/next_function.h"
+#include "dropin/next_function.h"
 #include "rsockets/calls.h"
 
 // With headers that check buffers, some of these are inline functions by name.
@@ -27,7 +27,7 @@ namespace {
 #define URNIC_NEXT(name)                               \
   ([] {                                                \
     static decltype(::name)* kept;                     \
-    return urnic::compat::next_function(&kept, #name); \
+    return urnic::dropin::next_function(&kept, #name); \
   }())
 
 bool is_ours(int fd) {

@@ -1,0 +1,164 @@
+// Moving a file through a window of slots, chunk by chunk and in order: FileSource fills slots from
+// a file, FileSink empties them into one. Both compute the SHA-256 on the way, a piece at a time so
+// that the caller's loop goes on. Neither knows how the bytes cross the wire.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/file_queue.h"
+#include "cli/sha256.h"
+#include "cli/transfer/folder.h"
+
+namespace urnic::cli {
+
+// The memory both sides cut into slots; chunk k of a file uses slot k mod slots.
+struct Window {
+  std::uint8_t* base = nullptr;
+  std::uint32_t slots = 0, chunk = 0;
+  std::uint8_t* slot(std::uint32_t i) const { return base + std::size_t{i} * chunk; }
+};
+
+struct ChunkRef {
+  std::uint32_t slot = 0, length = 0;
+  std::uint64_t offset = 0;
+  bool hole = false;  // zeros; the slot has its turn, but nothing is in it
+};
+
+// Adds chunks to a hash in the order they were given; those without data are zeros.
+class HashLine {
+ public:
+  // Octets that go before all others.
+  void begin_with(Sha256 hash) { hash_ = std::move(hash); }
+  void push(std::uint32_t slot, const std::uint8_t* data, std::uint32_t length);
+  // Some work; the slot that is thereby finished, if any. `*worked` says whether there was any.
+  std::optional<std::uint32_t> step(bool* worked);
+  bool idle() const { return line_.empty(); }
+  Digest finish() { return hash_.finish(); }
+
+ private:
+  struct Item {
+    std::uint32_t slot;
+    const std::uint8_t* data;
+    std::uint32_t left;
+  };
+  std::deque<Item> line_;
+  Sha256 hash_;
+};
+
+class FileSource {
+ public:
+  // Operations on `queue` carry tags tag_base + slot. `what` names the file in errors.
+  FileSource(FileQueue* queue, std::uint64_t tag_base, Window window, FileDescriptor fd,
+             std::uint64_t size, std::string what);
+  // The same from memory.
+  FileSource(Window window, std::vector<std::uint8_t> content);
+
+  // The octets before `offset` are at the other side: `hash` has had them. Before the first step().
+  void begin_at(std::uint64_t offset, Sha256 hash);
+  // Starts what can start and hashes a little. True if anything was done.
+  bool step();
+  // The read into `slot` has ended.
+  void file_done(std::uint32_t slot, std::int64_t result);
+  // The next chunk in order that may be sent.
+  std::optional<ChunkRef> next_ready();
+  // The other side is done with `slot`. False: it was not lent out (a protocol error).
+  bool slot_free(std::uint32_t slot);
+  // Everything sent, taken and hashed.
+  bool finished() const;
+  // After finished(), once.
+  Digest digest() { return hash_.finish(); }
+  const std::optional<FileError>& error() const { return error_; }
+  // Reads under way: the object and its window must live until there are none.
+  unsigned in_flight() const { return in_flight_; }
+  std::uint64_t size() const { return size_; }
+  std::uint64_t sent() const { return sent_; }
+
+ private:
+  // What is to be read next: data or a hole, and where it ends.
+  void look_ahead();
+  enum class Slot : std::uint8_t { Free, Reading, Ready, Lent };
+  struct State {
+    Slot state = Slot::Free;
+    bool hashing = false;
+    ChunkRef chunk;
+  };
+  FileQueue* queue_ = nullptr;
+  std::uint64_t tag_base_ = 0;
+  Window window_;
+  FileDescriptor fd_;
+  std::vector<std::uint8_t> memory_;
+  std::uint64_t size_ = 0, read_to_ = 0, sent_ = 0, taken_ = 0;
+  std::uint64_t stretch_ends_ = 0;  // of the data or the hole at read_to_
+  bool in_hole_ = false;
+  std::uint32_t next_read_ = 0, next_send_ = 0;
+  std::string what_;
+  std::vector<State> states_;
+  HashLine hash_;
+  unsigned in_flight_ = 0;
+  std::optional<FileError> error_;
+};
+
+class FileSink {
+ public:
+  FileSink(FileQueue* queue, std::uint64_t tag_base, Window window, int fd, std::uint64_t size,
+           std::string what);
+  // The same into memory.
+  FileSink(Window window, std::uint64_t size);
+  // The same into what has no places, only an order: a pipe, a device, standard output. Waits for
+  // it within arrived().
+  FileSink(Window window, int stream, std::uint64_t size, std::string what);
+
+  // As for FileSource. Before the first announce().
+  void begin_at(std::uint64_t offset, Sha256 hash);
+  // The other side says that `chunk` is (or can be had) in its slot. False: not the next one, or of
+  // a wrong size, or the slot is in use (a protocol error).
+  bool announce(const ChunkRef& chunk);
+  // The bytes of an announced chunk are in the window, or it is a hole.
+  void arrived(std::uint32_t slot);
+  bool step();
+  void file_done(std::uint32_t slot, std::int64_t result);
+  // A slot that may be filled again.
+  std::optional<std::uint32_t> next_freed();
+  // Every chunk of the file has been announced.
+  bool complete() const { return announced_ == size_; }
+  // All octets of the file are written and hashed.
+  bool finished() const { return freed_octets_ == size_ && freed_.empty() && !error_; }
+  Digest digest() { return hash_.finish(); }
+  const std::optional<FileError>& error() const { return error_; }
+  unsigned in_flight() const { return in_flight_; }
+  std::uint64_t size() const { return size_; }
+  std::uint64_t stored() const { return freed_octets_; }
+  const std::vector<std::uint8_t>& memory() const { return memory_; }
+
+ private:
+  struct State {
+    bool used = false, there = false, writing = false, hashing = false;
+    ChunkRef chunk;
+  };
+  void release_if_done(std::uint32_t slot);
+  void take(std::uint32_t slot);
+  void write_stream(std::uint32_t slot);
+  bool write_all(const std::uint8_t* at, std::uint32_t left);
+
+  FileQueue* queue_ = nullptr;
+  std::uint64_t tag_base_ = 0;
+  Window window_;
+  int fd_ = -1;
+  bool stream_ = false;
+  std::vector<std::uint8_t> memory_;
+  std::uint64_t size_ = 0, announced_ = 0, freed_octets_ = 0;
+  std::uint32_t next_slot_ = 0, next_taken_ = 0;
+  std::string what_;
+  std::vector<State> states_;
+  std::deque<std::uint32_t> freed_;
+  HashLine hash_;
+  unsigned in_flight_ = 0;
+  std::optional<FileError> error_;
+};
+
+}  // namespace urnic::cli

@@ -1,0 +1,226 @@
+#include "dropin/adapter.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "dropin/context.h"
+#include "dropin/errors.h"
+#include "dropin/gids.h"
+#include "dropin/process.h"
+
+namespace urnic::dropin {
+
+Adapter::Adapter(unsigned index, const std::string& name, Config config, const std::uint8_t* mac)
+    : index_(index),
+      is_one_of_several_(!name.empty()),
+      config_(std::move(config)),
+      rendezvous_(*this) {
+  std::memcpy(mac_, mac, sizeof mac_);
+  const std::string identity = config_.get("identity");
+  is_roce_ = identity == "roce" || (identity == "auto" && config_.get("transport") == "roce");
+  is_ib_like_ = is_roce_ || identity == "ib-like";
+  slot_.adapter = this;
+  ibv_device& d = slot_.device;
+  d.node_type = is_ib_like_ ? IBV_NODE_CA : IBV_NODE_RNIC;
+  d.transport_type = is_ib_like_ ? IBV_TRANSPORT_IB : IBV_TRANSPORT_IWARP;
+  const std::string shown = name.empty() ? "urnic0" : name;
+  const std::string uverbs = "uverbs" + std::to_string(index);
+  std::snprintf(d.name, sizeof d.name, "%s", shown.c_str());
+  std::snprintf(d.dev_name, sizeof d.dev_name, "%s", uverbs.c_str());
+  std::snprintf(d.dev_path, sizeof d.dev_path, "/sys/class/infiniband_verbs/%s", uverbs.c_str());
+  std::snprintf(d.ibdev_path, sizeof d.ibdev_path, "/sys/class/infiniband/%s", shown.c_str());
+}
+
+std::uint8_t Adapter::most_reads(const char* setting) const {
+  constexpr std::int64_t kOfVerbs = 255, kOfRoce = 16;
+  return static_cast<std::uint8_t>(
+      std::min(config_.get_int(setting), is_roce_ ? kOfRoce : kOfVerbs));
+}
+
+int Adapter::open() {
+  if (made_in_ != generation.load()) return ENODEV;  // the parent's; its lock may be taken
+  const std::lock_guard guard(mutex_);
+  if (device_) return 0;
+  auto device = Device::open(config_);
+  if (!device) {
+    complain(device.error().message);
+    return to_errno(device.error().code);
+  }
+  auto events = device->create_event_queue();
+  if (!events) return to_errno(events.error().code);
+  if (auto ok = device->deliver_events(*events, Process::as_context(Process::kDeviceEvents)); !ok) {
+    return to_errno(ok.error().code);
+  }
+  device_ = std::move(*device);
+  events_ = std::move(*events);
+  if (device_.info().link_up) had_link_ = true;  // before anybody listened
+  shown_active_ = is_port_up();
+  const int error = start();
+  if (error != 0) {
+    events_ = {};
+    device_ = {};
+  } else {
+    (void)look_at_gids(nullptr);  // those that are there are no news
+    // Behind all that the device has made and that goes at exit as well.
+    [[maybe_unused]] static const int once = std::atexit(Process::leave_all);
+  }
+  return error;
+}
+
+// A lock that a thread of the program holds meanwhile is not waited for.
+void Adapter::disconnect_all(int most_ms) {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock && device_ && made_in_ == generation.load()) device_.disconnect_all(most_ms);
+}
+
+// Of one of several, which is tried again by every call that looks for a way, the same is said
+// once.
+void Adapter::complain(const std::string& what) {
+  if (is_one_of_several_ && what == complained_) return;
+  complained_ = what;
+  const std::string whose = is_one_of_several_ ? std::string(slot_.device.name) + ": " : "";
+  std::fprintf(stderr, "urnic: %s%s\n", whose.c_str(), what.c_str());
+}
+
+// The program's signals are the program's.
+int Adapter::start() {
+  sigset_t all, old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  int error = 0;
+  try {
+    std::thread([this] { serve(); }).detach();
+  } catch (const std::system_error&) {
+    error = ENOMEM;
+  }
+  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  return error;
+}
+
+// The wire of a memif is there when both programs are, and a server starts before its client: until
+// its first link that port can be used, as one of the kernel's TCP can.
+bool Adapter::is_port_up() const {
+  const std::string port = config_.get("port"), kind = port.substr(0, port.find(':'));
+  if (kind == "tcp" || device_.info().link_up) return true;
+  return kind == "memif" && !had_link_.load();
+}
+
+ibv_context* Adapter::shared_context() {
+  if (const int e = open(); e != 0) {
+    errno = e;
+    return nullptr;
+  }
+  const std::lock_guard guard(Process::get().cm);
+  if (shared_ == nullptr) shared_ = Context::make(*this);
+  return shared_;
+}
+
+ibv_pd* Adapter::default_pd() {
+  ibv_context* context = shared_context();
+  if (context == nullptr) return nullptr;
+  const std::lock_guard guard(Process::get().cm);
+  if (domain_ == nullptr) domain_ = urnic_ibv_alloc_pd(context);
+  return domain_;
+}
+
+void Adapter::add_context(Context* context) {
+  const std::lock_guard guard(mutex_);
+  contexts_.push_back(context);
+}
+
+void Adapter::remove_context(Context* context) {
+  const std::lock_guard guard(mutex_);
+  std::erase(contexts_, context);
+}
+
+// ---- events
+
+int Adapter::next_ms() {
+  const std::lock_guard guard(Process::get().cm);
+  return rendezvous_.next_ms();
+}
+
+void Adapter::expire() {
+  const std::lock_guard guard(Process::get().cm);
+  rendezvous_.expire();
+}
+
+void Adapter::serve() {
+  pthread_setname_np(pthread_self(), "urnic-events");
+  for (;;) {
+    Event event;
+    try {
+      if (!events_.wait(&event, next_ms())) {
+        expire();
+      } else if (event.context == Process::as_context(Process::kDeviceEvents)) {
+        on_device_event(event);
+      } else {
+        Process::get().dispatch(event);
+      }
+    } catch (const std::exception&) {
+      // Without memory an event is lost, as it is where a device has no room for it.
+    }
+  }
+}
+
+void Adapter::on_device_event(const Event& event) {
+  if (event.kind == EventKind::link_up) had_link_ = true;
+  if (event.kind == EventKind::link_up || event.kind == EventKind::link_down) {
+    show_port(event.kind == EventKind::link_up);
+  }
+  if (event.kind == EventKind::addresses_changed || event.kind == EventKind::address_conflict) {
+    (void)gids();
+  }
+}
+
+// The link that was there when the device was opened, or was waited for as if it were, is no news.
+void Adapter::show_port(bool active) {
+  if (active == shown_active_) return;
+  shown_active_ = active;
+  tell_contexts(active ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+}
+
+// True if they have changed. What two threads see is put in one after the other.
+bool Adapter::look_at_gids(GidSlots* seen) {
+  const std::lock_guard guard(gids_.mutex);
+  const bool changed = gids_.slots.update(present_gids(*this));
+  if (seen != nullptr) *seen = gids_.slots;
+  return changed;
+}
+
+GidSlots Adapter::gids() {
+  GidSlots seen;
+  if (look_at_gids(&seen)) tell_contexts(IBV_EVENT_GID_CHANGE);
+  return seen;
+}
+
+// A program that never asks for them may live long, and its link and addresses come and go.
+// bound: unfetched port events (up, down, GIDs) of a context; beyond: the oldest is dropped; test:
+// SignalledQueueTest.OfOneKindTheLastAreKept
+static constexpr std::size_t kMostPortEvents = 64;
+
+void Adapter::tell_contexts(ibv_event_type what) {
+  const std::lock_guard guard(mutex_);
+  for (Context* c : contexts_) {
+    ibv_async_event e{};
+    e.event_type = what;
+    e.element.port_num = 1;
+    c->async.push(e);
+    c->async.keep_last(kMostPortEvents, [](const ibv_async_event& of) {
+      return of.event_type == IBV_EVENT_PORT_ACTIVE || of.event_type == IBV_EVENT_PORT_ERR ||
+             of.event_type == IBV_EVENT_GID_CHANGE;
+    });
+  }
+}
+
+}  // namespace urnic::dropin

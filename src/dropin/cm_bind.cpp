@@ -1,0 +1,346 @@
+// Where an id is bound and listens, and by which device it goes: rdma_bind_addr, rdma_resolve_addr,
+// rdma_listen.
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <thread>
+#include <utility>
+
+#include "dropin/cm_datagrams.h"
+#include "dropin/cm_id.h"
+#include "dropin/cm_inherited.h"
+#include "dropin/errors.h"
+
+namespace urnic::dropin {
+namespace {
+
+constexpr int kBacklog = 128;
+// Of a device's own addresses, until others on its wire had the time to say that they are theirs.
+constexpr std::chrono::milliseconds kSettling{1000}, kSettlingStep{20};
+// A wildcard with a port of nobody's choice: the first device's may be taken on the second.
+constexpr int kPortTries = 16;
+
+// On each of them that can, at the same port. A port that somebody has on one of them is one that
+// is taken, since clients reach whoever has it there.
+int bind_on(const std::vector<Adapter*>& where, const BindOptions& options, Address* a,
+            std::vector<DeviceBinding>* out) {
+  int error = 0;
+  for (Adapter* adapter : where) {
+    BindOptions o = options;
+    o.transport = adapter->transport();
+    auto bound = adapter->device().bind(text_of(*a), o);
+    if (bound) {
+      set_port(a, bound->port());
+      out->push_back({adapter, std::move(*bound), {}, 0, nullptr});
+      continue;
+    }
+    if (error == 0) error = to_errno(bound.error().code);
+    if (bound.error().code == Errc::in_use) return EADDRINUSE;
+  }
+  return out->empty() ? error : 0;
+}
+
+// To listen at. A kernel takes a loopback address for a wildcard (its cma_any_addr), though an
+// interface has it; but connects from there.
+bool is_everywhere(const Address& a) {
+  return is_wildcard(a) || is_loopback(a);
+}
+
+// Where to bind for an address that names no device: all of them, of its version of IP.
+Address without_device(const Address& a) {
+  Address any{};
+  any.any.sa_family = a.any.sa_family;
+  set_port(&any, port_of(a));
+  return any;
+}
+
+// Address and port are the id's from now on; `everywhere`, the port of all addresses. 0 or errno,
+// and its bindings are what they were.
+int keep_address(CmId* id, const std::vector<Adapter*>& where, bool everywhere, Address* a) {
+  const bool any_port = port_of(*a) == 0;
+  for (int tries = any_port && where.size() > 1 ? kPortTries : 1;; --tries) {
+    Address at = everywhere ? without_device(*a) : *a;
+    std::vector<DeviceBinding> bindings;
+    const int e = bind_on(where, id->options, &at, &bindings);
+    if (e == EADDRINUSE && tries > 1) continue;
+    if (e != 0) return e;
+    id->bindings = std::move(bindings);
+    id->bound_everywhere = everywhere;
+    set_port(a, port_of(at));
+    return 0;
+  }
+}
+
+// All that have what the id is for. 0 or errno.
+int devices_for(const CmId& id, std::vector<Adapter*>* out) {
+  if (const int e = Process::get().open(out); e != 0) return e;
+  if (id.has_datagrams()) keep_those_with_datagrams(out);
+  return out->empty() ? ENODEV : 0;
+}
+
+// `connects`: to connect from, and not to listen at.
+int bind_to(CmId* id, const sockaddr* address, bool connects = false) {
+  Address a;
+  if (!copy_address(address, &a)) return EAFNOSUPPORT;
+  if (id->stage != Stage::Idle) return EINVAL;
+  std::vector<Adapter*> where;
+  if (const int e = devices_for(*id, &where); e != 0) return e;
+  const bool looks = connects ? !is_wildcard(a) : !is_everywhere(a);
+  Adapter* const owner = looks ? owner_of(a, where) : nullptr;
+  const bool names_no_link = is_link_local(a) && a.v6.sin6_scope_id == 0;
+  if (names_no_link && (owner == nullptr || link_of(*owner, a) != 0)) return EINVAL;
+  if (owner == nullptr && !is_everywhere(a)) return EADDRNOTAVAIL;
+  if (owner != nullptr) where = {owner};
+  int e = keep_address(id, where, owner == nullptr, &a);
+  if (e == EADDRINUSE && inherited_gives_way(port_of(a))) {
+    e = keep_address(id, where, owner == nullptr, &a);
+  }
+  if (e != 0) return e;
+  if (owner != nullptr) {
+    if (e = give_device(id, *owner); e != 0) {
+      id->bindings.clear();
+      return e;
+    }
+  }
+  const std::lock_guard guard(Process::get().cm);
+  id->source = a;
+  id->show_addresses();
+  id->stage = Stage::Bound;
+  return 0;
+}
+
+// As choose_device(), of devices some of which may have been opened a moment ago: another that
+// leads there too is not taken in the place of one that will be nearer.
+int choose_settled(const Address& to, const std::vector<Adapter*>& among, Adapter** chosen,
+                   Address* from) {
+  for (auto left = kSettling;; left -= kSettlingStep) {
+    const int e = choose_device(to, among, chosen, from);
+    if ((e == 0 && among.size() == 1) || left.count() <= 0) return e;
+    if (std::none_of(among.begin(), among.end(), [](Adapter* a) { return is_settling(*a); })) {
+      return e;
+    }
+    std::this_thread::sleep_for(kSettlingStep);
+  }
+}
+
+// Of one version of IP, as the program writes them or as they are.
+bool is_one_family(const sockaddr& a, const sockaddr& b) {
+  Address x, y;
+  if (a.sa_family == b.sa_family) return true;
+  return !copy_address(&a, &x) || !copy_address(&b, &y) || x.any.sa_family == y.any.sa_family;
+}
+
+// From the device that leads there; of the others the id lets go.
+int take_device(CmId* id, Adapter& chosen, Address from) {
+  const bool had_none = id->adapter == nullptr;
+  // RoCE: the port is one of this connection manager's, and known from now on.
+  const bool binds = id->stage == Stage::Idle && chosen.is_roce();
+  if (binds) {
+    if (const int e = keep_address(id, {&chosen}, false, &from); e != 0) return e;
+  }
+  if (const int e = give_device(id, chosen); e != 0) {
+    if (binds) id->bindings.clear();
+    return e;
+  }
+  std::vector<DeviceBinding> left;  // goes without the lock
+  const std::lock_guard guard(Process::get().cm);
+  const auto other =
+      std::stable_partition(id->bindings.begin(), id->bindings.end(),
+                            [&](const DeviceBinding& b) { return b.adapter == &chosen; });
+  left.assign(std::move_iterator(other), std::move_iterator(id->bindings.end()));
+  id->bindings.erase(other, id->bindings.end());
+  if (id->stage == Stage::Idle) {
+    id->source = from;
+  } else if (had_none) {
+    set_port(&from, port_of(id->source));
+    id->source = from;
+  }
+  return 0;
+}
+
+// What is wrong with the call is its answer; what the network says comes as an event. An id that
+// was not resolved is bound as before, as with a kernel.
+int resolve_address(CmId* id, const sockaddr* source, const sockaddr* destination) {
+  if (destination == nullptr) return EINVAL;
+  if (id->stage != Stage::Idle && id->stage != Stage::Bound) return EINVAL;
+  Address to;
+  if (!copy_address(destination, &to)) return EAFNOSUPPORT;
+  const bool binds =
+      id->stage == Stage::Idle && source != nullptr && source->sa_family != AF_UNSPEC;
+  const sockaddr* const from_where = binds                       ? source
+                                     : id->stage == Stage::Bound ? &id->source.any
+                                                                 : nullptr;
+  if (from_where != nullptr && !is_one_family(*from_where, *destination)) return EINVAL;
+  if (binds) {
+    if (const int e = bind_to(id, source, true); e != 0) return e;
+  }
+  if (id->stage == Stage::Bound && is_link_local(id->source)) {  // and so is the other end
+    give_link(&to, id->source.v6.sin6_scope_id);
+    if (is_link_local(to) && to.v6.sin6_scope_id != id->source.v6.sin6_scope_id) return EINVAL;
+  }
+  std::vector<Adapter*> among = id->where_bound();
+  if (among.empty()) {
+    if (const int e = devices_for(*id, &among); e != 0) return e;
+  }
+  Address from{};
+  Adapter* chosen = nullptr;
+  const int unreachable = choose_settled(to, among, &chosen, &from);
+  if (unreachable == EMFILE) return EMFILE;  // nothing has been found out
+  if (unreachable != 0 && is_link_local(to) && to.v6.sin6_scope_id == 0) return EINVAL;
+  if (unreachable == 0) {
+    if (const int e = take_device(id, *chosen, from); e != 0) return e;
+  }
+  const std::lock_guard guard(Process::get().cm);
+  id->destination = to;
+  if (unreachable != 0) {
+    id->tell(RDMA_CM_EVENT_ADDR_ERROR, -unreachable);
+    return 0;
+  }
+  id->show_addresses();
+  id->stage = Stage::AddressResolved;
+  id->tell(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+  return 0;
+}
+
+class ListenSubject : public IdSubject {
+ public:
+  ListenSubject(CmId* id, Adapter& at) : IdSubject(id), at_(at) {}
+  void on_event(Event& event) override {
+    if (event.kind != EventKind::connect_request) return;
+    // The new id needs the device; both are there since rdma_listen, so this does not fail.
+    ibv_context* verbs = at_.shared_context();
+    ibv_pd* pd = at_.default_pd();
+    if (verbs == nullptr || pd == nullptr) return;
+    const std::lock_guard guard(Process::get().cm);
+    if (id_ != nullptr) id_->on_request(event, at_, verbs, pd);
+  }
+
+ private:
+  Adapter& at_;
+};
+
+int listen_at(CmId* id, DeviceBinding* at, int backlog) {
+  Adapter& adapter = *at->adapter;
+  if (adapter.default_pd() == nullptr) return errno;  // for the ids of requests
+  Process& process = Process::get();
+  auto subject = std::make_shared<ListenSubject>(id, adapter);
+  at->subject = subject;
+  at->number = process.add(std::move(subject));
+  auto listener = adapter.device().listen(at->bound, backlog > 0 ? backlog : kBacklog,
+                                          adapter.events(), Process::as_context(at->number));
+  if (listener) {
+    at->listener = std::move(*listener);
+    return 0;
+  }
+  process.remove(at->number);
+  at->number = 0;
+  at->subject.reset();
+  return to_errno(listener.error().code);
+}
+
+// All or none: what listens already is bound again, as it was.
+void bind_again(CmId* id) {
+  const std::vector<Adapter*> where = id->where_bound();
+  id->unbind();
+  (void)keep_address(id, where, id->bound_everywhere, &id->source);
+}
+
+int listen_on(CmId* id, int backlog) {
+  if (id->stage == Stage::Idle) {
+    sockaddr_in any{};
+    any.sin_family = AF_INET;
+    if (const int e = bind_to(id, reinterpret_cast<sockaddr*>(&any)); e != 0) return e;
+  }
+  if (id->stage != Stage::Bound || id->bindings.empty()) return EINVAL;
+  for (DeviceBinding& at : id->bindings) {
+    const int e = listen_at(id, &at, backlog);
+    if (e == 0) continue;
+    if (id->bindings.size() > 1) bind_again(id);
+    return e;
+  }
+  remember_listener(id, backlog);
+  const std::lock_guard guard(Process::get().cm);
+  id->show_addresses();
+  id->stage = Stage::Listening;
+  return 0;
+}
+
+}  // namespace
+
+int CmId::set_binding(bool* option, bool value) {
+  if (stage != Stage::Idle && stage != Stage::Bound) return EINVAL;
+  const bool before = std::exchange(*option, value);
+  if (stage == Stage::Idle || before == value) return 0;
+  // And again, as is wanted now, for which the port must be free; or else as it was.
+  const std::vector<Adapter*> where = where_bound();
+  bindings.clear();
+  const int e = keep_address(this, where, bound_everywhere, &source);
+  if (e == 0) return 0;
+  *option = before;
+  (void)keep_address(this, where, bound_everywhere, &source);
+  return e;
+}
+
+int CmId::set_ack_timeout(std::uint8_t code) {
+  constexpr std::uint8_t kLastCode = 31;  // five bits of its messages
+  if (code > kLastCode) return EINVAL;
+  const std::lock_guard guard(Process::get().cm);
+  path_options.ack_timeout = code;
+  return 0;
+}
+
+int CmId::listen_again(const std::vector<Adapter*>& where, int backlog) {
+  if (const int e = keep_address(this, where, bound_everywhere, &source); e != 0) return e;
+  stage = Stage::Bound;
+  return listen_on(this, backlog);
+}
+
+void CmId::unbind() {
+  for (const DeviceBinding& b : bindings) {
+    if (b.number != 0) Process::get().remove(b.number);
+  }
+  {
+    const std::lock_guard guard(Process::get().cm);
+    stop_listening();
+  }
+  bindings.clear();
+}
+
+void CmId::stop_listening() {
+  for (DeviceBinding& b : bindings) {
+    if (b.subject != nullptr) b.subject->detach();
+    b.subject.reset();
+  }
+}
+
+std::vector<Adapter*> CmId::where_bound() const {
+  std::vector<Adapter*> where;
+  for (const DeviceBinding& b : bindings) where.push_back(b.adapter);
+  return where;
+}
+
+}  // namespace urnic::dropin
+
+using namespace urnic::dropin;  // the exported functions stand for themselves
+
+namespace {
+
+int answer(int error) {
+  return error == 0 ? 0 : failed(error);
+}
+
+}  // namespace
+
+int urnic_rdma_bind_addr(rdma_cm_id* r, sockaddr* address) {
+  return guarded(
+      [&] { return answer(address == nullptr ? EINVAL : bind_to(CmId::of(r), address)); }, -1);
+}
+
+int urnic_rdma_resolve_addr(rdma_cm_id* r, sockaddr* source, sockaddr* destination, int) {
+  return guarded(
+      [&] { return begun(CmId::of(r), resolve_address(CmId::of(r), source, destination)); }, -1);
+}
+
+int urnic_rdma_listen(rdma_cm_id* r, int backlog) {
+  return guarded([&] { return answer(listen_on(CmId::of(r), backlog)); }, -1);
+}

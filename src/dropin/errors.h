@@ -1,0 +1,91 @@
+// From the library's errors to errno, and the wall that no exception passes.
+#pragma once
+
+#include <errno.h>
+
+#include <new>
+#include <type_traits>
+
+#include "dropin/cancel.h"
+#include "urnic/status.h"
+
+namespace urnic::dropin {
+
+inline int to_errno(Errc code) {
+  switch (code) {
+    case Errc::invalid_argument:
+    case Errc::wrong_state:
+      return EINVAL;
+    case Errc::permission:
+      return EACCES;
+    case Errc::unavailable:
+      return ENODEV;
+    case Errc::in_use:
+      return EADDRINUSE;
+    case Errc::no_memory:
+    case Errc::queue_full:  // as libibverbs says of ibv_post_send and ibv_post_recv
+      return ENOMEM;
+    case Errc::unreachable:
+      return EHOSTUNREACH;
+    case Errc::refused:
+    case Errc::rejected:
+      return ECONNREFUSED;
+    case Errc::timed_out:
+      return ETIMEDOUT;
+    case Errc::reset:
+      return ECONNRESET;
+    case Errc::protocol:
+      return EPROTO;
+    case Errc::closed:
+      return ENODEV;
+    case Errc::would_block:
+      return EAGAIN;
+    case Errc::unsupported:
+      return EOPNOTSUPP;
+    case Errc::no_descriptors:
+      return EMFILE;
+    case Errc::bad_address:
+      return EFAULT;
+    case Errc::io:
+      break;
+  }
+  return EIO;
+}
+
+// -1 or a null pointer, with errno.
+inline int failed(int error) {
+  errno = error;
+  return -1;
+}
+inline std::nullptr_t nothing(int error) {
+  errno = error;
+  return nullptr;
+}
+
+// What a call answers that returns an errno value: programs look at errno all the same, since a
+// call of a kernel's device that failed has left it there.
+inline int told(int error) {
+  if (error > 0) errno = error;
+  return error;
+}
+
+// Runs `f`, which answers for a program written in C; `otherwise` when there was no memory. A wait
+// without a bound is not for in here: a cancelled thread stays in it.
+template <class F>
+auto guarded(F&& f, decltype(f()) otherwise) noexcept -> decltype(f()) {
+  const Uncancelled uncancelled;
+  try {
+    if constexpr (std::is_same_v<decltype(f()), int>) {
+      return otherwise > 0 ? told(f()) : f();  // an errno value, or -1
+    } else {
+      return f();
+    }
+  } catch (const std::bad_alloc&) {
+    errno = ENOMEM;
+  } catch (...) {
+    errno = EIO;
+  }
+  return otherwise;
+}
+
+}  // namespace urnic::dropin

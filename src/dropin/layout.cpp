@@ -1,0 +1,41 @@
+// The structures as programs were compiled with them. Where the installed headers differ, what is
+// built from them must not be loaded by these programs.
+#include <cstddef>
+
+#include "dropin/exported.h"
+
+#if defined(__x86_64__) || defined(__aarch64__)
+static_assert(sizeof(ibv_device) == 664);
+static_assert(sizeof(ibv_context) == 328);
+static_assert(sizeof(ibv_context_ops) == 256);
+// These grow with the headers: at the head, at the end, by what the caller says of its own.
+static_assert(sizeof(verbs_context) >= 648);
+static_assert(sizeof(ibv_qp_ex) >= 352);
+static_assert(sizeof(ibv_port_attr) >= 52);
+static_assert(sizeof(ibv_pd) == 16);
+static_assert(sizeof(ibv_mr) == 48);
+static_assert(sizeof(ibv_mw) == 32);
+static_assert(sizeof(ibv_qp) == 160);
+static_assert(sizeof(ibv_cq) == 128);
+static_assert(sizeof(ibv_cq_ex) == 288);
+static_assert(sizeof(ibv_srq) == 128);
+static_assert(sizeof(ibv_comp_channel) == 16);
+static_assert(sizeof(ibv_wc) == 48);
+static_assert(sizeof(ibv_send_wr) == 128);
+static_assert(sizeof(ibv_recv_wr) == 32);
+static_assert(sizeof(ibv_sge) == 16);
+static_assert(sizeof(ibv_device_attr) == 232);
+static_assert(sizeof(ibv_device_attr_ex) == 400);
+static_assert(sizeof(ibv_qp_attr) == 144);
+static_assert(sizeof(ibv_qp_init_attr) == 64);
+static_assert(sizeof(ibv_qp_init_attr_ex) == 136);
+static_assert(sizeof(ibv_gid_entry) == 32);
+static_assert(sizeof(rdma_cm_id) == 416);
+static_assert(sizeof(rdma_cm_event) == 80);
+static_assert(sizeof(rdma_conn_param) == 24);
+static_assert(sizeof(rdma_addrinfo) == 96);
+static_assert(offsetof(ibv_context, ops.poll_cq) == 96);
+static_assert(offsetof(ibv_context, ops.post_send) == 208);
+static_assert(offsetof(ibv_context, async_fd) == 268);
+static_assert(offsetof(ibv_context, abi_dropin) == 320);
+#endif

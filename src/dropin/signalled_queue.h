@@ -1,0 +1,148 @@
+// Values on their way to a program that sleeps on a descriptor: readable, level-triggered, exactly
+// while there are values. The program may make the descriptor non-blocking.
+#pragma once
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <mutex>
+#include <new>
+
+#include "dropin/cancel.h"
+#include "dropin/restart.h"
+
+namespace urnic::dropin {
+
+// How many forks this process is away from the one that loaded us. What belongs to another
+// generation shares its descriptors with a process that goes on: they are left as they are.
+inline std::atomic<unsigned> generation{0};
+
+template <class T>
+class SignalledQueue {
+ public:
+  SignalledQueue() : fd_(eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC)) {}
+  ~SignalledQueue() {
+    if (fd_ >= 0) close(fd_);
+  }
+  SignalledQueue(const SignalledQueue&) = delete;
+  SignalledQueue& operator=(const SignalledQueue&) = delete;
+
+  int fd() const { return fd_; }
+
+  void push(T value) {
+    std::list<T> one;
+    one.push_back(std::move(value));
+    put(std::move(one));
+  }
+  // Of another queue; takes no memory.
+  void put(std::list<T>&& values) noexcept {
+    const std::uint64_t many = values.size();
+    const std::lock_guard guard(mutex_);
+    values_.splice(values_.end(), values);
+    if (many == 0 || generation.load() != of_) return;
+    [[maybe_unused]] const auto n = ::write(fd_, &many, sizeof many);
+  }
+
+  // 0, or an errno value: EAGAIN when there is none and the descriptor is non-blocking, EINTR. Who
+  // is cancelled in it has taken nothing. `then` sees it before anybody could find it gone from
+  // here.
+  template <class Then>
+  int pop(T* out, Then&& then) {
+    for (;;) {
+      if (take(out, then)) return 0;
+      if ((fcntl(fd_, F_GETFL) & O_NONBLOCK) != 0) return EAGAIN;
+      pollfd p{fd_, POLLIN, 0};
+      if (::poll(&p, 1, -1) < 0 && !(errno == EINTR && restarts())) return EINTR;
+    }
+  }
+
+  int pop(T* out) {
+    return pop(out, [](const T&) {});
+  }
+
+  // The next one, if there is one.
+  bool take(T* out) {
+    return take(out, [](const T&) {});
+  }
+  template <class Then>
+  bool take(T* out, Then&& then) {
+    const Uncancelled uncancelled;
+    const std::lock_guard guard(mutex_);
+    if (values_.empty()) return false;
+    *out = std::move(values_.front());
+    values_.pop_front();
+    count_down();
+    then(static_cast<const T&>(*out));
+    return true;
+  }
+
+  // Takes out what `is` says, which takes no memory.
+  template <class Is>
+  std::list<T> take_if(Is&& is) {
+    std::list<T> taken;
+    const std::lock_guard guard(mutex_);
+    for (auto i = values_.begin(); i != values_.end();) {
+      const auto at = i++;
+      if (!is(*at)) continue;
+      taken.splice(taken.end(), values_, at);
+      count_down();
+    }
+    return taken;
+  }
+
+  // Of those that `is` says the last `most` stay.
+  template <class Is>
+  void keep_last(std::size_t most, Is&& is) {
+    std::list<T> gone;
+    const std::lock_guard guard(mutex_);
+    auto n = static_cast<std::size_t>(std::count_if(values_.begin(), values_.end(), is));
+    for (auto i = values_.begin(); n > most;) {
+      const auto at = i++;
+      if (!is(*at)) continue;
+      gone.splice(gone.end(), values_, at);
+      count_down();
+      --n;
+    }
+  }
+
+  // Of a child of a fork, in which nobody else runs. How many values `is` says of those that are
+  // the parent's; none of a list that the parent was changing.
+  template <class Is>
+  std::size_t count_inherited(Is&& is) {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    return lock ? static_cast<std::size_t>(std::count_if(values_.begin(), values_.end(), is)) : 0;
+  }
+  // And the list and its lock, which the parent may have held, are made anew.
+  void drop_inherited() {
+    new (&mutex_) std::mutex;
+    new (&values_) std::list<T>;
+  }
+  // The parent has ended: the descriptor, which was both's, is this process's.
+  void take_over() {
+    const std::lock_guard guard(mutex_);
+    of_ = generation.load();
+    for (pollfd p{fd_, POLLIN, 0}; ::poll(&p, 1, 0) > 0;) count_down();
+  }
+
+ private:
+  // The counter is the number of values, so this never waits.
+  void count_down() {
+    if (generation.load() != of_) return;
+    std::uint64_t v;
+    [[maybe_unused]] const auto n = ::read(fd_, &v, sizeof v);
+  }
+
+  const int fd_;
+  unsigned of_ = generation.load();
+  std::mutex mutex_;
+  std::list<T> values_;
+};
+
+}  // namespace urnic::dropin

@@ -1,0 +1,25 @@
+// What a call has begun and takes back if the rest of it fails, or throws for want of memory.
+#pragma once
+
+#include <utility>
+
+namespace urnic::dropin {
+
+template <class F>
+class Undo {
+ public:
+  explicit Undo(F back) : back_(std::move(back)) {}
+  ~Undo() {
+    if (begun_) back_();
+  }
+  Undo(const Undo&) = delete;
+  Undo& operator=(const Undo&) = delete;
+  // All of it was done.
+  void keep() { begun_ = false; }
+
+ private:
+  F back_;
+  bool begun_ = true;
+};
+
+}  // namespace urnic::dropin

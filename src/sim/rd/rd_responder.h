@@ -1,0 +1,129 @@
+// The responder half of an EE context: takes requests for all queue pairs of its domain in the
+// order of their PSNs, by the checks of RC, and answers them. What is refused ends its message, not
+// the EE context; a RESYNC says where it goes on.
+//
+//   take()            a request has come: carried out, answered again, refused, or ignored
+//   due()             something is to be answered now
+//   next_response()   packet by packet, until it says no
+//
+// A function of (state, input): it sends nothing and reads no clock. Owned by whoever owns the EE
+// context and its queue pairs, every call under that ownership.
+#pragma once
+
+#include <cstdint>
+
+#include "ib/judge_request.h"
+#include "ib/packet.h"
+#include "ib/responder.h"
+#include "ib/responder_state.h"
+#include "sim/rd/ee_context.h"
+#include "sim/rd/rd_queue_pair.h"
+
+namespace urnic::sim {
+
+// What became of a request.
+enum class RdVerdict : std::uint8_t {
+  Accept,
+  Duplicate,      // answered again
+  OutOfSequence,  // something before it was lost: NAK, once
+  NotReady,       // RNR NAK
+  Refused,        // any other NAK; the same again for the same PSN, until a RESYNC
+  Resync,         // the message was given up by its sender; or that has been said before
+  Ignored,        // of other queue pairs than its message, or cannot be answered any more
+};
+
+struct RdReceived {
+  RdVerdict verdict = RdVerdict::Accept;
+  bool completed = false;  // a receive of `whose`, with an error unless the verdict is Accept
+  // It completed for a fault of its own, or was too small: `whose` goes to Error.
+  bool fails = false;
+  RdQueuePair* whose = nullptr;
+};
+
+struct RdResponderCounters {
+  std::uint64_t requests = 0;  // packets accepted
+  std::uint64_t duplicates = 0, ignored = 0, out_of_sequence = 0;
+  std::uint64_t refused = 0;  // packets, and of these as an Invalid RD Request
+  std::uint64_t invalid_rd = 0;
+  std::uint64_t resyncs = 0;  // that were new
+  std::uint64_t aborted = 0;  // messages of which a part had come
+  std::uint64_t acks = 0, sequence_naks = 0, rnr_naks = 0, fatal_naks = 0, read_responses = 0;
+};
+
+class RdResponder {
+ public:
+  // In Rtr, with the attributes of the move there, which outlive it like the memory.
+  RdResponder(const EeAttributes& ee, verbs::MemoryTable* memory);
+  RdResponder(const RdResponder&) = delete;
+  RdResponder& operator=(const RdResponder&) = delete;
+
+  // `request` is addressed to this EE context, and no response; `to`: the queue pair its BTH
+  // names, or null. A completion of a receive is in `*completion`, which has left its queue.
+  RdReceived take(const ib::ParsedPacket& request, RdQueuePair* to, verbs::Completion* completion);
+
+  bool due() const {
+    return s_.resources.any_due() || resync_due_ || s_.nak.owed() || refusal_due_ || s_.ack_due;
+  }
+  // The next packet to leave, which counts as sent. False when there is none.
+  bool next_response(ib::ResponsePacket* out);
+
+  // `qp` goes to Error or Reset: nothing is done for it any more.
+  void forget(const RdQueuePair* qp);
+  // The EE context goes to Error or Reset: a receive in part used serves the next message.
+  void stop() { close_message(); }
+
+  const RdResponderCounters& counters() const { return counters_; }
+  ib::Psn expected() const { return s_.expected; }
+  // A message has begun and not come to its end.
+  bool in_message() const { return s_.message.open(); }
+
+ private:
+  // Of the message that is open, or the newest request.
+  struct Pair {
+    bool any = false;
+    std::uint32_t source = 0, dest = 0;
+  };
+  // Of whatever is found at this PSN, until a RESYNC.
+  struct Refusal {
+    bool set = false;
+    ib::Psn psn;
+    ib::NakCode code = ib::NakCode::InvalidRequest;
+  };
+
+  bool of_pair(const ib::PacketHeader& h) const {
+    return pair_.any && pair_.source == h.deth.source_qp && pair_.dest == h.bth.dest_qp;
+  }
+  RdReceived resync(const ib::PacketHeader& h, verbs::Completion* c);
+  RdReceived duplicate(const ib::ParsedPacket& request);
+  RdReceived behind_gap(const ib::PacketHeader& h);
+  RdReceived expected_request(const ib::ParsedPacket& request, RdQueuePair* to,
+                              verbs::Completion* c);
+  RdReceived accept(const ib::ParsedPacket& request, std::uint8_t* target, verbs::Completion* c);
+  bool accept_data(const ib::PacketHeader& h, std::uint8_t* target);
+  bool place_part(const ib::ParsedPacket& request, std::uint8_t* target);
+  RdReceived refuse_as(const ib::PacketHeader&, const ib::RequestJudgment&, verbs::Completion*);
+  RdReceived refuse(const ib::PacketHeader& h, ib::NakCode code);
+  void serve(RdQueuePair* to, const ib::PacketHeader& h);
+  bool receive_in_use(const ib::OpcodeRow& row) const;
+  RdReceived not_ready(const ib::PacketHeader& h, std::uint8_t timer);
+  void close_message();
+  bool read_again(const ib::PacketHeader& h);
+
+  void begin(ib::Operation o, ib::Psn psn, std::uint32_t to, ib::ResponsePacket* out) const;
+  bool read_response(ib::Resource* r, ib::ResponsePacket* out);
+  void nak(ib::ResponsePacket* out);
+
+  const EeAttributes* ee_;
+  ib::QpAttributes now_;  // of the queue pair served, with the path MTU of the EE context
+  RdQueuePair* to_ = nullptr;
+  ib::ResponderState s_;  // what the checks of RC look at
+  Pair pair_;
+  Refusal refusal_;
+  bool refusal_due_ = false, resync_due_ = false;
+  ib::Psn resync_psn_;
+  // Queue pairs of the peer. What is acknowledged or read is of pair_.
+  std::uint32_t resync_from_ = 0, nak_to_ = 0;
+  RdResponderCounters counters_;
+};
+
+}  // namespace urnic::sim

@@ -1,0 +1,179 @@
+// The model of the walk over rdma_cm: what one identifier is, what each end of its connection has
+// said, and which events must come of it.
+#pragma once
+
+#include <rdma/rdma_cma.h>
+#include <rdma/rdma_verbs.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dropin/calls_walk.h"
+
+namespace calls_walk {
+
+// Settings of the device. No program of the walk asks for these by itself.
+inline constexpr std::uint8_t kIrd = 13, kOrd = 11;
+// The lengths of private data over RoCE, which are those of the messages.
+inline constexpr std::size_t kRequestOctets = 56, kReplyOctets = 196, kRefusalOctets = 148;
+inline constexpr std::uint8_t kMostRetries = 7;           // without parameters
+inline constexpr int kRejected = 28, kNobodyListens = 8;  // reasons of a REJ
+
+enum class Stage {
+  idle,
+  bound,
+  listening,
+  addressed,
+  routed,
+  connecting,
+  requested,
+  connected,
+  over,
+};
+
+// The words of one end, no two of one value.
+struct Words {
+  bool given = true;  // else a null pointer
+  rdma_conn_param p{};
+  std::string data;
+
+  static Words request(Dice& dice, bool roce) {
+    Words w;
+    w.p.responder_resources = static_cast<std::uint8_t>(dice.between(1, 4) * 3);  // 3 6 9 12
+    w.p.initiator_depth = static_cast<std::uint8_t>(dice.between(1, 3) * 3 + 1);  // 4 7 10
+    w.p.retry_count = static_cast<std::uint8_t>(dice.between(1, 2));
+    w.p.rnr_retry_count = static_cast<std::uint8_t>(dice.between(3, 4));
+    w.fill(dice, roce ? kRequestOctets : 255);
+    return w;
+  }
+  static Words reply(Dice& dice, bool roce) {
+    Words w;
+    w.p.responder_resources = static_cast<std::uint8_t>(dice.between(0, 3) * 3 + 2);  // 2 5 8 11
+    w.p.initiator_depth = static_cast<std::uint8_t>(dice.between(0, 3) * 3 + 1);      // 1 4 7 10
+    w.p.retry_count = static_cast<std::uint8_t>(dice.between(3, 4));  // of no meaning there
+    w.p.rnr_retry_count = static_cast<std::uint8_t>(dice.between(5, 6));
+    w.fill(dice, roce ? kReplyOctets : 255);
+    return w;
+  }
+  std::string padded(bool roce, std::size_t octets) const {
+    std::string all = data;
+    if (roce) all.resize(octets);
+    return all;
+  }
+  rdma_conn_param* param() {
+    p.private_data = data.empty() ? nullptr : data.data();
+    p.private_data_len = static_cast<std::uint8_t>(data.size());
+    return given ? &p : nullptr;
+  }
+
+ private:
+  void fill(Dice& dice, std::size_t most) {
+    p.flow_control = static_cast<std::uint8_t>(dice.below(2));
+    p.srq = static_cast<std::uint8_t>(dice.below(2));  // the queue pair's counts
+    const auto octets = dice.octets(dice.one_in(5) ? most : dice.below(most));
+    data.assign(octets.begin(), octets.end());
+    if (!dice.one_in(4)) return;
+    given = false;
+    data.clear();
+    p.flow_control = 0;
+    p.rnr_retry_count = kMostRetries;
+    p.retry_count = kMostRetries;
+  }
+};
+
+struct Id;
+
+// An event that comes, or, if it is optional, may come.
+struct Wanted {
+  rdma_cm_event_type type;
+  int status = 0;
+  rdma_conn_param conn{};
+  std::string data;
+  Id* client = nullptr;  // of CONNECT_REQUEST
+  bool optional = false;
+};
+
+struct Held {
+  rdma_cm_event* event;
+  Wanted was;
+};
+
+// A queue pair and the capacities that it was created with.
+struct Queues {
+  ibv_qp* qp = nullptr;
+  ibv_cq *own_send = nullptr, *own_receive = nullptr;  // brought by the program
+  ibv_srq* own_srq = nullptr;
+  bool has_srq = false, signals_all = false;
+  ibv_qp_cap cap{};
+  std::deque<std::uint64_t> receives;  // posted to the queue pair itself
+  ibv_mr* mr = nullptr;
+  std::uint32_t loose = 0;       // Sends behind the last that was signalled
+  std::map<ibv_cq*, int> armed;  // 1: for solicited completions, 2: for all
+  std::map<ibv_cq*, unsigned> unacknowledged;
+  alignas(8) std::uint8_t memory[1024] = {};
+};
+
+struct Id {
+  unsigned name;
+  rdma_cm_id* id = nullptr;
+  rdma_event_channel* channel = nullptr;
+  void* context = nullptr;
+  Stage stage = Stage::idle;
+  Id* peer = nullptr;      // of a request or a connection
+  Id* listener = nullptr;  // whose request waits for an answer
+  Words ask, answer;       // the same at both ends of a connection
+  bool is_passive = false;
+  bool had_connection = false;  // a queue pair of it was in one
+  __be16 port = 0;              // bound to it; 0: not known yet
+  __be16 wants_port = 0;        // where it connects
+  std::optional<std::uint8_t> tos, timeout;
+  Queues q;
+  std::deque<Wanted> wanted;
+  std::vector<Held> held;
+  int waiting = 0;  // of a listener: requests without an answer
+  int backlog = 0;
+
+  void want(rdma_cm_event_type type, int status = 0, rdma_conn_param conn = {},
+            std::string data = {}) {
+    wanted.push_back({type, status, conn, std::move(data), nullptr, false});
+  }
+  bool has_news() const {
+    return std::any_of(wanted.begin(), wanted.end(), [](const Wanted& w) { return !w.optional; });
+  }
+};
+
+// As many Reads as both ends have: what the end that connects serves and may ask for, and the
+// other.
+struct Depths {
+  std::uint8_t client_serves, client_asks, server_serves, server_asks;
+
+  Depths(const Words& ask, const Words& answer, bool roce) {
+    const auto asked = wishes(ask, kIrd, kOrd);
+    // A request tells no more than the device has.
+    const auto answered = wishes(answer, std::min(asked.second, kIrd), std::min(asked.first, kOrd));
+    server_asks = std::min(answered.second, asked.first);
+    if (roce) {
+      server_serves = std::min(answered.first, asked.second);
+      client_serves = std::min(asked.first, server_asks);
+    } else {
+      server_serves = std::max(answered.first, asked.second);
+      client_serves = asked.first;
+    }
+    client_asks = std::min(asked.second, server_serves);
+  }
+  // The depths that are served (responder) and requested (initiator).
+  static std::pair<std::uint8_t, std::uint8_t> wishes(const Words& w, std::uint8_t all_served,
+                                                      std::uint8_t all_asked) {
+    const auto wish = [&](std::uint8_t n, std::uint8_t all) {
+      return w.given && n != 255 ? n : all;
+    };
+    return {wish(w.p.responder_resources, all_served), wish(w.p.initiator_depth, all_asked)};
+  }
+};
+
+}  // namespace calls_walk

@@ -1,3 +1,0 @@
-#include <infiniband/verbs.h>
-#include <urnic/verbs.h>
-#include "compat/handles.h"

@@ -1,0 +1,3 @@
+#include <infiniband/verbs.h>
+#include <urnic/verbs.h>
+#include "dropin/handles.h"
