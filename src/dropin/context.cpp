@@ -178,7 +178,7 @@ ibv_context* Context::make(Adapter& adapter) {
   Undo descriptor([&] { close(c.cmd_fd); });
   c.num_comp_vectors = 1;
   pthread_mutex_init(&c.mutex, nullptr);
-  c.abi_dropin = reinterpret_cast<void*>(UINTPTR_MAX);
+  c.abi_compat = reinterpret_cast<void*>(UINTPTR_MAX);
   v.sz = sizeof v;
   v.query_port = query_port;
   v.query_device_ex = query_device_ex;
@@ -268,7 +268,7 @@ int urnic_ibv_query_device(ibv_context* c, ibv_device_attr* out) {
 }
 
 // The caller's structure is the old, shorter one, which ends behind link_layer.
-int urnic_ibv_query_port(ibv_context* c, std::uint8_t number, _dropin_ibv_port_attr* out) {
+int urnic_ibv_query_port(ibv_context* c, std::uint8_t number, _compat_ibv_port_attr* out) {
   return guarded(
       [&] {
         ibv_port_attr a;

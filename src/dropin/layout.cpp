@@ -37,5 +37,5 @@ static_assert(sizeof(rdma_addrinfo) == 96);
 static_assert(offsetof(ibv_context, ops.poll_cq) == 96);
 static_assert(offsetof(ibv_context, ops.post_send) == 208);
 static_assert(offsetof(ibv_context, async_fd) == 268);
-static_assert(offsetof(ibv_context, abi_dropin) == 320);
+static_assert(offsetof(ibv_context, abi_compat) == 320);
 #endif

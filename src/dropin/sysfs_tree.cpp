@@ -108,7 +108,7 @@ void write_gids(Tree& tree, const std::string& device, const std::string& port, 
 
 void write_port(Tree& tree, const std::string& device, ibv_context* c) {
   ibv_port_attr a{};
-  if (const int e = urnic_ibv_query_port(c, 1, reinterpret_cast<_dropin_ibv_port_attr*>(&a));
+  if (const int e = urnic_ibv_query_port(c, 1, reinterpret_cast<_compat_ibv_port_attr*>(&a));
       e != 0) {
     return tree.fail(e);
   }

@@ -7,7 +7,7 @@
 #include <poll.h>
 #include <sys/timerfd.h>
 
-namespace urnic::engine {
+namespace urnic::device {
 namespace {
 
 // What is left until the alarm; zero when it has gone off.
@@ -51,4 +51,4 @@ TEST(Absence, IsPutOffNowAndThen) {
 }
 
 }  // namespace
-}  // namespace urnic::engine
+}  // namespace urnic::device

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <thread>
 
-namespace urnic::engine {
+namespace urnic::device {
 
 // The calling thread and one that computes without a pause share the core that the caller is on;
 // those that the caller started before go where they like.
@@ -49,4 +49,4 @@ class CrowdedCore {
   clockid_t clock_{};
 };
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

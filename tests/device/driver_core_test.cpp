@@ -5,7 +5,7 @@
 #include "device/crowded_core.h"
 #include "device/observed_driver.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 namespace {
 
 using Steady = std::chrono::steady_clock;
@@ -89,4 +89,4 @@ TEST_F(CrowdedDriver, ItSleepsNoLongerThanTheNextDeadline) {
 }
 
 }  // namespace
-}  // namespace urnic::engine
+}  // namespace urnic::device

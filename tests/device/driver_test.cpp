@@ -18,7 +18,11 @@
 #include "tests/support/soon.h"
 #include "urnic/config.h"
 
-namespace urnic::engine {
+namespace urnic::device {
+
+using engine::Options;
+using verbs::CmEvent;
+using verbs::Hooks;
 namespace {
 
 struct NoHooks : Hooks {
@@ -33,7 +37,7 @@ struct DriverTest : ::testing::Test {
     auto [a, b] = port::make_memory_pair();
     port = std::move(a);
     peer = std::move(b);
-    engine = std::make_unique<Engine>(options_from(Config(), "mem"), &port, 0, &hooks);
+    engine = std::make_unique<Engine>(device::options_from(Config(), "mem"), &port, 0, &hooks);
     qp = make_qp();
   }
   verbs::QueuePair* make_qp() {
@@ -315,9 +319,9 @@ TEST(Events, EstablishedIsToldWhenWorkMayBePosted) {
   auto [a, b] = port::make_memory_pair();
   Config c;
   ASSERT_TRUE(c.set("address", "10.77.0.1/24").ok());
-  Engine left(options_from(c, "mem"), &a, 0, &left_hooks);
+  Engine left(device::options_from(c, "mem"), &a, 0, &left_hooks);
   ASSERT_TRUE(c.set("address", "10.77.0.2/24").ok());
-  Engine right(options_from(c, "mem"), &b, 0, &right_hooks);
+  Engine right(device::options_from(c, "mem"), &b, 0, &right_hooks);
   verbs::CompletionQueue cq(16);
   verbs::QueuePair* here = left.iwarp_control().create_qp({}, &cq, &cq);
   verbs::QueuePair* there = right.iwarp_control().create_qp({}, &cq, &cq);
@@ -342,4 +346,4 @@ TEST(Events, EstablishedIsToldWhenWorkMayBePosted) {
 }
 
 }  // namespace
-}  // namespace urnic::engine
+}  // namespace urnic::device

@@ -13,7 +13,7 @@
 
 #include "base/guarded.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 namespace {
 
 constexpr std::size_t kPage = 4096;
@@ -192,4 +192,4 @@ TEST_F(FaultHandlerTest, WithoutAHandlerOfItsOwnTheProgramDiesOfItsFaults) {
 }
 
 }  // namespace
-}  // namespace urnic::engine
+}  // namespace urnic::device

@@ -11,7 +11,7 @@
 #include "base/private_descriptors.h"
 #include "support/quiet_fork.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 namespace {
 
 TEST(PrivateDescriptors, AreTakenFromTheLowestOn) {
@@ -103,4 +103,4 @@ TEST_F(Forked, AGrandchildKeepsWhatTheChildOpens) {
 }
 
 }  // namespace
-}  // namespace urnic::engine
+}  // namespace urnic::device

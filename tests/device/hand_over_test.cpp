@@ -10,7 +10,7 @@
 
 #include "device/observed_driver.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 namespace {
 
 struct HandOver : ObservedDriver {};
@@ -285,4 +285,4 @@ TEST_F(HandOver, AWatchingThreadIsWokenByWhoIsAboutToSleep) {
 }
 
 }  // namespace
-}  // namespace urnic::engine
+}  // namespace urnic::device

@@ -2,7 +2,7 @@
 // ends its looking out.
 #include "device/seated.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 namespace {
 
 struct Lookouts : Seated {
@@ -57,4 +57,4 @@ TEST_F(LookingOut, WhatArrivesTimeADeadlineAndTheBellEndIt) {
 }
 
 }  // namespace
-}  // namespace urnic::engine
+}  // namespace urnic::device

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-namespace urnic::engine {
+namespace urnic::device {
 namespace {
 
 Instant at(std::int64_t us) {
@@ -50,4 +50,4 @@ TEST(Lookout, SeesWhatIsThereBeforeItSleeps) {
 }
 
 }  // namespace
-}  // namespace urnic::engine
+}  // namespace urnic::device

@@ -21,7 +21,11 @@
 #include "tests/support/soon.h"
 #include "urnic/config.h"
 
-namespace urnic::engine {
+namespace urnic::device {
+
+using engine::Options;
+using verbs::CmEvent;
+using verbs::Hooks;
 
 #if defined(__SANITIZE_THREAD__)
 inline constexpr bool kInstrumented = true;
@@ -106,7 +110,7 @@ struct ObservedDriver : ::testing::Test {
     seen.application = std::this_thread::get_id();
     port = port::Port(&kObserved, port::as_handle(new ObservedPort(std::move(a), &seen)));
     peer = std::move(b);
-    engine = std::make_unique<Engine>(options_from(Config(), "mem"), &port, 0, &hooks);
+    engine = std::make_unique<Engine>(device::options_from(Config(), "mem"), &port, 0, &hooks);
   }
   void drive(Progress progress = Progress::Auto) {
     DriverOptions options;
@@ -171,7 +175,7 @@ struct ObservedDriver : ::testing::Test {
   // Gives the engine nothing to do but a deadline, in 20 ms, behind which there is an event.
   bool only_a_deadline() {
     return driver->own([&](Instant now) {
-      ConnectParams params = engine->iwarp().default_params();
+      iwarp::ConnectParams params = engine->iwarp().default_params();
       params.timeout = Duration::ms(20);
       verbs::QueuePair* qp = engine->iwarp_control().create_qp({}, &cq, &cq);
       EXPECT_TRUE(engine->iwarp().connect(*qp, *SocketAddress::parse("10.77.0.99:7"), params, now));
@@ -189,4 +193,4 @@ struct ObservedDriver : ::testing::Test {
   std::unique_ptr<Driver> driver;
 };
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

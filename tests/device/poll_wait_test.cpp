@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace urnic::engine {
+namespace urnic::device {
 namespace {
 
 const Instant kStart = Instant() + Duration::ms(7);
@@ -73,4 +73,4 @@ TEST(PollWait, BeginsAnewWithRoomOrWithSomethingDone) {
 }
 
 }  // namespace
-}  // namespace urnic::engine
+}  // namespace urnic::device

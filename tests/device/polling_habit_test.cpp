@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace urnic::engine {
+namespace urnic::device {
 namespace {
 
 struct PollingHabitTest : testing::Test {
@@ -92,4 +92,4 @@ TEST_F(PollingHabitTest, WhoSaysThatItWillSleepIsAskedAnew) {
 }
 
 }  // namespace
-}  // namespace urnic::engine
+}  // namespace urnic::device

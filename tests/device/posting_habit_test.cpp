@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace urnic::engine {
+namespace urnic::device {
 namespace {
 
 struct PostingHabitTest : testing::Test {
@@ -64,4 +64,4 @@ TEST_F(PostingHabitTest, SayingSoEndsIt) {
 }
 
 }  // namespace
-}  // namespace urnic::engine
+}  // namespace urnic::device

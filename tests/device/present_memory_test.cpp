@@ -12,7 +12,7 @@
 
 #include "port/fd.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 namespace {
 
 constexpr std::size_t kPage = 4096, kLarge = std::size_t{64} << 20;
@@ -131,4 +131,4 @@ TEST(PresentMemory, OfALargeRangeIsFoundWithoutAllocatingIt) {
 }
 
 }  // namespace
-}  // namespace urnic::engine
+}  // namespace urnic::device

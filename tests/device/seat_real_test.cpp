@@ -8,7 +8,7 @@
 #include "device/seat.h"
 #include "device/seated.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 namespace {
 
 Instant at(std::int64_t us) {
@@ -211,4 +211,4 @@ TEST_F(Seated, WhatComesBehindAPollingThreadIsServedAsEver) {
 }
 
 }  // namespace
-}  // namespace urnic::engine
+}  // namespace urnic::device

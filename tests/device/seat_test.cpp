@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace urnic::engine {
+namespace urnic::device {
 namespace {
 
 Instant at(std::int64_t us) {
@@ -53,4 +53,4 @@ TEST(Seat, KnowsHowLongItsWaitsTake) {
 }
 
 }  // namespace
-}  // namespace urnic::engine
+}  // namespace urnic::device

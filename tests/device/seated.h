@@ -8,7 +8,7 @@
 #include "device/event_queue.h"
 #include "device/observed_driver.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 
 struct Seated : ObservedDriver {
   Seated() { ready.signal(); }
@@ -61,4 +61,4 @@ struct Seated : ObservedDriver {
   std::atomic<bool> waits{false};
 };
 
-}  // namespace urnic::engine
+}  // namespace urnic::device

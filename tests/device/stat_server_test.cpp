@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace urnic::engine {
+namespace urnic::device {
 namespace {
 
 struct StatServerTest : ::testing::Test {
@@ -175,4 +175,4 @@ TEST_F(StatServerTest, WhoeverSleepsOnItIsWokenUntilAllIsSaid) {
 }
 
 }  // namespace
-}  // namespace urnic::engine
+}  // namespace urnic::device

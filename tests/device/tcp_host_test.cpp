@@ -16,7 +16,7 @@
 #include "port/fd.h"
 #include "port/memory_port.h"
 
-namespace urnic::engine {
+namespace urnic::device {
 namespace {
 
 using tcp::Endpoint;
@@ -254,4 +254,4 @@ TEST(TcpHostWait, EndsByADescriptorOfThePortOrOfTheCallerOrWhenItsTimeIsUp) {
 }
 
 }  // namespace
-}  // namespace urnic::engine
+}  // namespace urnic::device

@@ -44,7 +44,7 @@ TEST_F(VerbsTest, ThePortIsWrittenAsFarAsTheCallerSaid) {
   std::memset(&room, 0xee, sizeof room);
 #pragma push_macro("ibv_query_port")
 #undef ibv_query_port
-  ASSERT_EQ(ibv_query_port(context_, 1, reinterpret_cast<_dropin_ibv_port_attr*>(room.old)), 0);
+  ASSERT_EQ(ibv_query_port(context_, 1, reinterpret_cast<_compat_ibv_port_attr*>(room.old)), 0);
 #pragma pop_macro("ibv_query_port")
   for (const std::uint8_t b : room.behind) EXPECT_EQ(b, 0xee);
 }

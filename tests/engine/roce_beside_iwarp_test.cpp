@@ -220,7 +220,7 @@ TEST_F(RoceEngine, NoTwoQueuePairsHaveOneNumber) {
   // One that has gone is free again for whoever asks for it.
   verbs::QueuePair* const qp = node.make_roce_qp();
   const std::uint32_t free = qp->number();
-  node.engine().iwarp_control().destroy(qp, second.now());
+  qp->control->destroy(qp, second.now());
   EXPECT_NE(chosen(free), nullptr);
 }
 
@@ -398,8 +398,8 @@ TEST_F(RoceEngine, AQueuePairIsDestroyedInTheMiddleOfItsWork) {
   ASSERT_TRUE(pair->run_until(
       [&] { return std::memcmp(&theirs->bytes[99992], &ours->bytes[99992], 8) == 0; },
       Duration::s(1)));
-  pair->left().engine().iwarp_control().destroy(left, pair->now());
-  pair->right().engine().iwarp_control().destroy(right, pair->now());
+  left->control->destroy(left, pair->now());
+  right->control->destroy(right, pair->now());
   const Octets there = theirs->bytes;
   std::fill(ours->bytes.begin(), ours->bytes.end(), 0);
   pair->run_for(Duration::s(1));

@@ -28,7 +28,7 @@ struct StallTest : ::testing::Test {
   static Options options(const char* address) {
     Config c;
     EXPECT_TRUE(c.set("address", address).ok());
-    return options_from(c, "mem");
+    return device::options_from(c, "mem");
   }
   void SetUp() override {
     Error error;

@@ -33,7 +33,7 @@ TEST(ConnectPort, BelongsToTheQueueOfItsEngine) {
   for (std::uint32_t queue = 0; queue < kQueues; ++queue) {
     NoHooks hooks;
     verbs::CompletionQueue cq(256);
-    Options options = options_from(Config(), "mem");
+    Options options = device::options_from(Config(), "mem");
     options.addresses = {"10.0.0.1/24"};
     options.seed = queue + 1;
     Engine engine(options, &port, queue, &hooks);

@@ -23,13 +23,13 @@ struct Events : Hooks {
 // An engine that connects to itself.
 struct RefusalRetry : testing::TestWithParam<bool> {
   RefusalRetry() {
-    Options options = options_from(Config(), GetParam() ? "tcp" : "mem");
+    Options options = device::options_from(Config(), GetParam() ? "tcp" : "mem");
     options.addresses = {"10.0.0.1/24"};
     if (GetParam()) {
       Config c;
       EXPECT_TRUE(c.set("port", "tcp").ok());
-      kernel = *open_kernel_tcp(c);
-      port = make_kernel_tcp_port(kernel);
+      kernel = *device::open_kernel_tcp(c);
+      port = device::make_kernel_tcp_port(kernel);
     } else {
       auto [a, b] = port::make_memory_pair();
       port = std::move(a);

@@ -103,7 +103,7 @@ TEST_F(RoceDisconnect, ThePeerIsToldOfAQueuePairWhoseProgramEndsWithIt) {
   pair->run_until([] { return false; }, Duration::ms(50));
   const auto frames = [&] { return pair->left().port().stats().tx_frames; };
   const std::uint64_t before = frames();
-  pair->left().engine().iwarp_control().destroy(left, pair->now());
+  left->control->destroy(left, pair->now());
   EXPECT_EQ(frames(), before + 1) << "the DREQ, without another turn of the engine";
   EXPECT_TRUE(until(pair->right(), Kind::Disconnected));
 }
@@ -338,7 +338,7 @@ TEST_F(RoceDisconnect, ALinkThatIsGivenUpEndsWhatIsBeingConnected) {
 TEST_F(RoceDisconnect, WhoHasForgottenItAnswersTheDreq) {
   connected();
   pair->set_faults_right("at=loss:1");  // its DREQ
-  pair->right().engine().iwarp_control().destroy(right, pair->now());
+  right->control->destroy(right, pair->now());
   pair->run_for(Duration::us(50));
   disconnect(0);
   ASSERT_TRUE(until(pair->left(), Kind::Disconnected));

@@ -329,7 +329,7 @@ inline void connections_of_roce(Moved* moved) {
   c.arrive(second.mad);        // cm_stale: that queue pair has a connection
   first.mad[0] = 9;
   c.arrive(first.mad);                     // cm_dropped
-  c.node->engine().iwarp_control().destroy(qp, c.now);  // resting_numbers
+  qp->control->destroy(qp, c.now);  // resting_numbers
   moved->add(c.node->engine());
 }
 
