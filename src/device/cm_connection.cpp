@@ -67,7 +67,8 @@ Result<QpAttributes> CmConnection::attributes() const {
     if (impl_->device->driver->inherited()) return device::inherited_error();
     bool known = false;
     const auto terms = impl_->device->driver->own([&](Instant) {
-      return impl_->device->engine->roce_control().connections().cm_connections().terms(impl_->id, &known);
+      return impl_->device->engine->roce_control().connections().cm_connections().terms(impl_->id,
+                                                                                        &known);
     });
     if (!terms) return Error{Errc::closed, "the connection has ended"};
     return roce::attributes_of(*terms, known);

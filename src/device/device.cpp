@@ -41,9 +41,8 @@ DeviceImpl::DeviceImpl(const Config& c, std::string spec, port::Port p,
     stat_server = std::make_unique<device::StatServer>(device::StatSource{
         [this] { return totals(); },
         [this](engine::StatsPlace* place, std::size_t most, std::vector<ConnectionStats>* out) {
-          return driver->own([&](Instant) {
-            return engine::add_connections(*engine, place, most, out);
-          });
+          return driver->own(
+              [&](Instant) { return engine::add_connections(*engine, place, most, out); });
         }});
     if (stat_server->fd() >= 0) {
       driver->watch(stat_server->fd(), [this] { or_nothing([&] { stat_server->serve(); }); });
@@ -70,10 +69,10 @@ Result<verbs::ControlPath*> control_of(engine::Engine& engine,
   const Transport own =
       engine.control(Transport::iwarp) != nullptr ? Transport::iwarp : Transport::roce;
   if (verbs::ControlPath* const control = engine.control(named.value_or(own))) return control;
-  return Error{Errc::unsupported, std::string("this device does not support ") +
-                                      (*named == Transport::roce
-                                           ? "RoCE: set transport = roce or both"
-                                           : "iWARP: set transport = iwarp or both")};
+  return Error{Errc::unsupported,
+               std::string("this device does not support ") +
+                   (*named == Transport::roce ? "RoCE: set transport = roce or both"
+                                              : "iWARP: set transport = iwarp or both")};
 }
 
 std::string DeviceImpl::why_down() const {

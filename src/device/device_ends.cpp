@@ -12,7 +12,8 @@ void DeviceImpl::finish_ends() {
   std::uint64_t sent = 0;
   const auto ended = [&](Instant now) {
     iwarp::Life& life = engine->iwarp().life();
-    const bool says_so = port.info().link_up != 0 && engine->roce_control().connections().leaving() != 0;
+    const bool says_so =
+        port.info().link_up != 0 && engine->roce_control().connections().leaving() != 0;
     if (life.leaving() == 0 && !says_so) return true;
     // As long as they get on, on a busy machine too; linger_timeout bounds each of them.
     if (const std::uint64_t so_far = life.leaving_sent(); so_far != sent) {
@@ -28,15 +29,15 @@ void DeviceImpl::finish_ends() {
 
 void DeviceImpl::disconnect_all(Duration most) {
   const auto is_ending = [&] {
-    return engine->iwarp().life().ending() + engine->roce_control().connections().leaving(true) != 0;
+    return engine->iwarp().life().ending() + engine->roce_control().connections().leaving(true) !=
+           0;
   };
   if (engine->over_kernel_tcp()) return;
   const Instant until = monotonic_now() + most;
   bool ends = driver->own([&](Instant now) {
     engine->roce_control().connections().refuse_requests(now);
     engine->roce_control().connections().cm_connections().end_all(now);
-    engine->queue_pairs().for_each(
-        [&](verbs::QueuePair& qp) { qp.control->disconnect(qp, now); });
+    engine->queue_pairs().for_each([&](verbs::QueuePair& qp) { qp.control->disconnect(qp, now); });
     return is_ending();
   });
   while (ends && monotonic_now() < until) {

@@ -21,8 +21,8 @@
 #include "device/xrc_domains.h"
 #include "engine/engine.h"
 #include "fault/capture_port.h"
-#include "port/port.h"
 #include "kernel_tcp/address_news.h"
+#include "port/port.h"
 #include "urnic/verbs.h"
 
 namespace urnic::device {

@@ -17,9 +17,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/mpsc_queue.h"
 #include "device/absence.h"
-#include "base/clock.h"
 #include "device/event_queue.h"
 #include "device/gathering.h"
 #include "device/ownership.h"

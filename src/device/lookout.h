@@ -11,8 +11,8 @@
 
 #include <algorithm>
 
-#include "base/time.h"
 #include "base/clock.h"
+#include "base/time.h"
 
 namespace urnic::device {
 

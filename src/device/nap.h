@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "base/time.h"
 #include "base/clock.h"
+#include "base/time.h"
 
 namespace urnic::device {
 

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "device/port_stack.h"
-#include "port/kinds.h"
 #include "kernel_tcp/host_addresses.h"
+#include "port/kinds.h"
 
 namespace urnic::device {
 namespace {

@@ -73,8 +73,7 @@ Result<void> QueuePair::connect_start(std::string_view address, const Connection
     if (impl_->device->driver->inherited()) return device::inherited_error();
     if (auto no = device::not_to_connect(*impl_)) return *no;
     const device::BindingImpl* from = options.source ? options.source->impl_.get() : nullptr;
-    auto params =
-        device::params_to_connect(options, *impl_->device, *impl_->qp->control, from);
+    auto params = device::params_to_connect(options, *impl_->device, *impl_->qp->control, from);
     if (!params) return params.error();
     if (from == nullptr) {
       auto on_link = device::source_by_zone(*impl_->device, address);

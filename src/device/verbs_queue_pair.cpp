@@ -149,8 +149,7 @@ std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* w
   {
     const std::lock_guard guard(impl_->send_lock);
     const verbs::QpState state = qp.state;
-    if (!verbs::may_post_send(state) &&
-        !(qp.state.may_post_early() && impl_->early_sends.load())) {
+    if (!verbs::may_post_send(state) && !(qp.state.may_post_early() && impl_->early_sends.load())) {
       device::explain(why, [] {
         return Error{Errc::wrong_state, "the queue pair is not connected"};
       });

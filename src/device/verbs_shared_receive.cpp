@@ -72,7 +72,7 @@ Result<SharedReceiveQueue> Device::create_srq(const ProtectionDomain& pd, const 
           domain == nullptr
               ? impl_->engine->queue_pairs().create_shared(id, o.max_receive, o.max_receive_sge)
               : impl_->engine->roce_control().create_xrc_queue(id, o.max_receive, o.max_receive_sge,
-                                                       domain->id, srq->receive_cq.get());
+                                                               domain->id, srq->receive_cq.get());
       if (srq->queue == nullptr) return 0;
       srq->queue->owner = srq.get();
       if (o.limit != 0) impl_->engine->set_shared_limit(*srq->queue, o.limit);

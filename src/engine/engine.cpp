@@ -387,9 +387,9 @@ void Engine::look_at_link(bool idle, Instant now) {
 
 // ---- memory, queues
 
-// E-25: no stream reads or writes its memory afterwards. Most regions have no user when they go, and
-// then the number of queue pairs costs nothing. A user that is not counted, as all of RoCE, looks
-// its region up by key each time and finds that it has gone.
+// E-25: no stream reads or writes its memory afterwards. Most regions have no user when they go,
+// and then the number of queue pairs costs nothing. A user that is not counted, as all of RoCE,
+// looks its region up by key each time and finds that it has gone.
 void Engine::detach(const verbs::Region& region, std::uint32_t stag) {
   if (region.uses != 0) iwarp_control_.detach_region(stag);
 }

@@ -1,7 +1,7 @@
 // The engine: drives one queue of one port and the transports above it. A function of (state,
-// frames, now): it reads no clock and starts no thread; device/driver.h does. It owns bursts, timers
-// and turns, and says which transport a frame belongs to. What a connection is the sides know
-// (iwarp/side.h, roce/side.h); what programs ask goes to a transport's control path
+// frames, now): it reads no clock and starts no thread; device/driver.h does. It owns bursts,
+// timers and turns, and says which transport a frame belongs to. What a connection is the sides
+// know (iwarp/side.h, roce/side.h); what programs ask goes to a transport's control path
 // (verbs/control_path.h), which each queue pair names. Instead of frames it may be given the
 // kernel's TCP, and then speaks iWARP alone.
 //
@@ -17,13 +17,13 @@
 #include "engine/options.h"
 #include "iwarp/control_path.h"
 #include "iwarp/side.h"
+#include "net/frame_head.h"
+#include "net/wire.h"
 #include "port/port.h"
 #include "roce/control_path.h"
 #include "verbs/completions.h"
 #include "verbs/hooks.h"
 #include "verbs/queue_pairs.h"
-#include "net/frame_head.h"
-#include "net/wire.h"
 
 namespace urnic::engine {
 

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "base/time.h"
-#include "verbs/hooks.h"
 #include "net/interface.h"
 #include "port/port.h"
+#include "verbs/hooks.h"
 
 namespace urnic::engine {
 

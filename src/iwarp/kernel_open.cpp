@@ -99,7 +99,8 @@ bool Opening::listen_kernel(Listener& l, int backlog, Error* error) {
   return true;
 }
 
-Connection* Opening::adopt(Listener& l, kernel_tcp::Socket socket, Admission admission, Instant now) {
+Connection* Opening::adopt(Listener& l, kernel_tcp::Socket socket, Admission admission,
+                           Instant now) {
   const SocketAddress local = socket.local(), remote = socket.remote();
   Connection* c = new_connection({local.ip, remote.ip, local.port, remote.port});
   if (c == nullptr) {  // max_connections: the peer is told at once

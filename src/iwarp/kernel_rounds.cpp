@@ -84,7 +84,8 @@ void KernelRounds::take_readiness(const kernel_tcp::Poller::Ready& ready, Instan
   ending_.guard(*c, now, [&] { take_readiness(*c, ready, now); });
 }
 
-void KernelRounds::take_readiness(Connection& c, const kernel_tcp::Poller::Ready& ready, Instant now) {
+void KernelRounds::take_readiness(Connection& c, const kernel_tcp::Poller::Ready& ready,
+                                  Instant now) {
   KernelLink& l = *c.link;
   if (ready.writable) {
     l.writable = true;

@@ -19,8 +19,8 @@
 #include "iwarp/kernel_rounds.h"
 #include "iwarp/life.h"
 #include "iwarp/receiver.h"
-#include "port/port.h"
 #include "net/frame_head.h"
+#include "port/port.h"
 
 namespace urnic::iwarp {
 

@@ -13,13 +13,13 @@
 #include "iwarp/options.h"
 #include "iwarp/timers.h"
 #include "iwarp/turn_queue.h"
+#include "net/frame_head.h"
+#include "net/wire.h"
 #include "reassembly/buffer.h"
 #include "tcp/host_keys.h"
 #include "tcp/host_logic.h"
 #include "tcp/port_choice.h"
 #include "tcp/time_wait.h"
-#include "net/frame_head.h"
-#include "net/wire.h"
 
 namespace urnic::iwarp {
 

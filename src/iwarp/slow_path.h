@@ -40,7 +40,8 @@ class SlowPath {
 
 // For a log; never for segments that are plainly taken.
 inline void note(const SideState& s, const Connection& c, Note what, fastpath::Reason why) {
-  s.hooks->on_note(what, c.key.local_end(), c.key.remote_end(), reason_label(static_cast<std::size_t>(why)));
+  s.hooks->on_note(what, c.key.local_end(), c.key.remote_end(),
+                   reason_label(static_cast<std::size_t>(why)));
 }
 
 }  // namespace urnic::iwarp

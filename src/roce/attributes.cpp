@@ -145,8 +145,7 @@ Result<ib::AddressVector> vector_of(const QpPath& path, const net::Interface& in
   return av;
 }
 
-Error refusal(Modified what, const verbs::QueuePair& qp, const QpChange& asked,
-              std::uint32_t mtu) {
+Error refusal(Modified what, const verbs::QueuePair& qp, const QpChange& asked, std::uint32_t mtu) {
   const QpState to = asked.to;
   const verbs::QpMask takes = verbs::attributes(qp.state.service(), qp.state, to);
   const std::string move = verbs::text_of_move(qp.state, to);

@@ -12,9 +12,9 @@
 
 #include "base/deadlines.h"
 #include "base/hash_map.h"
+#include "ib_cm/events.h"
 #include "roce/cm_request.h"
 #include "roce/connection_moves.h"
-#include "ib_cm/events.h"
 #include "verbs/hooks.h"
 #include "verbs/queue_pair.h"
 

@@ -50,7 +50,7 @@ CmConnections::Entry* CmConnections::find(Id id) {
 }
 
 CmConnections::Entry& CmConnections::open(void* owner, const QpName& number,
-                                                const ConnectParams& p) {
+                                          const ConnectParams& p) {
   deadlines_.reserve(all_.size() + 1);
   auto made = std::make_unique<Entry>();
   Entry& a = *made;
@@ -80,7 +80,7 @@ void CmConnections::close(Entry& a) {
 }
 
 ib_cm::QpValues CmConnections::values_of(const Entry& a, std::uint32_t ird,
-                                          std::uint32_t ord) const {
+                                         std::uint32_t ord) const {
   ib_cm::QpValues v;
   v.qpn = a.number.number;
   v.psn = ib::Psn(a.terms.psn);
@@ -95,8 +95,8 @@ ib_cm::QpValues CmConnections::values_of(const Entry& a, std::uint32_t ird,
 // ---- the owner's
 
 Result<CmConnections::Id> CmConnections::connect(void* owner, const SocketAddress& to,
-                                                   const QpName& number, const ConnectParams& p,
-                                                   Instant now) {
+                                                 const QpName& number, const ConnectParams& p,
+                                                 Instant now) {
   if (auto wrong = wrong_with(number, p, ib_cm::kReqConsumer)) return *wrong;
   auto made = to_ask(interface_, listeners_, cm_options_, to, p, now);
   if (!made) return made.error();
@@ -125,8 +125,8 @@ bool CmConnections::send(Entry& a, Instant now) {
 }
 
 Result<CmConnections::Id> CmConnections::accept(void* owner, ib_cm::Handle handle,
-                                                  const QpName& number, const ConnectParams& p,
-                                                  Instant now) {
+                                                const QpName& number, const ConnectParams& p,
+                                                Instant now) {
   if (auto wrong = wrong_with(number, p, ib_cm::kRepPrivate)) return *wrong;
   const ib_cm::Connection* const c = manager().find(handle);
   if (c == nullptr || c->state != ib_cm::State::ReqReceived) {
@@ -321,7 +321,7 @@ void CmConnections::refused(Entry& a, const ib_cm::Event& e, Instant now) {
 
 // Its owner hears why, as soon as there is memory to say so.
 void CmConnections::end(Entry& a, CmEvent::Kind kind, Errc code, const char* why, Instant now,
-                         const Said& said) {
+                        const Said& said) {
   ++(kind == CmEvent::Kind::Disconnected ? counters_.closed : counters_.failed);
   a.stage = Stage::Over;
   a.code = code;

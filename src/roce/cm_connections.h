@@ -18,14 +18,14 @@
 
 #include "base/deadlines.h"
 #include "base/hash_map.h"
+#include "ib_cm/manager.h"
 #include "roce/cm_request.h"
 #include "roce/connect_params.h"
-#include "roce/listeners.h"
 #include "roce/connection_moves.h"
-#include "ib_cm/manager.h"
-#include "verbs/hooks.h"
 #include "roce/general_services.h"
+#include "roce/listeners.h"
 #include "urnic/status.h"
+#include "verbs/hooks.h"
 
 namespace urnic::roce {
 
@@ -43,7 +43,7 @@ class CmConnections {
 
   // What is pointed to outlives it.
   CmConnections(const ib_cm::Options& cm, std::uint32_t most_depth, verbs::Hooks* hooks,
-                 const net::Interface* interface, Listeners* listeners)
+                const net::Interface* interface, Listeners* listeners)
       : cm_options_(cm),
         most_depth_(most_depth),
         hooks_(*hooks),

@@ -2,10 +2,10 @@
 // what a refusal means.
 #pragma once
 
-#include "roce/connect_params.h"
-#include "roce/listeners.h"
 #include "ib_cm/core.h"
 #include "net/interface.h"
+#include "roce/connect_params.h"
+#include "roce/listeners.h"
 #include "urnic/connection_events.h"
 #include "urnic/status.h"
 

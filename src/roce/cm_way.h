@@ -2,9 +2,9 @@
 #pragma once
 
 #include "ib_cm/core.h"
-#include "verbs/connection.h"
 #include "net/interface.h"
 #include "urnic/status.h"
+#include "verbs/connection.h"
 
 namespace urnic::roce {
 

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "roce/attributes.h"
-#include "roce/connections.h"
 #include "roce/connection_moves.h"
+#include "roce/connections.h"
 
 namespace urnic::roce {
 namespace {
@@ -234,7 +234,7 @@ verbs::ConnectionRequest Connections::request_of(const ib_cm::Event& e, const Li
   verbs::ConnectionRequest r;
   r.control = control_;
   r.id = e.handle;
-  r.service = e.kind == EventKind::ServiceRequest             ? verbs::Service::Ud
+  r.service = e.kind == EventKind::ServiceRequest         ? verbs::Service::Ud
               : e.transport == ib_cm::Transport::Extended ? verbs::Service::XrcReceive
                                                           : verbs::Service::Rc;
   r.local = {e.way.local, l.port()};
@@ -243,7 +243,8 @@ verbs::ConnectionRequest Connections::request_of(const ib_cm::Event& e, const Li
   r.ord = e.qp.responder_resources;
   r.roce_peer = told_by(e.qp);
   r.roce_peer.retry_count = e.path.retry_count;
-  if (r.service != verbs::Service::Ud) r.attributes = attributes_of(cm_connections_.offered(e), true);
+  if (r.service != verbs::Service::Ud)
+    r.attributes = attributes_of(cm_connections_.offered(e), true);
   const ByteView data = e.data.view();
   r.private_data.assign(data.begin(), data.end());
   return r;
@@ -303,7 +304,7 @@ void Connections::refused(Binding& b, const ib_cm::Event& e, Instant now) {
 
 // No connection, or none any more: its queue pair is in Error, and its consumer hears why.
 void Connections::end(Binding& b, CmEvent::Kind kind, Errc code, const char* why, Instant now,
-                          const Said& said) {
+                      const Said& said) {
   ++(kind == CmEvent::Kind::Disconnected ? counters_.closed : counters_.failed);
   b.stage = Stage::Over;
   b.code = code;

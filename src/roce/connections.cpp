@@ -34,9 +34,9 @@ std::optional<Error> wrong_with(const CmBindings& bindings, const verbs::QueuePa
 
 }  // namespace
 
-Connections::Connections(const ib_cm::Options& cm, const Options& roce,
-                         const GateRules* gate, verbs::Hooks* hooks, net::Wire* wire,
-                         Side* side, verbs::QueuePairs* qps, verbs::ControlPath* control)
+Connections::Connections(const ib_cm::Options& cm, const Options& roce, const GateRules* gate,
+                         verbs::Hooks* hooks, net::Wire* wire, Side* side, verbs::QueuePairs* qps,
+                         verbs::ControlPath* control)
     : cm_options_(cm),
       most_depth_(roce.most_depth),
       tells_credits_(roce.tell_credits),
@@ -60,7 +60,7 @@ void Connections::start() {
 // ---- connecting
 
 CmBinding& Connections::open(verbs::QueuePair& qp, Stage stage, const ConnectParams& p,
-                                std::uint32_t ord, Instant due) {
+                             std::uint32_t ord, Instant due) {
   Binding& b = bindings_.open(qp);
   b.stage = stage;
   b.own = p;
@@ -82,7 +82,7 @@ void Connections::drop(Binding& b) {
 }
 
 ib_cm::QpValues Connections::values_of(const Binding& b, std::uint32_t ird,
-                                           const ConnectParams& p) const {
+                                       const ConnectParams& p) const {
   ib_cm::QpValues v;
   v.qpn = b.number;
   v.psn = ib::Psn(b.psn);
@@ -97,7 +97,7 @@ ib_cm::QpValues Connections::values_of(const Binding& b, std::uint32_t ird,
 }
 
 Result<void> Connections::connect(verbs::QueuePair& qp, const SocketAddress& to,
-                                      const ConnectParams& p, Instant now) {
+                                  const ConnectParams& p, Instant now) {
   if (auto wrong = wrong_with(bindings_, qp, p, ib_cm::kReqConsumer)) return *wrong;
   auto made = to_ask(wire_.interface(), listeners_, cm_options_, to, p, now);
   if (!made) return made.error();
@@ -133,8 +133,8 @@ bool Connections::ask(Binding& b, Instant now) {
 
 // ---- answering
 
-Result<void> Connections::accept(ib_cm::Handle handle, verbs::QueuePair& qp,
-                                     const ConnectParams& p, Instant now) {
+Result<void> Connections::accept(ib_cm::Handle handle, verbs::QueuePair& qp, const ConnectParams& p,
+                                 Instant now) {
   if (auto wrong = wrong_with(bindings_, qp, p, ib_cm::kRepPrivate)) return *wrong;
   const ib_cm::Connection* const c = manager().find(handle);
   if (c == nullptr || c->state != ib_cm::State::ReqReceived) {

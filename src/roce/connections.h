@@ -6,10 +6,10 @@
 //   ends      disconnect: Error at once, DREQ;  DREQ of the peer, or a queue pair that fails: Error
 //   datagrams queue pairs of UD have no connection: who asks for one is told its number and Q_Key
 //
-// A queue pair has one binding at a time, from connect or accept until connection management releases
-// its handle; as long nobody else gets the number of the queue pair (IB-129), though it may have
-// gone. What the transport finds within a burst is noted here, as hooks between it and the owner of
-// the engine, and acted on by act().
+// A queue pair has one binding at a time, from connect or accept until connection management
+// releases its handle; as long nobody else gets the number of the queue pair (IB-129), though it
+// may have gone. What the transport finds within a burst is noted here, as hooks between it and the
+// owner of the engine, and acted on by act().
 //
 //   connections.cpp          what the consumer asks for
 //   connection_events.cpp    what connection management, the transport and time bring
@@ -22,16 +22,16 @@
 #include <optional>
 #include <string>
 
+#include "roce/cm_bindings.h"
+#include "roce/cm_connections.h"
+#include "roce/connect_params.h"
+#include "roce/connection_moves.h"
+#include "roce/listeners.h"
+#include "roce/side.h"
+#include "roce/sidr_resolver.h"
+#include "urnic/stats.h"
 #include "verbs/hooks.h"
 #include "verbs/queue_pairs.h"
-#include "roce/cm_connections.h"
-#include "roce/cm_bindings.h"
-#include "roce/connect_params.h"
-#include "roce/listeners.h"
-#include "roce/connection_moves.h"
-#include "roce/sidr_resolver.h"
-#include "roce/side.h"
-#include "urnic/stats.h"
 
 namespace urnic::roce {
 
@@ -63,7 +63,8 @@ class Connections final : public QpWatcher {
   // Connections whose queue pairs their programs move.
   CmConnections& cm_connections() { return cm_connections_; }
   // In Reset or Init. An error, and the queue pair is as it was, or in Init.
-  Result<void> connect(verbs::QueuePair&, const SocketAddress& to, const ConnectParams&, Instant now);
+  Result<void> connect(verbs::QueuePair&, const SocketAddress& to, const ConnectParams&,
+                       Instant now);
   // Answers a request. Errors: closed (the peer has given up), and as connect().
   Result<void> accept(ib_cm::Handle, verbs::QueuePair&, const ConnectParams&, Instant now);
   // A request, or a question about a service of UD.

@@ -69,11 +69,11 @@ ControlPath::~ControlPath() {
 
 // A number that another transport's queue pair has goes back unused; its entry then has another.
 std::unique_ptr<verbs::QueuePair> ControlPath::new_pair(verbs::Service service, verbs::PdId pd,
-                                                      const verbs::WorkQueueSizes& sizes,
-                                                      verbs::CompletionQueue* send,
-                                                      verbs::CompletionQueue* receive,
-                                                      const ib::LossRules* loss,
-                                                      std::uint32_t domain) {
+                                                        const verbs::WorkQueueSizes& sizes,
+                                                        verbs::CompletionQueue* send,
+                                                        verbs::CompletionQueue* receive,
+                                                        const ib::LossRules* loss,
+                                                        std::uint32_t domain) {
   constexpr int kMost = 256;  // taken one after the other: the numbers are as good as used up
   for (int i = 0; i < kMost; ++i) {
     auto made = side_.create(service, pd, sizes, send, receive, loss, domain);
@@ -85,8 +85,9 @@ std::unique_ptr<verbs::QueuePair> ControlPath::new_pair(verbs::Service service, 
 
 verbs::QueuePair* ControlPath::create_qp(verbs::Service service, verbs::PdId pd,
                                          const verbs::WorkQueueSizes& sizes,
-                                    verbs::CompletionQueue* send, verbs::CompletionQueue* receive,
-                                    const ib::LossRules* loss, std::uint32_t domain) {
+                                         verbs::CompletionQueue* send,
+                                         verbs::CompletionQueue* receive, const ib::LossRules* loss,
+                                         std::uint32_t domain) {
   auto made = new_pair(service, pd, sizes, send, receive, loss, domain);
   if (made == nullptr) return nullptr;
   made->control = this;
@@ -99,8 +100,9 @@ verbs::QueuePair* ControlPath::create_qp(verbs::Service service, verbs::PdId pd,
 }
 
 verbs::SharedReceiveQueue* ControlPath::create_xrc_queue(verbs::PdId pd, std::uint32_t max_wr,
-                                                       std::uint32_t max_sge, std::uint32_t domain,
-                                                       verbs::CompletionQueue* completions) {
+                                                         std::uint32_t max_sge,
+                                                         std::uint32_t domain,
+                                                         verbs::CompletionQueue* completions) {
   verbs::SharedReceiveQueue* const queue = qps_.create_shared(pd, max_wr, max_sge);
   try {
     if (xrc_queues_.open(queue, domain, completions)) return queue;
@@ -146,8 +148,7 @@ void ControlPath::fail(verbs::QueuePair& qp, Errc code, const char* why, Instant
 
 void ControlPath::give_up_link(const std::string& why, Instant now) {
   qps_.for_each([&](verbs::QueuePair& qp) {
-    const bool out =
-        qp.control == this && (side_.goes_out(qp) || connections_.asks_out(qp));
+    const bool out = qp.control == this && (side_.goes_out(qp) || connections_.asks_out(qp));
     if (out) fail(qp, Errc::unreachable, why.c_str(), now);
   });
 }
@@ -202,8 +203,7 @@ Result<std::uint32_t> ControlPath::create_handle(const QpPath& path, Instant now
   if (!av) return av.error();
   const Ways::Opened made = open_way(*av, now);
   if (made.verdict != Modified::Ok) {
-    return Error{Errc::invalid_argument,
-                 "path: must be two unicast addresses of one IP version"};
+    return Error{Errc::invalid_argument, "path: must be two unicast addresses of one IP version"};
   }
   if (made.handle == 0) {
     return Error{Errc::no_memory, "the limit of 2^20 address handles is reached"};

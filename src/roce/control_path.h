@@ -47,7 +47,7 @@ class ControlPath final : public verbs::ControlPath {
   Result<verbs::QueuePair*> create(const verbs::QpRequest&) override;
   void destroy(verbs::QueuePair*, Instant now) override;
   Result<void> modify(verbs::QueuePair&, verbs::QpState to, const QpAttributes&,
-                             Instant now) override;
+                      Instant now) override;
   QpAttributes attributes(const verbs::QueuePair&) const override;
   Depths depths(const verbs::QueuePair&) const override;
   std::uint32_t most_datagram() const override;
@@ -59,10 +59,10 @@ class ControlPath final : public verbs::ControlPath {
   Result<void> listen(verbs::Listener&, int backlog) override;
   void close(verbs::Listener&, Instant now) override;
   Result<void> check(const verbs::ConnectParams&) const override { return {}; }
-  Result<void> connect(verbs::QueuePair&, const SocketAddress& to,
-                              const verbs::ConnectParams&, Instant now) override;
+  Result<void> connect(verbs::QueuePair&, const SocketAddress& to, const verbs::ConnectParams&,
+                       Instant now) override;
   Result<void> accept(const verbs::ConnectionRequest&, verbs::QueuePair&,
-                             const verbs::ConnectParams&, Instant now) override;
+                      const verbs::ConnectParams&, Instant now) override;
   void reject(const verbs::ConnectionRequest&, ByteView private_data, Instant now) override;
   void disconnect(verbs::QueuePair&, Instant now) override;
   void abort(verbs::QueuePair&, Instant now) override;

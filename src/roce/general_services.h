@@ -10,8 +10,8 @@
 #include "base/ring.h"
 #include "ib_cm/gsi.h"
 #include "ib_cm/manager.h"
-#include "roce/frame.h"
 #include "net/wire.h"
+#include "roce/frame.h"
 
 namespace urnic::roce {
 

@@ -75,7 +75,8 @@ bool Listeners::listen(Listener* l, int backlog, Error* error) {
   what.service = ib_cm::service_of(l->space(), l->port());
   what.backlog = static_cast<std::uint32_t>(std::max(backlog, 1));
   what.gate = l->gate;
-  what.transport = l->service == verbs::Service::XrcReceive ? ib_cm::Transport::Extended : ib_cm::Transport::Rc;
+  what.transport =
+      l->service == verbs::Service::XrcReceive ? ib_cm::Transport::Extended : ib_cm::Transport::Rc;
   const IpAddress& ip = l->local.at.ip;
   if (ip != IpAddress::any_v6() || l->local.v6_only) what.local = ip;
   l->id = manager_->listen(what);

@@ -11,9 +11,9 @@
 
 #include "base/gate.h"
 #include "ib_cm/manager.h"
-#include "verbs/connection.h"
 #include "net/interface.h"
 #include "urnic/status.h"
+#include "verbs/connection.h"
 
 namespace urnic::roce {
 
@@ -35,8 +35,7 @@ class Listeners {
 
   // Keeps it for the caller; port 0 chooses one. Null and *error when it is taken, or the address
   // is none of ours.
-  Listener* bind(verbs::LocalEnd local, Error* error,
-                 verbs::Service service = verbs::Service::Rc);
+  Listener* bind(verbs::LocalEnd local, Error* error, verbs::Service service = verbs::Service::Rc);
   // False and *error when another listens there.
   bool listen(Listener* l, int backlog, Error* error);
   // Listening or bound. Requests that were told of stay the consumer's to answer.

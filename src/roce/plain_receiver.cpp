@@ -43,8 +43,7 @@ void LastStaged::remember(const net::FrameHead& head, const net::FlowMatch::Matc
 }
 
 // E-46: what comes back from ourselves says nothing of what may come from the wire.
-void PlainReceiver::learn(const net::FrameHead& head, const Context& c,
-                          const ib::PacketHeader& h) {
+void PlainReceiver::learn(const net::FrameHead& head, const Context& c, const ib::PacketHeader& h) {
   if (head.looped || !c.responder || !c.attributes.reliable() || h.row().response()) return;
   forget();
   flow_.learn(head.bytes, head.net);

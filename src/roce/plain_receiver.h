@@ -14,12 +14,12 @@
 #include "ib/packet.h"
 #include "ib/plain_write.h"
 #include "net/flow_match.h"
+#include "net/frame_head.h"
 #include "port/port.h"
 #include "roce/context_table.h"
 #include "roce/fetch_ahead.h"
 #include "roce/send_list.h"
 #include "roce/statistics.h"
-#include "net/frame_head.h"
 
 namespace urnic::roce {
 

@@ -15,8 +15,8 @@ enum class QpEvent : std::uint8_t {
   RefusedAccess,
   RefusedRequest,
   RefusedFault,
-  Failed,       // in Error: a request of ours failed, as its completion says
-  Silent,       // in Error: the peer is not there any more (Side::keep_alive)
+  Failed,  // in Error: a request of ours failed, as its completion says
+  Silent,  // in Error: the peer is not there any more (Side::keep_alive)
 };
 
 // Called from within the side's functions: nothing of the engine may be called back.

@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "net/wire.h"
 #include "port/port.h"
 #include "roce/way.h"
-#include "net/wire.h"
 
 namespace urnic::roce {
 

@@ -47,7 +47,7 @@ const char* text_of(SidrStatus status) {
 }  // namespace
 
 Result<SidrResolver::Asked> SidrResolver::ask(void* owner, const SocketAddress& to,
-                                                const SidrQuery& p, Instant now) {
+                                              const SidrQuery& p, Instant now) {
   if (p.private_data.size() > ib_cm::kSidrReqConsumer) {
     return Error{Errc::invalid_argument, "private_data: must be at most " +
                                              std::to_string(ib_cm::kSidrReqConsumer) + " bytes"};
@@ -110,7 +110,7 @@ void SidrResolver::give_up(Id id, Instant now) {
 // ---- answers
 
 Result<void> SidrResolver::serve(ib_cm::Handle handle, const verbs::QueuePair& qp,
-                                  std::uint32_t qkey, ByteView data, Instant now) {
+                                 std::uint32_t qkey, ByteView data, Instant now) {
   const QpState state = qp.state;
   if (state != QpState::Rtr && state != QpState::Rts && state != QpState::Sqe) {
     return Error{Errc::wrong_state,
@@ -120,7 +120,7 @@ Result<void> SidrResolver::serve(ib_cm::Handle handle, const verbs::QueuePair& q
 }
 
 Result<void> SidrResolver::serve(ib_cm::Handle handle, std::uint32_t number, std::uint32_t qkey,
-                                  ByteView data, Instant now) {
+                                 ByteView data, Instant now) {
   if (data.size() > ib_cm::kSidrRepPrivate) {
     return Error{Errc::invalid_argument, "private_data: must be at most " +
                                              std::to_string(ib_cm::kSidrRepPrivate) + " bytes"};

@@ -14,10 +14,10 @@
 
 #include "base/deadlines.h"
 #include "base/hash_map.h"
-#include "roce/listeners.h"
 #include "ib_cm/manager.h"
-#include "verbs/connection.h"
+#include "roce/listeners.h"
 #include "urnic/status.h"
+#include "verbs/connection.h"
 #include "verbs/hooks.h"
 #include "verbs/queue_pair.h"
 

@@ -6,10 +6,10 @@
 #include <cstdint>
 
 #include "base/time.h"
+#include "net/wire.h"
 #include "roce/address_handles.h"
 #include "roce/modify.h"
 #include "roce/way.h"
-#include "net/wire.h"
 
 namespace urnic::roce {
 

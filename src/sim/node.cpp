@@ -30,7 +30,8 @@ verbs::QueuePair* Node::make_qp(std::uint32_t send_depth, std::uint32_t receive_
   config.max_send_wr = send_depth;
   config.max_recv_wr = receive_depth;
   config.max_send_sge = config.max_recv_sge = sges;
-  return engine_->iwarp_control().create_qp(config, &queues_[queues].send, &queues_[queues].receive);
+  return engine_->iwarp_control().create_qp(config, &queues_[queues].send,
+                                            &queues_[queues].receive);
 }
 
 verbs::QueuePair* Node::make_roce_qp(const verbs::WorkQueueSizes& sizes, verbs::Service service,

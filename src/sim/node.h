@@ -67,7 +67,7 @@ class Node : public verbs::Hooks {
     return queues_[queues].receive.poll(out);
   }
 
-  std::function<void()> on_sleeper;  // an armed completion queue has something
+  std::function<void()> on_sleeper;   // an armed completion queue has something
   std::deque<verbs::CmEvent> events;  // but requests over RoCE
   std::vector<verbs::ConnectionRequest> roce_requests;
   std::vector<std::pair<void*, verbs::CmEvent>> cm_connections;  // and whose it is

@@ -108,7 +108,9 @@ bool by_management(Pair& pair, verbs::QueuePair& left, verbs::QueuePair& right,
   const auto up = [&] {
     auto& requests = pair.right().roce_requests;
     if (!accepted && !requests.empty()) {
-      accepted = answers.accept(static_cast<ib_cm::Handle>(requests.front().id), right, params, pair.now()).ok();
+      accepted =
+          answers.accept(static_cast<ib_cm::Handle>(requests.front().id), right, params, pair.now())
+              .ok();
       requests.clear();
     }
     return left.state == QpState::Rts && right.state == QpState::Rts;

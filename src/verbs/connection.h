@@ -47,8 +47,8 @@ struct Listener {
   ControlPath* control = nullptr;  // that has made it
   LocalEnd local;
   Service service = Service::Rc;  // of the queue pairs that accept: Rc, XrcReceive or Ud
-  void* owner = nullptr;       // the consumer's; requests come with the listener
-  std::shared_ptr<Gate> gate;  // null: every peer is admitted
+  void* owner = nullptr;          // the consumer's; requests come with the listener
+  std::shared_ptr<Gate> gate;     // null: every peer is admitted
   std::uint16_t port() const { return local.at.port; }
 };
 
@@ -58,9 +58,9 @@ struct ConnectParams {
   ByteView private_data;  // borrowed for the call
   Duration timeout;       // zero: the device's
   // Connecting only.
-  const Listener* source = nullptr;       // bound; null: any port of `source_ip`, if there is one
-  std::optional<IpAddress> source_ip;     // else the address that leads to the peer
-  Duration refusal_retry;                 // for so long a refusal is not final
+  const Listener* source = nullptr;    // bound; null: any port of `source_ip`, if there is one
+  std::optional<IpAddress> source_ip;  // else the address that leads to the peer
+  Duration refusal_retry;              // for so long a refusal is not final
   // A transport looks at its own alone.
   IwarpConnectionOptions iwarp;
   RoceConnectionOptions roce;
@@ -98,10 +98,10 @@ struct CmEvent {
     Answered,      // RoCE: the peer accepts; the program moves its queue pair now
   };
   Kind kind = Kind::Failed;
-  QueuePair* qp = nullptr;        // not of ConnectRequest
-  Listener* listener = nullptr;   // ConnectRequest
-  ConnectionRequest request = {}; // ConnectRequest
-  Errc code = Errc::io;           // ConnectFailed, Failed
+  QueuePair* qp = nullptr;         // not of ConnectRequest
+  Listener* listener = nullptr;    // ConnectRequest
+  ConnectionRequest request = {};  // ConnectRequest
+  Errc code = Errc::io;            // ConnectFailed, Failed
   std::string message;
   std::string private_data;  // octets
   RocePeer roce_peer;        // Answered, Established, ConnectFailed: what the peer's message says

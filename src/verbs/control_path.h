@@ -39,8 +39,8 @@ class ControlPath {
   virtual const char* name() const = 0;
 
   // ---- queue pairs
-  // In the first state that its transport has for one. Errors: unsupported (the service, or a number
-  // chosen by the caller), in_use (that number), no_memory.
+  // In the first state that its transport has for one. Errors: unsupported (the service, or a
+  // number chosen by the caller), in_use (that number), no_memory.
   virtual Result<QueuePair*> create(const QpRequest&) = 0;
   // Its connection ends, if it has one. Completions not yet polled stay in their queues; no more
   // come, and no memory of the consumer is touched for it any more.
@@ -67,8 +67,8 @@ class ControlPath {
 
   // ---- listeners
   // Keeps an address and port for the caller, to listen at or to connect from; port 0 chooses one.
-  // `service`: that of the queue pairs which accept. Errors: in_use, invalid_argument (no address of
-  // ours), unsupported, no_memory.
+  // `service`: that of the queue pairs which accept. Errors: in_use, invalid_argument (no address
+  // of ours), unsupported, no_memory.
   virtual Result<Listener*> bind(const LocalEnd&, Service) = 0;
   // Errors: in_use (another listens there).
   virtual Result<void> listen(Listener&, int backlog) = 0;

@@ -57,7 +57,7 @@ struct QueuePair : MpscNode, WorkQueues {
 
   CompletionQueue* send_cq;
   CompletionQueue* receive_cq;
-  QpStateMachine state;
+  [[no_unique_address]] QpStateMachine state;  // the flags lie in its padding
   // A Send was dropped for want of a receive (E-17): who posts one tells the engine.
   std::atomic<bool> starved{false};
   std::atomic<bool> rung{false};   // its doorbell waits in the driver's queue

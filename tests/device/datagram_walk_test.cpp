@@ -38,8 +38,9 @@ class DatagramWalk : public WorldWalk {
         break;
     }
   }
-  void before_check() override { datagrams_.adopt_headers(); }
-  void after_check() override {
+  void check() override {
+    datagrams_.adopt_headers();
+    world_.check();
     for (unsigned i = 0; i < 2; ++i) {
       agree_on(world_.ends[i]->device.stats().roce.rx_bad_qkey, datagrams_.wrong_keys[i],
                "wrong Q_Keys");

@@ -335,10 +335,10 @@ TEST(Events, EstablishedIsToldWhenWorkMayBePosted) {
     left.poll(now);
     right.poll(now);
     if (left_hooks.request != 0) {
-      ASSERT_TRUE(
-          left.iwarp()
-              .accept(std::exchange(left_hooks.request, 0), *here, left.iwarp().default_params(), now)
-              .ok());
+      ASSERT_TRUE(left.iwarp()
+                      .accept(std::exchange(left_hooks.request, 0), *here,
+                              left.iwarp().default_params(), now)
+                      .ok());
     }
   }
   EXPECT_EQ(left_hooks.told, std::vector{verbs::QpState::Rts});

@@ -13,8 +13,8 @@
 #include <thread>
 #include <utility>
 
-#include "device/engine_options.h"
 #include "device/driver.h"
+#include "device/engine_options.h"
 #include "device/polling_habit.h"
 #include "port/adapter.h"
 #include "port/memory_port.h"

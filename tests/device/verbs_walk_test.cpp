@@ -85,7 +85,10 @@ class VerbsWalk : public WorldWalk {
         break;
     }
   }
-  void after_check() override { moves_.check(); }
+  void check() override {
+    world_.check();
+    moves_.check();
+  }
   void clean_up() override { connect_.close_listeners(); }
 
  private:

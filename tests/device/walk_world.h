@@ -223,9 +223,7 @@ class WorldWalk : public Walk {
   void step(Dice& dice) final {
     act(dice);
     world_.settle(pause_ms_);
-    before_check();
-    world_.check();
-    after_check();
+    check();
   }
   void finish() final {
     clean_up();
@@ -237,8 +235,7 @@ class WorldWalk : public Walk {
       : world_(dice, &told, line), pause_ms_(pause_ms) {}
 
   virtual void act(Dice&) = 0;
-  virtual void before_check() {}
-  virtual void after_check() {}
+  virtual void check() { world_.check(); }
   virtual void clean_up() {}
 
   WalkWorld world_;

@@ -33,7 +33,7 @@ class XrcWalk : public WorldWalk {
         break;
     }
   }
-  void after_check() override { xrc_.check(); }
+  void check() override { xrc_.check(); }
   void clean_up() override { xrc_.drop_all(); }
 
  private:

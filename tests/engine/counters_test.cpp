@@ -15,9 +15,9 @@
 #include "net/ethernet.h"
 #include "net/header_template.h"
 #include "tests/engine/moved_counters.h"
-#include "tests/roce/moved_counters.h"
 #include "tests/iwarp/rx_path.h"
 #include "tests/iwarp/stream_ends.h"
+#include "tests/roce/moved_counters.h"
 #include "tests/support/soon.h"
 #include "urnic/urnic.h"
 
@@ -286,8 +286,8 @@ void refused_at_the_gate(Moved* moved) {
       pair.connect(*pair.left().make_qp(), *pair.right().make_qp(), {}, {}, "[fd00::2]:7000"));
   for (const char* to : {"10.0.0.2:7000", "[fd00::2]:7000"}) {  // peers_denied, peers_over_limit
     ASSERT_TRUE(e.iwarp()
-                    .connect(*pair.left().make_qp(), *SocketAddress::parse(to), e.iwarp().default_params(),
-                             pair.now())
+                    .connect(*pair.left().make_qp(), *SocketAddress::parse(to),
+                             e.iwarp().default_params(), pair.now())
                     .ok());
     pair.run_for(Duration::s(1));
   }

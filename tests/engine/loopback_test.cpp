@@ -33,7 +33,8 @@ struct Loopback : ::testing::Test {
   verbs::QueuePair* connect() {
     verbs::QueuePair* qp = node->make_qp();
     const SocketAddress to{IpAddress::v4(10, 0, 0, 2), 7000};
-    EXPECT_TRUE(node->engine().iwarp().connect(*qp, to, node->engine().iwarp().default_params(), now).ok());
+    EXPECT_TRUE(
+        node->engine().iwarp().connect(*qp, to, node->engine().iwarp().default_params(), now).ok());
     bool up = false;
     for (int i = 0; i < 1000 && !up; ++i) {
       poll();
@@ -41,11 +42,11 @@ struct Loopback : ::testing::Test {
         const engine::CmEvent e = node->events.front();
         node->events.pop_front();
         if (e.kind == engine::CmEvent::Kind::ConnectRequest) {
-          EXPECT_TRUE(
-              node->engine()
-                  .iwarp()
-                  .accept(e.request.id, *node->make_qp(), node->engine().iwarp().default_params(), now)
-                  .ok());
+          EXPECT_TRUE(node->engine()
+                          .iwarp()
+                          .accept(e.request.id, *node->make_qp(),
+                                  node->engine().iwarp().default_params(), now)
+                          .ok());
         }
         up |= e.kind == engine::CmEvent::Kind::Established && e.qp == qp;
       }
@@ -95,7 +96,8 @@ TEST_F(Loopback, WhatIsOnItsWayToOurselvesIsWorkAtOnce) {
   for (int i = 0; i < 100; ++i) poll();
   verbs::QueuePair* qp = node->make_qp();
   const SocketAddress to{IpAddress::v4(10, 0, 0, 2), 7000};
-  ASSERT_TRUE(node->engine().iwarp().connect(*qp, to, node->engine().iwarp().default_params(), now).ok());
+  ASSERT_TRUE(
+      node->engine().iwarp().connect(*qp, to, node->engine().iwarp().default_params(), now).ok());
   ASSERT_NE(node->engine().tables().looped, 0u);
   EXPECT_LE(node->engine().next_deadline(), now);
 }

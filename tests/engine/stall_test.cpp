@@ -33,17 +33,17 @@ struct StallTest : ::testing::Test {
   void SetUp() override {
     Error error;
     ASSERT_NE(right.iwarp().listen(7, 1, &error), nullptr);
-    ASSERT_TRUE(
-        left.iwarp()
-            .connect(*here, *SocketAddress::parse("10.77.0.2:7"), left.iwarp().default_params(), now)
-            .ok());
+    ASSERT_TRUE(left.iwarp()
+                    .connect(*here, *SocketAddress::parse("10.77.0.2:7"),
+                             left.iwarp().default_params(), now)
+                    .ok());
     for (int i = 0; i < 1000; ++i) {
       both();
       if (right_hooks.request == 0) continue;
-      ASSERT_TRUE(
-          right.iwarp()
-              .accept(std::exchange(right_hooks.request, 0), *there, right.iwarp().default_params(), now)
-              .ok());
+      ASSERT_TRUE(right.iwarp()
+                      .accept(std::exchange(right_hooks.request, 0), *there,
+                              right.iwarp().default_params(), now)
+                      .ok());
     }
     ASSERT_EQ(left_hooks.established + right_hooks.established, 2);
     for (int i = 0; i < 100; ++i) {  // a round trip is measured

@@ -184,12 +184,13 @@ class World {
     verbs::QueuePair& b = *host(1).pairs[0]->qp;
     forward_.prepare(now_);
     back_.prepare(now_);
-    require(host(0)
-                .engine()
-                .iwarp()
-                .connect(a, {address(2), kSparedPort}, host(0).engine().iwarp().default_params(), now_)
-                .ok(),
-            "no way to the other end");
+    require(
+        host(0)
+            .engine()
+            .iwarp()
+            .connect(a, {address(2), kSparedPort}, host(0).engine().iwarp().default_params(), now_)
+            .ok(),
+        "no way to the other end");
     for (int i = 0; i < 100 && host(1).requests.empty(); ++i) {
       deliver_all(1);
       hear();
@@ -197,7 +198,11 @@ class World {
     require(!host(1).requests.empty(), "the spared connection does not come up");
     const Request r = host(1).requests.front();
     host(1).requests.clear();
-    require(host(1).engine().iwarp().accept(r.id, b, host(1).engine().iwarp().default_params(), now_).ok(),
+    require(host(1)
+                .engine()
+                .iwarp()
+                .accept(r.id, b, host(1).engine().iwarp().default_params(), now_)
+                .ok(),
             "the spared connection is not accepted");
     for (int i = 0; i < 100 && !(established_[0] && established_[1]); ++i) {
       deliver_all(1);

@@ -40,7 +40,8 @@ TEST(ConnectPort, BelongsToTheQueueOfItsEngine) {
     std::set<std::uint16_t> chosen;
     for (int i = 0; i < 16; ++i) {
       verbs::QueuePair* qp = engine.iwarp_control().create_qp({}, &cq, &cq);
-      ASSERT_TRUE(engine.iwarp().connect(*qp, *to, engine.iwarp().default_params(), Instant{}).ok());
+      ASSERT_TRUE(
+          engine.iwarp().connect(*qp, *to, engine.iwarp().default_params(), Instant{}).ok());
       const FlowKey& key = engine.iwarp().find(qp->connection)->key;
       EXPECT_EQ(
           flow_queue(flow_hash(key.local, key.local_port, key.remote, key.remote_port), kQueues),

@@ -54,11 +54,11 @@ class Life {
 
   void open_innocent() {
     auto* a = w.left.node->make_qp();
-    EXPECT_TRUE(
-        left()
-            .iwarp()
-            .connect(*a, *SocketAddress::parse("10.0.0.2:7000"), left().iwarp().default_params(), w.now)
-            .ok());
+    EXPECT_TRUE(left()
+                    .iwarp()
+                    .connect(*a, *SocketAddress::parse("10.0.0.2:7000"),
+                             left().iwarp().default_params(), w.now)
+                    .ok());
     const std::size_t before = accepted_.size();
     EXPECT_TRUE(w.run_until(
         [&] {
@@ -377,7 +377,8 @@ TEST(ConnectionLife, StatisticsComeInPiecesOfSoManyConnections) {
     for (const ConnectionStats& c : some) seen.insert(c.qp_number);
     some.clear();
     if (piece != 2) continue;
-    for (const int gone : {0, 15}) left.iwarp_control().destroy(qps[static_cast<std::size_t>(gone)], w.now);
+    for (const int gone : {0, 15})
+      left.iwarp_control().destroy(qps[static_cast<std::size_t>(gone)], w.now);
     w.run_for(Duration::ms(1));
     connect();
   }
@@ -461,7 +462,8 @@ TEST(ConnectionLife, BeyondTheirLimitConnectionsAreRefusedAtOnce) {
   // One goes, one may come.
   left.iwarp_control().destroy(qps[0], w.now);
   w.run_for(Duration::ms(10));
-  EXPECT_TRUE(left.iwarp().connect(*w.left.node->make_qp(), to, left.iwarp().default_params(), w.now).ok());
+  EXPECT_TRUE(
+      left.iwarp().connect(*w.left.node->make_qp(), to, left.iwarp().default_params(), w.now).ok());
   EXPECT_TRUE(w.run_until([&] { return w.right.node->events.size() == 3; }, Duration::s(1)));
 }
 

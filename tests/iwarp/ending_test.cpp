@@ -206,10 +206,10 @@ TEST(EndingByReset, WhoLingersInVainEndsByReset) {
   ASSERT_NE(w.right.engine().iwarp().listen(7000, 4, &error), nullptr);
   auto* qp = w.left.node->make_qp();
   engine::Engine& left = w.left.engine();
-  ASSERT_TRUE(
-      left.iwarp()
-          .connect(*qp, *SocketAddress::parse("10.0.0.2:7000"), left.iwarp().default_params(), w.now)
-          .ok());
+  ASSERT_TRUE(left.iwarp()
+                  .connect(*qp, *SocketAddress::parse("10.0.0.2:7000"),
+                           left.iwarp().default_params(), w.now)
+                  .ok());
   ASSERT_TRUE(w.run_until([&] { return !w.right.node->events.empty(); }, Duration::s(1)));
   std::size_t resets = 0;
   w.watch = [&](Bytes f, bool to_right) -> std::vector<Bytes> {
@@ -310,10 +310,10 @@ TEST(EndingByReset, WhoLingersEndsWhenItsNeighbourIsGone) {
   ASSERT_NE(w.right.engine().iwarp().listen(7000, 4, &error), nullptr);
   auto* qp = w.left.node->make_qp();
   engine::Engine& left = w.left.engine();
-  ASSERT_TRUE(
-      left.iwarp()
-          .connect(*qp, *SocketAddress::parse("10.0.0.2:7000"), left.iwarp().default_params(), w.now)
-          .ok());
+  ASSERT_TRUE(left.iwarp()
+                  .connect(*qp, *SocketAddress::parse("10.0.0.2:7000"),
+                           left.iwarp().default_params(), w.now)
+                  .ok());
   ASSERT_TRUE(w.run_until([&] { return !w.right.node->events.empty(); }, Duration::s(1)));
   w.watch = [](const Bytes&, bool) { return std::vector<Bytes>(); };
   w.right.engine().iwarp().reject(w.right.node->events.front().request.id, {}, w.now);

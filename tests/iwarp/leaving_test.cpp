@@ -405,16 +405,18 @@ TEST(EarlyData, WhatComesBeforeEstablishedIsToldAsSuch) {
   ASSERT_TRUE(r.post_receive(*peer, {1, {}}, pair.now()));
   ASSERT_TRUE(l.engine()
                   .iwarp()
-                  .connect(*qp, *SocketAddress::parse("10.0.0.2:7000"), l.engine().iwarp().default_params(),
-                           pair.now())
+                  .connect(*qp, *SocketAddress::parse("10.0.0.2:7000"),
+                           l.engine().iwarp().default_params(), pair.now())
                   .ok());
   ASSERT_TRUE(pair.run_until([&] { return !r.events.empty(); }, Duration::s(5)));
   ASSERT_EQ(r.events[0].kind, Kind::ConnectRequest);
   const auto request = r.events[0].request.id;
   r.events.clear();
   pair.set_faults_left("loss=1");
-  ASSERT_TRUE(
-      r.engine().iwarp().accept(request, *peer, r.engine().iwarp().default_params(), pair.now()).ok());
+  ASSERT_TRUE(r.engine()
+                  .iwarp()
+                  .accept(request, *peer, r.engine().iwarp().default_params(), pair.now())
+                  .ok());
   ASSERT_TRUE(pair.run_until([&] { return !l.events.empty(); }, Duration::s(5)));
   pair.run_for(Duration::ms(1));
   pair.set_faults_left("");

@@ -246,7 +246,8 @@ TEST_F(Setup, NoSharedRtrKindIsAnsweredByTerminate_2_0_7) {
   ASSERT_TRUE(start());
   ASSERT_TRUE(pair->run_until([&] { return !pair->right().events.empty(); }, Duration::s(5)));
   (void)pair->right().engine().iwarp().accept(pair->right().events.front().request.id, *right,
-                                              pair->right().engine().iwarp().default_params(), pair->now());
+                                              pair->right().engine().iwarp().default_params(),
+                                              pair->now());
   // Either side may find it first; both must end, and the initiator must not be established.
   pair->run_for(Duration::s(30));
   EXPECT_NE(left->state, verbs::QpState::Rts);
@@ -313,9 +314,9 @@ TEST_F(Setup, AcceptAfterThePeerHasGivenUpSaysClosed) {
   ASSERT_TRUE(pair->run_until([&] { return !pair->right().events.empty(); }, Duration::s(5)));
   pair->left().engine().iwarp().abort(*left, pair->now());
   pair->run_for(Duration::s(1));
-  const auto result =
-      pair->right().engine().iwarp().accept(pair->right().events.front().request.id, *right,
-                                            pair->right().engine().iwarp().default_params(), pair->now());
+  const auto result = pair->right().engine().iwarp().accept(
+      pair->right().events.front().request.id, *right,
+      pair->right().engine().iwarp().default_params(), pair->now());
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.error().code, Errc::closed);
   EXPECT_EQ(right->state, verbs::QpState::Init);
@@ -401,8 +402,8 @@ TEST_F(Setup, OwnAddressesLoopBackInsideTheProcess) {
           accepted = pair->left()
                          .engine()
                          .iwarp()
-                         .accept(event.request.id, *other, pair->left().engine().iwarp().default_params(),
-                                 pair->now())
+                         .accept(event.request.id, *other,
+                                 pair->left().engine().iwarp().default_params(), pair->now())
                          .ok();
         }
         return left->state == verbs::QpState::Rts && other->state == verbs::QpState::Rts;
@@ -426,8 +427,8 @@ TEST_F(Setup, D6_PoliciesThatDoNotMeetAreRefusedWithTheReasonAtBothEnds) {
       ASSERT_TRUE(start());
       ASSERT_TRUE(pair->run_until([&] { return !pair->right().events.empty(); }, Duration::s(5)));
       const auto refused = pair->right().engine().iwarp().accept(
-          pair->right().events.front().request.id, *right, pair->right().engine().iwarp().default_params(),
-          pair->now());
+          pair->right().events.front().request.id, *right,
+          pair->right().engine().iwarp().default_params(), pair->now());
       ASSERT_FALSE(refused.ok());
       EXPECT_EQ(refused.error().code, Errc::rejected);
       EXPECT_NE(refused.error().message.find(mpa::policy_name(b)), std::string::npos)

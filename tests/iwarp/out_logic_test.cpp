@@ -332,7 +332,8 @@ TEST(SharedReceive, TheLastReceiveIsToldOnceInALife) {
   post();
   EXPECT_EQ(told(), 1);
   for (const auto to : {verbs::QpState::Reset, verbs::QpState::Init, verbs::QpState::Error}) {
-    ASSERT_EQ(r.engine().iwarp_control().move(r.qp(), to, verbs::kQpAttrState, r.now()), verbs::QpVerdict::Ok);
+    ASSERT_EQ(r.engine().iwarp_control().move(r.qp(), to, verbs::kQpAttrState, r.now()),
+              verbs::QpVerdict::Ok);
   }
   EXPECT_EQ(told(), 2);
 }

@@ -329,8 +329,8 @@ class SecondAttempt : public Turns {
     for (auto& events = host.node->events; !events.empty(); events.pop_front()) {
       const CmEvent& e = events.front();
       if (e.kind == CmEvent::Kind::ConnectRequest) {
-        (void)host.engine().iwarp().accept(e.request.id, *right_, host.engine().iwarp().default_params(),
-                                           wire_.now);
+        (void)host.engine().iwarp().accept(e.request.id, *right_,
+                                           host.engine().iwarp().default_params(), wire_.now);
       }
       if (e.qp != left_) continue;
       const bool up = e.kind == CmEvent::Kind::Established;

@@ -200,15 +200,15 @@ TEST(Hosts, OneThatIsNotThereEndsItsOwnConnectionsOnly) {
   HandWire w;
   engine::Engine& left = w.left.engine();
   auto *one = w.left.node->make_qp(), *other = w.left.node->make_qp();
-  ASSERT_TRUE(
-      left.iwarp()
-          .connect(*one, *SocketAddress::parse("10.0.0.7:7000"), left.iwarp().default_params(), w.now)
-          .ok());
+  ASSERT_TRUE(left.iwarp()
+                  .connect(*one, *SocketAddress::parse("10.0.0.7:7000"),
+                           left.iwarp().default_params(), w.now)
+                  .ok());
   w.run_for(Duration::s(1));
-  ASSERT_TRUE(
-      left.iwarp()
-          .connect(*other, *SocketAddress::parse("10.0.0.8:7000"), left.iwarp().default_params(), w.now)
-          .ok());
+  ASSERT_TRUE(left.iwarp()
+                  .connect(*other, *SocketAddress::parse("10.0.0.8:7000"),
+                           left.iwarp().default_params(), w.now)
+                  .ok());
   ASSERT_TRUE(w.run_until([&] { return !w.left.node->events.empty(); }, Duration::s(10)));
   ASSERT_EQ(w.left.node->events.size(), 1u);
   EXPECT_EQ(w.left.node->events[0].qp, one);
@@ -242,10 +242,10 @@ TEST(Hosts, AnIcmpErrorReachesTheConnectionItIsAbout) {
   };
   engine::Engine& left = w.left.engine();
   auto* qp = w.left.node->make_qp();
-  ASSERT_TRUE(
-      left.iwarp()
-          .connect(*qp, *SocketAddress::parse("10.0.0.2:7000"), left.iwarp().default_params(), w.now)
-          .ok());
+  ASSERT_TRUE(left.iwarp()
+                  .connect(*qp, *SocketAddress::parse("10.0.0.2:7000"),
+                           left.iwarp().default_params(), w.now)
+                  .ok());
   w.run_for(Duration::ms(100));
   ASSERT_EQ(w.left.node->events.size(), 1u);
   EXPECT_EQ(w.left.node->events[0].code, Errc::unreachable);
@@ -273,10 +273,10 @@ TEST(Rtr, ThatComesAfterWeHaveHungUpLeavesTheDeadlineOfTheEnd) {
     return rtr.empty() ? std::vector<Bytes>{std::move(f)} : std::vector<Bytes>();
   };
   engine::Engine& right = w.right.engine();
-  ASSERT_TRUE(
-      right.iwarp()
-          .accept(w.right.node->events.front().request.id, *there, right.iwarp().default_params(), w.now)
-          .ok());
+  ASSERT_TRUE(right.iwarp()
+                  .accept(w.right.node->events.front().request.id, *there,
+                          right.iwarp().default_params(), w.now)
+                  .ok());
   w.run_for(Duration::ms(1));
   ASSERT_FALSE(rtr.empty());
   w.right.node->events.clear();
@@ -337,11 +337,11 @@ struct Neighbours : ::testing::Test {
     Error error;
     ASSERT_NE(right().iwarp().listen(7000, 4, &error), nullptr);
     here = w.left.node->make_qp();
-    ASSERT_TRUE(
-        left()
-            .iwarp()
-            .connect(*here, *SocketAddress::parse("10.0.0.2:7000"), left().iwarp().default_params(), w.now)
-            .ok());
+    ASSERT_TRUE(left()
+                    .iwarp()
+                    .connect(*here, *SocketAddress::parse("10.0.0.2:7000"),
+                             left().iwarp().default_params(), w.now)
+                    .ok());
     ASSERT_TRUE(w.run_until([&] { return !w.right.node->events.empty(); }, Duration::s(1)));
     there = w.right.node->make_qp();
     ASSERT_TRUE(right()
@@ -397,17 +397,17 @@ TEST_F(Neighbours, AResetForgetsThatAConnectionWaitedForAReceive) {
   }
   w.run_for(Duration::ms(10));
   w.right.node->events.clear();
-  ASSERT_TRUE(
-      left()
-          .iwarp()
-          .connect(*here, *SocketAddress::parse("10.0.0.2:7000"), left().iwarp().default_params(), w.now)
-          .ok());
+  ASSERT_TRUE(left()
+                  .iwarp()
+                  .connect(*here, *SocketAddress::parse("10.0.0.2:7000"),
+                           left().iwarp().default_params(), w.now)
+                  .ok());
   ASSERT_TRUE(w.run_until([&] { return !w.right.node->events.empty(); }, Duration::s(1)));
-  ASSERT_TRUE(
-      right()
-          .iwarp()
-          .accept(w.right.node->events.front().request.id, *there, right().iwarp().default_params(), w.now)
-          .ok());
+  ASSERT_TRUE(right()
+                  .iwarp()
+                  .accept(w.right.node->events.front().request.id, *there,
+                          right().iwarp().default_params(), w.now)
+                  .ok());
   w.run_for(Duration::ms(10));
   const auto before = right().iwarp().qp_stats(*there).iwarp.tcp.segments_out;
   ASSERT_TRUE(w.right.node->post_receive(*there, {1, {}}, w.now));

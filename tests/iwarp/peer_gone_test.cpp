@@ -76,8 +76,8 @@ struct Vanishing : ::testing::Test {
     auto* asking = pair.left().make_qp();
     Engine& left = pair.left().engine();
     EXPECT_TRUE(left.iwarp()
-                    .connect(*asking, *SocketAddress::parse("10.0.0.2:7000"), left.iwarp().default_params(),
-                             pair.now())
+                    .connect(*asking, *SocketAddress::parse("10.0.0.2:7000"),
+                             left.iwarp().default_params(), pair.now())
                     .ok());
     return asking;
   }
@@ -151,9 +151,10 @@ struct Restart : ::testing::Test {
   verbs::QpState connect(Host& client, Duration limit) {
     auto* qp = client.node->make_qp();
     Engine& e = client.node->engine();
-    EXPECT_TRUE(e.iwarp()
-                    .connect(*qp, *SocketAddress::parse("10.0.0.2:7000"), e.iwarp().default_params(), now)
-                    .ok());
+    EXPECT_TRUE(
+        e.iwarp()
+            .connect(*qp, *SocketAddress::parse("10.0.0.2:7000"), e.iwarp().default_params(), now)
+            .ok());
     for (const Instant until = now + limit; now < until && qp->state != verbs::QpState::Rts;) {
       bool any = carry(client, server) | carry(server, client);
       any |= client.node->engine().poll(now) | server.node->engine().poll(now);
@@ -162,11 +163,11 @@ struct Restart : ::testing::Test {
         server.node->events.pop_front();
         if (event.kind != Kind::ConnectRequest) continue;
         server_qp = server.node->make_qp();
-        EXPECT_TRUE(
-            server.node->engine()
-                .iwarp()
-                .accept(event.request.id, *server_qp, server.node->engine().iwarp().default_params(), now)
-                .ok());
+        EXPECT_TRUE(server.node->engine()
+                        .iwarp()
+                        .accept(event.request.id, *server_qp,
+                                server.node->engine().iwarp().default_params(), now)
+                        .ok());
       }
       const Instant next =
           earlier(client.node->engine().next_deadline(), server.node->engine().next_deadline());

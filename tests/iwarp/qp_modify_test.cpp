@@ -29,8 +29,8 @@ struct Brought {
       case QpState::Rtr:  // connecting, and nobody answers
         pair.set_faults_left("loss=1");
         EXPECT_TRUE(pair.left().engine().iwarp().connect(
-            *qp, *SocketAddress::parse("10.0.0.2:7000"), pair.left().engine().iwarp().default_params(),
-            pair.now()));
+            *qp, *SocketAddress::parse("10.0.0.2:7000"),
+            pair.left().engine().iwarp().default_params(), pair.now()));
         break;
       case QpState::Rts:
         EXPECT_TRUE(pair.connect(*qp, *peer));
@@ -188,9 +188,9 @@ TEST(QpModify, ResetEmptiesBothQueuesAndTakesItsCompletionsAlong) {
   for (std::uint64_t id = 1; id <= 3; ++id) ASSERT_TRUE(b.post_receive(id));
   ASSERT_TRUE(b.pair.left().post_receive(*other, {77, {}}, b.pair.now()));
   EXPECT_EQ(b.modify(QpState::Error), QpVerdict::Ok);
-  EXPECT_EQ(
-      b.pair.left().engine().iwarp_control().move(*other, QpState::Error, verbs::kQpAttrState, b.pair.now()),
-      QpVerdict::Ok);
+  EXPECT_EQ(b.pair.left().engine().iwarp_control().move(*other, QpState::Error, verbs::kQpAttrState,
+                                                        b.pair.now()),
+            QpVerdict::Ok);
   EXPECT_EQ(b.modify(QpState::Reset), QpVerdict::Ok);
   b.pair.left().drain_completions();
   ASSERT_EQ(b.pair.left().receive_done.size(), 1u) << "another's on the same queue stay";
@@ -249,8 +249,9 @@ TEST(QpModify, AnEndedQueuePairConnectsAgainAfterReset) {
     b.pair.run_for(Duration::ms(100));
     EXPECT_EQ(b.peer->state, QpState::Error);
     auto& right = b.pair.right().engine();
-    EXPECT_EQ(right.iwarp_control().move(*b.peer, QpState::Reset, verbs::kQpAttrState, b.pair.now()),
-              QpVerdict::Ok);
+    EXPECT_EQ(
+        right.iwarp_control().move(*b.peer, QpState::Reset, verbs::kQpAttrState, b.pair.now()),
+        QpVerdict::Ok);
     EXPECT_EQ(b.modify(QpState::Init), QpVerdict::Ok);
     b.pair.left().events.clear();
     b.pair.right().events.clear();

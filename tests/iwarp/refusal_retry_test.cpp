@@ -6,8 +6,8 @@
 #include <deque>
 #include <memory>
 
-#include "device/kernel_tcp_port.h"
 #include "device/engine_options.h"
+#include "device/kernel_tcp_port.h"
 #include "engine/engine.h"
 #include "port/memory_port.h"
 
@@ -89,7 +89,8 @@ TEST_P(RefusalRetry, AListenerThatComesLateIsFound) {
   Error error;
   ASSERT_TRUE(engine->iwarp().listen(kept, 8, &error)) << error.message;
   ASSERT_TRUE(runs_to(CmEvent::Kind::ConnectRequest, begun + Duration::ms(100)));
-  ASSERT_TRUE(engine->iwarp().accept(last.request.id, *other, engine->iwarp().default_params(), now).ok());
+  ASSERT_TRUE(
+      engine->iwarp().accept(last.request.id, *other, engine->iwarp().default_params(), now).ok());
   EXPECT_TRUE(runs_to(CmEvent::Kind::Established, now + Duration::ms(100)));
   EXPECT_EQ(engine->tables().flows, 2u);
 }

@@ -268,8 +268,8 @@ TEST_F(Windows, WithTheirQueuePairThoseOfType2Go) {
   ASSERT_EQ(bind(mine, 0, 4000, verbs::kRemoteRead), Status::Success);
   ASSERT_EQ(bind(shared, 0, 4000, verbs::kRemoteRead), Status::Success);
   EXPECT_EQ(table().find(region)->windows, 2u);
-  EXPECT_EQ(pair->right().engine().iwarp_control().move(*right, verbs::QpState::Reset, verbs::kQpAttrState,
-                                             pair->now()),
+  EXPECT_EQ(pair->right().engine().iwarp_control().move(*right, verbs::QpState::Reset,
+                                                        verbs::kQpAttrState, pair->now()),
             verbs::QpVerdict::Ok);
   EXPECT_EQ(table().find(mine), nullptr);
   EXPECT_EQ(table().find(region)->windows, 1u);

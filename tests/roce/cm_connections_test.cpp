@@ -29,8 +29,8 @@ class RoceAgreement : public RoceConnectEnds {
   }
   Result<Id> answer_with(std::uint32_t number, const roce::ConnectParams& p = wish()) {
     auto id = of(pair->right())
-                  .accept(&pair->right(), pair->right().roce_requests.back().id,
-                          {number, false}, p, pair->now());
+                  .accept(&pair->right(), pair->right().roce_requests.back().id, {number, false}, p,
+                          pair->now());
     if (id) theirs = *id;
     return id;
   }

@@ -427,8 +427,7 @@ TEST_F(RoceDisconnect, WithoutMemoryThereIsOneEndOrNoBeginning) {
       no_more = none.failed() == 0;
     }
     if (right->state <= QpState::Init && !pair->right().roce_requests.empty()) {
-      connections(pair->right())
-          .reject(pair->right().roce_requests.front().id, {}, pair->now());
+      connections(pair->right()).reject(pair->right().roce_requests.front().id, {}, pair->now());
     }
     pair->run_for(Duration::s(20));
     const auto ends = [&](sim::Node& e) {

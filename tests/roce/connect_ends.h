@@ -20,7 +20,7 @@ class RoceConnectEnds : public RoceEnds {
     return n.engine().roce_control().connections();
   }
   static roce::Listener* listen(sim::Node& n, const std::string& at, int backlog = 8,
-                                      bool v6_only = false) {
+                                bool v6_only = false) {
     Error error;
     roce::Listeners& all = connections(n).listeners();
     roce::Listener* const l = all.bind({*SocketAddress::parse(at), v6_only, false}, &error);

@@ -143,8 +143,7 @@ TEST_F(RoceConnect, WithinOneDeviceFramesComeStraightBack) {
                   .ok());
   sim::Node& n = pair->left();
   ASSERT_TRUE(pair->run_until([&] { return !n.roce_requests.empty(); }, Duration::s(5)));
-  ASSERT_TRUE(
-      connections(n).accept(n.roce_requests.front().id, *other, wish(), pair->now()).ok());
+  ASSERT_TRUE(connections(n).accept(n.roce_requests.front().id, *other, wish(), pair->now()).ok());
   ASSERT_TRUE(pair->run_until([&] { return told(n, Kind::Established) == 2; }, Duration::s(5)));
   connections(n).disconnect(*left, pair->now());
   ASSERT_TRUE(pair->run_until([&] { return told(n, Kind::Disconnected) == 2; }, Duration::s(5)));
@@ -185,8 +184,11 @@ TEST(RoceConnectMtu, APeerThatTakesSmallerPacketsIsAskedAgainWithSuch) {
                   .ok());
   pass();
   ASSERT_EQ(two.roce_requests.size(), 1u);
-  ASSERT_TRUE(
-      two.engine().roce_control().connections().accept(two.roce_requests.front().id, *y, {}, now).ok());
+  ASSERT_TRUE(two.engine()
+                  .roce_control()
+                  .connections()
+                  .accept(two.roce_requests.front().id, *y, {}, now)
+                  .ok());
   pass();
   EXPECT_EQ(x->state, QpState::Rts);
   EXPECT_EQ(y->state, QpState::Rts);
@@ -346,7 +348,7 @@ TEST_F(RoceConnect, PortsAreKeptForWhoHasThem) {
   ASSERT_NE(one, nullptr);
   ASSERT_NE(two, nullptr) << "of the other version";
   roce::Listener *three = bind("10.0.0.2:7002", false, true),
-                       *four = bind("[::]:7002", false, true);
+                 *four = bind("[::]:7002", false, true);
   ASSERT_NE(three, nullptr);
   ASSERT_NE(four, nullptr) << "shared";
   EXPECT_TRUE(all.listen(three, 1, &error));

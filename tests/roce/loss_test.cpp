@@ -60,7 +60,7 @@ TEST_F(RoceLoss, AQueuePairMayBeOtherwiseThanItsDeviceAndStaysSoBeyondReset) {
   ib::LossRules rules = pair->right().engine().options().roce.loss;
   rules.type = ib::ConnectionType::Slow;
   verbs::QueuePair* const slow = roce.create_qp(verbs::Service::Rc, pair->right().pd, {},
-                                             right->send_cq, right->receive_cq, &rules);
+                                                right->send_cq, right->receive_cq, &rules);
   ASSERT_NE(slow, nullptr);
   for (int life = 0; life < 2; ++life) {
     connect(pair->right(), *slow, {}, 1, left->number(), 0, pair->now());

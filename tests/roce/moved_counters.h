@@ -78,8 +78,9 @@ struct Lossy : RoceEnds {
       ASSERT_TRUE(sim::connect_roce(*pair, *left, *right, plan, Duration::s(1)));
       rooms(8000);
       verbs::CompletionQueue cq(1);
-      verbs::SharedReceiveQueue* const queue = pair->right().engine().roce_control().create_xrc_queue(
-          pair->right().pd, 1, 1, sim::Node::kXrcDomain + 1, &cq);
+      verbs::SharedReceiveQueue* const queue =
+          pair->right().engine().roce_control().create_xrc_queue(pair->right().pd, 1, 1,
+                                                                 sim::Node::kXrcDomain + 1, &cq);
       const verbs::Sge sge{ours->at(), 10, ours->key};
       verbs::SendWr wr = request(verbs::WrOp::Send, 1, sge, 0, 0);
       wr.remote_srq = foreign ? queue->xrc.number : 0;
@@ -324,11 +325,11 @@ inline void connections_of_roce(Moved* moved) {
   ASSERT_EQ(c.node->roce_requests.size(), 1u);
   verbs::QueuePair* const qp = c.node->make_roce_qp();
   ASSERT_TRUE(ours.accept(c.node->roce_requests[0].id, *qp, {}, c.now).ok());  // cm_sent
-  c.arrive(first.mad);         // cm_answered_again
-  c.pass(Duration::ms(9000));  // cm_repeated
-  c.arrive(second.mad);        // cm_stale: that queue pair has a connection
+  c.arrive(first.mad);                                                         // cm_answered_again
+  c.pass(Duration::ms(9000));                                                  // cm_repeated
+  c.arrive(second.mad);  // cm_stale: that queue pair has a connection
   first.mad[0] = 9;
-  c.arrive(first.mad);                     // cm_dropped
+  c.arrive(first.mad);              // cm_dropped
   qp->control->destroy(qp, c.now);  // resting_numbers
   moved->add(c.node->engine());
 }

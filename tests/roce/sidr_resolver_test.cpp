@@ -11,8 +11,8 @@ namespace urnic::test {
 namespace {
 
 using ib_cm::PortSpace;
-using verbs::Service;
 using verbs::QpState;
+using verbs::Service;
 
 constexpr std::uint16_t kPort = 7000;
 
@@ -39,7 +39,7 @@ class RoceQuestion : public RoceConnectEnds {
   }
   roce::SidrResolver& questions() { return connections(pair->left()).resolver(); }
   Result<roce::SidrResolver::Asked> put(const roce::SidrQuery& p = {},
-                                           const std::string& to = "10.0.0.2:7000") {
+                                        const std::string& to = "10.0.0.2:7000") {
     return questions().ask(&owner, *SocketAddress::parse(to), p, pair->now());
   }
   Result<void> serve(const std::string& data = "", std::uint32_t qkey = kQkey) {
@@ -253,10 +253,9 @@ TEST_F(RoceQuestion, SaysWhatIsWrongAtOnce) {
   ASSERT_FALSE(large_answer.ok());
   EXPECT_EQ(large_answer.error().code, Errc::invalid_argument);
   verbs::QueuePair* const fresh = pair->right().make_roce_qp({}, verbs::Service::Ud);
-  const auto early =
-      connections(pair->right())
-          .resolver()
-          .serve(pair->right().roce_requests.back().id, *fresh, 1, {}, pair->now());
+  const auto early = connections(pair->right())
+                         .resolver()
+                         .serve(pair->right().roce_requests.back().id, *fresh, 1, {}, pair->now());
   ASSERT_FALSE(early.ok());
   EXPECT_EQ(early.error().code, Errc::wrong_state);
   ASSERT_TRUE(serve().ok()) << "nothing of that was an answer";
@@ -340,10 +339,8 @@ TEST_F(RoceQuestion, NoMoreWaitThanItsBacklogSays) {
   EXPECT_EQ(pair->right().roce_requests.size(), 8u);
   EXPECT_TRUE(answers().empty());
   for (const verbs::ConnectionRequest& r : pair->right().roce_requests) {
-    EXPECT_TRUE(connections(pair->right())
-                    .resolver()
-                    .serve(r.id, *right, kQkey, {}, pair->now())
-                    .ok());
+    EXPECT_TRUE(
+        connections(pair->right()).resolver().serve(r.id, *right, kQkey, {}, pair->now()).ok());
   }
   pair->run_until([&] { return answers().size() == 100; }, Duration::s(20));
   EXPECT_EQ(answers().size(), 100u);

@@ -23,7 +23,9 @@ class RoceUnreliable : public RoceEnds {
     ib::set_destination(&wr, {way, right->number(), kQkey});
     ASSERT_EQ(pair->left().post_send(*left, wr, pair->now()), verbs::Post::Ok);
   }
-  const ConnectionStats stats_of(verbs::QueuePair& qp) { return pair->left().engine().roce_control().stats_of(qp); }
+  const ConnectionStats stats_of(verbs::QueuePair& qp) {
+    return pair->left().engine().roce_control().stats_of(qp);
+  }
 
   std::uint32_t way = 0;
 };
