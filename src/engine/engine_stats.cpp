@@ -1,6 +1,7 @@
 // Counters of the engine and its connections as the plain values of the public header (D10).
 #include "engine/engine.h"
 #include "iwarp/connection_stats.h"
+#include "roce/control_stats.h"
 
 namespace urnic {
 
@@ -93,9 +94,9 @@ void Engine::fill_stats(EngineStats* out, bool with_connections) const {
   out->verbs.regions = memory_.in_use();
   out->ended = side.ended.totals();
   out->connections.clear();
-  roce_.fill_totals(out);
+  roce::fill_totals(roce_, out);
   if (!with_connections) return;
-  const std::size_t all = iwarp_.state().connections.places() + roce_.places();
+  const std::size_t all = iwarp_.state().connections.places() + roce_.side().contexts().places();
   for (StatsPlace place; add_connections(*this, &place, all + 1, &out->connections);) {
   }
 }
@@ -103,7 +104,7 @@ void Engine::fill_stats(EngineStats* out, bool with_connections) const {
 bool add_connections(const Engine& engine, StatsPlace* place, std::size_t most,
                      std::vector<ConnectionStats>* out) {
   const iwarp::ConnectionTable& all = engine.iwarp().state().connections;
-  const roce::ControlPath& pairs = engine.roce_control();
+  const roce::ControlPath& roce = engine.roce_control();
   std::size_t looks = kEmptyPlaces * most;  // an empty place costs as well
   std::size_t found = 0;
   for (; place->iwarp < all.places(); ++place->iwarp) {
@@ -113,9 +114,9 @@ bool add_connections(const Engine& engine, StatsPlace* place, std::size_t most,
       ++found;
     }
   }
-  for (; place->roce < pairs.places(); ++place->roce) {
+  for (; place->roce < roce.side().contexts().places(); ++place->roce) {
     if (found == most || looks-- == 0) return true;
-    if (pairs.add_connection(place->roce, out)) ++found;
+    if (roce::add_connection(roce, place->roce, out)) ++found;
   }
   return false;
 }

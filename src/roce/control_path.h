@@ -104,15 +104,6 @@ class ControlPath final : public verbs::ControlPath {
     return earlier(side_.next_deadline(), connections_.next_deadline());
   }
 
-  // ---- statistics
-  // All but `connections`; queue pairs that were destroyed are in `ended`.
-  void fill_totals(EngineStats*) const;
-  // With the live queue pairs that take requests.
-  void fill_stats(EngineStats*) const;
-  // The one in that place, one of places(), if there is one.
-  std::size_t places() const { return side_.contexts().places(); }
-  bool add_connection(std::size_t place, std::vector<ConnectionStats>* out) const;
-
  private:
   std::unique_ptr<verbs::QueuePair> new_pair(verbs::Service, verbs::PdId,
                                              const verbs::WorkQueueSizes&,

@@ -1,5 +1,5 @@
 // Counters of RoCE's side as the plain values of the public header (D10).
-#include "roce/control_path.h"
+#include "roce/control_stats.h"
 
 namespace urnic::roce {
 namespace {
@@ -118,8 +118,8 @@ ConnectionStats ControlPath::stats_of(const verbs::QueuePair& qp) const {
   return s;
 }
 
-void ControlPath::fill_totals(EngineStats* out) const {
-  const Statistics& all = side_.of_the_gone();
+void fill_totals(const ControlPath& roce, EngineStats* out) {
+  const Statistics& all = roce.side().of_the_gone();
   put(all, &out->ended.roce);
   put(all.messages, &out->ended.verbs);
   RoceHostStats& host = out->roce;
@@ -138,20 +138,22 @@ void ControlPath::fill_totals(EngineStats* out) const {
   host.hellos_sent = all.hellos_sent;
   host.hellos_received = all.hellos_received;
   host.hellos_refused = all.hellos_refused;
-  host.held_bytes = side_.held_octets();
-  connections_.fill_stats(out);
+  host.held_bytes = roce.side().held_octets();
+  roce.connections().fill_stats(out);
 }
 
-bool ControlPath::add_connection(std::size_t place, std::vector<ConnectionStats>* out) const {
-  const Context* const c = side_.contexts().in(place);
+bool add_connection(const ControlPath& roce, std::size_t place, std::vector<ConnectionStats>* out) {
+  const Context* const c = roce.side().contexts().in(place);
   if (c == nullptr || !c->responder) return false;
-  out->push_back(stats_of(*c->qp));
+  out->push_back(roce.stats_of(*c->qp));
   return true;
 }
 
-void ControlPath::fill_stats(EngineStats* out) const {
-  fill_totals(out);
-  for (std::size_t i = 0; i < places(); ++i) add_connection(i, &out->connections);
+void fill_stats(const ControlPath& roce, EngineStats* out) {
+  fill_totals(roce, out);
+  for (std::size_t i = 0; i < roce.side().contexts().places(); ++i) {
+    add_connection(roce, i, &out->connections);
+  }
 }
 
 }  // namespace urnic::roce

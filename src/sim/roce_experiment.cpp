@@ -1,4 +1,5 @@
 // One run between two queue pairs of RoCE.
+#include "roce/control_stats.h"
 #include "sim/company.h"
 #include "sim/roce_observer.h"
 #include "sim/roce_rules.h"
@@ -60,7 +61,7 @@ verbs::QueuePair* make(Node& node, const Setup& setup, bool receives) {
 void count_management(Pair& pair, RoceObserved* to) {
   for (Node* node : {&pair.left(), &pair.right()}) {
     EngineStats s;
-    node->engine().roce_control().fill_stats(&s);
+    roce::fill_stats(node->engine().roce_control(), &s);
     to->management += s.roce.cm_sent;
     to->management_again += s.roce.cm_repeated + s.roce.cm_answered_again;
   }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "device/engine_options.h"
+#include "roce/control_stats.h"
 #include "tests/roce/engine_ends.h"
 #include "urnic/config.h"
 
@@ -99,7 +100,7 @@ TEST_F(RoceLoss, ADowngradeIsSeenWithItsReasonAndCounted) {
     // The engine's sums have them too, and still when the queue pair has gone.
     pair->right().engine().roce_control().destroy(right, pair->now());
     EngineStats s;
-    pair->right().engine().roce_control().fill_stats(&s);
+    roce::fill_stats(pair->right().engine().roce_control(), &s);
     EXPECT_EQ(s.ended.roce.roce_downgrades, 1u);
     EXPECT_EQ(s.ended.roce.store_full_downgrades, store_full ? 1u : 0u);
     EXPECT_EQ(s.ended.roce.roce_upgrades, 1u);
@@ -119,12 +120,12 @@ TEST_F(RoceLoss, WhatIsLentIsSeen) {
   EngineStats s;
   ASSERT_TRUE(pair->run_until(
       [&] {
-        pair->right().engine().roce_control().fill_stats(&s);
+        roce::fill_stats(pair->right().engine().roce_control(), &s);
         return s.roce.held_bytes != 0;
       },
       Duration::s(1)));
   EXPECT_TRUE(run(1));
-  pair->right().engine().roce_control().fill_stats(&s);
+  roce::fill_stats(pair->right().engine().roce_control(), &s);
   EXPECT_EQ(s.roce.held_bytes, 0u);
 }
 

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "roce/context.h"
+#include "roce/control_stats.h"
 #include "tests/roce/engine_ends.h"
 #include "urnic/stats.h"
 
@@ -27,7 +28,7 @@ class RoceSelective : public RoceEnds {
   }
   RoceHostStats host(sim::Node& node) {
     EngineStats s;
-    node.engine().roce_control().fill_stats(&s);
+    roce::fill_stats(node.engine().roce_control(), &s);
     return s.roce;
   }
   // Virtual time for 32 MiB over 10 Gb/s and 100 us, losses both ways.
