@@ -108,7 +108,7 @@ TEST_F(LogTest, OneLineForEachEventOfAConnectionAtInfo) {
   EXPECT_THAT(log, HasSubstr("opened memif:"));
   EXPECT_THAT(log, HasSubstr("link up"));
   EXPECT_THAT(log, HasSubstr("10.77.0.1:4321 - 10.77.0.2:"));
-  EXPECT_THAT(log, HasSubstr(": connect request\n"));
+  EXPECT_THAT(log, HasSubstr(": connect request (iWARP)\n"));
   EXPECT_THAT(log, HasSubstr(": established\n"));
   EXPECT_THAT(log, HasSubstr(": failed: "));
   EXPECT_EQ(read("c.log"), "");  // nothing went wrong there
