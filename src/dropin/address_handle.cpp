@@ -53,7 +53,7 @@ namespace {
 
 ibv_ah* create(ibv_pd* p, const ibv_ah_attr& attr) {
   Adapter& adapter = Adapter::of(p->context);
-  if (!adapter.is_roce()) return nothing(EOPNOTSUPP);
+  if (!adapter.traits().has_datagrams) return nothing(EOPNOTSUPP);
   if (!Pd::of(p)->is_known()) return nothing(ENOENT);
   QpPath path;
   if (const int e = to_path(adapter, attr, 0, &path); e != 0) return nothing(e);
@@ -108,7 +108,7 @@ int from_headers(const ibv_wc& wc, const ibv_grh& grh, ibv_gid* own, ibv_global_
 
 int init_from_wc(Adapter& adapter, std::uint8_t port, const ibv_wc& wc, const ibv_grh* grh,
                  ibv_ah_attr* out) {
-  if (!adapter.is_roce()) return EOPNOTSUPP;
+  if (!adapter.traits().has_datagrams) return EOPNOTSUPP;
   if (port != 1 || (wc.wc_flags & IBV_WC_GRH) == 0 || grh == nullptr) return EINVAL;
   ibv_ah_attr a{};
   a.port_num = port;

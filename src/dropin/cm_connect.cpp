@@ -51,7 +51,7 @@ ConnectionOptions options_of(const CmId& id, const rdma_conn_param& p) {
   ConnectionOptions o;
   o.ird = p.responder_resources;
   o.ord = p.initiator_depth;
-  if (id.adapter->is_roce()) {
+  if (id.adapter->traits().carries_conn_param) {
     o.roce.retry_count = std::min(p.retry_count, kMostRetries);
     o.roce.rnr_retry = std::min(p.rnr_retry_count, kMostRetries);
     o.roce.ack_timeout = id.path_options.ack_timeout;
@@ -122,7 +122,8 @@ void CmId::on_request(Event& event, Adapter& at, ibv_context* verbs, ibv_pd* pd)
 // As agreed, which may be less than this end has asked for. A kernel tells nothing to RoCE's
 // passive end, whose answer holds, not even the private data of the last message.
 rdma_conn_param CmId::agreed(const RocePeer& peer, bool passive) const {
-  if (end == nullptr || !end->handle || (passive && adapter->is_roce())) return {};
+  if (end == nullptr || !end->handle || (passive && !adapter->traits().acceptor_learns_conn_param))
+    return {};
   const auto number = [&](std::uint16_t reads) {
     return static_cast<std::uint8_t>(std::min<unsigned>(reads, 255));
   };
@@ -140,14 +141,15 @@ struct Failure {
 };
 
 // Of RoCE a refusal is known by its reason, at either end, as its message has it.
-Failure failure_of(const Event& e, bool passive, bool roce) {
+Failure failure_of(const Event& e, bool passive, const TransportTraits& traits) {
   if (const int reason = e.roce_peer.reject_reason; reason != 0) {
     return {RDMA_CM_EVENT_REJECTED, reason};
   }
   const int status = status_of(e.error);
   const Errc code = e.error.code;
   const bool heard_nothing = code == Errc::unreachable || code == Errc::timed_out;
-  if (heard_nothing && (roce || !passive)) return {RDMA_CM_EVENT_UNREACHABLE, status};
+  if (heard_nothing && (traits.acceptor_sees_unreachable || !passive))
+    return {RDMA_CM_EVENT_UNREACHABLE, status};
   const bool rejected = code == Errc::rejected || code == Errc::refused;
   if (rejected && !passive) return {RDMA_CM_EVENT_REJECTED, status};
   return {RDMA_CM_EVENT_CONNECT_ERROR, status};
@@ -162,9 +164,10 @@ void CmId::on_connection(Event& event) {
       const bool passive = stage == Stage::Accepting;
       const rdma_conn_param shown = agreed(event.roce_peer, passive);
       stage = Stage::Connected;
-      if (passive && adapter->is_roce()) event.private_data.clear();
-      // Over RoCE the port is the one that the request names, which is known since it was bound.
-      if (end != nullptr && !adapter->is_roce()) show_source(end->handle.stats().local);
+      if (passive && !adapter->traits().acceptor_learns_conn_param) event.private_data.clear();
+      // Else the port is the one that the request names, which is known since it was bound.
+      if (end != nullptr && !adapter->traits().resolve_addr_binds)
+        show_source(end->handle.stats().local);
       tell(RDMA_CM_EVENT_ESTABLISHED, 0, std::move(event.private_data), shown);
       return;
     }
@@ -179,7 +182,7 @@ void CmId::on_connection(Event& event) {
     }
     case EventKind::connect_failed: {
       if (stage != Stage::Connecting && stage != Stage::Accepting) return;
-      const Failure f = failure_of(event, stage == Stage::Accepting, adapter->is_roce());
+      const Failure f = failure_of(event, stage == Stage::Accepting, adapter->traits());
       stage = Stage::Ended;
       tell(f.type, f.status, std::move(event.private_data));
       return;
@@ -244,11 +247,11 @@ int connect_to(CmId* id, const rdma_conn_param* given) {
   if (!id->bindings.empty()) o.source = &id->bindings.front().bound;
   end->allow(*o.ird != 0);
   end->tell_timeout(timeout);
-  std::string local;  // over RoCE it is known
+  std::string local;  // if connecting has chosen the port
   const auto started = [&] {
     const auto held = end->hold();
     auto begun = end->handle.connect_start(to, o);
-    if (begun && !id->adapter->is_roce()) local = end->handle.stats().local;
+    if (begun && !id->adapter->traits().resolve_addr_binds) local = end->handle.stats().local;
     return begun;
   }();
   if (started) {
@@ -426,7 +429,7 @@ int urnic_rdma_establish(rdma_cm_id* r) {
     return e == 0 ? 0 : failed(e);
   }
   const std::lock_guard guard(Process::get().cm);
-  const bool moves = id->adapter != nullptr && !id->adapter->is_roce();
+  const bool moves = id->adapter != nullptr && id->adapter->traits().connection_moves_qp;
   return moves && r->qp == nullptr && id->stage == Stage::Connected ? 0 : failed(EINVAL);
 }
 

@@ -63,7 +63,7 @@ class DatagramSubject : public IdSubject {
 }  // namespace
 
 void keep_those_with_datagrams(std::vector<Adapter*>* adapters) {
-  std::erase_if(*adapters, [](const Adapter* a) { return !a->is_roce(); });
+  std::erase_if(*adapters, [](const Adapter* a) { return !a->traits().has_datagrams; });
 }
 
 void fill_request(CmEvent* e, std::string private_data) {

@@ -14,10 +14,10 @@
 namespace urnic::dropin {
 namespace {
 
-// Only RoCE has datagrams.
 bool has_datagrams(const Process& process) {
   const auto& all = process.adapters();
-  return std::any_of(all.begin(), all.end(), [](const auto& a) { return a->is_roce(); });
+  return std::any_of(all.begin(), all.end(),
+                     [](const auto& a) { return a->traits().has_datagrams; });
 }
 
 }  // namespace
@@ -55,7 +55,7 @@ int give_device(CmId* id, Adapter& adapter) {
 void CmId::show_addresses() {
   std::memcpy(&id().route.addr.src_storage, &source.room, sizeof source.room);
   std::memcpy(&id().route.addr.dst_storage, &destination.room, sizeof destination.room);
-  if (adapter == nullptr || !adapter->is_roce()) return;
+  if (adapter == nullptr || !adapter->traits().has_path_records) return;
   rdma_ib_addr& ib = id().route.addr.addr.ibaddr;
   ib.pkey = 0xffff;
   if (source.any.sa_family != AF_UNSPEC && !is_wildcard(source)) ib.sgid = to_gid(source);
