@@ -40,7 +40,7 @@ ibv_ah_attr way_between(Adapter& adapter, const Address& own, const Address& pee
 ibv_ah_attr to_way(Adapter& adapter, const QpPath& path) {
   const auto address = [](const std::string& host) {
     Address a{};
-    (void)from_text(host.find(':') == std::string::npos ? host + ":0" : "[" + host + "]:0", &a);
+    (void)from_host(host, &a);
     return a;
   };
   ibv_ah_attr a = way_between(adapter, address(path.local), address(path.remote));
@@ -142,12 +142,8 @@ int urnic_ibv_destroy_ah(ibv_ah* a) {
 
 int urnic_ibv_init_ah_from_wc(ibv_context* c, std::uint8_t port, ibv_wc* wc, ibv_grh* grh,
                               ibv_ah_attr* attr) {
-  return guarded(
-      [&] {
-        const int e = init_from_wc(Adapter::of(c), port, *wc, grh, attr);
-        return e == 0 ? 0 : failed(e);
-      },
-      -1);
+  return guarded([&] { return zero_or_failed(init_from_wc(Adapter::of(c), port, *wc, grh, attr)); },
+                 -1);
 }
 
 ibv_ah* urnic_ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* wc, ibv_grh* grh, std::uint8_t port) {

@@ -1,5 +1,6 @@
 // Requests and connections: what the calls of rdma_cm do and what becomes of them.
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -61,8 +62,7 @@ ConnectionOptions options_of(const CmId& id, const rdma_conn_param& p) {
   } else {
     o.iwarp.traffic_class = id.path_options.tos.value_or(0);
   }
-  o.private_data = {static_cast<const std::uint8_t*>(p.private_data),
-                    p.private_data == nullptr ? 0u : p.private_data_len};
+  o.private_data = private_data_of(&p);
   return o;
 }
 
@@ -156,6 +156,13 @@ Failure failure_of(const Event& e, bool passive, const TransportTraits& traits) 
 }
 
 }  // namespace
+
+void fail_connection(CmId* id, const Error& error) {
+  Event e;
+  e.kind = EventKind::connect_failed;
+  e.error = error;
+  id->on_connection(e);
+}
 
 void CmId::on_connection(Event& event) {
   switch (event.kind) {
@@ -262,16 +269,12 @@ int connect_to(CmId* id, const rdma_conn_param* given) {
   }
   const std::lock_guard guard(Process::get().cm);
   const Errc code = started.error().code;
-  if (code == Errc::wrong_state || code == Errc::invalid_argument || code == Errc::no_memory) {
+  if (is_of_the_call(code)) {
     id->stage = Stage::RouteResolved;
     id->detach_end();
     return to_errno(code);
   }
-  // What the network says comes as an event.
-  Event e;
-  e.kind = EventKind::connect_failed;
-  e.error = started.error();
-  id->on_connection(e);
+  fail_connection(id, started.error());
   return 0;
 }
 
@@ -321,10 +324,7 @@ int accept_on(CmId* id, const rdma_conn_param* given) {
   // Who asked has gone, which is no fault of the call's: it comes as an event, as with a card that
   // finds it out when nobody takes its answer. Programs are ready for that, and not all for more.
   (void)end->handle.modify(QpState::error);
-  Event e;
-  e.kind = EventKind::connect_failed;
-  e.error = ok.error();
-  id->on_connection(e);
+  fail_connection(id, ok.error());
   return 0;
 }
 
@@ -345,8 +345,7 @@ int leave_datagrams(CmId* id) {
   if (id->id().qp == nullptr) return 0;
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_ERR;
-  const int e = urnic_ibv_modify_qp(id->id().qp, &attr, IBV_QP_STATE);
-  return e == 0 ? 0 : failed(e);
+  return zero_or_failed(urnic_ibv_modify_qp(id->id().qp, &attr, IBV_QP_STATE));
 }
 
 }  // namespace
@@ -369,8 +368,7 @@ int urnic_rdma_accept(rdma_cm_id* r, rdma_conn_param* p) {
       [&] {
         CmId* id = CmId::of(r);
         if (!id->has_datagrams()) return begun(id, accept_on(id, p));
-        const int e = accept_datagrams(id, p);  // of which no event comes
-        return e == 0 ? 0 : failed(e);
+        return zero_or_failed(accept_datagrams(id, p));  // no event comes of it
       },
       -1);
 }
@@ -381,7 +379,7 @@ int urnic_rdma_reject(rdma_cm_id* r, const void* data, std::uint8_t length) {
         CmId* id = CmId::of(r);
         const std::span said{static_cast<const std::uint8_t*>(data), data == nullptr ? 0u : length};
         if (has_number_alone(*id)) {
-          if (const int e = reject_answer(id, said); e != ENOENT) return e == 0 ? 0 : failed(e);
+          if (const int e = reject_answer(id, said); e != ENOENT) return zero_or_failed(e);
         }
         urnic::ConnectRequest request;
         {
@@ -407,11 +405,7 @@ int urnic_rdma_disconnect(rdma_cm_id* r) {
           const std::lock_guard guard(Process::get().cm);
           const bool had_one = id->stage == Stage::Connected || id->stage == Stage::Ended;
           if (!had_one || id->end == nullptr) return failed(EINVAL);
-          // A synchronous id that was told of the end would wait for another event for ever.
-          const std::uint32_t seen = r->event != nullptr ? 1 : 0;
-          if (id->sync && id->stage == Stage::Ended && id->outstanding == seen) {
-            return failed(EINVAL);
-          }
+          if (would_wait_forever(*id)) return failed(EINVAL);
           end = id->end;
         }
         end->disconnect();
@@ -425,8 +419,7 @@ int urnic_rdma_disconnect(rdma_cm_id* r) {
 int urnic_rdma_establish(rdma_cm_id* r) {
   CmId* id = CmId::of(r);
   if (has_number_alone(*id)) {
-    const int e = guarded([&] { return establish_number(id); }, ENOMEM);
-    return e == 0 ? 0 : failed(e);
+    return zero_or_failed(guarded([&] { return establish_number(id); }, ENOMEM));
   }
   const std::lock_guard guard(Process::get().cm);
   const bool moves = id->adapter != nullptr && id->adapter->traits().connection_moves_qp;
@@ -437,8 +430,7 @@ int urnic_rdma_establish(rdma_cm_id* r) {
 int urnic_rdma_notify(rdma_cm_id* r, ibv_event_type event) {
   CmId* id = CmId::of(r);
   if (has_number_alone(*id)) {
-    const int e = guarded([&] { return notify_number(id, event); }, ENOMEM);
-    return e == 0 ? 0 : failed(e);
+    return zero_or_failed(guarded([&] { return notify_number(id, event); }, ENOMEM));
   }
   return id->end == nullptr ? failed(EINVAL) : 0;
 }
@@ -446,17 +438,14 @@ int urnic_rdma_notify(rdma_cm_id* r, ibv_event_type event) {
 int urnic_rdma_get_request(rdma_cm_id* listen, rdma_cm_id** out) {
   CmId* id = CmId::of(listen);
   if (!id->sync) return failed(EINVAL);
-  if (listen->event != nullptr) {
-    urnic_rdma_ack_cm_event(listen->event);
-    listen->event = nullptr;
-  }
+  drop_last_event(listen);
   rdma_cm_event* event;
   if (urnic_rdma_get_cm_event(listen->channel, &event) != 0) return -1;
   return guarded(
       [&] {
         int error = 0;
         if (event->status != 0) {
-          error = event->status < 0 ? -event->status : event->status;
+          error = std::abs(event->status);
         } else if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST) {
           error = EINVAL;
         } else if (id->of_requests.qp != nullptr) {

@@ -157,13 +157,12 @@ int urnic_rdma_init_qp_attr(rdma_cm_id* r, ibv_qp_attr* attr, int* mask) {
   if (r->verbs == nullptr) return failed(EINVAL);
   CmId* id = CmId::of(r);
   if (!Adapter::of(r->verbs).traits().connection_moves_qp) {
-    const int e = guarded(
+    return zero_or_failed(guarded(
         [&] {
           return id->has_datagrams() ? init_datagrams(attr, mask)
                                      : init_attributes_of(id, attr, mask);
         },
-        ENOMEM);
-    return e == 0 ? 0 : failed(e);
+        ENOMEM));
   }
   bool connected;
   {

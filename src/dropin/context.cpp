@@ -208,6 +208,7 @@ using urnic::dropin::failed;
 using urnic::dropin::guarded;
 using urnic::dropin::nothing;
 using urnic::dropin::Process;
+using urnic::dropin::zero_or_failed;
 
 ibv_device** urnic_ibv_get_device_list(int* number) {
   if (number != nullptr) *number = 0;
@@ -279,9 +280,8 @@ int urnic_ibv_query_port(ibv_context* c, std::uint8_t number, _compat_ibv_port_a
 }
 
 int urnic_ibv_query_gid(ibv_context* c, std::uint8_t port, int index, ibv_gid* gid) {
-  const int e =
-      urnic::dropin::fill_gid(Adapter::of(c), port, static_cast<std::uint32_t>(index), gid);
-  return e == 0 ? 0 : failed(e);
+  return zero_or_failed(
+      urnic::dropin::fill_gid(Adapter::of(c), port, static_cast<std::uint32_t>(index), gid));
 }
 
 int urnic__ibv_query_gid_ex(ibv_context* c, std::uint32_t port, std::uint32_t index,
@@ -422,14 +422,13 @@ Affected affected_by(const ibv_async_event& e) {
 
 int urnic_ibv_get_async_event(ibv_context* c, ibv_async_event* event) {
   // Counted as it is taken out: who destroys what it is about finds it here, or waits for it.
-  const int e = Context::of(c)->async.pop(event, [](const ibv_async_event& taken) {
+  return zero_or_failed(Context::of(c)->async.pop(event, [](const ibv_async_event& taken) {
     const Affected a = affected_by(taken);
     if (a.mutex == nullptr) return;
     pthread_mutex_lock(a.mutex);
     ++*a.handed;
     pthread_mutex_unlock(a.mutex);
-  });
-  return e == 0 ? 0 : failed(e);
+  }));
 }
 
 void urnic_ibv_ack_async_event(ibv_async_event* event) {
