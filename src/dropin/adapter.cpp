@@ -19,16 +19,25 @@
 #include "dropin/process.h"
 
 namespace urnic::dropin {
+namespace {
+
+Transport transport_in(const Config& config) {
+  const std::string identity = config.get("identity");
+  const bool is_chosen =
+      identity == "roce" || (identity == "auto" && config.get("transport") == "roce");
+  return is_chosen ? Transport::roce : Transport::iwarp;
+}
+
+}  // namespace
 
 Adapter::Adapter(unsigned index, const std::string& name, Config config, const std::uint8_t* mac)
     : index_(index),
       is_one_of_several_(!name.empty()),
       config_(std::move(config)),
+      traits_(traits_of(transport_in(config_))),
       rendezvous_(*this) {
   std::memcpy(mac_, mac, sizeof mac_);
-  const std::string identity = config_.get("identity");
-  is_roce_ = identity == "roce" || (identity == "auto" && config_.get("transport") == "roce");
-  is_ib_like_ = is_roce_ || identity == "ib-like";
+  is_ib_like_ = transport() == Transport::roce || config_.get("identity") == "ib-like";
   slot_.adapter = this;
   ibv_device& d = slot_.device;
   d.node_type = is_ib_like_ ? IBV_NODE_CA : IBV_NODE_RNIC;
@@ -42,9 +51,8 @@ Adapter::Adapter(unsigned index, const std::string& name, Config config, const s
 }
 
 std::uint8_t Adapter::most_reads(const char* setting) const {
-  constexpr std::int64_t kOfVerbs = 255, kOfRoce = 16;
   return static_cast<std::uint8_t>(
-      std::min(config_.get_int(setting), is_roce_ ? kOfRoce : kOfVerbs));
+      std::min<std::int64_t>(config_.get_int(setting), traits_.max_rd_atomic));
 }
 
 int Adapter::open() {

@@ -13,6 +13,7 @@
 #include "dropin/gid_slots.h"
 #include "dropin/rendezvous.h"
 #include "dropin/signalled_queue.h"
+#include "dropin/transport_traits.h"
 #include "urnic/urnic.h"
 
 namespace urnic::dropin {
@@ -51,11 +52,11 @@ class Adapter {
   unsigned index() const { return index_; }
   const std::uint8_t* mac() const { return mac_; }
   const Config& config() const { return config_; }
-  // What it speaks, and is said to be: InfiniBand on Ethernet is RoCE, and iWARP by the setting
-  // `identity`.
-  bool is_roce() const { return is_roce_; }
+  // What it speaks.
+  const TransportTraits& traits() const { return traits_; }
+  Transport transport() const { return traits_.transport; }
+  // What it is said to be: InfiniBand on Ethernet is RoCE, and iWARP by the setting `identity`.
   bool is_ib_like() const { return is_ib_like_; }
-  Transport transport() const { return is_roce_ ? Transport::roce : Transport::iwarp; }
   // Reads and atomics at a time: of the setting `ird` or `ord`, as far as the transport and verbs'
   // numbers go.
   std::uint8_t most_reads(const char* setting) const;
@@ -102,7 +103,8 @@ class Adapter {
   DeviceSlot slot_{};
   std::uint8_t mac_[6];
   const Config config_;
-  bool is_roce_ = false, is_ib_like_ = false;
+  const TransportTraits traits_;
+  bool is_ib_like_ = false;
   Rendezvous rendezvous_;
   Counts counts_;
   std::atomic<bool> had_link_{false};

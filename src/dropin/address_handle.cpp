@@ -40,7 +40,7 @@ ibv_ah_attr way_between(Adapter& adapter, const Address& own, const Address& pee
 ibv_ah_attr to_way(Adapter& adapter, const QpPath& path) {
   const auto address = [](const std::string& host) {
     Address a{};
-    (void)from_text(host.find(':') == std::string::npos ? host + ":0" : "[" + host + "]:0", &a);
+    (void)from_host(host, &a);
     return a;
   };
   ibv_ah_attr a = way_between(adapter, address(path.local), address(path.remote));
@@ -53,7 +53,7 @@ namespace {
 
 ibv_ah* create(ibv_pd* p, const ibv_ah_attr& attr) {
   Adapter& adapter = Adapter::of(p->context);
-  if (!adapter.is_roce()) return nothing(EOPNOTSUPP);
+  if (!adapter.traits().has_datagrams) return nothing(EOPNOTSUPP);
   if (!Pd::of(p)->is_known()) return nothing(ENOENT);
   QpPath path;
   if (const int e = to_path(adapter, attr, 0, &path); e != 0) return nothing(e);
@@ -108,7 +108,7 @@ int from_headers(const ibv_wc& wc, const ibv_grh& grh, ibv_gid* own, ibv_global_
 
 int init_from_wc(Adapter& adapter, std::uint8_t port, const ibv_wc& wc, const ibv_grh* grh,
                  ibv_ah_attr* out) {
-  if (!adapter.is_roce()) return EOPNOTSUPP;
+  if (!adapter.traits().has_datagrams) return EOPNOTSUPP;
   if (port != 1 || (wc.wc_flags & IBV_WC_GRH) == 0 || grh == nullptr) return EINVAL;
   ibv_ah_attr a{};
   a.port_num = port;
@@ -142,12 +142,8 @@ int urnic_ibv_destroy_ah(ibv_ah* a) {
 
 int urnic_ibv_init_ah_from_wc(ibv_context* c, std::uint8_t port, ibv_wc* wc, ibv_grh* grh,
                               ibv_ah_attr* attr) {
-  return guarded(
-      [&] {
-        const int e = init_from_wc(Adapter::of(c), port, *wc, grh, attr);
-        return e == 0 ? 0 : failed(e);
-      },
-      -1);
+  return guarded([&] { return zero_or_failed(init_from_wc(Adapter::of(c), port, *wc, grh, attr)); },
+                 -1);
 }
 
 ibv_ah* urnic_ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* wc, ibv_grh* grh, std::uint8_t port) {

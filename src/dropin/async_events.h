@@ -32,8 +32,8 @@ inline std::optional<ibv_event_type> to_async(EventKind kind) {
 // `shown`: the state that the program sees. A queue pair of iWARP is in RTS as soon as it is
 // accepted, where a message establishes nothing; without rdma_cm the program may still have it in
 // RTR.
-inline bool is_news(ibv_event_type event, bool is_roce, ibv_qp_state shown) {
-  return event != IBV_EVENT_COMM_EST || is_roce || shown != IBV_QPS_RTS;
+inline bool is_news(ibv_event_type event, bool has_comm_est_in_rts, ibv_qp_state shown) {
+  return event != IBV_EVENT_COMM_EST || has_comm_est_in_rts || shown != IBV_QPS_RTS;
 }
 
 }  // namespace urnic::dropin

@@ -33,7 +33,7 @@ std::uint32_t link_of(Adapter& adapter, const Address& own) {
   if (!all) return 0;
   for (const std::string& text : *all) {
     Address a;
-    if (!from_text("[" + text + "]:0", &a) || !is_link_local(a)) continue;
+    if (!from_host(text, &a) || !is_link_local(a)) continue;
     if (std::memcmp(&a.v6.sin6_addr, &own.v6.sin6_addr, sizeof a.v6.sin6_addr) != 0) continue;
     return a.v6.sin6_scope_id;
   }
@@ -110,12 +110,16 @@ bool from_text(const std::string& text, Address* to) {
   return true;
 }
 
+bool from_host(const std::string& host, Address* to) {
+  const bool v4 = host.find(':') == std::string::npos;
+  return from_text(v4 ? host + ":0" : "[" + host + "]:0", to);
+}
+
 int choose_source(Adapter& adapter, const Address& to, Address* from) {
   *from = {};
   auto source = adapter.device().source_for(host_of(to));
   if (!source) return source.error().code == Errc::no_descriptors ? EMFILE : ENETUNREACH;
-  const bool v4 = source->find(':') == std::string::npos;
-  return from_text(v4 ? *source + ":0" : "[" + *source + "]:0", from) ? 0 : ENETUNREACH;
+  return from_host(*source, from) ? 0 : ENETUNREACH;
 }
 
 Adapter* owner_of(const Address& a, const std::vector<Adapter*>& among) {

@@ -33,8 +33,9 @@ bool is_link_local(const Address&);
 void give_link(Address*, std::uint32_t link);
 // The link on which the device has that link-local address; 0: it is not of a link of the kernel's.
 std::uint32_t link_of(Adapter&, const Address& own);
-// "10.77.0.1", "::1", "fe80::1%2".
+// "10.77.0.1", "::1", "fe80::1%2", and back.
 std::string host_of(const Address&);
+bool from_host(const std::string& host, Address* to);  // its port is 0
 // "10.77.0.1:18515", "[::1]:18515", and back.
 std::string text_of(const Address&);
 bool from_text(const std::string& text, Address* to);

@@ -133,8 +133,7 @@ bool is_one_family(const sockaddr& a, const sockaddr& b) {
 // From the device that leads there; of the others the id lets go.
 int take_device(CmId* id, Adapter& chosen, Address from) {
   const bool had_none = id->adapter == nullptr;
-  // RoCE: the port is one of this connection manager's, and known from now on.
-  const bool binds = id->stage == Stage::Idle && chosen.is_roce();
+  const bool binds = id->stage == Stage::Idle && chosen.traits().resolve_addr_binds;
   if (binds) {
     if (const int e = keep_address(id, {&chosen}, false, &from); e != 0) return e;
   }

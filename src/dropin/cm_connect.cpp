@@ -1,5 +1,6 @@
 // Requests and connections: what the calls of rdma_cm do and what becomes of them.
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -51,7 +52,7 @@ ConnectionOptions options_of(const CmId& id, const rdma_conn_param& p) {
   ConnectionOptions o;
   o.ird = p.responder_resources;
   o.ord = p.initiator_depth;
-  if (id.adapter->is_roce()) {
+  if (id.adapter->traits().carries_conn_param) {
     o.roce.retry_count = std::min(p.retry_count, kMostRetries);
     o.roce.rnr_retry = std::min(p.rnr_retry_count, kMostRetries);
     o.roce.ack_timeout = id.path_options.ack_timeout;
@@ -61,8 +62,7 @@ ConnectionOptions options_of(const CmId& id, const rdma_conn_param& p) {
   } else {
     o.iwarp.traffic_class = id.path_options.tos.value_or(0);
   }
-  o.private_data = {static_cast<const std::uint8_t*>(p.private_data),
-                    p.private_data == nullptr ? 0u : p.private_data_len};
+  o.private_data = private_data_of(&p);
   return o;
 }
 
@@ -122,7 +122,8 @@ void CmId::on_request(Event& event, Adapter& at, ibv_context* verbs, ibv_pd* pd)
 // As agreed, which may be less than this end has asked for. A kernel tells nothing to RoCE's
 // passive end, whose answer holds, not even the private data of the last message.
 rdma_conn_param CmId::agreed(const RocePeer& peer, bool passive) const {
-  if (end == nullptr || !end->handle || (passive && adapter->is_roce())) return {};
+  if (end == nullptr || !end->handle || (passive && !adapter->traits().acceptor_learns_conn_param))
+    return {};
   const auto number = [&](std::uint16_t reads) {
     return static_cast<std::uint8_t>(std::min<unsigned>(reads, 255));
   };
@@ -140,20 +141,28 @@ struct Failure {
 };
 
 // Of RoCE a refusal is known by its reason, at either end, as its message has it.
-Failure failure_of(const Event& e, bool passive, bool roce) {
+Failure failure_of(const Event& e, bool passive, const TransportTraits& traits) {
   if (const int reason = e.roce_peer.reject_reason; reason != 0) {
     return {RDMA_CM_EVENT_REJECTED, reason};
   }
   const int status = status_of(e.error);
   const Errc code = e.error.code;
   const bool heard_nothing = code == Errc::unreachable || code == Errc::timed_out;
-  if (heard_nothing && (roce || !passive)) return {RDMA_CM_EVENT_UNREACHABLE, status};
+  if (heard_nothing && (traits.acceptor_sees_unreachable || !passive))
+    return {RDMA_CM_EVENT_UNREACHABLE, status};
   const bool rejected = code == Errc::rejected || code == Errc::refused;
   if (rejected && !passive) return {RDMA_CM_EVENT_REJECTED, status};
   return {RDMA_CM_EVENT_CONNECT_ERROR, status};
 }
 
 }  // namespace
+
+void fail_connection(CmId* id, const Error& error) {
+  Event e;
+  e.kind = EventKind::connect_failed;
+  e.error = error;
+  id->on_connection(e);
+}
 
 void CmId::on_connection(Event& event) {
   switch (event.kind) {
@@ -162,9 +171,10 @@ void CmId::on_connection(Event& event) {
       const bool passive = stage == Stage::Accepting;
       const rdma_conn_param shown = agreed(event.roce_peer, passive);
       stage = Stage::Connected;
-      if (passive && adapter->is_roce()) event.private_data.clear();
-      // Over RoCE the port is the one that the request names, which is known since it was bound.
-      if (end != nullptr && !adapter->is_roce()) show_source(end->handle.stats().local);
+      if (passive && !adapter->traits().acceptor_learns_conn_param) event.private_data.clear();
+      // Else the port is the one that the request names, which is known since it was bound.
+      if (end != nullptr && !adapter->traits().resolve_addr_binds)
+        show_source(end->handle.stats().local);
       tell(RDMA_CM_EVENT_ESTABLISHED, 0, std::move(event.private_data), shown);
       return;
     }
@@ -179,7 +189,7 @@ void CmId::on_connection(Event& event) {
     }
     case EventKind::connect_failed: {
       if (stage != Stage::Connecting && stage != Stage::Accepting) return;
-      const Failure f = failure_of(event, stage == Stage::Accepting, adapter->is_roce());
+      const Failure f = failure_of(event, stage == Stage::Accepting, adapter->traits());
       stage = Stage::Ended;
       tell(f.type, f.status, std::move(event.private_data));
       return;
@@ -244,11 +254,11 @@ int connect_to(CmId* id, const rdma_conn_param* given) {
   if (!id->bindings.empty()) o.source = &id->bindings.front().bound;
   end->allow(*o.ird != 0);
   end->tell_timeout(timeout);
-  std::string local;  // over RoCE it is known
+  std::string local;  // if connecting has chosen the port
   const auto started = [&] {
     const auto held = end->hold();
     auto begun = end->handle.connect_start(to, o);
-    if (begun && !id->adapter->is_roce()) local = end->handle.stats().local;
+    if (begun && !id->adapter->traits().resolve_addr_binds) local = end->handle.stats().local;
     return begun;
   }();
   if (started) {
@@ -259,16 +269,12 @@ int connect_to(CmId* id, const rdma_conn_param* given) {
   }
   const std::lock_guard guard(Process::get().cm);
   const Errc code = started.error().code;
-  if (code == Errc::wrong_state || code == Errc::invalid_argument || code == Errc::no_memory) {
+  if (is_of_the_call(code)) {
     id->stage = Stage::RouteResolved;
     id->detach_end();
     return to_errno(code);
   }
-  // What the network says comes as an event.
-  Event e;
-  e.kind = EventKind::connect_failed;
-  e.error = started.error();
-  id->on_connection(e);
+  fail_connection(id, started.error());
   return 0;
 }
 
@@ -318,10 +324,7 @@ int accept_on(CmId* id, const rdma_conn_param* given) {
   // Who asked has gone, which is no fault of the call's: it comes as an event, as with a card that
   // finds it out when nobody takes its answer. Programs are ready for that, and not all for more.
   (void)end->handle.modify(QpState::error);
-  Event e;
-  e.kind = EventKind::connect_failed;
-  e.error = ok.error();
-  id->on_connection(e);
+  fail_connection(id, ok.error());
   return 0;
 }
 
@@ -342,8 +345,7 @@ int leave_datagrams(CmId* id) {
   if (id->id().qp == nullptr) return 0;
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_ERR;
-  const int e = urnic_ibv_modify_qp(id->id().qp, &attr, IBV_QP_STATE);
-  return e == 0 ? 0 : failed(e);
+  return zero_or_failed(urnic_ibv_modify_qp(id->id().qp, &attr, IBV_QP_STATE));
 }
 
 }  // namespace
@@ -366,8 +368,7 @@ int urnic_rdma_accept(rdma_cm_id* r, rdma_conn_param* p) {
       [&] {
         CmId* id = CmId::of(r);
         if (!id->has_datagrams()) return begun(id, accept_on(id, p));
-        const int e = accept_datagrams(id, p);  // of which no event comes
-        return e == 0 ? 0 : failed(e);
+        return zero_or_failed(accept_datagrams(id, p));  // no event comes of it
       },
       -1);
 }
@@ -378,7 +379,7 @@ int urnic_rdma_reject(rdma_cm_id* r, const void* data, std::uint8_t length) {
         CmId* id = CmId::of(r);
         const std::span said{static_cast<const std::uint8_t*>(data), data == nullptr ? 0u : length};
         if (has_number_alone(*id)) {
-          if (const int e = reject_answer(id, said); e != ENOENT) return e == 0 ? 0 : failed(e);
+          if (const int e = reject_answer(id, said); e != ENOENT) return zero_or_failed(e);
         }
         urnic::ConnectRequest request;
         {
@@ -404,11 +405,7 @@ int urnic_rdma_disconnect(rdma_cm_id* r) {
           const std::lock_guard guard(Process::get().cm);
           const bool had_one = id->stage == Stage::Connected || id->stage == Stage::Ended;
           if (!had_one || id->end == nullptr) return failed(EINVAL);
-          // A synchronous id that was told of the end would wait for another event for ever.
-          const std::uint32_t seen = r->event != nullptr ? 1 : 0;
-          if (id->sync && id->stage == Stage::Ended && id->outstanding == seen) {
-            return failed(EINVAL);
-          }
+          if (would_wait_forever(*id)) return failed(EINVAL);
           end = id->end;
         }
         end->disconnect();
@@ -422,11 +419,10 @@ int urnic_rdma_disconnect(rdma_cm_id* r) {
 int urnic_rdma_establish(rdma_cm_id* r) {
   CmId* id = CmId::of(r);
   if (has_number_alone(*id)) {
-    const int e = guarded([&] { return establish_number(id); }, ENOMEM);
-    return e == 0 ? 0 : failed(e);
+    return zero_or_failed(guarded([&] { return establish_number(id); }, ENOMEM));
   }
   const std::lock_guard guard(Process::get().cm);
-  const bool moves = id->adapter != nullptr && !id->adapter->is_roce();
+  const bool moves = id->adapter != nullptr && id->adapter->traits().connection_moves_qp;
   return moves && r->qp == nullptr && id->stage == Stage::Connected ? 0 : failed(EINVAL);
 }
 
@@ -434,8 +430,7 @@ int urnic_rdma_establish(rdma_cm_id* r) {
 int urnic_rdma_notify(rdma_cm_id* r, ibv_event_type event) {
   CmId* id = CmId::of(r);
   if (has_number_alone(*id)) {
-    const int e = guarded([&] { return notify_number(id, event); }, ENOMEM);
-    return e == 0 ? 0 : failed(e);
+    return zero_or_failed(guarded([&] { return notify_number(id, event); }, ENOMEM));
   }
   return id->end == nullptr ? failed(EINVAL) : 0;
 }
@@ -443,17 +438,14 @@ int urnic_rdma_notify(rdma_cm_id* r, ibv_event_type event) {
 int urnic_rdma_get_request(rdma_cm_id* listen, rdma_cm_id** out) {
   CmId* id = CmId::of(listen);
   if (!id->sync) return failed(EINVAL);
-  if (listen->event != nullptr) {
-    urnic_rdma_ack_cm_event(listen->event);
-    listen->event = nullptr;
-  }
+  drop_last_event(listen);
   rdma_cm_event* event;
   if (urnic_rdma_get_cm_event(listen->channel, &event) != 0) return -1;
   return guarded(
       [&] {
         int error = 0;
         if (event->status != 0) {
-          error = event->status < 0 ? -event->status : event->status;
+          error = std::abs(event->status);
         } else if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST) {
           error = EINVAL;
         } else if (id->of_requests.qp != nullptr) {

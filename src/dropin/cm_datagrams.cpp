@@ -63,7 +63,7 @@ class DatagramSubject : public IdSubject {
 }  // namespace
 
 void keep_those_with_datagrams(std::vector<Adapter*>* adapters) {
-  std::erase_if(*adapters, [](const Adapter* a) { return !a->is_roce(); });
+  std::erase_if(*adapters, [](const Adapter* a) { return !a->traits().has_datagrams; });
 }
 
 void fill_request(CmEvent* e, std::string private_data) {
@@ -85,9 +85,7 @@ int connect_datagrams(CmId* id, const rdma_conn_param* p) {
     to = text_of(id->destination);
   }
   ResolveOptions o;
-  if (p != nullptr && p->private_data != nullptr) {
-    o.private_data = {static_cast<const std::uint8_t*>(p->private_data), p->private_data_len};
-  }
+  o.private_data = private_data_of(p);
   o.refusal_retry_ms = kRefusalRetryMs;
   if (!id->bindings.empty()) o.source = &id->bindings.front().bound;
   const std::uint64_t number = process.add(subject);
@@ -127,9 +125,7 @@ int accept_datagrams(CmId* id, const rdma_conn_param* p) {
     request = std::move(id->request);
   }
   ConnectionOptions o;
-  if (p != nullptr && p->private_data != nullptr) {
-    o.private_data = {static_cast<const std::uint8_t*>(p->private_data), p->private_data_len};
-  }
+  o.private_data = private_data_of(p);
   const auto ok = [&] {
     if (end == nullptr) {
       return request.accept_datagrams(p->qp_num & 0xffffff, RDMA_UDP_QKEY, o.private_data);

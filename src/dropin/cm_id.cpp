@@ -2,6 +2,7 @@
 #include "dropin/cm_id.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -14,10 +15,10 @@
 namespace urnic::dropin {
 namespace {
 
-// Only RoCE has datagrams.
 bool has_datagrams(const Process& process) {
   const auto& all = process.adapters();
-  return std::any_of(all.begin(), all.end(), [](const auto& a) { return a->is_roce(); });
+  return std::any_of(all.begin(), all.end(),
+                     [](const auto& a) { return a->traits().has_datagrams; });
 }
 
 }  // namespace
@@ -55,7 +56,7 @@ int give_device(CmId* id, Adapter& adapter) {
 void CmId::show_addresses() {
   std::memcpy(&id().route.addr.src_storage, &source.room, sizeof source.room);
   std::memcpy(&id().route.addr.dst_storage, &destination.room, sizeof destination.room);
-  if (adapter == nullptr || !adapter->is_roce()) return;
+  if (adapter == nullptr || !adapter->traits().has_path_records) return;
   rdma_ib_addr& ib = id().route.addr.addr.ibaddr;
   ib.pkey = 0xffff;
   if (source.any.sa_family != AF_UNSPEC && !is_wildcard(source)) ib.sgid = to_gid(source);
@@ -117,17 +118,20 @@ void drop_events(CmId* id) {
   }
 }
 
+void drop_last_event(rdma_cm_id* r) {
+  if (r->event == nullptr) return;
+  urnic_rdma_ack_cm_event(r->event);
+  r->event = nullptr;
+}
+
 int complete(CmId* id) {
   if (!id->sync) return 0;
   rdma_cm_id& r = id->id();
-  if (r.event != nullptr) {
-    urnic_rdma_ack_cm_event(r.event);
-    r.event = nullptr;
-  }
+  drop_last_event(&r);
   if (urnic_rdma_get_cm_event(r.channel, &r.event) != 0) return -1;
   if (r.event->status == 0) return 0;
   if (r.event->event == RDMA_CM_EVENT_REJECTED) return failed(ECONNREFUSED);
-  return failed(r.event->status < 0 ? -r.event->status : r.event->status);
+  return failed(std::abs(r.event->status));
 }
 
 }  // namespace urnic::dropin
@@ -171,10 +175,7 @@ int urnic_rdma_destroy_id(rdma_cm_id* r) {
   CmId* id = CmId::of(r);
   if (let_inherited_go(id)) return 0;
   forget_listener(id);
-  if (r->event != nullptr) {
-    urnic_rdma_ack_cm_event(r->event);
-    r->event = nullptr;
-  }
+  drop_last_event(r);
   // What it listened on and what it was asked goes without the lock: ending them waits.
   std::vector<DeviceBinding> bindings;
   DatagramQuestion question;
@@ -216,10 +217,7 @@ int urnic_rdma_migrate_id(rdma_cm_id* r, rdma_event_channel* to) {
           own = std::make_unique<CmChannel>();
           if (own->base.fd < 0) return failed(EMFILE);
         }
-        if (r->event != nullptr) {
-          urnic_rdma_ack_cm_event(r->event);
-          r->event = nullptr;
-        }
+        drop_last_event(r);
         CmChannel* from = CmChannel::of(r->channel);
         CmChannel* target = own ? own.get() : CmChannel::of(to);
         {
@@ -296,8 +294,7 @@ int urnic_rdma_set_option(rdma_cm_id* r, int level, int name, void* value, std::
   CmId* id = CmId::of(r);
   if (value == nullptr && length != 0) return failed(EFAULT);
   if (level == RDMA_OPTION_IB && name == RDMA_OPTION_IB_PATH) {
-    const int e = guarded([&] { return id->set_path(value, length); }, ENOMEM);
-    return e == 0 ? 0 : failed(e);
+    return zero_or_failed(guarded([&] { return id->set_path(value, length); }, ENOMEM));
   }
   if (level != RDMA_OPTION_ID) return failed(ENOSYS);
   switch (name) {
@@ -306,8 +303,7 @@ int urnic_rdma_set_option(rdma_cm_id* r, int level, int name, void* value, std::
       if (length != sizeof(int)) return failed(EINVAL);
       bool& option = name == RDMA_OPTION_ID_AFONLY ? id->options.ipv6_only : id->options.shared;
       const bool on = *static_cast<int*>(value) != 0;
-      const int e = guarded([&] { return id->set_binding(&option, on); }, ENOMEM);
-      return e == 0 ? 0 : failed(e);
+      return zero_or_failed(guarded([&] { return id->set_binding(&option, on); }, ENOMEM));
     }
     case RDMA_OPTION_ID_TOS: {
       if (length != sizeof(std::uint8_t)) return failed(EINVAL);
@@ -317,8 +313,7 @@ int urnic_rdma_set_option(rdma_cm_id* r, int level, int name, void* value, std::
     }
     case RDMA_OPTION_ID_ACK_TIMEOUT: {
       if (length != sizeof(std::uint8_t) || id->has_datagrams()) return failed(EINVAL);
-      const int e = id->set_ack_timeout(*static_cast<std::uint8_t*>(value));
-      return e == 0 ? 0 : failed(e);
+      return zero_or_failed(id->set_ack_timeout(*static_cast<std::uint8_t*>(value)));
     }
     default:
       return failed(ENOSYS);

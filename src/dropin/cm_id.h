@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -156,8 +157,26 @@ CmId* make_id(CmChannel* channel, void* context, rdma_port_space ps, bool sync);
 int give_device(CmId* id, Adapter& adapter);
 // Puts an event where the id's events go.
 void deliver(CmId* id, std::unique_ptr<CmEvent> event);
+// Tells the program by an event what the network says. Under Process::cm.
+void fail_connection(CmId* id, const Error& error);
+// An error that is the answer of the call; others are of the network.
+inline bool is_of_the_call(Errc code) {
+  return code == Errc::invalid_argument || code == Errc::no_memory || code == Errc::wrong_state;
+}
+// Of rdma_connect and rdma_accept.
+inline std::span<const std::uint8_t> private_data_of(const rdma_conn_param* p) {
+  if (p == nullptr || p->private_data == nullptr) return {};
+  return {static_cast<const std::uint8_t*>(p->private_data), p->private_data_len};
+}
 // Drops what `id` has in its channel that nobody has fetched; requests are refused.
 void drop_events(CmId* id);
+// Acknowledges the event that a call of a synchronous id has left in it. Without Process::cm.
+void drop_last_event(rdma_cm_id* r);
+// A synchronous id has seen the end of its connection, and no other event comes. Under Process::cm.
+inline bool would_wait_forever(const CmId& id) {
+  const std::uint32_t seen = id.handle.base.event != nullptr ? 1 : 0;
+  return id.sync && id.stage == Stage::Ended && id.outstanding == seen;
+}
 // For a synchronous id: waits for what was begun. -1 with errno. Without Process::cm.
 int complete(CmId* id);
 // What a call answers with that began something, or could not.

@@ -31,18 +31,6 @@ void undo(CmId* id, Stage stage) {
   id->stage = stage;
 }
 
-// Tells the program by an event what the network says. Under Process::cm.
-void fail(CmId* id, const Error& error) {
-  Event e;
-  e.kind = EventKind::connect_failed;
-  e.error = error;
-  id->on_connection(e);
-}
-
-bool is_of_the_call(Errc code) {
-  return code == Errc::invalid_argument || code == Errc::no_memory || code == Errc::wrong_state;
-}
-
 // The connection of an id in `stage`, or none. Under Process::cm.
 std::shared_ptr<CmConnection> connection_of(const CmId& id, Stage stage) {
   return id.stage == stage ? id.numbered.connection : nullptr;
@@ -80,7 +68,7 @@ int connect_number(CmId* id, const rdma_conn_param& p) {
     undo(id, Stage::RouteResolved);
     return to_errno(code);
   }
-  fail(id, begun.error());
+  fail_connection(id, begun.error());
   return 0;
 }
 
@@ -108,7 +96,7 @@ int accept_number(CmId* id, const rdma_conn_param& p) {
   }
   const Errc code = accepted.error().code;
   if (code == Errc::closed) {  // the peer has gone, as accept_on() has it (cm_connect.cpp)
-    fail(id, accepted.error());
+    fail_connection(id, accepted.error());
     return 0;
   }
   const bool open = code == Errc::invalid_argument;  // it can be answered otherwise
@@ -165,9 +153,7 @@ int disconnect_number(CmId* id) {
     if (connection == nullptr) return failed(EINVAL);
     // Nothing is established yet: a kernel does nothing then, and says so.
     if (id->stage == Stage::Connecting || id->stage == Stage::Accepting) return 0;
-    // A synchronous id that was told of the end would wait for another event for ever.
-    const std::uint32_t seen = id->id().event != nullptr ? 1 : 0;
-    if (id->sync && id->stage == Stage::Ended && id->outstanding == seen) return failed(EINVAL);
+    if (would_wait_forever(*id)) return failed(EINVAL);
   }
   connection->disconnect();
   return complete(id);

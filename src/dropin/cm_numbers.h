@@ -14,8 +14,8 @@ inline constexpr std::uint8_t kMinRnrTimer = 0;
 
 // It is such an id. An id whose queue pair was destroyed is none: its connection was that one's.
 inline bool has_number_alone(const CmId& id) {
-  return id.adapter != nullptr && id.adapter->is_roce() && id.handle.base.qp == nullptr &&
-         id.end == nullptr && !id.has_datagrams();
+  return id.adapter != nullptr && !id.adapter->traits().connection_moves_qp &&
+         id.handle.base.qp == nullptr && id.end == nullptr && !id.has_datagrams();
 }
 
 // What both calls that connect take of `p`, whose reads are as they are. Under Process::cm.

@@ -45,7 +45,7 @@ int CmId::set_path(const void* records, std::size_t octets) {
 }
 
 void CmId::show_path() {
-  if (adapter == nullptr || !adapter->is_roce()) return;
+  if (adapter == nullptr || !adapter->traits().has_path_records) return;
   ibv_port_attr port{};
   verbs_context* const verbs = verbs_get_ctx(id().verbs);
   if (verbs->query_port(id().verbs, 1, &port, sizeof port) != 0) return;

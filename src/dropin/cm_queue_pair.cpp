@@ -49,7 +49,7 @@ int make_ready(const rdma_cm_id& r, ibv_qp* qp) {
   if (r.qp_type == IBV_QPT_UD) return ready_datagrams(qp);
   int mask = 0;
   ibv_qp_attr init = init_attributes(true, &mask);
-  if (!Adapter::of(r.verbs).is_roce()) mask = IBV_QP_STATE;
+  if (!Adapter::of(r.verbs).traits().has_ib_states) mask = IBV_QP_STATE;
   return urnic_ibv_modify_qp(qp, &init, mask);
 }
 
@@ -156,14 +156,13 @@ void urnic_rdma_destroy_srq(rdma_cm_id* r) {
 int urnic_rdma_init_qp_attr(rdma_cm_id* r, ibv_qp_attr* attr, int* mask) {
   if (r->verbs == nullptr) return failed(EINVAL);
   CmId* id = CmId::of(r);
-  if (Adapter::of(r->verbs).is_roce()) {
-    const int e = guarded(
+  if (!Adapter::of(r->verbs).traits().connection_moves_qp) {
+    return zero_or_failed(guarded(
         [&] {
           return id->has_datagrams() ? init_datagrams(attr, mask)
                                      : init_attributes_of(id, attr, mask);
         },
-        ENOMEM);
-    return e == 0 ? 0 : failed(e);
+        ENOMEM));
   }
   bool connected;
   {

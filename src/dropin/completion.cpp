@@ -95,18 +95,18 @@ ibv_wc_opcode to_opcode(Opcode o) {
 }
 
 // A receive is that of a Send, or of the Immediate Data behind a Write.
-bool behind_write(bool is_roce, const Completion& c) {
-  if (is_roce) return c.behind_write;
+bool behind_write(const Cq& cq, const Completion& c) {
+  if (!cq.has_wide_immediate) return c.behind_write;
   return c.with_immediate && immediate_length(c.immediate) != kWithSend;
 }
-__be32 data_of(bool is_roce, const Completion& c) {
-  return is_roce ? roce_immediate_data(c.immediate) : immediate_data(c.immediate);
+__be32 data_of(const Cq& cq, const Completion& c) {
+  return cq.has_wide_immediate ? immediate_data(c.immediate) : roce_immediate_data(c.immediate);
 }
-ibv_wc_opcode opcode_of(bool is_roce, const Completion& c) {
-  return behind_write(is_roce, c) ? IBV_WC_RECV_RDMA_WITH_IMM : to_opcode(c.opcode);
+ibv_wc_opcode opcode_of(const Cq& cq, const Completion& c) {
+  return behind_write(cq, c) ? IBV_WC_RECV_RDMA_WITH_IMM : to_opcode(c.opcode);
 }
-std::uint32_t length_of(bool is_roce, const Completion& c) {
-  const bool untold = !is_roce && behind_write(is_roce, c) && c.byte_len == 0;
+std::uint32_t length_of(const Cq& cq, const Completion& c) {
+  const bool untold = cq.has_wide_immediate && behind_write(cq, c) && c.byte_len == 0;
   return untold ? immediate_length(c.immediate) : c.byte_len;
 }
 unsigned flags_of(const Completion& c) {
@@ -127,12 +127,12 @@ void to_wc(const Cq& cq, const Completion& c, ibv_wc* wc) {
   *wc = {};
   wc->wr_id = c.wr_id;
   wc->status = status_of(cq.adapter, c);
-  wc->opcode = opcode_of(cq.is_roce, c);
-  wc->byte_len = length_of(cq.is_roce, c);
+  wc->opcode = opcode_of(cq, c);
+  wc->byte_len = length_of(cq, c);
   wc->qp_num = c.qp_number;
   wc->wc_flags = flags_of(c);
   if (c.invalidated) wc->invalidated_rkey = c.invalidated_rkey;
-  if (c.with_immediate) wc->imm_data = data_of(cq.is_roce, c);
+  if (c.with_immediate) wc->imm_data = data_of(cq, c);
   wc->src_qp = c.source_qp;
   wc->sl = packet_type(c);
 }
@@ -203,20 +203,20 @@ int start_poll(ibv_cq_ex* ex, ibv_poll_cq_attr* attr) {
 void end_poll(ibv_cq_ex*) {}
 ibv_wc_opcode read_opcode(ibv_cq_ex* ex) {
   const Cq& cq = *Cq::of(ex);
-  return opcode_of(cq.is_roce, cq.current);
+  return opcode_of(cq, cq.current);
 }
 std::uint32_t read_vendor_err(ibv_cq_ex*) {
   return 0;
 }
 std::uint32_t read_byte_len(ibv_cq_ex* ex) {
   const Cq& cq = *Cq::of(ex);
-  return length_of(cq.is_roce, cq.current);
+  return length_of(cq, cq.current);
 }
 // Immediate data or, in the same place, the key that was invalidated.
 __be32 read_imm_data(ibv_cq_ex* ex) {
   const Cq& cq = *Cq::of(ex);
   const Completion& c = cq.current;
-  return c.with_immediate ? data_of(cq.is_roce, c) : c.invalidated_rkey;
+  return c.with_immediate ? data_of(cq, c) : c.invalidated_rkey;
 }
 std::uint32_t read_qp_num(ibv_cq_ex* ex) {
   return Cq::of(ex)->current.qp_number;

@@ -23,10 +23,11 @@ struct Channel {
 };
 
 struct Cq {
-  explicit Cq(Adapter& of) : ex{}, adapter(of), is_roce(of.is_roce()) {}
+  explicit Cq(Adapter& of)
+      : ex{}, adapter(of), has_wide_immediate(of.traits().has_wide_immediate) {}
   ibv_cq_ex ex;  // first; an ibv_cq up to comp_mask
   Adapter& adapter;
-  const bool is_roce;
+  const bool has_wide_immediate;  // of its adapter's traits; read by every poll
   CompletionQueue queue;
   std::shared_ptr<Subject> subject;
   std::uint64_t number = 0;  // as a subject

@@ -26,7 +26,6 @@ namespace urnic::dropin {
 namespace {
 
 constexpr std::uint32_t kVendor = 0x55524e;  // nobody's: programs then take the common way
-constexpr std::uint32_t kMostMessage = 0xffffffff, kMostRoceMessage = 0x80000000;
 constexpr std::uint64_t kMostRegion = std::uint64_t{1} << 47;
 
 __be64 guid_of(const std::uint8_t* mac) {
@@ -68,9 +67,10 @@ void fill_device(const Adapter& adapter, ibv_device_attr* a) {
   a->max_srq_sge = Limits::kSges;
   a->max_pkeys = 1;
   a->phys_port_cnt = 1;
-  if (!adapter.is_roce()) return;
-  a->max_ah = Limits::kAddressHandles;
-  a->device_cap_flags |= IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_XRC;
+  const TransportTraits& traits = adapter.traits();
+  if (traits.has_datagrams) a->max_ah = Limits::kAddressHandles;
+  if (traits.has_rnr_nak) a->device_cap_flags |= IBV_DEVICE_RC_RNR_NAK_GEN;
+  if (traits.has_xrc) a->device_cap_flags |= IBV_DEVICE_XRC;
 }
 
 // Octets of payload that fit one packet of this IP MTU, also with IPv6 (IB-13).
@@ -82,30 +82,29 @@ ibv_mtu path_mtu_in(std::uint32_t ip_mtu) {
   return IBV_MTU_256;
 }
 
-void fill_roce_port(std::uint32_t ip_mtu, ibv_port_attr* a) {
-  a->active_mtu = path_mtu_in(ip_mtu);
-  a->max_msg_sz = kMostRoceMessage;
-  a->port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
-  a->flags = IBV_QPF_GRH_REQUIRED;
+ibv_mtu class_of(std::uint32_t ip_mtu) {
+  return ip_mtu >= 4096 ? IBV_MTU_4096 : ip_mtu >= 2048 ? IBV_MTU_2048 : IBV_MTU_1024;
 }
 
 int fill_port(Adapter& adapter, std::uint8_t number, ibv_port_attr* a) {
   if (number != 1) return EINVAL;
   *a = {};
   const DeviceInfo info = adapter.device().info();
+  const TransportTraits& traits = adapter.traits();
   const bool up = adapter.is_port_up();
   a->state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
   a->max_mtu = IBV_MTU_4096;
-  a->active_mtu = info.mtu >= 4096 ? IBV_MTU_4096 : info.mtu >= 2048 ? IBV_MTU_2048 : IBV_MTU_1024;
+  a->active_mtu = traits.port.has_path_mtu ? path_mtu_in(info.mtu) : class_of(info.mtu);
   a->gid_tbl_len = static_cast<int>(adapter.gids().size());
-  a->max_msg_sz = kMostMessage;
+  a->port_cap_flags = traits.port.cap_flags;
+  a->max_msg_sz = traits.port.max_msg_sz;
   a->pkey_tbl_len = 1;
   a->max_vl_num = 1;
   a->active_width = 2;  // 4X
   a->active_speed = 1;  // the least there is a number for
   a->phys_state = up ? 5 : 3;
   a->link_layer = IBV_LINK_LAYER_ETHERNET;
-  if (adapter.is_roce()) fill_roce_port(info.mtu, a);
+  a->flags = traits.port.flags;
   return 0;
 }
 
@@ -186,7 +185,7 @@ ibv_context* Context::make(Adapter& adapter) {
   set_completion_calls(&v);
   set_queue_pair_calls(&v);
   set_shared_receive_calls(&v);
-  if (adapter.is_roce()) set_xrc_calls(&v);
+  if (adapter.traits().has_xrc) set_xrc_calls(&v);
   adapter.add_context(context.get());
   descriptor.keep();
   return &context.release()->verbs.context;
@@ -209,6 +208,7 @@ using urnic::dropin::failed;
 using urnic::dropin::guarded;
 using urnic::dropin::nothing;
 using urnic::dropin::Process;
+using urnic::dropin::zero_or_failed;
 
 ibv_device** urnic_ibv_get_device_list(int* number) {
   if (number != nullptr) *number = 0;
@@ -280,9 +280,8 @@ int urnic_ibv_query_port(ibv_context* c, std::uint8_t number, _compat_ibv_port_a
 }
 
 int urnic_ibv_query_gid(ibv_context* c, std::uint8_t port, int index, ibv_gid* gid) {
-  const int e =
-      urnic::dropin::fill_gid(Adapter::of(c), port, static_cast<std::uint32_t>(index), gid);
-  return e == 0 ? 0 : failed(e);
+  return zero_or_failed(
+      urnic::dropin::fill_gid(Adapter::of(c), port, static_cast<std::uint32_t>(index), gid));
 }
 
 int urnic__ibv_query_gid_ex(ibv_context* c, std::uint32_t port, std::uint32_t index,
@@ -423,14 +422,13 @@ Affected affected_by(const ibv_async_event& e) {
 
 int urnic_ibv_get_async_event(ibv_context* c, ibv_async_event* event) {
   // Counted as it is taken out: who destroys what it is about finds it here, or waits for it.
-  const int e = Context::of(c)->async.pop(event, [](const ibv_async_event& taken) {
+  return zero_or_failed(Context::of(c)->async.pop(event, [](const ibv_async_event& taken) {
     const Affected a = affected_by(taken);
     if (a.mutex == nullptr) return;
     pthread_mutex_lock(a.mutex);
     ++*a.handed;
     pthread_mutex_unlock(a.mutex);
-  });
-  return e == 0 ? 0 : failed(e);
+  }));
 }
 
 void urnic_ibv_ack_async_event(ibv_async_event* event) {

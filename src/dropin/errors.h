@@ -62,6 +62,11 @@ inline std::nullptr_t nothing(int error) {
   return nullptr;
 }
 
+// What a call answers that returns 0 or -1, of an errno value.
+inline int zero_or_failed(int error) {
+  return error == 0 ? 0 : failed(error);
+}
+
 // What a call answers that returns an errno value: programs look at errno all the same, since a
 // call of a kernel's device that failed has left it there.
 inline int told(int error) {

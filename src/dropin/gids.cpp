@@ -39,9 +39,8 @@ std::vector<ibv_gid> present_gids(Adapter& adapter) {
   std::vector<std::pair<Rank, ibv_gid>> ranked;
   if (auto own = adapter.device().addresses()) {
     for (const std::string& text : *own) {
-      const bool v4 = text.find(':') == std::string::npos;
       Address a;
-      if (!from_text(v4 ? text + ":0" : "[" + text + "]:0", &a)) continue;
+      if (!from_host(text, &a)) continue;
       ranked.emplace_back(rank_of(a), to_gid(a));
     }
   }

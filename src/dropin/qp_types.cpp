@@ -13,10 +13,12 @@ bool has_type(const Adapter& adapter, ibv_qp_type type) {
     case IBV_QPT_RC:
       return true;
     case IBV_QPT_UC:
+      return adapter.traits().has_uc;
     case IBV_QPT_UD:
+      return adapter.traits().has_datagrams;
     case IBV_QPT_XRC_SEND:
     case IBV_QPT_XRC_RECV:
-      return adapter.is_roce();
+      return adapter.traits().has_xrc;
     default:
       return false;
   }

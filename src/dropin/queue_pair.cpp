@@ -71,7 +71,8 @@ void Endpoint::on_event(Event& event) {
       const bool drained = event.kind == EventKind::send_queue_drained;
       if (drained) qp_->drained = true;
       const bool is_wanted = !drained || qp_->tell_drained;
-      if (asynchronous && is_wanted && is_news(*asynchronous, adapter.is_roce(), qp_->state())) {
+      if (asynchronous && is_wanted &&
+          is_news(*asynchronous, adapter.traits().has_comm_est_in_rts, qp_->state())) {
         tell(qp_, *asynchronous);
       }
       qp_->show(qp_->state());
@@ -84,7 +85,7 @@ void Endpoint::on_event(Event& event) {
 }
 
 void Endpoint::allow(bool reads) {
-  if (!adapter.is_roce()) return;
+  if (!adapter.traits().has_ib_states) return;
   int mask = 0;
   const std::lock_guard guard(mutex_);
   if (qp_ == nullptr || handle.state() != QpState::init) return;
@@ -162,7 +163,7 @@ namespace {
 
 int post_all(ibv_qp* q, ibv_send_wr* wr, ibv_send_wr** bad) {
   QueuePair& qp = Qp::of(q)->end->handle;
-  const PostedTo to{q->qp_type, Qp::of(q)->end->adapter.is_roce()};
+  const PostedTo to{q->qp_type, Qp::of(q)->end->adapter.traits().has_wide_immediate};
   return guarded(
       [&] {
         while (wr != nullptr) {
@@ -311,7 +312,7 @@ ibv_qp* create(ibv_context* c, ibv_qp_init_attr_ex* a, bool by_number) {
   o.service = service_of(a->qp_type);
   if (a->srq != nullptr) o.srq = Srq::of(a->srq)->queue;
   const ProtectionDomain& pd = xrcd != nullptr ? Xrcd::of(xrcd)->none : Pd::of(a->pd)->domain;
-  auto handle = make_handle(adapter, pd, o, by_number && !adapter.is_roce());
+  auto handle = make_handle(adapter, pd, o, by_number && adapter.traits().needs_rendezvous);
   if (!handle) return nothing(to_errno(handle.error().code));
   Undo number([&] {
     if (o.number == 0) return;

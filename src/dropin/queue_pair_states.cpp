@@ -155,7 +155,7 @@ ibv_qp_state Qp::state() const {
 int Qp::modify(const ibv_qp_attr& a, int mask) {
   if (is_inherited(base.context)) return EINVAL;  // its tables are the parent's
   if (!is_known()) return ENOENT;
-  if (end->adapter.is_roce()) {
+  if (end->adapter.traits().has_ib_states) {
     if (const int e = modify_roce(this, a, mask); e != 0) return e;
     if ((mask & IBV_QP_STATE) != 0 && a.qp_state == IBV_QPS_RESET) given = {};
     remember(this, a, mask);
@@ -194,7 +194,8 @@ int urnic_ibv_query_qp(ibv_qp* q, ibv_qp_attr* attr, int, ibv_qp_init_attr* init
   if (!qp->is_known()) return told(ENOENT);
   *attr = qp->given;
   attr->qp_state = attr->cur_qp_state = qp->state();
-  if (qp->end->adapter.is_roce()) {
+  const TransportTraits& traits = qp->end->adapter.traits();
+  if (traits.has_ib_states) {
     const int e = guarded([&] { return show_attributes(*qp, attr), 0; }, ENOMEM);
     if (e != 0) return e;
   }
@@ -203,7 +204,7 @@ int urnic_ibv_query_qp(ibv_qp* q, ibv_qp_attr* attr, int, ibv_qp_init_attr* init
   attr->path_mig_state = IBV_MIG_MIGRATED;
   attr->cap = qp->cap;
   attr->port_num = 1;
-  attr->sq_draining = qp->end->adapter.is_roce() && attr->qp_state == IBV_QPS_SQD && !qp->drained;
+  attr->sq_draining = traits.drains_in_sqd && attr->qp_state == IBV_QPS_SQD && !qp->drained;
   *init = {};
   init->qp_context = q->qp_context;
   init->send_cq = q->send_cq;

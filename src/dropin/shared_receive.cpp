@@ -109,7 +109,7 @@ ibv_srq* create_srq_ex(ibv_context* c, ibv_srq_init_attr_ex* attr) {
         const bool basic =
             (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) == 0 || attr->srq_type == IBV_SRQT_BASIC;
         if (basic) return create(attr->pd, attr->srq_context, &attr->attr);
-        if (attr->srq_type != IBV_SRQT_XRC || !Adapter::of(c).is_roce()) {
+        if (attr->srq_type != IBV_SRQT_XRC || !Adapter::of(c).traits().has_xrc) {
           return nothing(EOPNOTSUPP);
         }
         constexpr std::uint32_t kXrc = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;

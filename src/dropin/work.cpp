@@ -25,7 +25,7 @@ unsigned number_of_opcode(const ibv_send_wr& wr) {
 }
 
 std::uint64_t immediate_of(const ibv_send_wr& wr, const PostedTo& to, std::uint32_t told) {
-  return to.is_roce ? to_roce_immediate(wr.imm_data) : to_immediate(wr.imm_data, told);
+  return to.has_wide_immediate ? to_immediate(wr.imm_data, told) : to_roce_immediate(wr.imm_data);
 }
 
 }  // namespace

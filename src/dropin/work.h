@@ -49,7 +49,7 @@ std::uint32_t to_flags(unsigned flags);
 // Of the queue pair, what matters to a request.
 struct PostedTo {
   ibv_qp_type type;
-  bool is_roce;
+  bool has_wide_immediate;
 };
 
 // 0, or why the request cannot be one of ours on that queue pair. `bind` is what a request for a

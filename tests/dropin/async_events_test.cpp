@@ -3,16 +3,20 @@
 
 #include <gtest/gtest.h>
 
+#include "dropin/transport_traits.h"
+
 namespace urnic::dropin {
 namespace {
 
 TEST(AsyncEvents, ADataMessageEstablishesNoQueuePairOfIwarpThatIsInRts) {
+  constexpr bool kIwarp = traits_of(Transport::iwarp).has_comm_est_in_rts;
+  constexpr bool kRoce = traits_of(Transport::roce).has_comm_est_in_rts;
   EXPECT_EQ(to_async(EventKind::communication_established), IBV_EVENT_COMM_EST);
-  EXPECT_FALSE(is_news(IBV_EVENT_COMM_EST, false, IBV_QPS_RTS));
-  EXPECT_TRUE(is_news(IBV_EVENT_COMM_EST, false, IBV_QPS_RTR));
+  EXPECT_FALSE(is_news(IBV_EVENT_COMM_EST, kIwarp, IBV_QPS_RTS));
+  EXPECT_TRUE(is_news(IBV_EVENT_COMM_EST, kIwarp, IBV_QPS_RTR));
   // Over RoCE it came in RTR, though the program may have moved on since.
-  EXPECT_TRUE(is_news(IBV_EVENT_COMM_EST, true, IBV_QPS_RTS));
-  EXPECT_TRUE(is_news(IBV_EVENT_QP_ACCESS_ERR, false, IBV_QPS_RTS));
+  EXPECT_TRUE(is_news(IBV_EVENT_COMM_EST, kRoce, IBV_QPS_RTS));
+  EXPECT_TRUE(is_news(IBV_EVENT_QP_ACCESS_ERR, kIwarp, IBV_QPS_RTS));
 }
 
 }  // namespace
