@@ -13,7 +13,7 @@ namespace {
 using ib_cm::EventKind;
 using ib_cm::Reason;
 
-// What there was no memory to tell is told when so long has passed.
+// After so long, what there was no memory to report is reported again.
 constexpr Duration kTellAgain = Duration::ms(10);
 
 const char* text_of(QpEvent event) {
@@ -24,6 +24,8 @@ const char* text_of(QpEvent event) {
       return "the peer sent an invalid request";
     case QpEvent::Silent:
       return "the peer stopped responding";
+    case QpEvent::Failed:
+      return "a work request failed: see the status of its completion";
     default:
       return "an internal error occurred while executing a request of the peer";
   }
@@ -35,12 +37,6 @@ void note_turned_away(const Listener* l, const ib_cm::Event& e, verbs::Hooks& ho
   hooks.on_note(verbs::Note::TurnedAway, {e.way.local, port}, {e.way.remote, e.source_port},
                 name(e.verdict));
 }
-
-}  // namespace
-
-// ---- the side
-
-namespace {
 
 // Within a burst. What there is no memory to report is not reported: the state of the queue pair
 // says it, and its completions do.
@@ -71,14 +67,15 @@ void report_to_consumer(verbs::Hooks& hooks, verbs::QueuePair& qp, QpEvent event
     case QpEvent::RefusedFault:
       return failed(Errc::io, Kind::Fatal);
     case QpEvent::Failed:
-      return report_quietly(hooks, qp, Kind::Failed, Errc::reset,
-                            "a work request failed: see the status of its completion");
+      return report_quietly(hooks, qp, Kind::Failed, Errc::reset, text_of(event));
     case QpEvent::Silent:  // of a queue pair with a connection alone, whose end says so
       return;
   }
 }
 
 }  // namespace
+
+// ---- the side
 
 void Connections::on_qp_event(verbs::QueuePair& qp, QpEvent event) {
   Binding* const b = bindings_.of(qp);
