@@ -64,6 +64,23 @@ enum class Stage : std::uint8_t {
   Lingering,   // no QP any more: TCP finishes alone
 };
 
+// What becomes of a Send that TCP has acknowledged and for which no receive is posted.
+// Delivery::take_fpdu() finds it and moves to Waiting or Discards.
+enum class ReceiveWait : std::uint8_t {
+  // No Send waits. The next one without a receive waits in Stage::Full (if the queue pair allows
+  // waiting) and is discarded in Stage::Closing.
+  None,
+  // The first FPDU that is not consumed is a Send without a receive; everything after it waits as
+  // well. Only in Stage::Full, with `stage_deadline` as its limit. A posted receive, disconnect()
+  // and the end of the stream move back to None.
+  Waiting,
+  // The limit has passed: a Send without a receive ends the stream.
+  Over,
+  // Stage::Closing: the program has given up what it did not take, so Sends without a receive are
+  // skipped, and so are those after them, whose MSNs have a gap.
+  Discards,
+};
+
 // Of a connection that has a given source, or whose refusal is not the last word.
 struct Redial {
   LocalEnd source;
@@ -82,6 +99,7 @@ struct Connection {
   bool is_over() const { return over_; }
   // Refused, and not yet tried again.
   bool awaits_listener() const { return redial != nullptr && !redial->at.is_never(); }
+  bool awaits_receive() const { return receive_wait == ReceiveWait::Waiting; }
   // FPDUs are received: there is a stream, and it is alive.
   bool takes_fpdus() const { return !over_ && (stage == Stage::Full || stage == Stage::Closing); }
 
@@ -98,8 +116,8 @@ struct Connection {
   bool ack_waits = false;  // for what is sent soon (E-7)
   bool in_tx_queue = false;
   bool in_drain_queue = false;  // SLOW octets wait for their turn at OutLogic
-  bool awaits_receive = false;  // SLOW: the FPDU in front, and all behind it, wait for a receive
-  bool fin_waits = false;       // the peer's FIN comes after SLOW octets not yet parsed
+  ReceiveWait receive_wait = ReceiveWait::None;
+  bool fin_waits = false;    // the peer's FIN comes after SLOW octets not yet parsed
   bool may_send = false;     // FPDUs: the responder not before it has received one (RFC 5044 7.1.3)
   bool residue = false;      // E-1: octets glued behind the start-up frame are still being parsed
   bool rtr_pending = false;  // passive: `established` is reported when the RTR has come
@@ -137,10 +155,7 @@ struct Connection {
   std::uint8_t dscp = 0;                    // of its IP headers, over our own TCP
   std::uint16_t close_wait_ms = 0;          // how long an orderly FIN of the peer's waits
   bool half_open = false;                   // counted by the listener as such
-  bool retry_revision1 = false;
-  bool patience_over = false;  // of `awaits_receive`: it has waited for too long
-  bool drops_sends = false;    // closing, the consumer having given up what waited
-  std::string failure;         // why it ended, one line for the user
+  std::string failure;                      // why it ended, one line for the user
   Errc failure_code = Errc::closed;
   bool failed_established = false;  // it was established when it failed
   bool end_waits = false;  // it has failed, and there was no memory to say so (Ending::finish_ends)

@@ -16,7 +16,7 @@ void Delivery::commit_any(Connection& c, StreamOffset begin, StreamOffset end, b
   if (!receipt.fin) return;
   if (c.takes_fpdus() && !found->ends_stream() && !c.buffer.empty()) {
     c.fin_waits = true;  // the octets before it are parsed first
-    if (c.awaits_receive) hasten_wait(c, now);
+    if (c.awaits_receive()) hasten_wait(c, now);
   } else {
     found->fin = true;
   }
@@ -69,12 +69,13 @@ bool Delivery::take_fpdu(Connection& c, ByteView ulpdu, Found* found) {
   ddp::Admitter(*c.stream, true).next(ulpdu, &a);
   if (a.what == ddp::Admit::NoReceive) [[unlikely]] {
     c.starved_msn = a.segment.header.msn;
-    if (c.stream->config.receive_wait == Duration() || c.patience_over) {
+    if (c.stream->config.receive_wait == Duration() ||
+        c.receive_wait == ReceiveWait::Over) {
       found->violate(ddp::Violation::UntaggedNoBuffer, ulpdu);
       return false;
     }
     if (c.stage == Stage::Closing) {  // the consumer has given up what it did not take
-      c.drops_sends = true;
+      c.receive_wait = ReceiveWait::Discards;
       return true;
     }
     found->opens_send_side = !c.may_send;  // it has come, and ours may go
@@ -82,7 +83,10 @@ bool Delivery::take_fpdu(Connection& c, ByteView ulpdu, Found* found) {
     ddp::Admitter(*c.stream, true).next(ulpdu, &a);
   }
   if (a.what == ddp::Admit::Violate) {
-    if (c.drops_sends && a.violation == ddp::Violation::UntaggedMsnRange) return true;
+    if (c.receive_wait == ReceiveWait::Discards &&
+        a.violation == ddp::Violation::UntaggedMsnRange) {
+      return true;
+    }
     found->violate(a.violation, ulpdu);
     return false;
   }

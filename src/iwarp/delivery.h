@@ -38,7 +38,7 @@ class Delivery {
   // Behind the end of the RDMA stream, but not of its TCP: acknowledged and forgotten.
   void discard_payload(Connection& c, const InHand& in, Instant now, Found* found);
   // One FPDU of the in-order stream: placed and delivered. False when that was the end, or when it
-  // has to wait for a receive (Connection::awaits_receive): then it is not consumed.
+  // has to wait for a receive (ReceiveWait): then it is not consumed.
   bool take_fpdu(Connection& c, ByteView ulpdu, Found* found);
   // All that can be taken before the peer's FIN has been: it has its turn, once.
   static void report_fin(Connection& c, Found* found) {

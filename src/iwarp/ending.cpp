@@ -150,7 +150,7 @@ bool Ending::leave(Connection& c, std::unique_ptr<verbs::QueuePair>& qp, Instant
   if (closing) {
     c.stage = Stage::Leaving;
     c.stage_deadline = now + s_.options.linger_timeout;
-    c.awaits_receive = false;
+    c.receive_wait = ReceiveWait::None;
   }
   guard(c, now, [&] {
     if (closing) {

@@ -92,9 +92,8 @@ void Life::on_timer(Connection& c, Instant now) {
                               now);
       return;
     case Stage::Full:
-      if (c.awaits_receive) {
-        c.awaits_receive = false;
-        c.patience_over = true;
+      if (c.awaits_receive()) {
+        c.receive_wait = ReceiveWait::Over;
         drain(c, now);
         return;
       }

@@ -143,7 +143,7 @@ inline bool Receiver::reassemble_plain(Connection& c, const InHand& in, Instant 
   }
   if (c.stage != Stage::Full || !c.may_send || c.framing.marked()) return false;
   if (!in.validation->passed() || in.validation->frames.size() != 1) return false;
-  if (c.residue || c.awaits_receive || c.in_drain_queue || !c.buffer.empty()) return false;
+  if (c.residue || c.awaits_receive() || c.in_drain_queue || !c.buffer.empty()) return false;
   if (c.buffer.read_position() != in.check.begin || !tcp::commits_predicted(c.tcb)) return false;
   const ByteView fpdu = in.seg.payload;
   const std::uint32_t ulpdu = load_be16(fpdu.data());

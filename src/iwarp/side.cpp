@@ -326,8 +326,8 @@ void Side::disconnect(verbs::QueuePair& qp, Instant now) {
   if (c->stage != Stage::Full) return;
   ending_.guard(*c, now, [&] {
     ending_.begin_closing(*c, now);
-    if (c->awaits_receive) {  // nobody will take it any more
-      c->awaits_receive = false;
+    if (c->awaits_receive()) {  // nobody will take it any more
+      c->receive_wait = ReceiveWait::None;
       state_.draining.push(*c);
     }
     state_.sending.push(*c);
