@@ -81,6 +81,18 @@ enum class ReceiveWait : std::uint8_t {
   Discards,
 };
 
+// The peer's FIN, over either TCP. It moves forward only.
+enum class PeerFin : std::uint8_t {
+  // It has not come, or lies after data that is missing.
+  None,
+  // It has come after SLOW bytes that are not parsed yet, or that wait for a receive (own TCP:
+  // Delivery::commit_any, the kernel's: KernelRounds::end_of_octets).
+  AfterData,
+  // Nothing lies before it any more (Delivery::report_fin, Ending::take_fin). In Stage::Full the
+  // connection may stay open until `stage_deadline` (ConnectParams::close_wait_ms).
+  Reached,
+};
+
 // Of a connection that has a given source, or whose refusal is not the last word.
 struct Redial {
   LocalEnd source;
@@ -117,11 +129,10 @@ struct Connection {
   bool in_tx_queue = false;
   bool in_drain_queue = false;  // SLOW octets wait for their turn at OutLogic
   ReceiveWait receive_wait = ReceiveWait::None;
-  bool fin_waits = false;    // the peer's FIN comes after SLOW octets not yet parsed
+  PeerFin peer_fin = PeerFin::None;
   bool may_send = false;     // FPDUs: the responder not before it has received one (RFC 5044 7.1.3)
   bool residue = false;      // E-1: octets glued behind the start-up frame are still being parsed
   bool rtr_pending = false;  // passive: `established` is reported when the RTR has come
-  bool fin_received = false;  // in Stage::Full: and acted on when its time has come
   bool fin_queued = false;
   StreamOffset starved_at;  // where the segment began that was dropped for it
   ConnectionCounters counters;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 
 #include "ddp_rdma/stream.h"
 #include "iwarp/flush.h"
@@ -42,7 +41,9 @@ class Delivery {
   bool take_fpdu(Connection& c, ByteView ulpdu, Found* found);
   // All that can be taken before the peer's FIN has been: it has its turn, once.
   static void report_fin(Connection& c, Found* found) {
-    found->fin |= std::exchange(c.fin_waits, false);
+    if (c.peer_fin != PeerFin::AfterData) return;
+    c.peer_fin = PeerFin::Reached;
+    found->fin = true;
   }
   static void note_placed(Connection& c, const ddp::Admission& a) {
     ++c.counters.fpdus_in[static_cast<std::size_t>(a.segment.header.op)];

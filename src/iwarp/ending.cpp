@@ -155,7 +155,8 @@ bool Ending::leave(Connection& c, std::unique_ptr<verbs::QueuePair>& qp, Instant
   guard(c, now, [&] {
     if (closing) {
       transport_.discard_undelivered(c, now);
-      if (std::exchange(c.fin_waits, false)) take_fin(c, now);  // it stood behind what was dropped
+      // It stood behind what was dropped.
+      if (c.peer_fin == PeerFin::AfterData) take_fin(c, now);
     }
     s_.sending.push(c);
     s_.timers.arm(c);
@@ -174,7 +175,7 @@ void Ending::try_finish_close(Connection& c, Instant now) {
 }
 
 void Ending::take_fin(Connection& c, Instant now) {
-  c.fin_received = true;
+  c.peer_fin = PeerFin::Reached;
   switch (c.stage) {
     case Stage::Opening:
     case Stage::Startup:

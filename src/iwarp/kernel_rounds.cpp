@@ -171,7 +171,7 @@ void KernelRounds::end_of_octets(Connection& c, const kernel_tcp::Moved& got, In
   if (got.what == kernel_tcp::Moved::What::End && !lost) {
     l.ended = true;
     if (c.awaits_receive()) {  // the octets before it are taken first
-      c.fin_waits = true;
+      c.peer_fin = PeerFin::AfterData;
       transport_.hasten_wait(c, now);
       return;
     }

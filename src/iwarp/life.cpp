@@ -97,7 +97,7 @@ void Life::on_timer(Connection& c, Instant now) {
         drain(c, now);
         return;
       }
-      if (c.fin_received) {
+      if (c.peer_fin == PeerFin::Reached) {
         ending_.close_behind_peer(c, now);
         if (!c.is_over() && transport_.conclude(c)) ending_.take_closed(c, now);
         return;

@@ -26,7 +26,8 @@ bool Delivery::wait_for_receive(Connection& c) {
 void Delivery::begin_wait(Connection& c, Instant now) {
   ++c.counters.receive_waits;
   c.stage_deadline = now + c.stream->config.receive_wait;
-  if (c.fin_waits || (c.link != nullptr && c.link->ending)) hasten_wait(c, now);
+  if (c.peer_fin == PeerFin::AfterData || (c.link != nullptr && c.link->ending))
+    hasten_wait(c, now);
   s_.timers.arm(c);
 }
 

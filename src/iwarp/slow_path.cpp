@@ -48,7 +48,7 @@ inline void SlowPath::finish_drain(Connection& c, Instant now, Found* found) {
 
 void SlowPath::take_fin(Connection& c, StreamOffset at, Instant now, Found* found) {
   delivery_.commit_range(c, at, at, true, false, {}, now, found);
-  if (c.fin_waits && !c.in_drain_queue) drain(c, kDrainTurn, now, found);
+  if (c.peer_fin == PeerFin::AfterData && !c.in_drain_queue) drain(c, kDrainTurn, now, found);
 }
 
 std::uint64_t SlowPath::drain(Connection& c, std::uint64_t budget, Instant now, Found* found) {
