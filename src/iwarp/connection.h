@@ -81,6 +81,17 @@ enum class ReceiveWait : std::uint8_t {
   Discards,
 };
 
+// Whether FPDUs may be sent. Connection::move_gate() alone changes it, for Opening (full_operation,
+// open_send_side) and for Ending::raise_terminate: our Terminate goes out in any case.
+enum class SendGate : std::uint8_t {
+  // Nothing may be sent before full operation, and by the responder not before it has received an
+  // FPDU (RFC 5044, 7.1.3). After the peer's Terminate it stays closed.
+  Closed,
+  // The initiator waits for the first FPDU, until `send_gate_opens` (Options::first_fpdu_delay).
+  Delayed,
+  Open,
+};
+
 // The peer's FIN, over either TCP. It moves forward only.
 enum class PeerFin : std::uint8_t {
   // It has not come, or lies after data that is missing.
@@ -112,6 +123,12 @@ struct Connection {
   // Refused, and not yet tried again.
   bool awaits_listener() const { return redial != nullptr && !redial->at.is_never(); }
   bool awaits_receive() const { return receive_wait == ReceiveWait::Waiting; }
+  bool may_send() const { return send_gate == SendGate::Open; }
+  // `opens`: of SendGate::Delayed alone.
+  void move_gate(SendGate to, Instant opens = Instant::never()) {
+    send_gate = to;
+    send_gate_opens = opens;
+  }
   // FPDUs are received: there is a stream, and it is alive.
   bool takes_fpdus() const { return !over_ && (stage == Stage::Full || stage == Stage::Closing); }
 
@@ -130,7 +147,7 @@ struct Connection {
   bool in_drain_queue = false;  // SLOW octets wait for their turn at OutLogic
   ReceiveWait receive_wait = ReceiveWait::None;
   PeerFin peer_fin = PeerFin::None;
-  bool may_send = false;     // FPDUs: the responder not before it has received one (RFC 5044 7.1.3)
+  SendGate send_gate = SendGate::Closed;
   bool residue = false;      // E-1: octets glued behind the start-up frame are still being parsed
   bool rtr_pending = false;  // passive: `established` is reported when the RTR has come
   bool fin_queued = false;
@@ -153,8 +170,8 @@ struct Connection {
   Instant confirm_next_hop;             // not more than once a second
   Instant tcp_not_before;               // grace for TCP's timers (Engine::stalled)
   Instant timer_at = Instant::never();  // earliest entry of this connection in the timer heap
-  Instant first_fpdu_deadline = Instant::never();  // initiator: nothing is sent before (Options)
-  Instant stage_deadline = Instant::never();  // start-up and closing are guarded by time (E-35)
+  Instant send_gate_opens = Instant::never();  // the limit of SendGate::Delayed, else never
+  Instant stage_deadline = Instant::never();   // start-up and closing are guarded by time (E-35)
   reassembly::Buffer buffer;
   reassembly::Extractor extractor;
   std::unique_ptr<Redial> redial;

@@ -78,7 +78,7 @@ bool Delivery::take_fpdu(Connection& c, ByteView ulpdu, Found* found) {
       c.receive_wait = ReceiveWait::Discards;
       return true;
     }
-    found->opens_send_side = !c.may_send;  // it has come, and ours may go
+    found->opens_send_side = !c.may_send();  // it has come, and ours may go
     if (wait_for_receive(c)) return false;
     ddp::Admitter(*c.stream, true).next(ulpdu, &a);
   }
@@ -99,7 +99,7 @@ bool Delivery::take_fpdu(Connection& c, ByteView ulpdu, Found* found) {
   note_placed(c, a);
   if (counts.any()) deliver(c, counts, found);
   if (found->ends_stream()) return false;
-  found->opens_send_side = !c.may_send;
+  found->opens_send_side = !c.may_send();
   return true;
 }
 

@@ -93,8 +93,8 @@ void Ending::raise_terminate(Connection& c, ddp::Violation v, ByteView offending
   ++c.counters.terminates_sent;
   std::uint8_t ulpdu[ddp::kMaxTerminate];
   const std::uint32_t n = ddp::build_terminate(v, offending, ulpdu);
-  if (!c.may_send) c.stream->sender.start(c.context.config.crc);
-  c.may_send = true;
+  if (!c.may_send()) c.stream->sender.start(c.context.config.crc);
+  c.move_gate(SendGate::Open);
   c.stream->sender.stop();
   c.stream->sender.queue_ulpdu({ulpdu, n});
   const ddp::ViolationRow& row = ddp::violation_row(v);
@@ -136,7 +136,7 @@ bool Ending::leave(Connection& c, std::unique_ptr<verbs::QueuePair>& qp, Instant
   const bool closing = c.stage == Stage::Closing;
   if (!closing && c.stage != Stage::Terminated) return false;
   // The peer has yet to send the first FPDU (RFC 5044, 7.1.3), and would not be heard.
-  if (!c.may_send && c.first_fpdu_deadline.is_never()) return false;
+  if (c.send_gate == SendGate::Closed) return false;
   try {
     if (!c.stream->leave(kMostLeft)) return false;
   } catch (const std::bad_alloc&) {

@@ -83,7 +83,7 @@ void Life::on_timer(Connection& c, Instant now) {
     }
   }
   if (c.is_over()) return;
-  if (c.first_fpdu_deadline <= now) opening_.open_send_side(c);
+  if (c.send_gate_opens <= now) opening_.open_send_side(c);
   if (c.stage_deadline > now) return;
   c.stage_deadline = Instant::never();
   switch (c.stage) {

@@ -113,7 +113,7 @@ bool Side::answers(Connection& c, const tcp::Check& check, net::FrameHead& head,
 }
 
 inline bool Receiver::cut_through_plain(Connection& c, const InHand& in) {
-  if (c.stage != Stage::Full || in.validation == nullptr || !c.may_send) return false;
+  if (c.stage != Stage::Full || in.validation == nullptr || !c.may_send()) return false;
   if (c.framing.marked()) return false;
   if (!fastpath::plainly_fast(c.context, in.check.arrival, *in.validation)) return false;
   if (in.validation->frames.size() != 1 || !tcp::commits_predicted(c.tcb)) return false;
@@ -141,7 +141,7 @@ inline bool Receiver::reassemble_plain(Connection& c, const InHand& in, Instant 
   if (c.context.config.initiated_as != fastpath::ConnectionType::Slow || in.validation == nullptr) {
     return false;
   }
-  if (c.stage != Stage::Full || !c.may_send || c.framing.marked()) return false;
+  if (c.stage != Stage::Full || !c.may_send() || c.framing.marked()) return false;
   if (!in.validation->passed() || in.validation->frames.size() != 1) return false;
   if (c.residue || c.awaits_receive() || c.in_drain_queue || !c.buffer.empty()) return false;
   if (c.buffer.read_position() != in.check.begin || !tcp::commits_predicted(c.tcb)) return false;

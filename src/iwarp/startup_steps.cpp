@@ -186,16 +186,17 @@ void Opening::full_operation(Connection& c, const mpa::Agreement& agreement, Ins
       const std::uint32_t n = build_rtr(agreement.rtr, *c.stream, ulpdu);
       c.stream->sender.queue_ulpdu({ulpdu, n});
     }
-    c.first_fpdu_deadline = now + s_.options.first_fpdu_delay;
-    if (c.first_fpdu_deadline <= now) open_send_side(c);
+    c.move_gate(SendGate::Delayed, now + s_.options.first_fpdu_delay);
+    if (c.send_gate_opens <= now) open_send_side(c);
     s_.timers.arm(c);
   }
 }
 
 void Opening::open_send_side(Connection& c) {
-  c.first_fpdu_deadline = Instant::never();
-  if (c.may_send || c.stage == Stage::Terminated || c.stream == nullptr) return;
-  c.may_send = true;
+  if (c.may_send()) return;
+  const bool too_late = c.stage == Stage::Terminated || c.stream == nullptr;
+  c.move_gate(too_late ? SendGate::Closed : SendGate::Open);
+  if (too_late) return;
   c.stream->sender.start(c.context.config.crc);
   if (c.rtr_pending) {
     c.rtr_pending = false;
