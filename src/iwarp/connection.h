@@ -92,6 +92,14 @@ enum class SendGate : std::uint8_t {
   Open,
 };
 
+// A failure that the program does not know of, because there was no memory to report it.
+// Ending::fail_connection alone changes it, and Ending::finish_ends calls it again.
+enum class UnreportedEnd : std::uint8_t {
+  None,
+  BeforeEstablished,  // to be reported as ConnectFailed
+  Established,        // to be reported as Failed
+};
+
 // The peer's FIN, over either TCP. It moves forward only.
 enum class PeerFin : std::uint8_t {
   // It has not come, or lies after data that is missing.
@@ -185,8 +193,7 @@ struct Connection {
   bool half_open = false;                   // counted by the listener as such
   std::string failure;                      // why it ended, one line for the user
   Errc failure_code = Errc::closed;
-  bool failed_established = false;  // it was established when it failed
-  bool end_waits = false;  // it has failed, and there was no memory to say so (Ending::finish_ends)
+  UnreportedEnd unreported_end = UnreportedEnd::None;
 
  private:
   friend class ConnectionTable;

@@ -245,7 +245,7 @@ void Ending::take_closed(Connection& c, Instant now) {
 }
 
 void Ending::end_connection(Connection& c) {
-  if (c.is_over() || c.end_waits) return;
+  if (c.is_over() || c.unreported_end != UnreportedEnd::None) return;
   if (const auto last = last_stats(c)) s_.ended.add(*last);
   Listeners::leave(c);
   s_.connections.end(c);
@@ -254,20 +254,21 @@ void Ending::end_connection(Connection& c) {
 }
 
 void Ending::fail_connection(Connection& c, Errc code, std::string why, Instant now) {
-  if (c.end_waits) {
-    c.end_waits = false;
+  UnreportedEnd end = std::exchange(c.unreported_end, UnreportedEnd::None);
+  if (end != UnreportedEnd::None) {
     --s_.ends_waiting;
   } else {
     ++s_.counters.failed;
-    c.failed_established = c.stage != Stage::Opening && c.stage != Stage::Startup && !c.rtr_pending;
+    const bool was_up = c.stage != Stage::Opening && c.stage != Stage::Startup && !c.rtr_pending;
+    end = was_up ? UnreportedEnd::Established : UnreportedEnd::BeforeEstablished;
     c.failure_code = code;
     c.failure = std::move(why);
     transport_.abort(c, now);
   }
   try {
-    finish_failing(c, now);
+    finish_failing(c, end, now);
   } catch (const std::bad_alloc&) {
-    c.end_waits = true;
+    c.unreported_end = end;
     ++s_.ends_waiting;
     c.stage = Stage::Lingering;  // no octet of it is taken any more
     c.stream = nullptr;
@@ -292,14 +293,14 @@ void Ending::finish_ends(Instant now) {
   s_.end_again = Instant::never();
   if (s_.ends_waiting == 0) return;  // told meanwhile
   s_.connections.for_each([&](Connection& c) {
-    if (c.end_waits) fail_connection(c, c.failure_code, {}, now);
+    if (c.unreported_end != UnreportedEnd::None) fail_connection(c, c.failure_code, {}, now);
   });
 }
 
 // What may fail for want of memory leaves it to be done once more.
-void Ending::finish_failing(Connection& c, Instant now) {
+void Ending::finish_failing(Connection& c, UnreportedEnd end, Instant now) {
   if (c.qp != nullptr) {
-    const bool was_up = c.failed_established;
+    const bool was_up = end == UnreportedEnd::Established;
     detach_qp(c, {.kind = was_up ? CmEvent::Kind::Failed : CmEvent::Kind::ConnectFailed,
                   .code = c.failure_code,
                   .message = c.failure});
