@@ -186,11 +186,10 @@ struct Connection {
   std::unique_ptr<Startup> startup;
   std::unique_ptr<ddp::Stream> own_stream;  // carries the Reply of a rejected request
   std::unique_ptr<verbs::QueuePair> left;   // what the consumer has destroyed and still sends
-  Listener* listener = nullptr;             // passive, until the consumer has answered
+  BacklogPlace backlog;                     // passive, until the consumer has answered
   Admission admission;                      // passive: its place behind the listener's gate
   std::uint8_t dscp = 0;                    // of its IP headers, over our own TCP
   std::uint16_t close_wait_ms = 0;          // how long an orderly FIN of the peer's waits
-  bool half_open = false;                   // counted by the listener as such
   std::string failure;                      // why it ended, one line for the user
   Errc failure_code = Errc::closed;
   UnreportedEnd unreported_end = UnreportedEnd::None;

@@ -247,7 +247,7 @@ void Ending::take_closed(Connection& c, Instant now) {
 void Ending::end_connection(Connection& c) {
   if (c.is_over() || c.unreported_end != UnreportedEnd::None) return;
   if (const auto last = last_stats(c)) s_.ended.add(*last);
-  Listeners::leave(c);
+  c.backlog.leave(c.key.remote);
   s_.connections.end(c);
   ++s_.counters.closed;
   s_.timers.prune(s_.connections);
@@ -305,7 +305,7 @@ void Ending::finish_failing(Connection& c, UnreportedEnd end, Instant now) {
                   .code = c.failure_code,
                   .message = c.failure});
   }
-  Listeners::leave(c);
+  c.backlog.leave(c.key.remote);
   c.startup.reset();
   if (c.left != nullptr && c.stream != nullptr) count_stream(*c.stream);
   c.stream = nullptr;

@@ -150,7 +150,7 @@ void Life::reroute(Connection& c, bool failed, Instant now) {
     return;
   }
   // A SYN whose sender is not there, and a RST that would reach nobody.
-  if (failed && (c.half_open || c.stage == Stage::Lingering)) {
+  if (failed && (c.backlog.is_half_open() || c.stage == Stage::Lingering)) {
     ending_.end_with_reset(c, now);
     return;
   }

@@ -89,8 +89,9 @@ bool Side::answers(Connection& c, const tcp::Check& check, net::FrameHead& head,
   const tcp::Answer own = tcp::answer(c.tcb, check, a.seg, state_.counters.tcp, now);
   switch (own.kind) {
     case tcp::Answer::Kind::Process:
-      if (!c.half_open || !is_full_for(*c.listener, c.key.remote)) return true;
-      if (make_room(state_, ending_, *c.listener, c.key.remote, now)) return true;
+      if (!c.backlog.is_half_open() || !is_full_for(*c.backlog.listener(), c.key.remote))
+        return true;
+      if (make_room(state_, ending_, *c.backlog.listener(), c.key.remote, now)) return true;
       // It stays half open: our SYN-ACK and the peer's ACK are sent again.
       ++state_.counters.tcp.dropped_backlog;
       return false;

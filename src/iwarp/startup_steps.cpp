@@ -30,8 +30,8 @@ std::uint32_t build_rtr(std::uint8_t kind, ddp::Stream& stream, std::uint8_t* ul
 }  // namespace
 
 bool Opening::tcp_established(Connection& c, Instant now) {
-  if (c.listener != nullptr) {
-    auto place = admit(s_, *c.listener, c.key, now);
+  if (c.backlog.listener() != nullptr) {
+    auto place = admit(s_, *c.backlog.listener(), c.key, now);
     if (!place) {
       ending_.fail_connection(c, Errc::refused, "rejected by the access rules of the listener",
                               now);
@@ -40,8 +40,8 @@ bool Opening::tcp_established(Connection& c, Instant now) {
     c.admission = std::move(*place);
   }
   c.stage = Stage::Startup;
-  Listeners::tcp_established(c);
-  if (c.listener != nullptr) note_silent(s_, c, now);
+  c.backlog.tcp_established(c.key.remote);
+  if (c.backlog.listener() != nullptr) note_silent(s_, c, now);
   transport_.established(c, now);
   if (c.startup != nullptr) {
     c.startup->set_first_sns(c.tcb.snd.iss.value() + 1, c.tcb.rcv.irs.value() + 1);
@@ -87,7 +87,7 @@ void Opening::run_startup(Connection& c, Instant now) {
     case Startup::What::Request:
       c.stage_deadline = Instant::never();  // the consumer may take its time
       s_.hooks->on_cm_event({.kind = CmEvent::Kind::ConnectRequest,
-                             .listener = c.listener,
+                             .listener = c.backlog.listener(),
                              .request = request_of(c, s_)});
       return;
     case Startup::What::Established:
