@@ -64,6 +64,54 @@ enum class Stage : std::uint8_t {
   Lingering,   // no QP any more: TCP finishes alone
 };
 
+// What becomes of a Send that TCP has acknowledged and for which no receive is posted.
+// Delivery::take_fpdu() finds it and moves to Waiting or Discards.
+enum class ReceiveWait : std::uint8_t {
+  // No Send waits. The next one without a receive waits in Stage::Full (if the queue pair allows
+  // waiting) and is discarded in Stage::Closing.
+  None,
+  // The first FPDU that is not consumed is a Send without a receive; everything after it waits as
+  // well. Only in Stage::Full, with `stage_deadline` as its limit. A posted receive, disconnect()
+  // and the end of the stream move back to None.
+  Waiting,
+  // The limit has passed: a Send without a receive ends the stream.
+  Over,
+  // Stage::Closing: the program has given up what it did not take, so Sends without a receive are
+  // skipped, and so are those after them, whose MSNs have a gap.
+  Discards,
+};
+
+// Whether FPDUs may be sent. Connection::move_gate() alone changes it, for Opening (full_operation,
+// open_send_side) and for Ending::raise_terminate: our Terminate goes out in any case.
+enum class SendGate : std::uint8_t {
+  // Nothing may be sent before full operation, and by the responder not before it has received an
+  // FPDU (RFC 5044, 7.1.3). After the peer's Terminate it stays closed.
+  Closed,
+  // The initiator waits for the first FPDU, until `send_gate_opens` (Options::first_fpdu_delay).
+  Delayed,
+  Open,
+};
+
+// A failure that the program does not know of, because there was no memory to report it.
+// Ending::fail_connection alone changes it, and Ending::finish_ends calls it again.
+enum class UnreportedEnd : std::uint8_t {
+  None,
+  BeforeEstablished,  // to be reported as ConnectFailed
+  Established,        // to be reported as Failed
+};
+
+// The peer's FIN, over either TCP. It moves forward only.
+enum class PeerFin : std::uint8_t {
+  // It has not come, or lies after data that is missing.
+  None,
+  // It has come after SLOW bytes that are not parsed yet, or that wait for a receive (own TCP:
+  // Delivery::commit_any, the kernel's: KernelRounds::end_of_octets).
+  AfterData,
+  // Nothing lies before it any more (Delivery::report_fin, Ending::take_fin). In Stage::Full the
+  // connection may stay open until `stage_deadline` (ConnectParams::close_wait_ms).
+  Reached,
+};
+
 // Of a connection that has a given source, or whose refusal is not the last word.
 struct Redial {
   LocalEnd source;
@@ -82,6 +130,13 @@ struct Connection {
   bool is_over() const { return over_; }
   // Refused, and not yet tried again.
   bool awaits_listener() const { return redial != nullptr && !redial->at.is_never(); }
+  bool awaits_receive() const { return receive_wait == ReceiveWait::Waiting; }
+  bool may_send() const { return send_gate == SendGate::Open; }
+  // `opens`: of SendGate::Delayed alone.
+  void move_gate(SendGate to, Instant opens = Instant::never()) {
+    send_gate = to;
+    send_gate_opens = opens;
+  }
   // FPDUs are received: there is a stream, and it is alive.
   bool takes_fpdus() const { return !over_ && (stage == Stage::Full || stage == Stage::Closing); }
 
@@ -98,12 +153,11 @@ struct Connection {
   bool ack_waits = false;  // for what is sent soon (E-7)
   bool in_tx_queue = false;
   bool in_drain_queue = false;  // SLOW octets wait for their turn at OutLogic
-  bool awaits_receive = false;  // SLOW: the FPDU in front, and all behind it, wait for a receive
-  bool fin_waits = false;       // the peer's FIN comes after SLOW octets not yet parsed
-  bool may_send = false;     // FPDUs: the responder not before it has received one (RFC 5044 7.1.3)
+  ReceiveWait receive_wait = ReceiveWait::None;
+  PeerFin peer_fin = PeerFin::None;
+  SendGate send_gate = SendGate::Closed;
   bool residue = false;      // E-1: octets glued behind the start-up frame are still being parsed
   bool rtr_pending = false;  // passive: `established` is reported when the RTR has come
-  bool fin_received = false;  // in Stage::Full: and acted on when its time has come
   bool fin_queued = false;
   StreamOffset starved_at;  // where the segment began that was dropped for it
   ConnectionCounters counters;
@@ -124,26 +178,21 @@ struct Connection {
   Instant confirm_next_hop;             // not more than once a second
   Instant tcp_not_before;               // grace for TCP's timers (Engine::stalled)
   Instant timer_at = Instant::never();  // earliest entry of this connection in the timer heap
-  Instant first_fpdu_deadline = Instant::never();  // initiator: nothing is sent before (Options)
-  Instant stage_deadline = Instant::never();  // start-up and closing are guarded by time (E-35)
+  Instant send_gate_opens = Instant::never();  // the limit of SendGate::Delayed, else never
+  Instant stage_deadline = Instant::never();   // start-up and closing are guarded by time (E-35)
   reassembly::Buffer buffer;
   reassembly::Extractor extractor;
   std::unique_ptr<Redial> redial;
   std::unique_ptr<Startup> startup;
   std::unique_ptr<ddp::Stream> own_stream;  // carries the Reply of a rejected request
   std::unique_ptr<verbs::QueuePair> left;   // what the consumer has destroyed and still sends
-  Listener* listener = nullptr;             // passive, until the consumer has answered
+  BacklogPlace backlog;                     // passive, until the consumer has answered
   Admission admission;                      // passive: its place behind the listener's gate
   std::uint8_t dscp = 0;                    // of its IP headers, over our own TCP
   std::uint16_t close_wait_ms = 0;          // how long an orderly FIN of the peer's waits
-  bool half_open = false;                   // counted by the listener as such
-  bool retry_revision1 = false;
-  bool patience_over = false;  // of `awaits_receive`: it has waited for too long
-  bool drops_sends = false;    // closing, the consumer having given up what waited
-  std::string failure;         // why it ended, one line for the user
+  std::string failure;                      // why it ended, one line for the user
   Errc failure_code = Errc::closed;
-  bool failed_established = false;  // it was established when it failed
-  bool end_waits = false;  // it has failed, and there was no memory to say so (Ending::finish_ends)
+  UnreportedEnd unreported_end = UnreportedEnd::None;
 
  private:
   friend class ConnectionTable;

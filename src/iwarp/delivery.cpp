@@ -15,8 +15,8 @@ void Delivery::commit_any(Connection& c, StreamOffset begin, StreamOffset end, b
   act_on_ack(c, receipt.ack, now);
   if (!receipt.fin) return;
   if (c.takes_fpdus() && !found->ends_stream() && !c.buffer.empty()) {
-    c.fin_waits = true;  // the octets before it are parsed first
-    if (c.awaits_receive) hasten_wait(c, now);
+    c.peer_fin = PeerFin::AfterData;  // the octets before it are parsed first
+    if (c.awaits_receive()) hasten_wait(c, now);
   } else {
     found->fin = true;
   }
@@ -69,20 +69,24 @@ bool Delivery::take_fpdu(Connection& c, ByteView ulpdu, Found* found) {
   ddp::Admitter(*c.stream, true).next(ulpdu, &a);
   if (a.what == ddp::Admit::NoReceive) [[unlikely]] {
     c.starved_msn = a.segment.header.msn;
-    if (c.stream->config.receive_wait == Duration() || c.patience_over) {
+    if (c.stream->config.receive_wait == Duration() ||
+        c.receive_wait == ReceiveWait::Over) {
       found->violate(ddp::Violation::UntaggedNoBuffer, ulpdu);
       return false;
     }
     if (c.stage == Stage::Closing) {  // the consumer has given up what it did not take
-      c.drops_sends = true;
+      c.receive_wait = ReceiveWait::Discards;
       return true;
     }
-    found->opens_send_side = !c.may_send;  // it has come, and ours may go
+    found->opens_send_side = !c.may_send();  // it has come, and ours may go
     if (wait_for_receive(c)) return false;
     ddp::Admitter(*c.stream, true).next(ulpdu, &a);
   }
   if (a.what == ddp::Admit::Violate) {
-    if (c.drops_sends && a.violation == ddp::Violation::UntaggedMsnRange) return true;
+    if (c.receive_wait == ReceiveWait::Discards &&
+        a.violation == ddp::Violation::UntaggedMsnRange) {
+      return true;
+    }
     found->violate(a.violation, ulpdu);
     return false;
   }
@@ -95,7 +99,7 @@ bool Delivery::take_fpdu(Connection& c, ByteView ulpdu, Found* found) {
   note_placed(c, a);
   if (counts.any()) deliver(c, counts, found);
   if (found->ends_stream()) return false;
-  found->opens_send_side = !c.may_send;
+  found->opens_send_side = !c.may_send();
   return true;
 }
 

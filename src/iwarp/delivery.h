@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 
 #include "ddp_rdma/stream.h"
 #include "iwarp/flush.h"
@@ -38,11 +37,13 @@ class Delivery {
   // Behind the end of the RDMA stream, but not of its TCP: acknowledged and forgotten.
   void discard_payload(Connection& c, const InHand& in, Instant now, Found* found);
   // One FPDU of the in-order stream: placed and delivered. False when that was the end, or when it
-  // has to wait for a receive (Connection::awaits_receive): then it is not consumed.
+  // has to wait for a receive (ReceiveWait): then it is not consumed.
   bool take_fpdu(Connection& c, ByteView ulpdu, Found* found);
   // All that can be taken before the peer's FIN has been: it has its turn, once.
   static void report_fin(Connection& c, Found* found) {
-    found->fin |= std::exchange(c.fin_waits, false);
+    if (c.peer_fin != PeerFin::AfterData) return;
+    c.peer_fin = PeerFin::Reached;
+    found->fin = true;
   }
   static void note_placed(Connection& c, const ddp::Admission& a) {
     ++c.counters.fpdus_in[static_cast<std::size_t>(a.segment.header.op)];

@@ -93,8 +93,8 @@ void Ending::raise_terminate(Connection& c, ddp::Violation v, ByteView offending
   ++c.counters.terminates_sent;
   std::uint8_t ulpdu[ddp::kMaxTerminate];
   const std::uint32_t n = ddp::build_terminate(v, offending, ulpdu);
-  if (!c.may_send) c.stream->sender.start(c.context.config.crc);
-  c.may_send = true;
+  if (!c.may_send()) c.stream->sender.start(c.context.config.crc);
+  c.move_gate(SendGate::Open);
   c.stream->sender.stop();
   c.stream->sender.queue_ulpdu({ulpdu, n});
   const ddp::ViolationRow& row = ddp::violation_row(v);
@@ -136,7 +136,7 @@ bool Ending::leave(Connection& c, std::unique_ptr<verbs::QueuePair>& qp, Instant
   const bool closing = c.stage == Stage::Closing;
   if (!closing && c.stage != Stage::Terminated) return false;
   // The peer has yet to send the first FPDU (RFC 5044, 7.1.3), and would not be heard.
-  if (!c.may_send && c.first_fpdu_deadline.is_never()) return false;
+  if (c.send_gate == SendGate::Closed) return false;
   try {
     if (!c.stream->leave(kMostLeft)) return false;
   } catch (const std::bad_alloc&) {
@@ -150,12 +150,13 @@ bool Ending::leave(Connection& c, std::unique_ptr<verbs::QueuePair>& qp, Instant
   if (closing) {
     c.stage = Stage::Leaving;
     c.stage_deadline = now + s_.options.linger_timeout;
-    c.awaits_receive = false;
+    c.receive_wait = ReceiveWait::None;
   }
   guard(c, now, [&] {
     if (closing) {
       transport_.discard_undelivered(c, now);
-      if (std::exchange(c.fin_waits, false)) take_fin(c, now);  // it stood behind what was dropped
+      // It stood behind what was dropped.
+      if (c.peer_fin == PeerFin::AfterData) take_fin(c, now);
     }
     s_.sending.push(c);
     s_.timers.arm(c);
@@ -174,7 +175,7 @@ void Ending::try_finish_close(Connection& c, Instant now) {
 }
 
 void Ending::take_fin(Connection& c, Instant now) {
-  c.fin_received = true;
+  c.peer_fin = PeerFin::Reached;
   switch (c.stage) {
     case Stage::Opening:
     case Stage::Startup:
@@ -244,29 +245,30 @@ void Ending::take_closed(Connection& c, Instant now) {
 }
 
 void Ending::end_connection(Connection& c) {
-  if (c.is_over() || c.end_waits) return;
+  if (c.is_over() || c.unreported_end != UnreportedEnd::None) return;
   if (const auto last = last_stats(c)) s_.ended.add(*last);
-  Listeners::leave(c);
+  c.backlog.leave(c.key.remote);
   s_.connections.end(c);
   ++s_.counters.closed;
   s_.timers.prune(s_.connections);
 }
 
 void Ending::fail_connection(Connection& c, Errc code, std::string why, Instant now) {
-  if (c.end_waits) {
-    c.end_waits = false;
+  UnreportedEnd end = std::exchange(c.unreported_end, UnreportedEnd::None);
+  if (end != UnreportedEnd::None) {
     --s_.ends_waiting;
   } else {
     ++s_.counters.failed;
-    c.failed_established = c.stage != Stage::Opening && c.stage != Stage::Startup && !c.rtr_pending;
+    const bool was_up = c.stage != Stage::Opening && c.stage != Stage::Startup && !c.rtr_pending;
+    end = was_up ? UnreportedEnd::Established : UnreportedEnd::BeforeEstablished;
     c.failure_code = code;
     c.failure = std::move(why);
     transport_.abort(c, now);
   }
   try {
-    finish_failing(c, now);
+    finish_failing(c, end, now);
   } catch (const std::bad_alloc&) {
-    c.end_waits = true;
+    c.unreported_end = end;
     ++s_.ends_waiting;
     c.stage = Stage::Lingering;  // no octet of it is taken any more
     c.stream = nullptr;
@@ -291,19 +293,19 @@ void Ending::finish_ends(Instant now) {
   s_.end_again = Instant::never();
   if (s_.ends_waiting == 0) return;  // told meanwhile
   s_.connections.for_each([&](Connection& c) {
-    if (c.end_waits) fail_connection(c, c.failure_code, {}, now);
+    if (c.unreported_end != UnreportedEnd::None) fail_connection(c, c.failure_code, {}, now);
   });
 }
 
 // What may fail for want of memory leaves it to be done once more.
-void Ending::finish_failing(Connection& c, Instant now) {
+void Ending::finish_failing(Connection& c, UnreportedEnd end, Instant now) {
   if (c.qp != nullptr) {
-    const bool was_up = c.failed_established;
+    const bool was_up = end == UnreportedEnd::Established;
     detach_qp(c, {.kind = was_up ? CmEvent::Kind::Failed : CmEvent::Kind::ConnectFailed,
                   .code = c.failure_code,
                   .message = c.failure});
   }
-  Listeners::leave(c);
+  c.backlog.leave(c.key.remote);
   c.startup.reset();
   if (c.left != nullptr && c.stream != nullptr) count_stream(*c.stream);
   c.stream = nullptr;

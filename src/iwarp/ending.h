@@ -65,7 +65,7 @@ class Ending {
  private:
   // The last thing that happens to a connection, wherever it is called from, and as often as it is.
   void end_connection(Connection& c);
-  void finish_failing(Connection& c, Instant now);
+  void finish_failing(Connection& c, UnreportedEnd end, Instant now);
 
   SideState& s_;
   Transport& transport_;

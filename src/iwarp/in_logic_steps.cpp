@@ -296,7 +296,7 @@ inline Receiver::FastResult Receiver::cut_through_run(Connection& c, const InHan
   }
   if (detour && !found->ends_stream()) take_kept(c, end, now, found);
   if (!found->ends_stream()) {
-    found->opens_send_side |= admitted != 0 && !c.may_send;
+    found->opens_send_side |= admitted != 0 && !c.may_send();
     if (violation != ddp::Violation::None) found->violate(violation, offending);
   }
   // A dead stream's octets are acknowledged and forgotten, so that both sides can close at once.

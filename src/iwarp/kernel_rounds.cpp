@@ -30,7 +30,8 @@ constexpr Duration kAskLatest = Duration::us(2);
 // The consumer has not answered the request, or has posted no receive: what its eager peer sends
 // meanwhile stays in the kernel, and TCP's window closes.
 bool is_held_back(const Connection& c) {
-  return (c.stage == Stage::Startup || c.awaits_receive) && c.link->inbox.octets().size() >= kEarly;
+  return (c.stage == Stage::Startup || c.awaits_receive()) &&
+         c.link->inbox.octets().size() >= kEarly;
 }
 
 }  // namespace
@@ -104,7 +105,7 @@ void KernelRounds::take_readiness(Connection& c, const kernel_tcp::Poller::Ready
   if (ready.readable) {
     l.readable = true;
     l.ending = l.ending || ready.ended;
-    if (c.awaits_receive && ready.ended) return end_awaiting(c, now);
+    if (c.awaits_receive() && ready.ended) return end_awaiting(c, now);
     sender_.enqueue_read(c);
   }
 }
@@ -169,8 +170,8 @@ void KernelRounds::end_of_octets(Connection& c, const kernel_tcp::Moved& got, In
   const bool lost = l.send_error != 0 && c.stage <= Stage::Leaving;
   if (got.what == kernel_tcp::Moved::What::End && !lost) {
     l.ended = true;
-    if (c.awaits_receive) {  // the octets before it are taken first
-      c.fin_waits = true;
+    if (c.awaits_receive()) {  // the octets before it are taken first
+      c.peer_fin = PeerFin::AfterData;
       transport_.hasten_wait(c, now);
       return;
     }

@@ -83,7 +83,7 @@ void Life::on_timer(Connection& c, Instant now) {
     }
   }
   if (c.is_over()) return;
-  if (c.first_fpdu_deadline <= now) opening_.open_send_side(c);
+  if (c.send_gate_opens <= now) opening_.open_send_side(c);
   if (c.stage_deadline > now) return;
   c.stage_deadline = Instant::never();
   switch (c.stage) {
@@ -92,13 +92,12 @@ void Life::on_timer(Connection& c, Instant now) {
                               now);
       return;
     case Stage::Full:
-      if (c.awaits_receive) {
-        c.awaits_receive = false;
-        c.patience_over = true;
+      if (c.awaits_receive()) {
+        c.receive_wait = ReceiveWait::Over;
         drain(c, now);
         return;
       }
-      if (c.fin_received) {
+      if (c.peer_fin == PeerFin::Reached) {
         ending_.close_behind_peer(c, now);
         if (!c.is_over() && transport_.conclude(c)) ending_.take_closed(c, now);
         return;
@@ -151,7 +150,7 @@ void Life::reroute(Connection& c, bool failed, Instant now) {
     return;
   }
   // A SYN whose sender is not there, and a RST that would reach nobody.
-  if (failed && (c.half_open || c.stage == Stage::Lingering)) {
+  if (failed && (c.backlog.is_half_open() || c.stage == Stage::Lingering)) {
     ending_.end_with_reset(c, now);
     return;
   }

@@ -49,4 +49,41 @@ struct Listener : verbs::Listener {
   std::uint32_t pending() const { return backlog.waiting + backlog.half_open; }
 };
 
+// The place of a passive connection in the backlog of its listener: none, half open (TCP's
+// handshake is not done), or waiting for the program's answer. The listener's counters move with
+// it.
+class BacklogPlace {
+ public:
+  Listener* listener() const { return listener_; }  // nullptr: it has no place
+  bool is_half_open() const { return half_open_; }
+
+  // `half_open`: its TCP handshake comes first.
+  void enter(Listener& listener, const IpAddress& peer, bool half_open) {
+    if (!half_open) ++listener.waiting_of[peer];  // first: there may be no memory
+    listener_ = &listener;
+    half_open_ = half_open;
+    ++(half_open ? listener.backlog.half_open : listener.backlog.waiting);
+  }
+  void tcp_established(const IpAddress& peer) {
+    if (!half_open_) return;
+    ++listener_->waiting_of[peer];
+    --listener_->backlog.half_open;
+    ++listener_->backlog.waiting;
+    half_open_ = false;
+  }
+  // The program has answered, or the connection is gone.
+  void leave(const IpAddress& peer) {
+    if (listener_ == nullptr) return;
+    --(half_open_ ? listener_->backlog.half_open : listener_->backlog.waiting);
+    const auto of_peer = listener_->waiting_of.find(peer);
+    if (!half_open_ && --of_peer->second == 0) listener_->waiting_of.erase(of_peer);
+    half_open_ = false;
+    listener_ = nullptr;
+  }
+
+ private:
+  Listener* listener_ = nullptr;
+  bool half_open_ = false;  // never without a listener
+};
+
 }  // namespace urnic::iwarp

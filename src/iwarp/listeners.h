@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "iwarp/connection.h"
 #include "iwarp/listener.h"
 
 namespace urnic::iwarp {
@@ -53,31 +52,6 @@ class Listeners {
   template <class F>
   bool any_of(F&& f) const {
     return std::any_of(all_.begin(), all_.end(), [&](const auto& l) { return f(*l); });
-  }
-
-  // A connection that waits for the consumer's answer; `half_open`: for its TCP first.
-  static void enter(Connection& c, Listener& listener, bool half_open) {
-    if (!half_open) ++listener.waiting_of[c.key.remote];  // first: there may be no memory
-    c.listener = &listener;
-    c.half_open = half_open;
-    ++(half_open ? listener.backlog.half_open : listener.backlog.waiting);
-  }
-  static void tcp_established(Connection& c) {
-    if (c.half_open) {
-      ++c.listener->waiting_of[c.key.remote];
-      --c.listener->backlog.half_open;
-      ++c.listener->backlog.waiting;
-    }
-    c.half_open = false;
-  }
-  // The consumer has answered, or the connection is gone.
-  static void leave(Connection& c) {
-    if (c.listener == nullptr) return;
-    --(c.half_open ? c.listener->backlog.half_open : c.listener->backlog.waiting);
-    const auto of_peer = c.listener->waiting_of.find(c.key.remote);
-    if (!c.half_open && --of_peer->second == 0) c.listener->waiting_of.erase(of_peer);
-    c.half_open = false;
-    c.listener = nullptr;
   }
 
  private:

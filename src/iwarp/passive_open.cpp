@@ -118,7 +118,7 @@ Connection* Opening::take_unmatched(net::FrameHead& head, const tcp::Segment& se
 }
 
 void Opening::begin_passive(Connection& c, Listener& listener, bool half_open, Instant now) {
-  Listeners::enter(c, listener, half_open);
+  c.backlog.enter(listener, c.key.remote, half_open);
   c.context.config = s_.options.context;
   c.startup = std::make_unique<Startup>(Startup::passive(s_.options.mpa));
   c.stage_deadline = now + s_.options.startup_timeout;
@@ -172,7 +172,7 @@ bool Opening::is_request(const Connection* c) {
 
 void Opening::reject(Connection& c, ByteView private_data, Instant now) {
   const auto answer = c.startup->reject(private_data);
-  Listeners::leave(c);
+  c.backlog.leave(c.key.remote);
   c.startup.reset();
   send_last_words(c, answer, now);
 }
@@ -207,7 +207,7 @@ Result<void> Opening::accept(Connection& c, verbs::QueuePair& qp, const ConnectP
   }
   mpa::Refusal refusal = mpa::Refusal::None;
   const auto reply = c.startup->accept(params.mpa, params.private_data, &refusal);
-  Listeners::leave(c);
+  c.backlog.leave(c.key.remote);
   if (refusal != mpa::Refusal::None) return refuse_request(c, refusal, params.mpa, reply, now);
   begin_connecting(qp);
   qp.connection = c.id;

@@ -89,8 +89,9 @@ bool Side::answers(Connection& c, const tcp::Check& check, net::FrameHead& head,
   const tcp::Answer own = tcp::answer(c.tcb, check, a.seg, state_.counters.tcp, now);
   switch (own.kind) {
     case tcp::Answer::Kind::Process:
-      if (!c.half_open || !is_full_for(*c.listener, c.key.remote)) return true;
-      if (make_room(state_, ending_, *c.listener, c.key.remote, now)) return true;
+      if (!c.backlog.is_half_open() || !is_full_for(*c.backlog.listener(), c.key.remote))
+        return true;
+      if (make_room(state_, ending_, *c.backlog.listener(), c.key.remote, now)) return true;
       // It stays half open: our SYN-ACK and the peer's ACK are sent again.
       ++state_.counters.tcp.dropped_backlog;
       return false;
@@ -113,7 +114,7 @@ bool Side::answers(Connection& c, const tcp::Check& check, net::FrameHead& head,
 }
 
 inline bool Receiver::cut_through_plain(Connection& c, const InHand& in) {
-  if (c.stage != Stage::Full || in.validation == nullptr || !c.may_send) return false;
+  if (c.stage != Stage::Full || in.validation == nullptr || !c.may_send()) return false;
   if (c.framing.marked()) return false;
   if (!fastpath::plainly_fast(c.context, in.check.arrival, *in.validation)) return false;
   if (in.validation->frames.size() != 1 || !tcp::commits_predicted(c.tcb)) return false;
@@ -141,9 +142,9 @@ inline bool Receiver::reassemble_plain(Connection& c, const InHand& in, Instant 
   if (c.context.config.initiated_as != fastpath::ConnectionType::Slow || in.validation == nullptr) {
     return false;
   }
-  if (c.stage != Stage::Full || !c.may_send || c.framing.marked()) return false;
+  if (c.stage != Stage::Full || !c.may_send() || c.framing.marked()) return false;
   if (!in.validation->passed() || in.validation->frames.size() != 1) return false;
-  if (c.residue || c.awaits_receive || c.in_drain_queue || !c.buffer.empty()) return false;
+  if (c.residue || c.awaits_receive() || c.in_drain_queue || !c.buffer.empty()) return false;
   if (c.buffer.read_position() != in.check.begin || !tcp::commits_predicted(c.tcb)) return false;
   const ByteView fpdu = in.seg.payload;
   const std::uint32_t ulpdu = load_be16(fpdu.data());

@@ -19,14 +19,15 @@ void Delivery::want_receive(Connection& c) {
 bool Delivery::wait_for_receive(Connection& c) {
   want_receive(c);
   if (c.stream->rq.has(c.starved_msn)) return false;
-  c.awaits_receive = true;
+  c.receive_wait = ReceiveWait::Waiting;
   return true;
 }
 
 void Delivery::begin_wait(Connection& c, Instant now) {
   ++c.counters.receive_waits;
   c.stage_deadline = now + c.stream->config.receive_wait;
-  if (c.fin_waits || (c.link != nullptr && c.link->ending)) hasten_wait(c, now);
+  if (c.peer_fin == PeerFin::AfterData || (c.link != nullptr && c.link->ending))
+    hasten_wait(c, now);
   s_.timers.arm(c);
 }
 
@@ -39,8 +40,8 @@ void Delivery::receive_posted(verbs::QueuePair& qp, Instant now) {
   if (!qp.starved.exchange(false)) return;
   Connection* c = s_.connections.find(qp.connection);
   if (c == nullptr) return;
-  if (c->awaits_receive) {
-    c->awaits_receive = false;
+  if (c->awaits_receive()) {
+    c->receive_wait = ReceiveWait::None;
     c->stage_deadline = Instant::never();
     s_.draining.push(*c);
     return;

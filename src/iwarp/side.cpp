@@ -245,9 +245,9 @@ Listener* Side::listen(std::uint16_t port, int backlog, Error* error) {
 void Side::close_listener(Listener* listener, Instant now) {
   const Scope scope(*this);
   state_.connections.for_each([&](Connection& c) {
-    if (c.listener != listener) return;
+    if (c.backlog.listener() != listener) return;
     if (Opening::is_request(&c)) {
-      Listeners::leave(c);
+      c.backlog.leave(c.key.remote);
     } else {
       ending_.guard(c, now, [&] {
         ending_.fail_connection(c, Errc::closed, "the listener was closed", now);
@@ -326,8 +326,8 @@ void Side::disconnect(verbs::QueuePair& qp, Instant now) {
   if (c->stage != Stage::Full) return;
   ending_.guard(*c, now, [&] {
     ending_.begin_closing(*c, now);
-    if (c->awaits_receive) {  // nobody will take it any more
-      c->awaits_receive = false;
+    if (c->awaits_receive()) {  // nobody will take it any more
+      c->receive_wait = ReceiveWait::None;
       state_.draining.push(*c);
     }
     state_.sending.push(*c);

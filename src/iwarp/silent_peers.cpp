@@ -16,7 +16,7 @@ constexpr std::size_t kSpare = 32;
 // The connection of that entry; null when it has spoken, or is gone.
 Connection* still_silent(const SideState& s, const Listener& l, const Listener::Silent& entry) {
   Connection* c = s.connections.find(entry.connection);
-  if (c == nullptr || c->listener != &l || c->startup == nullptr) return nullptr;
+  if (c == nullptr || c->backlog.listener() != &l || c->startup == nullptr) return nullptr;
   return c->startup->phase() == Startup::Phase::WaitRequest ? c : nullptr;
 }
 
@@ -43,9 +43,9 @@ void forget_the_others(const SideState& s, Listener& l) {
 
 // A listener that is never full keeps no list either.
 void note_silent(const SideState& s, const Connection& c, Instant now) {
-  first_silent(s, *c.listener);
-  forget_the_others(s, *c.listener);
-  c.listener->silent.push_back({c.id, now});
+  first_silent(s, *c.backlog.listener());
+  forget_the_others(s, *c.backlog.listener());
+  c.backlog.listener()->silent.push_back({c.id, now});
 }
 
 bool is_full_for(const Listener& l, const IpAddress& peer) {

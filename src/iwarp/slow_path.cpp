@@ -48,12 +48,12 @@ inline void SlowPath::finish_drain(Connection& c, Instant now, Found* found) {
 
 void SlowPath::take_fin(Connection& c, StreamOffset at, Instant now, Found* found) {
   delivery_.commit_range(c, at, at, true, false, {}, now, found);
-  if (c.fin_waits && !c.in_drain_queue) drain(c, kDrainTurn, now, found);
+  if (c.peer_fin == PeerFin::AfterData && !c.in_drain_queue) drain(c, kDrainTurn, now, found);
 }
 
 std::uint64_t SlowPath::drain(Connection& c, std::uint64_t budget, Instant now, Found* found) {
   std::uint64_t parsed = 0;
-  if (c.awaits_receive) return parsed;
+  if (c.awaits_receive()) return parsed;
   while (c.takes_fpdus() && !found->ends_stream()) {
     if (c.buffer.empty()) {
       // what TCP calls received is stored here or has been read.
@@ -91,7 +91,7 @@ std::uint64_t SlowPath::drain(Connection& c, std::uint64_t budget, Instant now, 
     c.buffer.consume(behind);
     parsed += length;
   }
-  if (c.awaits_receive) {
+  if (c.awaits_receive()) {
     delivery_.begin_wait(c, now);
   } else {
     finish_drain(c, now, found);

@@ -30,8 +30,8 @@ std::uint32_t build_rtr(std::uint8_t kind, ddp::Stream& stream, std::uint8_t* ul
 }  // namespace
 
 bool Opening::tcp_established(Connection& c, Instant now) {
-  if (c.listener != nullptr) {
-    auto place = admit(s_, *c.listener, c.key, now);
+  if (c.backlog.listener() != nullptr) {
+    auto place = admit(s_, *c.backlog.listener(), c.key, now);
     if (!place) {
       ending_.fail_connection(c, Errc::refused, "rejected by the access rules of the listener",
                               now);
@@ -40,8 +40,8 @@ bool Opening::tcp_established(Connection& c, Instant now) {
     c.admission = std::move(*place);
   }
   c.stage = Stage::Startup;
-  Listeners::tcp_established(c);
-  if (c.listener != nullptr) note_silent(s_, c, now);
+  c.backlog.tcp_established(c.key.remote);
+  if (c.backlog.listener() != nullptr) note_silent(s_, c, now);
   transport_.established(c, now);
   if (c.startup != nullptr) {
     c.startup->set_first_sns(c.tcb.snd.iss.value() + 1, c.tcb.rcv.irs.value() + 1);
@@ -87,7 +87,7 @@ void Opening::run_startup(Connection& c, Instant now) {
     case Startup::What::Request:
       c.stage_deadline = Instant::never();  // the consumer may take its time
       s_.hooks->on_cm_event({.kind = CmEvent::Kind::ConnectRequest,
-                             .listener = c.listener,
+                             .listener = c.backlog.listener(),
                              .request = request_of(c, s_)});
       return;
     case Startup::What::Established:
@@ -186,16 +186,17 @@ void Opening::full_operation(Connection& c, const mpa::Agreement& agreement, Ins
       const std::uint32_t n = build_rtr(agreement.rtr, *c.stream, ulpdu);
       c.stream->sender.queue_ulpdu({ulpdu, n});
     }
-    c.first_fpdu_deadline = now + s_.options.first_fpdu_delay;
-    if (c.first_fpdu_deadline <= now) open_send_side(c);
+    c.move_gate(SendGate::Delayed, now + s_.options.first_fpdu_delay);
+    if (c.send_gate_opens <= now) open_send_side(c);
     s_.timers.arm(c);
   }
 }
 
 void Opening::open_send_side(Connection& c) {
-  c.first_fpdu_deadline = Instant::never();
-  if (c.may_send || c.stage == Stage::Terminated || c.stream == nullptr) return;
-  c.may_send = true;
+  if (c.may_send()) return;
+  const bool too_late = c.stage == Stage::Terminated || c.stream == nullptr;
+  c.move_gate(too_late ? SendGate::Closed : SendGate::Open);
+  if (too_late) return;
   c.stream->sender.start(c.context.config.crc);
   if (c.rtr_pending) {
     c.rtr_pending = false;

@@ -23,7 +23,7 @@ Instant tcp_deadline(const Connection& c) {
 
 void Timers::arm(Connection& c) {
   if (c.is_over()) return;
-  Instant at = earlier(c.stage_deadline, c.first_fpdu_deadline);
+  Instant at = earlier(c.stage_deadline, c.send_gate_opens);
   at = earlier(at, c.awaits_listener() ? c.redial->at : tcp_deadline(c));
   if (at < c.timer_at) {
     heap_.push(at, c.id);

@@ -30,7 +30,7 @@ bool Transport::has_undelivered(const Connection& c) const {
 }
 
 void Transport::drop_undelivered(Connection& c) {
-  c.awaits_receive = false;
+  c.receive_wait = ReceiveWait::None;
   if (c.link != nullptr) {
     c.link->inbox.clear();
   } else {
@@ -46,9 +46,9 @@ void Transport::discard_undelivered(Connection& c, Instant now) {
 
 void Transport::drain(Connection& c, Instant now, Found* found) {
   if (c.link != nullptr) {
-    if (c.awaits_receive) return;
+    if (c.awaits_receive()) return;
     drain_inbox(c, found);
-    if (c.awaits_receive) {
+    if (c.awaits_receive()) {
       delivery_.begin_wait(c, now);
     } else {
       Delivery::report_fin(c, found);

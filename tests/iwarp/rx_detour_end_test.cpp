@@ -97,12 +97,12 @@ TEST_F(RxDetour, KeptOctetsThatAreNoFpdusDowngradeWithTheBufferAsItIs) {
 TEST_F(RxDetour, AFinBehindAGapComesAfterWhatWasKept) {
   up();
   p.burst({{kSize, fpdus[1], false, tcp::kAck | tcp::kFin}});
-  EXPECT_FALSE(p.connection()->fin_received);
+  EXPECT_NE(p.connection()->peer_fin, iwarp::PeerFin::Reached);
   EXPECT_FALSE(placed(1));
   send(0);
   EXPECT_TRUE(placed(0) && placed(1));
   ASSERT_NE(p.connection(), nullptr);
-  EXPECT_TRUE(p.connection()->fin_received);
+  EXPECT_EQ(p.connection()->peer_fin, iwarp::PeerFin::Reached);
   EXPECT_TRUE(p.connection()->failure.empty()) << p.connection()->failure;
   EXPECT_EQ(kept(), 0u);
 }
