@@ -68,6 +68,12 @@ TEST(Scoreboard, SackMarksWholeSegmentsOnly) {
   EXPECT_EQ(sack(b, at(400), at(500), false), 0u) << "the FIN is not covered";
   EXPECT_EQ(sack(b, at(400), at(500), true), 101u);
   EXPECT_EQ(b.sacked(), 301u);
+  Scoreboard apart;
+  apart.push(at(0), 100, false, when(1));
+  apart.push(at(100), 0, true, when(2));
+  EXPECT_EQ(sack(apart, at(0), at(100), false), 100u)
+      << "a FIN in a segment of its own is not covered";
+  EXPECT_EQ(sack(apart, at(100), at(100), true), 1u);
 }
 
 TEST(Scoreboard, SackedSegmentsGiveNoSample_RFC6298) {

@@ -302,6 +302,11 @@ class Script {
         {"shutdown", [&] { host.shutdown(now_); }},
         {"abort", [&] { host.abort_now(now_); }},
         {"forget", [&] { forget_out_of_order(t); }},
+        {"probe",
+         [&] {
+           probe_peer(t, now_);
+           host.poll(now_);
+         }},
         {"burst", [&] { host.finish_burst(now_); }},
         {"wait", [] {}},  // the time given has passed, and nothing was sent
     };

@@ -28,10 +28,14 @@ TEST_P(SegmentScript, Runs) {
   const std::pair<std::uint32_t, std::uint32_t> pairs[] = {
       {100000, 5000}, {0xfffff830, 0xfffffc18}, {0x7ffffff0, 0x7fffff00}, {0xffffffff, 0xffffffff}};
   for (const auto& [ours, theirs] : pairs) {
-    SCOPED_TRACE("our ISS " + std::to_string(ours) + ", theirs " + std::to_string(theirs));
-    Script script{Seq(ours), Seq(theirs)};
-    script.run(path);
-    if (HasFailure()) return;
+    for (const bool predict : {false, true}) {
+      SCOPED_TRACE("our ISS " + std::to_string(ours) + ", theirs " + std::to_string(theirs) +
+                   (predict ? ", with header prediction" : ""));
+      Script script{Seq(ours), Seq(theirs)};
+      script.host.predict = predict;
+      script.run(path);
+      if (HasFailure()) return;
+    }
   }
 }
 

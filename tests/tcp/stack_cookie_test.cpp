@@ -110,6 +110,28 @@ TEST(SynCookie, RemembersTheLargestSizeThatThePeerAccepts) {
   EXPECT_EQ(remembered(65535), 8940);
 }
 
+// RFC 9293 3.7.1: a peer that names no size accepts 536 octets over IPv4 and 1220 over IPv6.
+TEST(SynCookie, AssumesTheDefaultSizeOfTheIpVersionIfThePeerNamesNone) {
+  const SipKey key{7, 9};
+  const SocketAddress local{IpAddress::v4(10, 0, 0, 2), 80}, remote{IpAddress::v4(10, 0, 0, 1), 9};
+  const Instant now = Instant::from_ns(5'000'000'000);
+  for (const auto& [ip_header, size] : {std::pair{20, 536}, {40, 1220}}) {
+    Config config;
+    config.ip_header = static_cast<std::uint8_t>(ip_header);
+    Segment syn;
+    syn.seq = Seq(77);
+    syn.flags = kSyn;
+    const Segment cookie = cookie_syn_ack(key, local, remote, syn, config, 1000, now);
+    Segment ack;
+    ack.seq = syn.seq + 1;
+    ack.ack = cookie.seq + 1;
+    ack.flags = kAck;
+    const auto again = syn_of_cookie(key, local, remote, ack, config, now);
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->opts.mss, size);
+  }
+}
+
 TEST_F(SynCookies, AForgedAnswerIsReset) {
   flood();
   Octets forged = answer();

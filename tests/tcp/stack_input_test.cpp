@@ -49,6 +49,28 @@ TEST_F(StackTest, WhatIsNotForUsIsDropped) {
   EXPECT_TRUE(drain(*b).empty());
 }
 
+TEST_F(StackTest, AFinBehindOldDataEndsTheStream_RFC9293_3_10_7_4) {
+  open_pair();
+  write(*a, x, 5);
+  Datagram d;
+  ASSERT_TRUE(a->next_output(&d));
+  Octets bytes(d.bytes.begin(), d.bytes.end());
+  b->input(bytes, now);
+  EXPECT_EQ(read(*b, y).bytes, 5u);
+  drain(*b);
+  // The same data once more, now with a FIN.
+  const std::size_t flags = net::kIpv4Header + 12, sum = net::kIpv4Header + 16;
+  store_be16(bytes.data() + flags,
+             static_cast<std::uint16_t>(load_be16(bytes.data() + flags) | kFin));
+  const std::uint32_t c = load_be16(bytes.data() + sum) + 0xffffu - kFin;
+  store_be16(bytes.data() + sum, static_cast<std::uint16_t>((c & 0xffff) + (c >> 16)));
+  b->input(bytes, now);
+  EXPECT_EQ(read(*b, y).status, Status::EndOfStream);
+  const auto out = drain(*b);
+  ASSERT_EQ(out.size(), 1u);
+  EXPECT_EQ(out[0].s.ack, look({bytes, now}).s.seq + 6);
+}
+
 TEST_F(StackTest, ChecksumVerificationCanBeOff) {
   StackConfig c;
   c.addresses = {ip("10.0.0.2")};
