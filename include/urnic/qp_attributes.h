@@ -117,7 +117,7 @@ struct QpAttributes {
   std::optional<std::uint32_t> port, pkey_index;
 };
 
-// What of a queue pair is iWARP's alone.
+// The options of a queue pair that only iWARP has.
 struct IwarpQpOptions {
   // How received Sends complete (specification 9.4): 1 or 2, and for 2 its threshold M, up to
   // 65536. Left alone, the Config's completion_method and completion_threshold.

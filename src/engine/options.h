@@ -1,4 +1,4 @@
-// What an engine is to do, as plain values (device/engine_options.h reads them from a Config).
+// The options of an engine, as plain values (device/engine_options.h reads them from a Config).
 #pragma once
 
 #include <cstdint>

@@ -81,7 +81,7 @@ enum class ReceiveWait : std::uint8_t {
   Discards,
 };
 
-// Whether FPDUs may be sent. Connection::move_gate() alone changes it, for Opening (full_operation,
+// Whether FPDUs may be sent. move_gate() alone changes it, for Opening (full_operation,
 // open_send_side) and for Ending::raise_terminate: our Terminate goes out in any case.
 enum class SendGate : std::uint8_t {
   // Nothing may be sent before full operation, and by the responder not before it has received an
@@ -132,11 +132,6 @@ struct Connection {
   bool awaits_listener() const { return redial != nullptr && !redial->at.is_never(); }
   bool awaits_receive() const { return receive_wait == ReceiveWait::Waiting; }
   bool may_send() const { return send_gate == SendGate::Open; }
-  // `opens`: of SendGate::Delayed alone.
-  void move_gate(SendGate to, Instant opens = Instant::never()) {
-    send_gate = to;
-    send_gate_opens = opens;
-  }
   // FPDUs are received: there is a stream, and it is alive.
   bool takes_fpdus() const { return !over_ && (stage == Stage::Full || stage == Stage::Closing); }
 
@@ -198,6 +193,12 @@ struct Connection {
   friend class ConnectionTable;
   bool over_ = false;
 };
+
+// `opens`: of SendGate::Delayed alone.
+inline void move_gate(Connection& c, SendGate to, Instant opens = Instant::never()) {
+  c.send_gate = to;
+  c.send_gate_opens = opens;
+}
 
 // What a FAST segment touches besides `tcb` lies together, in three lines of the cache, the
 // counters behind it; what names, opens and ends a connection lies behind what sends.

@@ -94,7 +94,7 @@ void Ending::raise_terminate(Connection& c, ddp::Violation v, ByteView offending
   std::uint8_t ulpdu[ddp::kMaxTerminate];
   const std::uint32_t n = ddp::build_terminate(v, offending, ulpdu);
   if (!c.may_send()) c.stream->sender.start(c.context.config.crc);
-  c.move_gate(SendGate::Open);
+  move_gate(c, SendGate::Open);
   c.stream->sender.stop();
   c.stream->sender.queue_ulpdu({ulpdu, n});
   const ddp::ViolationRow& row = ddp::violation_row(v);

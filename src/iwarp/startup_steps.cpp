@@ -186,7 +186,7 @@ void Opening::full_operation(Connection& c, const mpa::Agreement& agreement, Ins
       const std::uint32_t n = build_rtr(agreement.rtr, *c.stream, ulpdu);
       c.stream->sender.queue_ulpdu({ulpdu, n});
     }
-    c.move_gate(SendGate::Delayed, now + s_.options.first_fpdu_delay);
+    move_gate(c, SendGate::Delayed, now + s_.options.first_fpdu_delay);
     if (c.send_gate_opens <= now) open_send_side(c);
     s_.timers.arm(c);
   }
@@ -195,7 +195,7 @@ void Opening::full_operation(Connection& c, const mpa::Agreement& agreement, Ins
 void Opening::open_send_side(Connection& c) {
   if (c.may_send()) return;
   const bool too_late = c.stage == Stage::Terminated || c.stream == nullptr;
-  c.move_gate(too_late ? SendGate::Closed : SendGate::Open);
+  move_gate(c, too_late ? SendGate::Closed : SendGate::Open);
   if (too_late) return;
   c.stream->sender.start(c.context.config.crc);
   if (c.rtr_pending) {
