@@ -38,7 +38,11 @@ FrameHeaders Ways::headers_to(const MacAddress& to, const ib::AddressVector& av,
                               bool marked) const {
   constexpr unsigned kEct0 = 2, kEcn = 3;
   const net::Interface& interface = wire_.interface();
-  FrameConfig c{interface.mac(), to, interface.vlan(), av, 0, wire_.udp_source_port()};
+  FrameConfig c{.source = interface.mac(),
+                .destination = to,
+                .vlan = interface.vlan(),
+                .av = av,
+                .fixed_source_port = wire_.udp_source_port()};
   if (marked) c.av.traffic_class = static_cast<std::uint8_t>((av.traffic_class & ~kEcn) | kEct0);
   return FrameHeaders(c);
 }

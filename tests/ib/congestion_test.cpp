@@ -247,5 +247,27 @@ TEST_F(RequesterCongestion, DcqcnClosesByCnpsAndNotByLength) {
   EXPECT_GT(window(), 190u);
 }
 
+// The ACK of a packet that was sent behind a loss may have waited for the repetition.
+// proves: S-10
+TEST(Congestion, ARoundInWhichSomethingWasLostIsNoMeasure) {
+  constexpr std::uint32_t kMost = 256;
+  const Duration trip = Duration::us(50);
+  for (const bool loses : {false, true}) {
+    Congestion c(CongestionRule::Window, kMost);
+    Instant now = Instant::from_ns(1'000'000);
+    std::uint32_t psn = 0;
+    const auto round = [&](Duration takes, bool lose) {
+      c.left(Psn(psn), true, false, true, now);
+      if (lose) c.lost(1, Psn(psn + 1), now);
+      now = now + takes;
+      ++psn;
+      c.acknowledged(Psn(psn), Psn(psn), now);
+    };
+    for (int i = 0; i < 12; ++i) round(trip, false);
+    round(Duration::ms(20), loses);
+    EXPECT_EQ(c.counters().cuts, loses ? 0u : 1u);
+  }
+}
+
 }  // namespace
 }  // namespace urnic::ib

@@ -56,6 +56,27 @@ TEST(ConnectPort, BelongsToTheQueueOfItsEngine) {
   }
 }
 
+// Engines with one seed choose the same ports: on the second the program has taken the first one.
+TEST(ConnectPort, OneThatIsBoundIsNotChosenToBind) {
+  sim::PairOptions options;
+  std::uint16_t first = 0;
+  for (const bool taken : {false, true}) {
+    sim::Pair pair(options);
+    iwarp::Side& side = pair.left().engine().iwarp();
+    Error why;
+    if (taken) {
+      ASSERT_NE(side.bind({.at = {IpAddress::any_v6(), first}}, &why), nullptr);
+    }
+    const Listener* const chosen = side.bind({.at = {IpAddress::any_v6(), 0}}, &why);
+    ASSERT_NE(chosen, nullptr);
+    if (taken) {
+      EXPECT_NE(chosen->port(), first);
+    } else {
+      first = chosen->port();
+    }
+  }
+}
+
 // What still comes of a connection in TIME-WAIT would be taken for the new one's (RFC 6056, 3.1).
 // proves: E-29
 TEST(ConnectPort, APortInTimeWaitIsNotChosen) {

@@ -316,7 +316,9 @@ TEST_F(RoceDisconnect, WhatFailsBeforeItIsEstablishedIsNoConnection) {
   theirs->key ^= 0x100;
   post(*left, WrOp::Write, 1, 10, 0);
   ASSERT_TRUE(until(pair->right(), Kind::ConnectFailed));
-  EXPECT_EQ(find(pair->right(), Kind::ConnectFailed)->code, Errc::protocol);
+  const verbs::CmEvent& failed = *find(pair->right(), Kind::ConnectFailed);
+  EXPECT_EQ(failed.code, Errc::protocol);
+  EXPECT_EQ(failed.message, "the peer requested memory that it has no access rights to");
   expect_nothing_left();
   EXPECT_EQ(news(pair->right()), 1u);
 }
