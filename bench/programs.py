@@ -135,8 +135,8 @@ def v3(m, r, o):
         p50, p99 = (float(v) for v in m.run(m.program(o, "bench_tcp_pingpong"), rounds).split()[:2])
         kernel.append(p50)
         kernel_tail.append(p99)
-    mine = r.figure("ib_send_lat -R, 8 octets, typical", typical, "us")
-    far = r.figure("ib_send_lat -R, 8 octets, p99", tail, "us")
+    mine = r.figure("ib_send_lat -R, 8 bytes, typical", typical, "us")
+    far = r.figure("ib_send_lat -R, 8 bytes, p99", tail, "us")
     k = r.figure("kernel TCP, both spin on recv, p50", kernel, "us")
     k99 = r.figure("kernel TCP, both spin on recv, p99", kernel_tail, "us")
     r.ratio("ib_send_lat typical / kernel TCP", mine / k, 1.5, at_most=True)
@@ -155,8 +155,8 @@ def v6(m, r, o):
     one = r.figure("ib_write_bw -R -s 64", single, "M/s")
     many = r.figure("ib_write_bw -R -s 64 -l 32", listed, "M/s")
     k = r.figure("iperf3 -l 64, sends", kernel, "M/s")
-    r.ratio("64-octet Writes one by one / sends of iperf3", one / k, 1)
-    r.ratio("64-octet Writes in lists of 32 / sends of iperf3", many / k, 8)
+    r.ratio("64-byte Writes one by one / sends of iperf3", one / k, 1)
+    r.ratio("64-byte Writes in lists of 32 / sends of iperf3", many / k, 8)
 
 
 def v7(m, r, o):

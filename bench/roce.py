@@ -44,8 +44,8 @@ def simulate(bench, options, text):
     found = {v["name"]: v["runs"] for v in doc["variants"]}
     for name, runs in found.items():
         for one in runs:
-            if not one["complete"] or one["wrong_octets"]:
-                raise SystemExit(f"bench/run: {name}: {one['end']}, {one['wrong_octets']} octets wrong")
+            if not one["complete"] or one["wrong_bytes"]:
+                raise SystemExit(f"bench/run: {name}: {one['end']}, {one['wrong_bytes']} bytes wrong")
     return found
 
 
@@ -165,12 +165,12 @@ def p12(bench, r, o):
     for _ in range(reps):
         for name, more in (("iWARP", []), ("RoCE", ["--roce"])):
             half[name].append(float(bench.run(pingpong, "--rounds", str(int(seconds * 20000)), *more).split()[0]))
-    iwarp, roce = (r.figure(f"8-octet Write, half round trip p50, {name}", us, "us") for name, us in half.items())
-    r.ratio("8-octet Write, half round trip, RoCE / iWARP", roce / iwarp, 1, at_most=True)
+    iwarp, roce = (r.figure(f"8-byte Write, half round trip p50, {name}", us, "us") for name, us in half.items())
+    r.ratio("8-byte Write, half round trip, RoCE / iWARP", roce / iwarp, 1, at_most=True)
 
 
 def p17(bench, r, o):
-    """IP MTU 1500, so packets of 1024 octets."""
+    """IP MTU 1500, so packets of 1024 bytes."""
     seconds = str(o.seconds or 1)
     ours, bare = [], []
     for _ in range(o.reps or 9):

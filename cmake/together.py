@@ -22,7 +22,7 @@ kAlone = ('captures_test.cpp', 'header_test.cpp', 'terminate_test.cpp', 'vectors
 # In src/device names of the public API and those of src/verbs are meant by the same word.
 kInner = re.compile(r'^using verbs::\w+;', re.M)
 # Takes a name from what headers behind it mean; GoogleTest's names where others see our namespace `testing`.
-kHides = re.compile(r'^using (?:test::Response|verbs::Sge|namespace ib);|(?<![:\w])testing::(?!Octets|NoMemory)[A-Z]', re.M)
+kHides = re.compile(r'^using (?:test::Response|verbs::Sge|namespace ib);|(?<![:\w])testing::(?!Bytes|NoMemory)[A-Z]', re.M)
 
 # What takes longer to include than all of ours: such files share the first quarter of the groups.
 kHeavy = re.compile(r'^#include <(?:CLI|nlohmann|toml\+\+)/', re.M)

@@ -85,7 +85,7 @@ int main(int argc, char** argv) {
   complete(cq, 3);
 
   const bool same = std::memcmp(back.data(), text.data(), text.size()) == 0;
-  std::printf("wrote %u octets by RDMA Write, read them back by RDMA Read: %s\n", length,
+  std::printf("wrote %u bytes by RDMA Write, read them back by RDMA Read: %s\n", length,
               same ? "the same" : "DIFFERENT");
   qp.disconnect();
   return same ? 0 : 1;

@@ -47,7 +47,7 @@ urnic::Completion next(urnic::CompletionQueue& cq) {
   return c;
 }
 
-// Out of the IP header in the last 20 octets of the 40, or, of IPv6, in all of them.
+// Out of the IP header in the last 20 bytes of the 40, or, of IPv6, in all of them.
 std::string sender_in(const char* grh) {
   char text[INET6_ADDRSTRLEN] = "";
   const bool v4 = static_cast<unsigned char>(grh[20]) >> 4 == 4;
@@ -105,7 +105,7 @@ int main(int argc, char** argv) {
   for (;;) {
     const urnic::Completion c = next(came);
     const auto length = static_cast<std::uint32_t>(c.byte_len - kGrh);
-    std::printf("%u octets from %s, queue pair %u\n", length, sender_in(in).c_str(), c.source_qp);
+    std::printf("%u bytes from %s, queue pair %u\n", length, sender_in(in).c_str(), c.source_qp);
     std::fflush(stdout);
     for (std::uint32_t i = 0; i < length; ++i) out[i] = in[kGrh + length - 1 - i];  // backwards
     const std::string sender = sender_in(in);

@@ -16,6 +16,6 @@ int main() {
                                         urnic::access_local_write | urnic::access_remote_write);
   if (!region) return std::fprintf(stderr, "%s\n", region.error().message.c_str()), 1;
   const urnic::DeviceInfo info = device->info();
-  std::printf("%s, addresses %s: %zu octets that others may write, rkey 0x%08x\n",
-              info.port.c_str(), info.addresses.c_str(), memory.size(), region->rkey());
+  std::printf("%s, addresses %s: %zu bytes that others may write, rkey 0x%08x\n", info.port.c_str(),
+              info.addresses.c_str(), memory.size(), region->rkey());
 }

@@ -79,7 +79,7 @@ int main() {
   need(qp.post_receive({2, {&sge, 1}}), "receive");
   while (cq.poll({&done, 1}) == 0) cq.wait(1000);
   const urnic::ConnectionStats stats = qp.stats();
-  std::printf("%llu octets on the FAST path, %llu on the SLOW path\n",
+  std::printf("%llu bytes on the FAST path, %llu on the SLOW path\n",
               static_cast<unsigned long long>(stats.iwarp.bytes_fast),
               static_cast<unsigned long long>(stats.iwarp.bytes_slow));
   return 0;

@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 using urnic::TcpTime;
 
 constexpr TcpTime kDelay = 10ms;            // one way
-constexpr std::size_t kTotal = 10'000'000;  // octets
+constexpr std::size_t kTotal = 10'000'000;  // bytes
 
 // One direction: what is on its way.
 struct Way {
@@ -101,7 +101,7 @@ int main(int argc, char** argv) {
   const auto info = sender.info(out, now);
   const double seconds = std::chrono::duration<double>(now).count();
   std::printf(
-      "%zu octets in %.3f s of virtual time, %.1f Mbit/s, %llu segments sent again, srtt %.1f ms\n",
+      "%zu bytes in %.3f s of virtual time, %.1f Mbit/s, %llu segments sent again, srtt %.1f ms\n",
       read, seconds, 8e-6 * static_cast<double>(read) / seconds,
       static_cast<unsigned long long>(info ? info->retransmissions : 0),
       info ? std::chrono::duration<double, std::milli>(info->srtt).count() : 0.0);

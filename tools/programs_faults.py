@@ -92,7 +92,7 @@ class Watch:
         members = set().union(*(tree(e) for e in ends))
         return [p for p in processes if p["pid"] in members]
 
-    def octets(self, *ends):
+    def bytes(self, *ends):
         try:
             return sum(p["port"]["rx_bytes"] + p["port"]["tx_bytes"] for p in self.of(*ends))
         except subprocess.TimeoutExpired:  # thousands of connections, on a busy machine
@@ -146,7 +146,7 @@ def wait_under_way(watch, server, clients, least):
     while time.monotonic() < until:
         if any(c.poll() is not None for c in clients) or server.poll() is not None:
             return "ended"
-        now = watch.octets(server, *clients)
+        now = watch.bytes(server, *clients)
         if now > least and now > before > 0:
             return "under way"
         before = now

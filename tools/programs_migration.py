@@ -14,13 +14,13 @@ import tempfile
 import time
 
 PORT = 4444
-AT, OCTETS = 32 << 20, 64 << 20  # where in the machine's memory, and how many
+AT, BYTES = 32 << 20, 64 << 20  # where in the machine's memory, and how many
 QEMU = ["qemu-system-x86_64", "-M", "pc", "-accel", "tcg", "-m", "256", "-display", "none", "-serial", "none", "-nodefaults",
         "-mon", "chardev=monitor,mode=control"]
 
 
-def octets():
-    return random.Random(4).randbytes(OCTETS)
+def bytes():
+    return random.Random(4).randbytes(BYTES)
 
 
 class Machine:
@@ -64,7 +64,7 @@ class Machine:
 
 def source(address):
     with tempfile.NamedTemporaryFile(dir=".") as f:
-        f.write(octets())
+        f.write(bytes())
         f.flush()
         machine = Machine("-device", f"loader,file={f.name},addr={AT},force-raw=on")
         machine.ask("migrate-set-parameters", **{"max-bandwidth": 100 << 30})
@@ -82,9 +82,9 @@ def target(address):
     machine.until("RESUME")
     with tempfile.TemporaryDirectory(dir=".") as folder:
         saved = os.path.abspath(os.path.join(folder, "memory"))
-        machine.ask("pmemsave", val=AT, size=OCTETS, filename=saved)
+        machine.ask("pmemsave", val=AT, size=BYTES, filename=saved)
         with open(saved, "rb") as f:
-            if f.read() != octets():
+            if f.read() != bytes():
                 sys.exit("the memory that arrived differs")
     print("every byte is the same")
     return machine.quit()

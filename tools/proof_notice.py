@@ -22,7 +22,7 @@ UPPER = ("engine", "device", "dropin")
 UNDER_THEM = ("net", "tcp", "mpa", "ddp_rdma", "reassembly", "fastpath", "wire", "verbs", "ib", "ib_cm", "roce", "iwarp",
               "engine", "config")
 FURTHER = {**{room: UPPER for room in UNDER_THEM}, "device": ("dropin",)}  # which the drop-in has behind the public headers
-# A mutant that asks for all memory, or writes without end, shall not take the machine with it: in kB, and in blocks of 512 octets.
+# A mutant that asks for all memory, or writes without end, shall not take the machine with it: in kB, and in blocks of 512 bytes.
 MOST = ("-v 16777216", "-f 4194304")
 SPARE = 20  # seconds, besides a multiple of what the tests take without a mutant
 # Of 100 mutants, so many must be noticed: of those in CORE together, and of all others.

@@ -1,5 +1,5 @@
 """Small SVG pictures with axes, readable on light and dark pages: text stays text, colours of Okabe and Ito, which people with any
-kind of colour vision tell apart. The same figures give the same octets."""
+kind of colour vision tell apart. The same figures give the same bytes."""
 import math
 from xml.sax.saxutils import escape
 

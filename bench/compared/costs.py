@@ -1,4 +1,4 @@
-"""What an octet costs urnic, FAST beside SLOW; goodput by loss; unmodified perftest, for a hardware RNIC beside it."""
+"""What a byte costs urnic, FAST beside SLOW; goodput by loss; unmodified perftest, for a hardware RNIC beside it."""
 import json
 import os
 import re
@@ -47,7 +47,7 @@ class Costs:
         self.sides, self.reps = sides, reps
         self.round = 0  # of the losses: each has a seed of its own
 
-    # ---- ns for an octet, receiving ----
+    # ---- ns for a byte, receiving ----
 
     def receiving(self, mtu):
         """FAST and SLOW in turn: {(kind, side): {mtu: value}}."""
@@ -76,8 +76,8 @@ class Costs:
         for v in doc["variants"]:
             side, loss = v["name"].split(" @ ")
             one = v["runs"][0]
-            if not one["complete"] or one["wrong_octets"]:
-                raise pairs.Failed(f"{v['name']}: {one['end']}, {one['wrong_octets']} octets wrong")
+            if not one["complete"] or one["wrong_bytes"]:
+                raise pairs.Failed(f"{v['name']}: {one['end']}, {one['wrong_bytes']} bytes wrong")
             found.setdefault(("loss", side), {})[loss] = one["goodput_bps"] * 1e-9
         return found
 
@@ -122,7 +122,7 @@ class Costs:
 
 
 def stages(mtu, sums, ideal, fast_engine, slow):
-    """GB/s of what does more and more, to ns for an octet of each stage. `slow`: rows of FAST and SLOW by type."""
+    """GB/s of what does more and more, to ns for a byte of each stage. `slow`: rows of FAST and SLOW by type."""
     of_sums, of_copy, of_engine = 1 / sums, 1 / ideal - 1 / sums, 1 / fast_engine - 1 / ideal
     more = 1 / slow["SLOW"]["engine_gbytes"] - 1 / slow["FAST"]["engine_gbytes"]
     return {("stages", SUMS): {mtu: of_sums}, ("stages", COPY): {mtu: max(of_copy, 0)}, ("stages", PROTOCOL): {mtu: max(of_engine, 0)},

@@ -13,8 +13,8 @@ def lived(urnic):
     doc = json.loads(pairs.output([urnic, "sim", SCENARIO, "--json"]))
     variant = doc["variants"][0]
     run, series = variant["runs"][0], variant["series"]
-    if not run["complete"] or run["wrong_octets"]:
-        raise pairs.Failed(f"life: {run['end']}, {run['wrong_octets']} octets wrong")
-    return {"us": [t // 1000 for t in series["t_ns"]], "fast": [int(f) for f in series["fast"]], "octets": series["placed"],
+    if not run["complete"] or run["wrong_bytes"]:
+        raise pairs.Failed(f"life: {run['end']}, {run['wrong_bytes']} bytes wrong")
+    return {"us": [t // 1000 for t in series["t_ns"]], "fast": [int(f) for f in series["fast"]], "bytes": series["placed"],
             "reassembly": series["reassembly"], "events": [[e[0] // 1000, e[1], e[2]] for e in variant["events"] if e[1] in SHOWN],
-            "octets_delivered": run["octets"], "wrong": run["wrong_octets"], "repairs": len(run["repairs_ns"]), "goodput_mbits": round(run["goodput_bps"] * 1e-6, 1)}
+            "bytes_delivered": run["bytes"], "wrong": run["wrong_bytes"], "repairs": len(run["repairs_ns"]), "goodput_mbits": round(run["goodput_bps"] * 1e-6, 1)}

@@ -11,16 +11,16 @@ ALONE = "the receiving engine alone on one core"
 LOSS_TICKS = [(i, f"{p} %") for i, p in enumerate(costs.LOSSES)]
 
 
-def size_name(octets):
+def size_name(bytes):
     for unit, name in ((1 << 20, " MiB"), (1 << 10, " KiB")):
-        if octets >= unit:
-            return f"{octets / unit:g}{name}"
-    return f"{octets:g}"
+        if bytes >= unit:
+            return f"{bytes / unit:g}{name}"
+    return f"{bytes:g}"
 
 
-def tick_name(octets):
+def tick_name(bytes):
     """Shorter: Ki, Mi."""
-    return size_name(octets).removesuffix("B")
+    return size_name(bytes).removesuffix("B")
 
 
 def conditions(kept, ends="two processes of one machine, each on a core of its own"):
@@ -181,14 +181,14 @@ def stages(kept):
 BIN = 2000  # us
 
 
-def binned(us, octets):
+def binned(us, bytes):
     """[(ms, Mb/s)] of bins, from where the stream had come to at each time."""
     found, last, i = [], 0, 0
     for end in range(BIN, us[-1] + 1, BIN):
         while i + 1 < len(us) and us[i + 1] <= end:
             i += 1
-        found.append((end / 1000, (octets[i] - last) * 8 / BIN))
-        last = octets[i]
+        found.append((end / 1000, (bytes[i] - last) * 8 / BIN))
+        last = bytes[i]
     return found
 
 
@@ -210,7 +210,7 @@ def life(kept):
                       [f"urnic sim, virtual time, 1 Gb/s, 100 us each way, RDMA Writes of 64 KiB. {len(drops)} segments refused, {story['wrong']} bytes wrong, no connection was terminated."],
                       "Goodput over time of a connection that meets corruption and a middlebox.")
     end = story["us"][-1] / 1000
-    goodput = binned(story["us"], story["octets"])
+    goodput = binned(story["us"], story["bytes"])
     ticks = chart.round_ticks(max(y for _, y in goodput))
     scale = chart.Scale(0, end)
     top = chart.Panel(p, (76, 106, 820, 150), scale, chart.Scale(0, ticks[-1]), "", ("", "placed, Mb/s"))

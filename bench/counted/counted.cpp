@@ -54,8 +54,8 @@ class Ends {
     writes_.emplace(pair_.get(), kMemory);
   }
 
-  std::uint64_t run(std::uint32_t octets, std::uint64_t count, std::uint32_t depth) {
-    writes_->run(*left_, octets, count, depth);
+  std::uint64_t run(std::uint32_t bytes, std::uint64_t count, std::uint32_t depth) {
+    writes_->run(*left_, bytes, count, depth);
     return count;
   }
 

@@ -40,7 +40,7 @@ struct End {
   QueuePair qp;
   Offer peer;
 
-  // Post one Write of `length` octets from `offset` of our region to `to` of the peer's.
+  // Post one Write of `length` bytes from `offset` of our region to `to` of the peer's.
   void write(std::uint64_t wr_id, std::uint64_t offset, std::uint32_t length, std::uint64_t to,
              std::uint32_t flags);
 };
@@ -63,7 +63,7 @@ class SocketDirectory {
   std::string directory_, socket_;
 };
 
-// The octets of a region that the sender fills and the receiver expects, others in each pass.
+// The bytes of a region that the sender fills and the receiver expects, others in each pass.
 void fill_pattern(std::span<std::uint8_t> memory, std::uint32_t pass = 0);
 bool has_pattern(std::span<const std::uint8_t> memory, std::uint32_t pass = 0);
 

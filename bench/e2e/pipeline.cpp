@@ -1,6 +1,6 @@
 // The protocol-free pipeline of P4: what a wire of memif can carry when one process only copies
 // with CRC into frames and the other only checks the CRC and copies out. Prints Gb/s of payload.
-// With a third argument, of P6: frames of so many octets that nothing is done with but to write
+// With a third argument, of P6: frames of so many bytes that nothing is done with but to write
 // their headers; prints millions of them a second.
 #include <sys/wait.h>
 #include <unistd.h>
@@ -62,18 +62,18 @@ void send_side(port::Port port, std::uint32_t payload, const double until) {
   }
 }
 
-// Frames of `octets`, of which only the headers are written.
-void send_frames(port::Port port, std::uint32_t octets, const double until) {
+// Frames of `bytes`, of which only the headers are written.
+void send_frames(port::Port port, std::uint32_t bytes, const double until) {
   port::Frame frames[port::kBurst];
   while (seconds() < until) {
     if (port.info().link_up == 0) {
       port.rx_burst(0, frames, port::kBurst);
       continue;
     }
-    const unsigned n = port.tx_reserve(0, octets, frames, port::kBurst);
+    const unsigned n = port.tx_reserve(0, bytes, frames, port::kBurst);
     for (unsigned i = 0; i < n; ++i) {
-      std::memset(frames[i].data[0], 0, std::min(octets, kHeaders));
-      frames[i].len[0] = octets;
+      std::memset(frames[i].data[0], 0, std::min(bytes, kHeaders));
+      frames[i].len[0] = bytes;
       frames[i].len[1] = 0;
     }
     if (n != 0) port.tx_commit(0, frames, n);
@@ -83,7 +83,7 @@ void send_frames(port::Port port, std::uint32_t octets, const double until) {
 }
 
 struct Received {
-  std::uint64_t frames = 0, octets = 0, bad = 0;
+  std::uint64_t frames = 0, bytes = 0, bad = 0;
   double took = 0;
 };
 
@@ -109,7 +109,7 @@ Received receive(port::Port& port, std::uint32_t payload, double length, double 
     const double now = seconds();
     if (from == 0 && n != 0) from = now;
     r.frames += n;
-    r.octets += std::uint64_t{n} * payload;
+    r.bytes += std::uint64_t{n} * payload;
     r.took = now - from;
     if ((from != 0 && r.took > length) || now > until) return r;
   }
@@ -119,15 +119,15 @@ Received receive(port::Port& port, std::uint32_t payload, double length, double 
 
 int main(int argc, char** argv) {
   if (argc != 3 && argc != 4) {
-    std::fprintf(stderr, "usage: bench_pipeline MTU SECONDS [FRAME-OCTETS]\n");
+    std::fprintf(stderr, "usage: bench_pipeline MTU SECONDS [FRAME-BYTES]\n");
     return 2;
   }
   const auto mtu = static_cast<std::uint32_t>(std::atoi(argv[1]));
   const double length = std::atof(argv[2]);
-  const auto octets = static_cast<std::uint32_t>(argc == 4 ? std::atoi(argv[3]) : 0);
+  const auto bytes = static_cast<std::uint32_t>(argc == 4 ? std::atoi(argv[3]) : 0);
   if (mtu < 576 || mtu > 65000 || length <= 0) return 2;
-  if (argc == 4 && (octets < 60 || octets > mtu + 14)) return 2;
-  const std::uint32_t payload = octets != 0 ? 0 : mtu - 20 - 20 - 20;
+  if (argc == 4 && (bytes < 60 || bytes > mtu + 14)) return 2;
+  const std::uint32_t payload = bytes != 0 ? 0 : mtu - 20 - 20 - 20;
   char directory[] = "/tmp/urnic-pipeline-XXXXXX";
   if (mkdtemp(directory) == nullptr) return 1;
   const std::string socket = std::string(directory) + "/wire.sock";
@@ -137,8 +137,8 @@ int main(int argc, char** argv) {
   if (child == 0) {
     pin_to(1);
     port::Port client = open_end(socket, "client", mtu);
-    if (octets != 0) {
-      send_frames(std::move(client), octets, until);
+    if (bytes != 0) {
+      send_frames(std::move(client), bytes, until);
     } else {
       send_side(std::move(client), payload, until);
     }
@@ -156,7 +156,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   const double done =
-      octets != 0 ? static_cast<double>(r.frames) * 1e-6 : static_cast<double>(r.octets) * 8e-9;
+      bytes != 0 ? static_cast<double>(r.frames) * 1e-6 : static_cast<double>(r.bytes) * 8e-9;
   std::printf("%.3f\n", done / r.took);
   return 0;
 }

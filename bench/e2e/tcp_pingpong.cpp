@@ -1,4 +1,4 @@
-// The other side of P5: a ping-pong of 8 octets, or of as many as asked for, over kernel TCP on
+// The other side of P5: a ping-pong of 8 bytes, or of as many as asked for, over kernel TCP on
 // loopback, both ends pinned, spinning on non-blocking receive, TCP_NODELAY. Prints the half round
 // trip in microseconds: p50 and p99, or, with `json`, its distribution.
 #include <arpa/inet.h>
@@ -38,15 +38,15 @@ bool exchange(int fd, std::vector<char>& b, bool read_it) {
 
 int main(int argc, char** argv) {
   const int rounds = argc >= 2 ? std::atoi(argv[1]) : 0;
-  const int octets = argc >= 3 ? std::atoi(argv[2]) : 8;
+  const int bytes = argc >= 3 ? std::atoi(argv[2]) : 8;
   const bool json = argc == 4 && std::strcmp(argv[3], "json") == 0;
-  if (rounds < 100 || octets < 1 || octets > 1 << 24 || (argc > 3 && !json)) {
+  if (rounds < 100 || bytes < 1 || bytes > 1 << 24 || (argc > 3 && !json)) {
     std::fprintf(stderr,
-                 "usage: bench_tcp_pingpong ROUNDS [OCTETS [json]] (at least 100 rounds, up to "
-                 "16777216 octets)\n");
+                 "usage: bench_tcp_pingpong ROUNDS [BYTES [json]] (at least 100 rounds, up to "
+                 "16777216 bytes)\n");
     return 2;
   }
-  std::vector<char> message(static_cast<std::size_t>(octets));
+  std::vector<char> message(static_cast<std::size_t>(bytes));
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in a{};
   a.sin_family = AF_INET;

@@ -1,6 +1,6 @@
 // The protocol-free other side of P17: datagrams of the size that RoCE's packets have, from one
 // process to another through the kernel's UDP on loopback, 32 at a time by sendmmsg and recvmmsg,
-// and nothing done with them. Prints Gb/s of the payload that packets of `pmtu` octets would have
+// and nothing done with them. Prints Gb/s of the payload that packets of `pmtu` bytes would have
 // carried, as received.
 #include <errno.h>
 #include <netinet/in.h>
@@ -56,9 +56,9 @@ int bound_socket(sockaddr_in* at) {
 // As many messages as a burst has, each with a buffer of its own.
 class Burst {
  public:
-  explicit Burst(std::size_t octets) : memory_(kBurst * octets, 0x5a) {
+  explicit Burst(std::size_t bytes) : memory_(kBurst * bytes, 0x5a) {
     for (unsigned i = 0; i < kBurst; ++i) {
-      parts_[i] = {memory_.data() + i * octets, octets};
+      parts_[i] = {memory_.data() + i * bytes, bytes};
       messages_[i] = {};
       messages_[i].msg_hdr.msg_iov = &parts_[i];
       messages_[i].msg_hdr.msg_iovlen = 1;
@@ -78,11 +78,11 @@ class Burst {
   std::array<mmsghdr, kBurst> messages_;
 };
 
-void receive_side(std::size_t octets, Shared* shared) {
+void receive_side(std::size_t bytes, Shared* shared) {
   sockaddr_in at;
   const int fd = bound_socket(&at);
   shared->port = ntohs(at.sin_port);
-  Burst burst(octets);
+  Burst burst(bytes);
   while (shared->stop == 0) {
     const int n = recvmmsg(fd, burst.messages(), kBurst, MSG_DONTWAIT, nullptr);
     if (n > 0) shared->received += static_cast<unsigned>(n);
@@ -90,13 +90,13 @@ void receive_side(std::size_t octets, Shared* shared) {
 }
 
 // Never further ahead than `window`, as a requester is: what a full socket loses counts for nobody.
-double send_side(std::size_t octets, std::uint64_t window, double length, Shared* shared) {
+double send_side(std::size_t bytes, std::uint64_t window, double length, Shared* shared) {
   sockaddr_in own, to;
   const int fd = bound_socket(&own);
   while (shared->port == 0) usleep(1000);
   to = own;
   to.sin_port = htons(static_cast<std::uint16_t>(shared->port));
-  Burst burst(octets);
+  Burst burst(bytes);
   burst.send_to(&to);
   std::uint64_t sent = 0, before = 0;
   const double begin = seconds(), warm = begin + length / 10;

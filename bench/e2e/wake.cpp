@@ -1,4 +1,4 @@
-// V4 and V5: ping-pong of 8 octets between two processes that do not poll all the time, so that the
+// V4 and V5: ping-pong of 8 bytes between two processes that do not poll all the time, so that the
 // sleeping thread of each serves what arrives (docs/progress.md). Nothing is pinned but by --cpus.
 // Prints half round trips in microseconds: median, 99th percentile, average.
 //
@@ -168,7 +168,7 @@ void make_sockets(int* a, int* b) {
   close(listener);
 }
 
-std::span<std::uint8_t> octets(std::vector<std::uint64_t>& words) {
+std::span<std::uint8_t> bytes(std::vector<std::uint64_t>& words) {
   return {reinterpret_cast<std::uint8_t*>(words.data()), words.size() * 8};
 }
 
@@ -203,7 +203,7 @@ int main(int argc, char** argv) {
     const int fd = ends[server ? 1 : 0];
     if (what == "tcp-event") return std::make_unique<TcpPlayer>(fd);
     if (what == "tcp-memory") return std::make_unique<TcpMemoryPlayer>(fd, total);
-    End e = server ? open_server(o, octets(memory)) : open_client(o, octets(memory));
+    End e = server ? open_server(o, bytes(memory)) : open_client(o, bytes(memory));
     if (what == "event") return std::make_unique<EventPlayer>(std::move(e), memory.data());
     return std::make_unique<MemoryPlayer>(std::move(e), memory.data());
   };

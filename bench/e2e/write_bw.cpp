@@ -1,6 +1,6 @@
 // P4, P12, P17: RDMA Writes over one connection between two processes on a core each, own TCP or
 // RoCE over memif, iWARP over the kernel's TCP, or RoCE over its UDP; CRC on. Prints Gb/s of
-// payload, acknowledged by the peer. Afterwards the receiver compares every octet of some passes
+// payload, acknowledged by the peer. Afterwards the receiver compares every byte of some passes
 // over the memory.
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -26,14 +26,14 @@ struct Options {
   std::uint32_t size = 65536;
   std::uint32_t depth = 16;
   std::uint32_t signal_every = 1;  // Writes that have one completion between them
-  std::uint32_t window = 1 << 20;  // octets of memory at each end, walked round and round
+  std::uint32_t window = 1 << 20;  // bytes of memory at each end, walked round and round
   bool json = false;
 };
 
 // Behind the window: the number of the pass, written by the sender when it is complete; the
-// receiver writes it back, one octet further on, when it has compared it.
+// receiver writes it back, one byte further on, when it has compared it.
 constexpr std::size_t kFlag = 64;
-// Pass 1 is what the measurement left; those that follow have octets of their own, each compared
+// Pass 1 is what the measurement left; those that follow have bytes of their own, each compared
 // before the next.
 constexpr std::uint8_t kPasses = 16;
 
@@ -82,7 +82,7 @@ class Sender {
     const bool tells = (posted + 1) % o_.signal_every == 0;
     e_.write(posted++, at, o_.size, at, tells ? std::uint32_t{send_signaled} : 0u);
   }
-  // One octet, of which a completion tells, and so of all before it.
+  // One byte, of which a completion tells, and so of all before it.
   void write_flag(std::uint64_t at, std::uint64_t to) {
     e_.write(posted++, at, 1, to, send_signaled);
   }
@@ -183,11 +183,11 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", o.seconds, "length of the measurement")
       ->check(CLI::Range(0.05, 3600.));
   app.add_option("--warm-up", o.warm_up, "seconds before it begins")->check(CLI::Range(0., 60.));
-  app.add_option("--size", o.size, "octets of a Write")->check(CLI::Range(1, 1 << 24));
+  app.add_option("--size", o.size, "bytes of a Write")->check(CLI::Range(1, 1 << 24));
   app.add_option("--depth", o.depth, "Writes outstanding")->check(CLI::Range(1, 256));
   app.add_option("--signal-every", o.signal_every, "Writes that have one completion between them")
       ->check(CLI::Range(1, 128));
-  app.add_option("--window", o.window, "octets of memory at each end")
+  app.add_option("--window", o.window, "bytes of memory at each end")
       ->check(CLI::Range(1, 1 << 30));
   app.add_option("--progress", o.end.progress, "who drives the engines: poll or auto");
   app.add_flag("--roce", o.end.roce, "RoCE instead of iWARP");

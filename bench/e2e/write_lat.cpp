@@ -1,4 +1,4 @@
-// P5, P12: ping-pong of RDMA Writes of 8 octets, or of as many as asked for, between two processes
+// P5, P12: ping-pong of RDMA Writes of 8 bytes, or of as many as asked for, between two processes
 // on a core each, own TCP or RoCE over memif, or over the kernel's TCP.
 // Each end polls the memory the other writes (E-13), first and last word, and drives its engine in
 // between. Prints half round trips in microseconds, median and 99th percentile, and the TCP
@@ -39,12 +39,12 @@ struct Player {
 
   void send(std::uint64_t n) {
     const std::size_t out = outgoing(words);
-    const auto octets = static_cast<std::uint32_t>(8 * words);
+    const auto bytes = static_cast<std::uint32_t>(8 * words);
     memory[out] = memory[out + words - 1] = n;
     const bool last = n % kSignalEvery == 0;
     e.write(
-        n, 8 * out, octets, 0,
-        (octets <= kInline ? send_inline : SendFlags(0)) | (last ? send_signaled : SendFlags(0)));
+        n, 8 * out, bytes, 0,
+        (bytes <= kInline ? send_inline : SendFlags(0)) | (last ? send_signaled : SendFlags(0)));
     if (!last) return;
     Completion c;
     while (e.cq.poll({&c, 1}) == 0) {
@@ -67,7 +67,7 @@ struct Player {
   }
 };
 
-std::span<std::uint8_t> octets(std::vector<std::uint64_t>& words) {
+std::span<std::uint8_t> bytes(std::vector<std::uint64_t>& words) {
   return {reinterpret_cast<std::uint8_t*>(words.data()), words.size() * 8};
 }
 
@@ -84,7 +84,7 @@ int main(int argc, char** argv) {
   app.add_option("--progress", o.progress, "who drives the engines: poll or auto");
   app.add_flag("--roce", o.roce, "RoCE instead of iWARP");
   app.add_flag("--tcp", o.kernel_tcp, "over the kernel's TCP on loopback instead of memif");
-  app.add_option("--size", size, "octets of a Write, a multiple of 8")
+  app.add_option("--size", size, "bytes of a Write, a multiple of 8")
       ->check(CLI::Range(8, 1 << 24));
   app.add_flag("--json", json, "the distribution, [[percent, us], ...]");
   CLI11_PARSE(app, argc, argv);
@@ -101,7 +101,7 @@ int main(int argc, char** argv) {
   if (child < 0) return 1;
   if (child == 0) {
     pin_to(1);
-    Player p{open_server(o, octets(memory)), memory.data(), words};
+    Player p{open_server(o, bytes(memory)), memory.data(), words};
     for (std::uint64_t n = 1; n <= total; ++n) {
       p.receive(n);
       p.send(n);
@@ -111,7 +111,7 @@ int main(int argc, char** argv) {
     std::_Exit(0);
   }
   pin_to(0);
-  Player p{open_client(o, octets(memory)), memory.data(), words};
+  Player p{open_client(o, bytes(memory)), memory.data(), words};
   std::vector<double> half;
   half.reserve(rounds);
   double before = seconds();

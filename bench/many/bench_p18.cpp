@@ -101,8 +101,8 @@ int main(int argc, char** argv) {
   if (o.json) {
     std::printf("%s\n", nlohmann::json{{"bench", "P18"},
                                        {"queue_pairs", o.queue_pairs},
-                                       {"octets_idle", f.idle},
-                                       {"octets_used", f.used},
+                                       {"bytes_idle", f.idle},
+                                       {"bytes_used", f.used},
                                        {"messages_one", f.rate_one},
                                        {"messages_all", f.rate_all},
                                        {"ratio", f.ratio},
@@ -112,8 +112,8 @@ int main(int argc, char** argv) {
                             .c_str());
   } else {
     std::printf("%-58s %10u\n", "queue pairs", o.queue_pairs);
-    std::printf("%-58s %10.0f\n", "octets of an idle one", f.idle);
-    std::printf("%-58s %10.0f\n", "octets of one that was used now and then", f.used);
+    std::printf("%-58s %10.0f\n", "bytes of an idle one", f.idle);
+    std::printf("%-58s %10.0f\n", "bytes of one that was used now and then", f.used);
     std::printf("%-58s %10.0f\n", "messages a second of this thread, one queue pair", f.rate_one);
     std::printf("%-58s %10.0f\n", "messages a second of this thread, any of them", f.rate_all);
     std::printf("%-58s %10.0f\n", "ns that the lines of any of them take, nothing done",

@@ -91,8 +91,8 @@ int main(int argc, char** argv) {
   if (o.json) {
     std::printf("%s\n", nlohmann::json{{"bench", "P7"},
                                        {"connections", o.connections},
-                                       {"octets_idle", f.idle},
-                                       {"octets_used", f.used},
+                                       {"bytes_idle", f.idle},
+                                       {"bytes_used", f.used},
                                        {"set_up_us", f.set_up * 1e6},
                                        {"messages_one", f.rate_one},
                                        {"messages_all", f.rate_all},
@@ -101,8 +101,8 @@ int main(int argc, char** argv) {
                             .c_str());
   } else {
     std::printf("%-58s %10llu\n", "connections", static_cast<unsigned long long>(o.connections));
-    std::printf("%-58s %10.0f\n", "octets of an idle one, each end", f.idle);
-    std::printf("%-58s %10.0f\n", "octets of one that was used now and then", f.used);
+    std::printf("%-58s %10.0f\n", "bytes of an idle one, each end", f.idle);
+    std::printf("%-58s %10.0f\n", "bytes of one that was used now and then", f.used);
     std::printf("%-58s %10.2f\n", "us of this thread to set one up, both ends", f.set_up * 1e6);
     std::printf("%-58s %10.0f\n", "messages a second of this thread, one connection", f.rate_one);
     std::printf("%-58s %10.0f\n", "messages a second of this thread, any of them", f.rate_all);

@@ -11,7 +11,7 @@
 namespace urnic::bench {
 
 struct ManyFigures {
-  double idle = 0, used = 0;          // octets of one end that was never used, or now and then
+  double idle = 0, used = 0;          // bytes of one end that was never used, or now and then
   double set_up = 0;                  // seconds of this thread for both ends of one
   double rate_one = 0, rate_all = 0;  // messages a second of this thread
   double ratio = 0;                   // of the two, the median of that of each turn

@@ -44,11 +44,11 @@ class Touched {
     const roce::Context* far;
     const ib::Responder* responder;
   };
-  static std::uint64_t lines(const void* at, std::size_t octets) {
+  static std::uint64_t lines(const void* at, std::size_t bytes) {
     constexpr std::size_t kLine = 64;
     std::uint64_t sum = 0;
     const auto* const p = static_cast<const volatile std::uint8_t*>(at);
-    for (std::size_t i = 0; i < octets; i += kLine) sum += p[i];
+    for (std::size_t i = 0; i < bytes; i += kLine) sum += p[i];
     return sum;
   }
 

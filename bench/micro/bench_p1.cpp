@@ -150,7 +150,7 @@ int main(int argc, char** argv) {
   }
   if (o.json) std::printf("%s\n", report.dump(2).c_str());
   for (const auto& [size, ratio] : results) {
-    std::printf("P1 %.3f %.2f %s # %zu octets: fused / crc32_iscsi\n", ratio, kTarget,
+    std::printf("P1 %.3f %.2f %s # %zu bytes: fused / crc32_iscsi\n", ratio, kTarget,
                 ratio >= kTarget ? "met" : "missed", size);
   }
   return 0;

@@ -1,5 +1,5 @@
-// P10: the ICRC of datagrams with so many octets of payload, headers masked, against ISA-L's
-// crc32_gzip_refl over the same octets as they are; and copying the payload and going on with the
+// P10: the ICRC of datagrams with so many bytes of payload, headers masked, against ISA-L's
+// crc32_gzip_refl over the same bytes as they are; and copying the payload and going on with the
 // CRC in one pass against memcpy and the CRC behind it. 32 KiB of datagrams, in turns.
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -19,7 +19,7 @@ namespace {
 using namespace urnic;
 
 constexpr std::size_t kWorkingSet = 32768, kLine = 64;
-constexpr std::size_t kHeaders = ib::kIpv4UdpOctets + ib::kBthOctets;  // of a packet in the middle
+constexpr std::size_t kHeaders = ib::kIpv4UdpBytes + ib::kBthBytes;  // of a packet in the middle
 constexpr double kIcrcTarget = 0.95, kCopyTarget = 1.2;
 
 // IPv4, UDP and BTH in front of random payload, each datagram at a line of its own.
@@ -27,7 +27,7 @@ class Datagrams {
  public:
   explicit Datagrams(std::size_t payload)
       : payload_(payload),
-        stride_((kHeaders + payload + ib::kIcrcOctets + kLine - 1) / kLine * kLine),
+        stride_((kHeaders + payload + ib::kIcrcBytes + kLine - 1) / kLine * kLine),
         count_(kWorkingSet / stride_),
         bytes_(kWorkingSet + kLine) {
     Rng rng(1);
@@ -35,7 +35,7 @@ class Datagrams {
     for (std::size_t i = 0; i < count_; ++i) bytes_[i * stride_] = 0x45;
   }
   std::size_t count() const { return count_; }
-  // From the IP header to the last octet of payload.
+  // From the IP header to the last byte of payload.
   ByteView covered(std::size_t i) const {
     return {bytes_.data() + i * stride_, kHeaders + payload_};
   }
@@ -70,12 +70,12 @@ std::vector<Series> measure(const Datagrams& d, const Options& o) {
   series[kOnePass] = {"copy and CRC in one pass", kTwoPasses, {}, {}};
   for (int rep = -1; rep < o.reps; ++rep) {  // the first round warms up and is not counted
     double rates[kSeries];
-    const auto run = [&](Which which, std::size_t octets, auto&& one) {
+    const auto run = [&](Which which, std::size_t bytes, auto&& one) {
       rates[which] = bench::rate(
           [&] {
             for (std::size_t i = 0; i < d.count(); ++i) one(i, out.data() + d.place(i));
           },
-          octets * d.count(), o.seconds);
+          bytes * d.count(), o.seconds);
     };
     const std::size_t all = d.covered(0).size(), payload = d.payload(0).size();
     run(kIsal, all, [&](std::size_t i, std::uint8_t*) {
@@ -83,7 +83,7 @@ std::vector<Series> measure(const Datagrams& d, const Options& o) {
     });
     run(kIcrc, all, [&](std::size_t i, std::uint8_t*) {
       const ByteView c = d.covered(i);
-      bench::keep(ib::icrc(c.first(ib::kIpv4UdpOctets), c.subspan(ib::kIpv4UdpOctets)));
+      bench::keep(ib::icrc(c.first(ib::kIpv4UdpBytes), c.subspan(ib::kIpv4UdpBytes)));
     });
     run(kTwoPasses, payload, [&](std::size_t i, std::uint8_t* to) {
       std::memcpy(to, d.payload(i).data(), payload);
@@ -113,7 +113,7 @@ int main(int argc, char** argv) {
   CLI::App app{"P10: the ICRC against crc32_gzip_refl; copy and CRC in one pass against two"};
   app.add_option("--reps", o.reps, "repetitions of every loop")->check(CLI::Range(1, 10000));
   app.add_option("--seconds", o.seconds, "length of one loop")->check(CLI::Range(0.0001, 60.0));
-  app.add_option("--size", sizes, "octets of payload")->check(CLI::Range(1, 16384));
+  app.add_option("--size", sizes, "bytes of payload")->check(CLI::Range(1, 16384));
   app.add_flag("--json", o.json, "print everything as one JSON object before the last lines");
   CLI11_PARSE(app, argc, argv);
 
@@ -126,7 +126,7 @@ int main(int argc, char** argv) {
     results.emplace_back(bench::median(series[kIcrc].ratios),
                          bench::median(series[kOnePass].ratios));
     nlohmann::json rows = nlohmann::json::array();
-    if (!o.json) std::printf("%zu octets of payload, kernel %s\n", size, kernel.c_str());
+    if (!o.json) std::printf("%zu bytes of payload, kernel %s\n", size, kernel.c_str());
     for (const Series& s : series) {
       const double rate = bench::median(s.rates), ratio = bench::median(s.ratios);
       rows.push_back({{"name", s.name}, {"bytes_per_second", rate}, {"ratio", ratio}});
@@ -136,7 +136,7 @@ int main(int argc, char** argv) {
   }
   if (o.json) std::printf("%s\n", report.dump(2).c_str());
   const auto verdict = [](double ratio, double target, std::size_t size, const char* what) {
-    std::printf("P10 %.3f %.2f %s # %zu octets: %s\n", ratio, target,
+    std::printf("P10 %.3f %.2f %s # %zu bytes: %s\n", ratio, target,
                 ratio >= target ? "met" : "missed", size, what);
   };
   for (std::size_t i = 0; i < sizes.size(); ++i) {

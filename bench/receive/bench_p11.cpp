@@ -14,7 +14,7 @@ using namespace urnic::bench;
 
 namespace {
 
-constexpr std::uint64_t kSlice = 4u << 20;  // octets; a large set moves on through memory
+constexpr std::uint64_t kSlice = 4u << 20;  // bytes; a large set moves on through memory
 
 struct Options {
   int reps = 400;

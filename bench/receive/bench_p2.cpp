@@ -21,7 +21,7 @@ using namespace urnic::bench;
 namespace {
 
 constexpr std::uint64_t kSmall = 128;       // KiB
-constexpr std::uint64_t kSlice = 4u << 20;  // octets; a large set moves on through memory
+constexpr std::uint64_t kSlice = 4u << 20;  // bytes; a large set moves on through memory
 
 struct Options {
   int reps = 400;
@@ -38,11 +38,11 @@ struct Lane {
   Lane(std::uint32_t mtu, std::uint64_t set, bool fast)
       : receiver(std::make_unique<Receiver>(mtu, set, fast)) {}
 
-  void run(std::uint64_t octets, bool counts) {
+  void run(std::uint64_t bytes, bool counts) {
     std::uint64_t placed = 0;
-    const double e = rate(receiver->run_engine(octets, &placed), octets, placed);
-    const double i = rate(receiver->run_ideal(octets, &placed, Ideal::ThreePasses), octets, placed);
-    const double f = rate(receiver->run_ideal(octets, &placed, Ideal::OnePass), octets, placed);
+    const double e = rate(receiver->run_engine(bytes, &placed), bytes, placed);
+    const double i = rate(receiver->run_ideal(bytes, &placed, Ideal::ThreePasses), bytes, placed);
+    const double f = rate(receiver->run_ideal(bytes, &placed, Ideal::OnePass), bytes, placed);
     if (!counts) return;
     engine.push_back(e);
     three.push_back(i);
@@ -52,11 +52,10 @@ struct Lane {
   }
 
  private:
-  static double rate(double t, std::uint64_t octets, const std::uint64_t& placed) {
-    if (placed < octets) {
-      std::fprintf(stderr, "bench: only %llu of %llu octets were placed\n",
-                   static_cast<unsigned long long>(placed),
-                   static_cast<unsigned long long>(octets));
+  static double rate(double t, std::uint64_t bytes, const std::uint64_t& placed) {
+    if (placed < bytes) {
+      std::fprintf(stderr, "bench: only %llu of %llu bytes were placed\n",
+                   static_cast<unsigned long long>(placed), static_cast<unsigned long long>(bytes));
       std::exit(1);
     }
     return static_cast<double>(placed) / t * 1e-9;
@@ -128,7 +127,7 @@ void p3(const Options& o) {
   nlohmann::json report = {{"bench", "P3"}, {"reps", o.reps}, {"rows", nlohmann::json::array()}};
   if (!o.json) {
     std::printf("%-5s %12s %12s %7s %13s\n", "type", "engine GB/s", "ideal GB/s", "ratio",
-                "copies/octet");
+                "copies/byte");
   }
   double copies[2];
   for (Lane* lane : {&fast, &slow}) {
@@ -141,7 +140,7 @@ void p3(const Options& o) {
                               {"engine_gbytes", e},
                               {"ideal_gbytes", i},
                               {"ratio", r},
-                              {"copies_per_octet", c}});
+                              {"copies_per_byte", c}});
     if (!o.json) {
       std::printf("%-5s %12.2f %12.2f %7.3f %13.3f\n", is_fast ? "FAST" : "SLOW", e, i, r, c);
     }
@@ -160,7 +159,7 @@ void p3(const Options& o) {
   verdict("P3", of_slow, kSlow, "SLOW / its ideal");
   // Headers are copied with the payload on the SLOW path, hence a little more than two.
   const bool as_meant = copies[0] == 1.0 && copies[1] >= 2.0 && copies[1] < 2.05;
-  std::printf("P3 %.3f/%.3f 1/2 %s # copies of an octet, FAST/SLOW\n", copies[0], copies[1],
+  std::printf("P3 %.3f/%.3f 1/2 %s # copies of a byte, FAST/SLOW\n", copies[0], copies[1],
               as_meant ? "met" : "missed");
 }
 

@@ -86,7 +86,7 @@ void Receiver::prepare(std::uint32_t mtu, std::uint64_t working_set) {
   const std::uint32_t fpdu = mpa::fpdu_size(ulp + ddp::kTaggedHeader);
   frames_.tcp_offset = static_cast<std::uint32_t>(ip.size());
   frames_.payload_offset = frames_.tcp_offset + 20;
-  frames_.ulp_octets = ulp;
+  frames_.ulp_bytes = ulp;
   const std::uint32_t length = frames_.payload_offset + fpdu;
   const std::uint32_t stride = (length + 63) & ~63u;
   const std::size_t count = std::max<std::uint64_t>(working_set / stride, 33);
@@ -130,10 +130,10 @@ void Receiver::prepare(std::uint32_t mtu, std::uint64_t working_set) {
   next_ideal_ = count / 2;
 }
 
-double Receiver::run_engine(std::uint64_t octets, std::uint64_t* placed) {
+double Receiver::run_engine(std::uint64_t bytes, std::uint64_t* placed) {
   engine::Engine& e = pair_->right().engine();
   const std::uint64_t before = e.iwarp().qp_stats(*receiver_).verbs.payload_placed;
-  replay_->left = octets / frames_.ulp_octets + 1;
+  replay_->left = bytes / frames_.ulp_bytes + 1;
   const double from = seconds_now();
   while (replay_->left != 0) {
     e.poll(now_);
@@ -144,10 +144,10 @@ double Receiver::run_engine(std::uint64_t octets, std::uint64_t* placed) {
   return took;
 }
 
-double Receiver::run_ideal(std::uint64_t octets, std::uint64_t* placed, Ideal kind) {
-  std::uint64_t frames = octets / frames_.ulp_octets + 1;
+double Receiver::run_ideal(std::uint64_t bytes, std::uint64_t* placed, Ideal kind) {
+  std::uint64_t frames = bytes / frames_.ulp_bytes + 1;
   const std::uint64_t all = frames;
-  *placed = frames * frames_.ulp_octets;
+  *placed = frames * frames_.ulp_bytes;
   std::uint32_t seq = 1;
   std::uint64_t good_sums = 0, good_crcs = 0;
   std::size_t slow_at = 0;
@@ -188,7 +188,7 @@ double Receiver::run_ideal(std::uint64_t octets, std::uint64_t* placed, Ideal ki
       const std::uint32_t crc =
           kind == Ideal::OnePass ? both.crc : crc32c_update_isal(kCrc32cInit, {fpdu, covered});
       good_crcs += crc32c_finish(crc) == load_le32(fpdu + covered);
-      std::memcpy(region_.data() + item.to, fpdu + 2 + ddp::kTaggedHeader, frames_.ulp_octets);
+      std::memcpy(region_.data() + item.to, fpdu + 2 + ddp::kTaggedHeader, frames_.ulp_bytes);
       if (++i == frames_.items.size()) i = 0;
     }
     next_ideal_ = i;

@@ -21,7 +21,7 @@ class FrameSet {
     std::uint32_t partial;  // checksum over everything but sequence number and checksum field
     std::uint32_t pseudo;   // sum of the pseudo header
     std::uint32_t payload;  // TCP payload (one FPDU)
-    std::uint64_t to;       // where the ULP payload goes: octets from the region's start
+    std::uint64_t to;       // where the ULP payload goes: bytes from the region's start
   };
   std::uint8_t* frame(std::size_t i) { return block.data() + items[i].offset; }
   // Make frame `i` the segment at `seq`.
@@ -32,7 +32,7 @@ class FrameSet {
   std::vector<std::uint8_t> block;
   std::vector<Item> items;
   std::uint32_t tcp_offset = 0, payload_offset = 0;  // in every frame
-  std::uint32_t ulp_octets = 0;                      // ULP payload per frame
+  std::uint32_t ulp_bytes = 0;                       // ULP payload per frame
   std::size_t next = 0;
   std::uint32_t seq = 0;
 };
@@ -46,21 +46,21 @@ enum class Ideal : std::uint8_t {
 // A receiving engine with an established connection, and frames for it.
 class Receiver {
  public:
-  // `working_set`: octets of all frames together; the destination region is as large.
+  // `working_set`: bytes of all frames together; the destination region is as large.
   Receiver(std::uint32_t mtu, std::uint64_t working_set, bool fast);
   ~Receiver();
 
-  // Feed about `octets` of ULP payload; returns the seconds this thread worked. Both loops go on
+  // Feed about `bytes` of ULP payload; returns the seconds this thread worked. Both loops go on
   // where they stopped, half the working set apart, so that neither finds what the other has just
   // brought into the cache.
-  double run_engine(std::uint64_t octets, std::uint64_t* placed);
+  double run_engine(std::uint64_t bytes, std::uint64_t* placed);
   // The same frames through patch, checksum, CRC and copies without any protocol: one copy (FAST)
   // or two (SLOW: into a reassembly buffer, CRC there, out of it). Every checksum and CRC must be
   // right, else the process ends.
-  double run_ideal(std::uint64_t octets, std::uint64_t* placed, Ideal kind);
+  double run_ideal(std::uint64_t bytes, std::uint64_t* placed, Ideal kind);
 
   ConnectionStats stats();
-  std::uint32_t frame_payload() const { return frames_.ulp_octets; }
+  std::uint32_t frame_payload() const { return frames_.ulp_bytes; }
 
  private:
   void prepare(std::uint32_t mtu, std::uint64_t working_set);

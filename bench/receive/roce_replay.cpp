@@ -15,7 +15,7 @@
 namespace urnic::bench {
 namespace {
 
-constexpr std::uint32_t kIp = 14, kBth = kIp + ib::kIpv4UdpOctets, kPsn = kBth + 9;  // in a frame
+constexpr std::uint32_t kIp = 14, kBth = kIp + ib::kIpv4UdpBytes, kPsn = kBth + 9;  // in a frame
 
 [[noreturn]] void die(const char* what) {
   std::fprintf(stderr, "bench: %s\n", what);
@@ -27,8 +27,7 @@ void store_psn(std::uint8_t* frame, std::uint32_t psn) {
 }
 
 std::uint32_t icrc_of(const std::uint8_t* frame, std::uint32_t length) {
-  return ib::icrc({frame + kIp, ib::kIpv4UdpOctets},
-                  {frame + kBth, length - kBth - ib::kIcrcOctets});
+  return ib::icrc({frame + kIp, ib::kIpv4UdpBytes}, {frame + kBth, length - kBth - ib::kIcrcBytes});
 }
 
 }  // namespace
@@ -38,7 +37,7 @@ void PacketSet::patch(std::size_t i, std::uint32_t at) {
   const Shifts& by = shifts[item.shifts].second;
   std::uint8_t* const f = frame(i);
   store_psn(f, at);
-  store_le32(f + item.length - ib::kIcrcOctets,
+  store_le32(f + item.length - ib::kIcrcBytes,
              item.icrc ^ by[0][at >> 16 & 0xff] ^ by[1][at >> 8 & 0xff] ^ by[2][at & 0xff]);
 }
 
@@ -81,7 +80,7 @@ void RoceReceiver::prepare(std::uint64_t working_set) {
                                     pair_->right().engine().interface().mac(), 0,
                                     from.attributes.av});
   const std::uint32_t in_message = kMessage / pmtu_;
-  const std::uint32_t most = kBth + ib::kMaxHeaderOctets + pmtu_ + ib::kIcrcOctets;
+  const std::uint32_t most = kBth + ib::kMaxHeaderBytes + pmtu_ + ib::kIcrcBytes;
   const std::uint32_t stride = (most + 63) & ~63u;
   const std::size_t count = working_set / pmtu_;
   packets_.block.resize(count * stride);
@@ -97,21 +96,21 @@ void RoceReceiver::prepare(std::uint64_t working_set) {
     h.bth.dest_qp = receiver_->number();
     h.bth.ack_request = k + 1 == in_message;
     h.reth = {reinterpret_cast<std::uint64_t>(region_.data()) + i * pmtu_, rkey_, kMessage};
-    const std::size_t octets = ib::emit_packet(h, payload, frame + headers.size());
+    const std::size_t bytes = ib::emit_packet(h, payload, frame + headers.size());
     PacketSet::Item item{};
     item.offset = static_cast<std::uint32_t>(i * stride);
-    item.length = static_cast<std::uint32_t>(headers.finish(frame, octets, 0));
+    item.length = static_cast<std::uint32_t>(headers.finish(frame, bytes, 0));
     item.icrc = icrc_of(frame, item.length);
-    item.payload = item.length - ib::kIcrcOctets - pmtu_;
+    item.payload = item.length - ib::kIcrcBytes - pmtu_;
     item.to = i * pmtu_;
     auto& shifts = packets_.shifts;
     while (item.shifts < shifts.size() && shifts[item.shifts].first != item.length) ++item.shifts;
     if (item.shifts == shifts.size()) {
       PacketSet::Shifts by{};
-      for (std::uint32_t octet = 0; octet < 3; ++octet) {
+      for (std::uint32_t byte = 0; byte < 3; ++byte) {
         for (std::uint32_t v = 0; v < 256; ++v) {
-          store_psn(frame, v << (16 - 8 * octet));
-          by[octet][v] = icrc_of(frame, item.length) ^ item.icrc;
+          store_psn(frame, v << (16 - 8 * byte));
+          by[byte][v] = icrc_of(frame, item.length) ^ item.icrc;
         }
       }
       shifts.emplace_back(item.length, by);
@@ -127,22 +126,22 @@ std::uint64_t RoceReceiver::taken() const {
   return half != nullptr ? half->counters().requests : 0;
 }
 
-double RoceReceiver::run_engine(std::uint64_t octets) {
+double RoceReceiver::run_engine(std::uint64_t bytes) {
   engine::Engine& e = pair_->right().engine();
   const std::uint64_t before = taken();
-  replay_.left = octets / pmtu_;
+  replay_.left = bytes / pmtu_;
   const double from = seconds_now();
   while (replay_.left != 0) {
     e.poll(now_);
     now_ = now_ + Duration::us(1);
   }
   const double took = seconds_now() - from;
-  if (taken() - before != octets / pmtu_) die("not every packet was taken");
+  if (taken() - before != bytes / pmtu_) die("not every packet was taken");
   return took;
 }
 
-double RoceReceiver::run_ideal(std::uint64_t octets) {
-  const std::uint64_t all = octets / pmtu_;
+double RoceReceiver::run_ideal(std::uint64_t bytes) {
+  const std::uint64_t all = bytes / pmtu_;
   std::uint64_t left = all, good = 0;
   std::uint32_t psn = 1;
   const double from = seconds_now();
@@ -157,7 +156,7 @@ double RoceReceiver::run_ideal(std::uint64_t octets) {
     for (std::size_t k = 0; k < burst; ++k) {
       const PacketSet::Item& item = packets_.items[next_ideal_];
       const std::uint8_t* const frame = packets_.frame(next_ideal_);
-      good += ib::icrc_good({frame + kIp, ib::kIpv4UdpOctets}, {frame + kBth, item.length - kBth});
+      good += ib::icrc_good({frame + kIp, ib::kIpv4UdpBytes}, {frame + kBth, item.length - kBth});
       std::memcpy(region_.data() + item.to, frame + item.payload, pmtu_);
       if (++next_ideal_ == packets_.items.size()) next_ideal_ = 0;
     }

@@ -22,19 +22,19 @@ class PacketSet {
     std::uint32_t offset;   // of the frame in the block
     std::uint32_t length;   // whole frame
     std::uint32_t icrc;     // at PSN 0
-    std::uint32_t shifts;   // which table: packets of that many octets
+    std::uint32_t shifts;   // which table: packets of that many bytes
     std::uint32_t payload;  // offset in the frame
-    std::uint64_t to;       // where the payload goes: octets from the region's start
+    std::uint64_t to;       // where the payload goes: bytes from the region's start
   };
   std::uint8_t* frame(std::size_t i) { return block.data() + items[i].offset; }
   void patch(std::size_t i, std::uint32_t at);
   // Of a ReplayPort: from `next` on, at `psn`.
   static void hand_out(void* set, urnic_frame* frames, unsigned n);
 
-  using Shifts = std::array<std::array<std::uint32_t, 256>, 3>;  // by octet of the PSN
+  using Shifts = std::array<std::array<std::uint32_t, 256>, 3>;  // by byte of the PSN
   std::vector<std::uint8_t> block;
   std::vector<Item> items;
-  std::vector<std::pair<std::uint32_t, Shifts>> shifts;  // by octets of a packet
+  std::vector<std::pair<std::uint32_t, Shifts>> shifts;  // by bytes of a packet
   std::size_t next = 0;
   std::uint32_t psn = 0;
 };
@@ -43,16 +43,16 @@ class RoceReceiver {
  public:
   static constexpr std::uint32_t kMessage = 65536;
 
-  // `working_set`: octets of payload of all frames together; the destination region is as large. A
+  // `working_set`: bytes of payload of all frames together; the destination region is as large. A
   // multiple of kMessage.
   RoceReceiver(std::uint32_t pmtu, std::uint64_t working_set);
 
-  // Feed `octets` of payload, a multiple of kMessage; returns the seconds this thread worked. Both
+  // Feed `bytes` of payload, a multiple of kMessage; returns the seconds this thread worked. Both
   // loops go on where they stopped, half the working set apart.
-  double run_engine(std::uint64_t octets);
+  double run_engine(std::uint64_t bytes);
   // The same frames through patch, ICRC and memcpy without any protocol. Every ICRC must be right,
   // else the process ends.
-  double run_ideal(std::uint64_t octets);
+  double run_ideal(std::uint64_t bytes);
 
   std::uint32_t pmtu() const { return pmtu_; }
 

@@ -18,7 +18,7 @@ using namespace urnic;
 
 namespace {
 
-constexpr std::uint32_t kSegment = 1400;  // octets of a message that fill most of one segment
+constexpr std::uint32_t kSegment = 1400;  // bytes of a message that fill most of one segment
 constexpr const char* kWire = "delay=50us,rate=10gbit,payload_only=100,skip_handshake=on";
 constexpr std::uint32_t kMemory = 1u << 20;
 
@@ -56,8 +56,8 @@ class Path {
   }
 
   // As Writes::run() has it.
-  Duration write(std::uint32_t octets, std::uint64_t count, std::uint32_t depth) {
-    return writes_->run(*left_, octets, count, depth);
+  Duration write(std::uint32_t bytes, std::uint64_t count, std::uint32_t depth) {
+    return writes_->run(*left_, bytes, count, depth);
   }
 
   void idle(Duration d) { pair_->run_for(d); }
@@ -90,7 +90,7 @@ double recovery_us(bool sack, bool immediate, std::uint32_t behind, int seeds) {
 
 struct Pattern {
   const char* name;
-  std::uint32_t octets, depth;
+  std::uint32_t bytes, depth;
   std::uint64_t messages;
 };
 constexpr Pattern kPatterns[] = {{"4 KiB, one at a time", 4096, 1, 20000},
@@ -104,10 +104,10 @@ double goodput(bool sack, bool immediate, const Pattern& p, int seeds, bool name
   for (int seed = 1; seed <= seeds; ++seed) {
     Path path(static_cast<std::uint64_t>(seed), sack, immediate, name);
     path.faults(faults);
-    seconds += static_cast<double>(path.write(p.octets, p.messages, p.depth).count_ns()) * 1e-9;
+    seconds += static_cast<double>(path.write(p.bytes, p.messages, p.depth).count_ns()) * 1e-9;
     if (!path.stays_fast()) die("the connection did not stay FAST");
   }
-  return static_cast<double>(p.messages) * seeds * p.octets * 8e-9 / seconds;
+  return static_cast<double>(p.messages) * seeds * p.bytes * 8e-9 / seconds;
 }
 
 void verdict(double ratio, double target, bool at_most, const char* what) {

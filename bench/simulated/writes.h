@@ -13,18 +13,18 @@ namespace urnic::bench {
 
 class Writes {
  public:
-  // `octets` of memory at each end. `pair` outlives this.
-  Writes(sim::Pair* pair, std::uint32_t octets)
+  // `bytes` of memory at each end. `pair` outlives this.
+  Writes(sim::Pair* pair, std::uint32_t bytes)
       : pair_(pair),
-        memory_(2 * std::size_t{octets}, 0x33),
-        sink_(memory_.data() + octets),
-        source_key_(pair->left().register_memory(memory_.data(), octets, verbs::kLocalWrite)),
-        sink_key_(pair->right().register_memory(sink_, octets,
+        memory_(2 * std::size_t{bytes}, 0x33),
+        sink_(memory_.data() + bytes),
+        source_key_(pair->left().register_memory(memory_.data(), bytes, verbs::kLocalWrite)),
+        sink_key_(pair->right().register_memory(sink_, bytes,
                                                 verbs::kLocalWrite | verbs::kRemoteWrite)) {}
 
-  // One of `octets`, signaled, from and to `at`.
-  verbs::Post post(verbs::QueuePair& qp, std::uint32_t octets, std::uint64_t at = 0) {
-    const verbs::Sge sge{reinterpret_cast<std::uint64_t>(memory_.data()) + at, octets, source_key_};
+  // One of `bytes`, signaled, from and to `at`.
+  verbs::Post post(verbs::QueuePair& qp, std::uint32_t bytes, std::uint64_t at = 0) {
+    const verbs::Sge sge{reinterpret_cast<std::uint64_t>(memory_.data()) + at, bytes, source_key_};
     verbs::SendWr wr;
     wr.op = verbs::WrOp::Write;
     wr.flags = verbs::kSignaled;
@@ -34,9 +34,9 @@ class Writes {
     return pair_->left().post_send(qp, wr, pair_->now());
   }
 
-  // `count` of `octets`, `depth` at a time. Virtual time it took; ends the process when one does
+  // `count` of `bytes`, `depth` at a time. Virtual time it took; ends the process when one does
   // not complete.
-  Duration run(verbs::QueuePair& qp, std::uint32_t octets, std::uint64_t count,
+  Duration run(verbs::QueuePair& qp, std::uint32_t bytes, std::uint64_t count,
                std::uint32_t depth) {
     const Instant from = pair_->now();
     std::uint64_t posted = 0, done = 0;
@@ -46,7 +46,7 @@ class Writes {
           done += pair_->left().send_done.size();
           pair_->left().send_done.clear();
           for (; posted < count && posted - done < depth; ++posted) {
-            if (post(qp, octets) != verbs::Post::Ok) die("a Write was refused");
+            if (post(qp, bytes) != verbs::Post::Ok) die("a Write was refused");
           }
           return done == count;
         },

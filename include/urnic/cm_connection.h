@@ -52,7 +52,7 @@ class URNIC_API CmConnection {
   // Active side, after `answered`: the queue pair takes requests. The peer hears of it (RTU).
   // Errors: wrong_state.
   Result<void> confirm();
-  // Active side, after `answered`: there will be no connection (REJ 28, with up to 148 octets; more
+  // Active side, after `answered`: there will be no connection (REJ 28, with up to 148 bytes; more
   // are cut). Errors: wrong_state.
   Result<void> reject(std::span<const std::uint8_t> private_data = {});
   // Passive side, before `established`, which follows: a request of the peer has come on the queue

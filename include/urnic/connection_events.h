@@ -35,7 +35,7 @@ enum class EventKind : std::uint8_t {
   send_queue_drained,  // on a QueuePair of RoCE in sqd, as asked for: QpAttributes::tell_drained
   resolved,            // of a Resolution: `peer` and private_data are filled
   // Of a Resolution: `error`: refused (nobody serves datagrams there), rejected (private_data: 136
-  // octets of the peer's), timed_out, protocol, no_memory.
+  // bytes of the peer's), timed_out, protocol, no_memory.
   resolve_failed,
   // On a CmConnection, active side: the peer accepts; private_data of its answer.
   answered,

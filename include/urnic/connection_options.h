@@ -61,9 +61,9 @@ struct RoceConnectionOptions {
 // from the Config.
 struct ConnectionOptions {
   std::optional<std::uint16_t> ird, ord;  // reads served / outstanding; RoCE: up to 16 are used
-  // Borrowed for the call. iWARP: at most 508 octets (512 on MPA revision 1). RoCE: at most 56 to
+  // Borrowed for the call. iWARP: at most 508 bytes (512 on MPA revision 1). RoCE: at most 56 to
   // connect and 196 to accept (136 for datagrams); its messages say no length, so the peer gets as
-  // many octets in any case, zeroes behind what was given here.
+  // many bytes in any case, zeroes behind what was given here.
   std::span<const std::uint8_t> private_data;
   int timeout_ms = 10000;  // from the call (iWARP: the SYN) to established
   // Connecting only: from this address and port; borrowed for the call, and of the transport of the

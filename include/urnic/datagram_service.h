@@ -36,11 +36,11 @@ struct DatagramPeer {
   QpPath path;               // for Device::create_address_handle
   std::uint32_t qp = 0;      // SendRequest::remote_qp
   std::uint32_t qkey = 0;    // SendRequest::remote_qkey
-  std::string private_data;  // octets: always 136, zeroes behind what the peer gave
+  std::string private_data;  // bytes: always 136, zeroes behind what the peer gave
 };
 
 struct ResolveOptions {
-  // Borrowed for the call; at most 180 octets. The message says no length: the peer gets as many in
+  // Borrowed for the call; at most 180 bytes. The message says no length: the peer gets as many in
   // any case, zeroes behind these.
   std::span<const std::uint8_t> private_data;
   // From the call to the answer. It is asked up to 16 times.

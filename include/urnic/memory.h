@@ -73,7 +73,7 @@ class URNIC_API MemoryRegion {
   std::uint32_t lkey() const;
   std::uint32_t rkey() const { return lkey(); }
   // What a peer puts into Sge-like "remote address" of a Write or Read, and an Sge of ours, for the
-  // first octet: the iova it was registered with; else the virtual address, or 0 for a zero-based
+  // first byte: the iova it was registered with; else the virtual address, or 0 for a zero-based
   // region.
   std::uint64_t remote_address() const;
   // At once other memory, domain or rights. The keys are new ones unless only the rights are
@@ -129,7 +129,7 @@ struct WindowBind {
   std::uint64_t address = 0;  // as an Sge of that region
   std::uint64_t length = 0;   // 0: unbinds a type 1
   std::uint32_t lkey = 0;     // of the region
-  std::uint32_t rkey = 0;     // MemoryWindow::next_rkey(); a type 2 may have any lowest octet
+  std::uint32_t rkey = 0;     // MemoryWindow::next_rkey(); a type 2 may have any lowest byte
   // access_remote_write, _read, _atomic; access_zero_based: for the peer it begins at 0.
   std::uint32_t access = 0;
 };

@@ -81,7 +81,7 @@ struct QpAttributes {
   std::optional<std::uint32_t> dest_qp;
   // [to rtr | sqd, drained]
   std::optional<QpPath> path;
-  // Octets of payload in a full packet: 256, 512, 1024, 2048 or 4096, the same at both ends; with
+  // Bytes of payload in a full packet: 256, 512, 1024, 2048 or 4096, the same at both ends; with
   // IPv4 at most the IP MTU less 64, with IPv6 less 84 (IB-13). [to rtr]
   std::optional<std::uint32_t> path_mtu;
   // PSN of the peer's first request packet, 24 bits: its sq_psn (IB-121). [to rtr]

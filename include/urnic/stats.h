@@ -1,10 +1,10 @@
-// Read-only counters (D10): plain values, copies of what was counted when they were asked for
-// (QueuePair::stats, Device::stats). They belong to whoever asked, and no later event changes them.
+// Read-only counters (D10). QueuePair::stats and Device::stats return copies: the caller owns them, and
+// later events do not change them.
 //
-// Units: a name with `bytes` counts octets, `_us` and `_ms` are times, all else are numbers of what
-// the help says. 64 bits, from 0 at the start of the connection or engine, never less than before;
-// gauges, marked so, are what there is now. The functions keep no state: any thread may call them,
-// and none throws but for want of memory.
+// Units: a name with `bytes` counts bytes, with `_us` microseconds, with `_ms` milliseconds; every other
+// name counts what its help text says. Counters have 64 bits, start at 0 with the connection or engine
+// and never decrease; gauges, marked as such, hold the present value. The functions keep no state: any
+// thread may call them, and they throw only std::bad_alloc.
 #pragma once
 
 #include <array>
@@ -36,7 +36,7 @@ URNIC_API const char* opcode_label(std::size_t index);
 // counts stands in a struct of its own. These lists are the only ones: the members, the JSON
 // document, `urnic stat` and what it gives to Prometheus are made from them.
 
-// Work, memory and completions of a queue pair. Atomics count as Reads, without octets. A Write
+// Work, memory and completions of a queue pair. Atomics count as Reads, without bytes. A Write
 // with Immediate is a Write; iWARP, where the Immediate Data is a message of its own, counts a Send
 // besides. RoCE counts what comes when it has come whole.
 #define URNIC_VERBS_COUNTERS(X)                                          \
@@ -44,33 +44,33 @@ URNIC_API const char* opcode_label(std::size_t index);
   X(sends_sent, "Sends")                                                 \
   X(reads_sent, "RDMA Reads asked for")                                  \
   X(read_responses_sent, "RDMA Reads served")                            \
-  X(write_bytes_sent, "octets written")                                  \
-  X(send_bytes_sent, "octets sent in Sends")                             \
-  X(read_response_bytes_sent, "octets read by the peer")                 \
-  X(write_bytes_received, "octets written by the peer")                  \
-  X(send_bytes_received, "octets received in Sends")                     \
-  X(read_response_bytes_received, "octets read")                         \
+  X(write_bytes_sent, "bytes written")                                   \
+  X(send_bytes_sent, "bytes sent in Sends")                              \
+  X(read_response_bytes_sent, "bytes read by the peer")                  \
+  X(write_bytes_received, "bytes written by the peer")                   \
+  X(send_bytes_received, "bytes received in Sends")                      \
+  X(read_response_bytes_received, "bytes read")                          \
   X(sends_received, "Sends received")                                    \
   X(read_requests_received, "Read Requests received")                    \
-  X(payload_placed, "ULP octets placed in memory of the consumer")       \
+  X(payload_placed, "ULP bytes placed in memory of the consumer")        \
   X(completion_wqe_writes, "receives updated for their completion")      \
   X(completion_cqe_writes, "completion queue entries written for Sends") \
   X(completion_partial_cqes, "of those: standing for several Sends")
 
 // FAST and SLOW (docs/fast-slow.md).
-#define URNIC_FAST_SLOW_COUNTERS(X)                                 \
-  X(downgrades, "FAST to SLOW")                                     \
-  X(upgrades, "SLOW to FAST")                                       \
-  X(recovery_attempts, "segments refused in recovery")              \
-  X(immediate_dup_acks, "duplicate ACKs for refused segments")      \
-  X(bytes_fast, "stream octets accepted on the FAST path")          \
-  X(bytes_slow, "stream octets accepted on the SLOW path")          \
-  X(detours, "gaps behind which FAST with `store` kept octets")     \
-  X(bytes_detour, "stream octets kept so, on neither of the paths") \
-  X(bytes_copied, "octets copied for receiving, all copies")        \
-  X(holes_opened, "TCP holes opened")                               \
-  X(holes_closed, "TCP holes closed")                               \
-  X(empty_rq_drops, "Sends dropped for want of a receive")          \
+#define URNIC_FAST_SLOW_COUNTERS(X)                                \
+  X(downgrades, "FAST to SLOW")                                    \
+  X(upgrades, "SLOW to FAST")                                      \
+  X(recovery_attempts, "segments refused in recovery")             \
+  X(immediate_dup_acks, "duplicate ACKs for refused segments")     \
+  X(bytes_fast, "stream bytes accepted on the FAST path")          \
+  X(bytes_slow, "stream bytes accepted on the SLOW path")          \
+  X(detours, "gaps behind which FAST with `store` kept bytes")     \
+  X(bytes_detour, "stream bytes kept so, on neither of the paths") \
+  X(bytes_copied, "bytes copied for receiving, all copies")        \
+  X(holes_opened, "TCP holes opened")                              \
+  X(holes_closed, "TCP holes closed")                              \
+  X(empty_rq_drops, "Sends dropped for want of a receive")         \
   X(receive_waits, "times that a Send waited for a receive")
 
 // DDP and RDMAP (RFC 5041, RFC 5040).
@@ -141,8 +141,8 @@ struct VerbsStats {
 
 struct TcpStats {
   URNIC_TCP_COUNTERS(URNIC_COUNTER_MEMBER)
-  std::uint32_t cwnd = 0, ssthresh = 0;            // gauges: octets
-  std::uint32_t srtt_us = 0, rto_us = 0, mss = 0;  // gauges: microseconds, octets
+  std::uint32_t cwnd = 0, ssthresh = 0;            // gauges: bytes
+  std::uint32_t srtt_us = 0, rto_us = 0, mss = 0;  // gauges: microseconds, bytes
 };
 
 struct MpaStats {
@@ -212,9 +212,9 @@ struct ConnectionStats {
 // The way of the frames.
 #define URNIC_PORT_COUNTERS(X)              \
   X(rx_frames, "frames received")           \
-  X(rx_bytes, "octets received")            \
+  X(rx_bytes, "bytes received")             \
   X(tx_frames, "frames sent")               \
-  X(tx_bytes, "octets sent")                \
+  X(tx_bytes, "bytes sent")                 \
   X(rx_bad_port, "frames the port refused") \
   X(tx_full, "times the port had no room")  \
   X(syscalls, "system calls made for data")
@@ -263,10 +263,10 @@ struct ConnectionStats {
 
 // Gauges: what there is now.
 #define URNIC_VERBS_GAUGES(X) X(regions, "memory regions")
-#define URNIC_IWARP_HOST_GAUGES(X) X(reassembly_bytes, "octets held for reassembly")
+#define URNIC_IWARP_HOST_GAUGES(X) X(reassembly_bytes, "bytes held for reassembly")
 #define URNIC_ROCE_HOST_GAUGES(X)                                           \
   X(resting_numbers, "numbers of queue pairs that have gone, in time-wait") \
-  X(held_bytes, "octets lent to queue pairs for what they keep behind gaps")
+  X(held_bytes, "bytes lent to queue pairs for what they keep behind gaps")
 
 struct PortStats {
   std::string spec;  // "memif:socket=..."
@@ -333,7 +333,7 @@ URNIC_API std::span<const Counter<EngineStats>> engine_gauges();
 URNIC_API void add_counters(ConnectionStats* sum, const ConnectionStats& more);
 
 // One JSON document, UTF-8, with every value under its name here, nested as the structs are; what
-// `urnic stat --json` prints and the stat socket of a process sends (docs/cli.md). Octets of a text
+// `urnic stat --json` prints and the stat socket of a process sends (docs/cli.md). Bytes of a text
 // that are no UTF-8 are replaced.
 URNIC_API std::string stats_to_json(const EngineStats&);
 // The other way round. Members that are missing are 0 or empty, unknown ones are ignored, so that

@@ -1,7 +1,7 @@
 // TCP as a library: IP datagrams in, IP datagrams out, byte-stream endpoints in between. It opens
 // no descriptor, reads no clock, starts no thread and knows nothing of where datagrams come from,
 // so that it runs on anything that carries them, and in virtual time: the same inputs give the same
-// datagrams, octet for octet. (pkg-config urnic-tcp, CMake target urnic::tcp;
+// datagrams, byte for byte. (pkg-config urnic-tcp, CMake target urnic::tcp;
 // examples/virtual_time.cpp.)
 //
 //   TcpStack s({.addresses = {"10.0.0.1"}, .seed = secret});
@@ -16,13 +16,13 @@
 // keyed sequence numbers, timestamps and ports (6528, 6056); path MTU by ICMP (1191, 8201). IPv4
 // and IPv6; fragments are not reassembled, urgent data is delivered in line.
 //
-// Units. Octets, unless said otherwise. Times are nanoseconds of a monotonic clock with any origin;
+// Units. Bytes, unless said otherwise. Times are nanoseconds of a monotonic clock with any origin;
 // an earlier `now` than the call before counts as that one. Options that are times are in
 // microseconds.
 //
 // Ownership. The stack owns everything behind an endpoint; an endpoint is a number, which means
 // nothing to another stack. One that is not (or no longer) valid is answered with Invalid, and
-// nothing is done. Octets given to write() and input() are copied; those of a datagram are lent,
+// nothing is done. Bytes given to write() and input() are copied; those of a datagram are lent,
 // see TcpDatagram. The destructor sends nothing.
 //
 // Threads. One thread at a time for one stack; several stacks have nothing in common. Call-backs
@@ -78,11 +78,11 @@ struct TcpIo {
 
 // What is true of an endpoint now.
 struct TcpReadiness {
-  std::size_t readable = 0;  // octets read() would return
-  std::size_t writable = 0;  // octets write() would take
+  std::size_t readable = 0;  // bytes read() would return
+  std::size_t writable = 0;  // bytes write() would take
   bool acceptable = false;   // accept() would succeed
   bool connected = false;
-  bool peer_closed = false;  // end of stream, perhaps behind `readable` octets
+  bool peer_closed = false;  // end of stream, perhaps behind `readable` bytes
   bool error = false;        // take_error() has something
 };
 
@@ -106,7 +106,7 @@ struct TcpDatagram {
 // A connection, looked at.
 struct TcpInfo {
   std::string_view state;                  // RFC 9293 3.3.2, "ESTABLISHED"
-  std::uint64_t acked = 0, delivered = 0;  // octets so far, sent and received
+  std::uint64_t acked = 0, delivered = 0;  // bytes so far, sent and received
   std::uint32_t cwnd = 0, ssthresh = 0, in_flight = 0, lost = 0, sacked = 0;
   std::uint32_t send_window = 0, receive_window = 0;
   std::uint64_t retransmissions = 0;  // segments
@@ -138,7 +138,7 @@ struct TcpSettings {
 };
 
 // Names of all options, with the bounds of their values. What each means and its default:
-// docs/tcp.md. Values are integers; times are microseconds, sizes octets, switches 0 or 1.
+// docs/tcp.md. Values are integers; times are microseconds, sizes bytes, switches 0 or 1.
 struct TcpOption {
   std::string_view name;
   std::int64_t least = 0, most = 0;
@@ -170,7 +170,7 @@ class URNIC_API TcpStack {
 
   // Ok with bytes > 0 (or a `dst` of none), WouldBlock, EndOfStream, or the pending error.
   TcpIo read(TcpEndpoint, std::span<std::uint8_t> dst, TcpTime now);
-  // As read(), from `skip` octets on, taking nothing; errors stay pending.
+  // As read(), from `skip` bytes on, taking nothing; errors stay pending.
   TcpIo peek(TcpEndpoint, std::span<std::uint8_t> dst, std::size_t skip = 0) const;
   // Takes what fits in the send buffer. `more`: what follows belongs to it; less than a segment
   // waits, until push(), a write without `more`, or 200 ms have passed.
@@ -181,7 +181,7 @@ class URNIC_API TcpStack {
   // What is there and what comes is acknowledged and discarded.
   TcpStatus shutdown_read(TcpEndpoint, TcpTime now);
   // Gives the endpoint back; the stream is finished inside (FIN, retransmissions, TIME-WAIT). With
-  // unread octets, or octets that come later, it is reset instead (RFC 2525 2.17).
+  // unread bytes, or bytes that come later, it is reset instead (RFC 2525 2.17).
   TcpStatus close(TcpEndpoint, TcpTime now);
   // Gives the endpoint back and resets the connection.
   TcpStatus abort(TcpEndpoint, TcpTime now);

@@ -30,7 +30,7 @@
 //   closed            the device belongs to the parent of a forked child
 // Calls without a Result answer with an empty value, false, -1 or not at all then.
 //
-// Units: lengths in octets, times in milliseconds unless the name says otherwise; -1 is for ever.
+// Units: lengths in bytes, times in milliseconds unless the name says otherwise; -1 is for ever.
 #pragma once
 
 #include <cstddef>
@@ -102,7 +102,7 @@ class URNIC_API ConnectRequest {
   explicit operator bool() const { return impl_ != nullptr; }
   std::string peer() const;  // "10.1.0.2:49152"
   std::string local() const;
-  // Valid while this object lives. RoCE: always 56 octets, zeroes behind what the peer gave.
+  // Valid while this object lives. RoCE: always 56 bytes, zeroes behind what the peer gave.
   std::span<const std::uint8_t> private_data() const;
   std::uint16_t ird() const;  // Reads and atomics the peer wants outstanding; iWARP: ours if it
                               // does not say
@@ -113,13 +113,13 @@ class URNIC_API ConnectRequest {
   std::uint8_t rnr_retry() const;
   RocePeer roce_peer() const;  // what its request says of its queue pair, these two included
   // What is wanted: a connection, on a queue pair of that service (rc, xrc_receive), or one of UD
-  // for datagrams, whose private data has 180 octets.
+  // for datagrams, whose private data has 180 bytes.
   Service service() const;
   // Take the connection on `qp` (state init or reset), of the transport of the listener.
   // Asynchronous: `established` or `connect_failed` follows on the queue pair. Errors: closed (the
   // peer gave up meanwhile), wrong_state (answered already; `qp` has or had a connection), as
   // QueuePair::connect_start. For datagrams: `qp` is of UD, in rtr or rts, and any number of
-  // requests may be accepted on it; the answer has left with the call, up to 136 octets of private
+  // requests may be accepted on it; the answer has left with the call, up to 136 bytes of private
   // data with it, and no event follows. After invalid_argument or wrong_state: answer it again.
   Result<void> accept(QueuePair& qp, const ConnectionOptions& options = {});
   // RoCE, service rc: take the connection for a queue pair that the program moves itself
@@ -133,7 +133,7 @@ class URNIC_API ConnectRequest {
   // RoCE, service rc: what the queue pair that takes it is moved by, as CmConnection::attributes();
   // the depths are the most that the peer and this end have. Otherwise empty.
   QpAttributes attributes() const;
-  // Refuses the peer. iWARP: MPA Reply with R=1 (RFC 5044, 7.1.1), with up to 508 octets. RoCE: REJ
+  // Refuses the peer. iWARP: MPA Reply with R=1 (RFC 5044, 7.1.1), with up to 508 bytes. RoCE: REJ
   // 28, with up to 148 (for datagrams SIDR REP 2, 136), zeroes behind them; more are cut. Dropping
   // the object without answering does the same. Nothing happens to a request that has been
   // answered.
@@ -151,7 +151,7 @@ struct Event {
   void* context = nullptr;
   ConnectRequest request;
   Error error;
-  std::string private_data;  // octets
+  std::string private_data;  // bytes
   RocePeer roce_peer;  // of `answered`, `established` (active side), connect_failed: its message's
   DatagramPeer peer;   // of a Resolution; its private_data is the one above
 };
@@ -305,7 +305,7 @@ class URNIC_API QueuePair {
   // Its events go there from now on, with that context, and so do those that are queued and not yet
   // fetched. Errors: invalid_argument (empty, or of another device).
   Result<void> deliver_events(const EventQueue& events, void* context);
-  // Private data of the peer's answer (active side), octets; empty before. RoCE: 196, or 148 of a
+  // Private data of the peer's answer (active side), bytes; empty before. RoCE: 196, or 148 of a
   // refusal, zeroes behind what the peer gave.
   std::string peer_private_data() const;
 
@@ -370,7 +370,7 @@ struct DeviceInfo {
   std::string port;  // "memif:socket=..."
   std::string mac;
   std::string addresses;  // "10.77.0.1/24 fe80::.../64"
-  std::uint32_t mtu = 0;  // IP MTU in octets; 0: the kernel's TCP, which has its own
+  std::uint32_t mtu = 0;  // IP MTU in bytes; 0: the kernel's TCP, which has its own
   bool link_up = false;
   std::string link_reason;  // why it is not up, or who was turned away last; may be empty
   // What the capture (setting `capture`) lacks and why; empty while it has everything.
@@ -395,7 +395,7 @@ class URNIC_API Device {
 
   Result<ProtectionDomain> alloc_pd();  // as many as wanted
   // Registers memory of the caller's, any length; `access` of the bits of Access. It is not pinned;
-  // up to 4 MiB are faulted in. `iova`: what elements of ours and peers call the first octet
+  // up to 4 MiB are faulted in. `iova`: what elements of ours and peers call the first byte
   // instead of `address`; means nothing for a zero-based region. Errors: invalid_argument (rights,
   // range), no_memory (2^20 regions), bad_address (not all is mapped and accessible as wanted).
   Result<MemoryRegion> register_memory(const ProtectionDomain&, void* address, std::size_t length,

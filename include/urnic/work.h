@@ -35,12 +35,12 @@ enum class Opcode : std::uint8_t {
   read,
   local_invalidate,
   bind_window,
-  // With eight octets of Immediate Data, which the completion of the receive they use brings (RFC
+  // With eight bytes of Immediate Data, which the completion of the receive they use brings (RFC
   // 7306, 6). iWARP: the peer has to know RFC 7306; one that does not ends the connection.
   send_with_immediate,
   write_with_immediate,
-  // On eight octets of the peer's memory that are aligned and allow it (access_remote_atomic), as a
-  // number of its byte order (RFC 7306, 5); what was there comes to `sges`, eight octets, in ours.
+  // On eight bytes of the peer's memory that are aligned and allow it (access_remote_atomic), as a
+  // number of its byte order (RFC 7306, 5); what was there comes to `sges`, eight bytes, in ours.
   // Counts as a read does (ORD, fence). Atomic against all other atomics there, and its processors.
   fetch_add,
   compare_swap,
@@ -123,17 +123,17 @@ struct Completion {
   std::uint64_t wr_id = 0;
   WcStatus status = WcStatus::success;
   Opcode opcode = Opcode::send;
-  std::uint32_t byte_len = 0;  // receive and read: octets placed
+  std::uint32_t byte_len = 0;  // receive and read: bytes placed
   bool invalidated = false;    // receive: the peer invalidated `invalidated_rkey`
   std::uint32_t invalidated_rkey = 0;
   std::uint32_t qp_number = 0;
   // receive: `immediate` came with it. byte_len is of a Send's payload. Behind a Write it is 0 over
-  // iWARP, which does not tell the one from the other; RoCE: octets written, and `behind_write`.
+  // iWARP, which does not tell the one from the other; RoCE: bytes written, and `behind_write`.
   bool with_immediate = false;
   bool behind_write = false;
   std::uint64_t immediate = 0;
-  // UD, receive: `byte_len` counts 40 octets that lie in front of the payload, the IPv6 header of
-  // the packet, or, `grh_is_ipv4`, 20 octets left as they were and its IPv4 header. `source_qp`
+  // UD, receive: `byte_len` counts 40 bytes that lie in front of the payload, the IPv6 header of
+  // the packet, or, `grh_is_ipv4`, 20 bytes left as they were and its IPv4 header. `source_qp`
   // sent it.
   bool has_grh = false;
   bool grh_is_ipv4 = false;
@@ -182,7 +182,7 @@ class URNIC_API CompletionQueue {
   // Request one event on fd() for the next completion (or the next solicited one or error). As in
   // verbs: arm, then poll once more, then sleep. An overrun is an event, armed or not.
   void arm(bool solicited_only = false);
-  // Event descriptor: readable after an event; reading it (8 octets, an eventfd) clears it. Owned
+  // Event descriptor: readable after an event; reading it (8 bytes, an eventfd) clears it. Owned
   // by the queue, made when it is first asked for; -1 when there are no descriptors left.
   int fd() const;
   // The events of arm(), and of an overrun, go there from now on as well, with that context; an

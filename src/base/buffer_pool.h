@@ -15,17 +15,17 @@ class BufferPool {
   static constexpr unsigned kMinShift = 12;  // 4 KiB
   static constexpr unsigned kMaxShift = 26;  // 64 MiB
 
-  // `cache_limit`: octets kept for reuse; what is given back beyond it goes to the system.
+  // `cache_limit`: bytes kept for reuse; what is given back beyond it goes to the system.
   explicit BufferPool(std::size_t cache_limit = 32u << 20) : cache_limit_(cache_limit) {}
   ~BufferPool();
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
 
-  // 1 << shift octets, aligned to 64; contents undefined.
+  // 1 << shift bytes, aligned to 64; contents undefined.
   std::uint8_t* take(unsigned shift);
   void give(std::uint8_t* block, unsigned shift);
 
-  std::size_t in_use() const { return in_use_; }  // octets taken and not given back
+  std::size_t in_use() const { return in_use_; }  // bytes taken and not given back
   std::size_t cached() const { return cached_; }
 
  private:

@@ -1,5 +1,5 @@
 // A bounded first-in first-out buffer of bytes addressed by absolute stream offset: the send buffer
-// of a byte stream, from which unacknowledged octets may be read again and again.
+// of a byte stream, from which unacknowledged bytes may be read again and again.
 //
 //   begin()                                   end()
 //      |  held, readable by offset              |  room()

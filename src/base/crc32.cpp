@@ -13,16 +13,16 @@
 namespace urnic {
 namespace {
 
-// ---- four octets at a time
-// Table k: an octet with k zero octets behind it.
+// ---- four bytes at a time
+// Table k: a byte with k zero bytes behind it.
 using WordTables = std::array<std::array<std::uint32_t, 256>, 4>;
 constexpr WordTables kWordTables = [] {
   WordTables t{};
-  for (std::uint32_t octet = 0; octet < 256; ++octet) {
-    std::uint32_t state = octet;
+  for (std::uint32_t byte = 0; byte < 256; ++byte) {
+    std::uint32_t state = byte;
     for (auto& table : t) {
       for (int bit = 0; bit < 8; ++bit) state = Crc32Math::times_x(state);
-      table[octet] = state;
+      table[byte] = state;
     }
   }
   return t;

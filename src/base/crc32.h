@@ -22,18 +22,18 @@ inline std::uint32_t crc32(ByteView bytes) {
   return crc32_finish(crc32_update(kCrc32Init, bytes));
 }
 
-// Bits that count as ones wherever they are in the first octets: what routers may change.
+// Bits that count as ones wherever they are in the first bytes: what routers may change.
 struct Crc32Mask {
   static constexpr std::size_t kMost = 64;
   // Behind them zeros, for who loads the part of a mask that is left.
   alignas(64) std::array<std::uint8_t, 2 * kMost> ones{};
 };
-// The same with the ones of a mask; the octets stay as they are.
+// The same with the ones of a mask; the bytes stay as they are.
 std::uint32_t crc32_update_masked(std::uint32_t state, ByteView bytes, const Crc32Mask& mask);
-// Copies `bytes` to `dst`, which does not overlap, and goes on with them. Each octet is read once.
+// Copies `bytes` to `dst`, which does not overlap, and goes on with them. Each byte is read once.
 std::uint32_t crc32_update_copy(std::uint32_t state, std::uint8_t* dst, ByteView bytes);
 
-// A multiple of four octets, read four at a time. For a few that have just been written: a load
+// A multiple of four bytes, read four at a time. For a few that have just been written: a load
 // that is wider than the stores before it waits until all of them have left the core, also those of
 // the packet before.
 std::uint32_t crc32_update_words(std::uint32_t state, ByteView bytes);

@@ -20,10 +20,10 @@ std::uint32_t inet_sum(ByteView bytes);
 // The same value by plain code, for tests and for CPUs without vectors.
 std::uint32_t inet_sum_portable(ByteView bytes);
 
-// The same for a header of `n` octets, a multiple of four, in line: a call to the vector kernel
+// The same for a header of `n` bytes, a multiple of four, in line: a call to the vector kernel
 // would cost more than the sum. Folded to 16 bits.
 inline std::uint32_t inet_sum_words(const std::uint8_t* p, std::size_t n) {
-  // Which end of a word comes first does not matter to the sum but for the order of its two octets
+  // Which end of a word comes first does not matter to the sum but for the order of its two bytes
   // (RFC 1071, 2 (B)). 2^64 = 1 modulo 0xffff, so a carry goes back in at the bottom.
   std::uint64_t sum = 0;
   for (; n >= 8; n -= 8, p += 8) {

@@ -12,7 +12,7 @@ constexpr unsigned kMostParts = 8;
 
 struct Tripped : std::exception {};
 
-// Octets of the UTF-8 sequence at the front of `s`, 0 when there is none (RFC 3629).
+// Bytes of the UTF-8 sequence at the front of `s`, 0 when there is none (RFC 3629).
 std::size_t utf8_length(std::string_view s) {
   const auto at = [&](std::size_t i) { return static_cast<unsigned char>(s[i]); };
   const unsigned char a = at(0);

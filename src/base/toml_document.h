@@ -34,7 +34,7 @@ struct TomlError {
 // `path` is what the nodes say they come from.
 Outcome<toml::table, TomlError> parse_toml(std::string_view text, std::string_view path);
 
-// The first thing in `text` that no TOML document has and that the library must not meet: octets
+// The first thing in `text` that no TOML document has and that the library must not meet: bytes
 // that are no UTF-8, control characters, characters outside ASCII where a key or a value could
 // begin, a table header without a key, keys of very many parts. No value: none of them; the text
 // may still be wrong in ways the library reports itself.

@@ -17,7 +17,7 @@ class FileQueue {
  public:
   struct Done {
     std::uint64_t tag = 0;
-    // Octets moved: all that were asked for, fewer only where the file ended (reads). Or -errno.
+    // Bytes moved: all that were asked for, fewer only where the file ended (reads). Or -errno.
     std::int64_t result = 0;
   };
 

@@ -21,7 +21,7 @@ class Sha256 {
   Sha256& operator=(Sha256&&) noexcept;
 
   void add(std::span<const std::uint8_t> bytes);
-  // Another one that has had the same octets.
+  // Another one that has had the same bytes.
   Sha256 copy() const;
   // Ends the message; the object then begins a new one.
   Digest finish();

@@ -11,8 +11,8 @@
 namespace urnic::cli {
 namespace {
 
-std::string size_of(std::uint64_t octets) {
-  return format_size(static_cast<double>(octets));
+std::string size_of(std::uint64_t bytes) {
+  return format_size(static_cast<double>(bytes));
 }
 
 std::string ratio(std::uint64_t part, std::uint64_t whole) {

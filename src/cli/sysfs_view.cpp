@@ -60,8 +60,8 @@ int written_by_child(const std::string& library, const std::string& to,
 }
 
 void add_text(Sha256& hash, const std::string& text) {
-  const auto* octets = reinterpret_cast<const std::uint8_t*>(text.c_str());
-  hash.add(std::span(octets, text.size() + 1));  // its end as well
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(text.c_str());
+  hash.add(std::span(bytes, text.size() + 1));  // its end as well
 }
 
 // Of names and contents, whatever the order in which a folder gives them.

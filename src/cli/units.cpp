@@ -65,19 +65,19 @@ std::string format_fixed(double value, int decimals) {
   return buffer;
 }
 
-std::string format_size(double octets) {
+std::string format_size(double bytes) {
   static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   std::size_t unit = 0;
-  while (octets >= 1024 && unit + 1 < std::size(kUnits)) {
-    octets /= 1024;
+  while (bytes >= 1024 && unit + 1 < std::size(kUnits)) {
+    bytes /= 1024;
     ++unit;
   }
-  const int decimals = unit == 0 || octets >= 100 ? 0 : octets >= 10 ? 1 : 2;
-  return format_fixed(octets, decimals) + " " + kUnits[unit];
+  const int decimals = unit == 0 || bytes >= 100 ? 0 : bytes >= 10 ? 1 : 2;
+  return format_fixed(bytes, decimals) + " " + kUnits[unit];
 }
 
-std::string format_rate(double octets_per_second) {
-  return format_size(octets_per_second) + "/s";
+std::string format_rate(double bytes_per_second) {
+  return format_size(bytes_per_second) + "/s";
 }
 
 std::string format_seconds(double seconds) {

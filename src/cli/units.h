@@ -14,9 +14,9 @@ std::optional<std::uint64_t> parse_size(std::string_view text);
 std::optional<std::uint64_t> parse_duration_ms(std::string_view text);
 
 // "1.50 GiB", "312 B"
-std::string format_size(double octets);
+std::string format_size(double bytes);
 // "237 MiB/s", "1.9 GiB/s"
-std::string format_rate(double octets_per_second);
+std::string format_rate(double bytes_per_second);
 // "0.52 s", "3 min 05 s"
 std::string format_seconds(double seconds);
 // 1234567 -> "1 234 567"

@@ -14,7 +14,7 @@ namespace urnic::config {
 enum class Kind : std::uint8_t {
   Text,       // anything without control characters
   Number,     // lo..hi; "auto" as well where `choices` says so
-  Size,       // octets in lo..hi, with K, M, G (powers of 1024) behind the number
+  Size,       // bytes in lo..hi, with K, M, G (powers of 1024) behind the number
   Switch,     // on | off (yes/no, true/false, 1/0 are understood)
   Choice,     // one of `choices`
   Set,        // some of `choices`, separated by commas

@@ -16,7 +16,7 @@ Violation check_read_response(const SharedState&, std::uint32_t stag, std::uint6
 Violation check_read_source(const SharedState&, std::uint32_t stag, std::uint64_t to,
                             std::uint64_t len, verbs::PdId pd, StreamId stream);
 
-// The target of an atomic: eight octets of ours.
+// The target of an atomic: eight bytes of ours.
 Violation check_atomic_target(const SharedState&, std::uint32_t stag, std::uint64_t to,
                               verbs::PdId pd, StreamId stream);
 // The sink of the atomic that was sent with this id; nullptr when there is none.

@@ -8,7 +8,7 @@
 
 namespace urnic::ddp {
 
-inline constexpr std::uint32_t kAtomicRequest = 52;  // octets behind the untagged header
+inline constexpr std::uint32_t kAtomicRequest = 52;  // bytes behind the untagged header
 
 // 1 is reserved: a Swap is a CmpSwap that compares no bit.
 enum class AtomicCode : std::uint8_t { FetchAdd = 0, CmpSwap = 2 };
@@ -23,9 +23,9 @@ struct AtomicRequest {
   std::uint64_t compare = 0, compare_mask = ~std::uint64_t{0};
 };
 
-// Whether those kAtomicRequest octets name an operation there is.
+// Whether those kAtomicRequest bytes name an operation there is.
 Violation check_atomic_request(ByteView payload);
-// The octets may have changed since (memory shared with a peer): whatever they say now is done, and
+// The bytes may have changed since (memory shared with a peer): whatever they say now is done, and
 // a code there is none for is CmpSwap.
 AtomicRequest parse_atomic_request(ByteView payload);
 void emit_atomic_request(const AtomicRequest&, std::uint8_t* dst);

@@ -9,7 +9,7 @@
 
 namespace urnic::ddp {
 
-// What the eight octets are afterwards.
+// What the eight bytes are afterwards.
 std::uint64_t result_of(const AtomicRequest&, std::uint64_t original);
 
 // Checks the target and does it; `*original` is what was there. Atomic also against the processors

@@ -26,9 +26,9 @@ std::uint64_t Backlog::wire_of(const SendWqe& w) const {
 }
 
 void Backlog::count_new() const {
-  for (; seen_ != sq_.tail(); ++seen_) octets_.requests += wire_of(sq_.wqe(seen_));
+  for (; seen_ != sq_.tail(); ++seen_) bytes_.requests += wire_of(sq_.wqe(seen_));
   for (; response_seen_ != owed_.next(); ++response_seen_) {
-    octets_.responses += sizes_.estimate_message(owed_.request(response_seen_).size, true);
+    bytes_.responses += sizes_.estimate_message(owed_.request(response_seen_).size, true);
   }
 }
 

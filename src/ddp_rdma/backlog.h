@@ -1,4 +1,4 @@
-// How many octets of the stream the work that has not begun will take: requests of the send queue
+// How many bytes of the stream the work that has not begun will take: requests of the send queue
 // and Read Responses owed. An estimate, brought up to date when somebody asks.
 #pragma once
 
@@ -17,12 +17,12 @@ class Backlog {
           std::uint32_t first_msn)
       : sq_(*queue), owed_(*responses), sizes_(*sizes), response_seen_(first_msn) {}
 
-  struct Octets {
+  struct Bytes {
     std::uint64_t requests = 0, responses = 0;
   };
-  Octets octets() const {
+  Bytes bytes() const {
     if (seen_ != sq_.tail() || response_seen_ != owed_.next()) count_new();
-    return octets_;
+    return bytes_;
   }
 
   // From now on it is counted exactly, by who cuts it.
@@ -30,14 +30,14 @@ class Backlog {
     if (seen_ == seq) {
       ++seen_;
     } else {
-      octets_.requests -= wire_of(sq_.wqe(seq));
+      bytes_.requests -= wire_of(sq_.wqe(seq));
     }
   }
   void response_begins(std::uint32_t msn) {
     if (response_seen_ == msn) {
       ++response_seen_;
     } else {
-      octets_.responses -= sizes_.estimate_message(owed_.request(msn).size, true);
+      bytes_.responses -= sizes_.estimate_message(owed_.request(msn).size, true);
     }
   }
 
@@ -45,13 +45,13 @@ class Backlog {
   void recount() {
     seen_ = sq_.started();
     response_seen_ = owed_.next_response();
-    octets_ = {};
+    bytes_ = {};
   }
   // Nothing of what is there now will be sent.
   void forget() {
     seen_ = sq_.tail();
     response_seen_ = owed_.next();
-    octets_ = {};
+    bytes_ = {};
   }
   void restart(std::uint32_t first_msn) {
     recount();
@@ -67,7 +67,7 @@ class Backlog {
   const FpduSizes& sizes_;
   // Of requests up to seen_, responses up to response_seen_.
   mutable std::uint32_t seen_ = 0, response_seen_;
-  mutable Octets octets_;
+  mutable Bytes bytes_;
 };
 
 }  // namespace urnic::ddp

@@ -4,17 +4,17 @@
 
 namespace urnic::ddp {
 
-void ControlQueue::add(KeptBytes* kept, ByteView octets, bool raw) {
-  const auto len = static_cast<std::uint32_t>(octets.size());
+void ControlQueue::add(KeptBytes* kept, ByteView bytes, bool raw) {
+  const auto len = static_cast<std::uint32_t>(bytes.size());
   items_.reserve(items_.size() + 1);  // few; a place before the block, which would be lost without
   std::uint8_t* block = kept->allocate(len);
-  std::memcpy(block, octets.data(), len);
+  std::memcpy(block, bytes.data(), len);
   items_.push_back({block, len, raw});
 }
 
-void ControlQueue::add_raw(KeptBytes* kept, ByteView octets) {
-  if (octets.empty() || octets.size() > KeptBytes::kMaxBlock) return;
-  add(kept, octets, true);
+void ControlQueue::add_raw(KeptBytes* kept, ByteView bytes) {
+  if (bytes.empty() || bytes.size() > KeptBytes::kMaxBlock) return;
+  add(kept, bytes, true);
 }
 
 void ControlQueue::add_ulpdu(KeptBytes* kept, ByteView ulpdu) {

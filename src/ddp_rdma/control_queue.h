@@ -1,4 +1,4 @@
-// What goes out that is no message of a work queue: octets of the MPA start-up, and ready ULPDUs
+// What goes out that is no message of a work queue: bytes of the MPA start-up, and ready ULPDUs
 // (RTR, Terminate). Waits here, copied, until it is cut.
 #pragma once
 
@@ -23,16 +23,16 @@ class ControlQueue {
   const Item& front() const { return items_.front(); }
   // What cannot be sent is not taken: nothing, more than one block holds, a ULPDU without an
   // opcode.
-  void add_raw(KeptBytes* kept, ByteView octets);
+  void add_raw(KeptBytes* kept, ByteView bytes);
   void add_ulpdu(KeptBytes* kept, ByteView ulpdu);
   // The first one leaves; its block is the caller's.
   void pop();
   void clear(KeptBytes* kept);
-  // Octets of the stream it will take.
+  // Bytes of the stream it will take.
   std::uint64_t estimate(const FpduSizes& sizes) const;
 
  private:
-  void add(KeptBytes* kept, ByteView octets, bool raw);
+  void add(KeptBytes* kept, ByteView bytes, bool raw);
 
   std::vector<Item> items_;
 };

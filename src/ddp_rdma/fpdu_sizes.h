@@ -15,7 +15,7 @@ constexpr std::uint32_t header_of(bool tagged) {
 
 // What is left of the segment that is being cut.
 struct Room {
-  std::uint32_t octets = 0;
+  std::uint32_t bytes = 0;
   bool first = false;     // nothing is in the segment yet
   bool must_cut = false;  // then a part of one FPDU, when none fits
 };
@@ -41,17 +41,17 @@ class FpduSizes {
 
   // Payload of an FPDU of full size.
   std::uint32_t most(bool tagged) const { return tagged ? tagged_max_ : untagged_max_; }
-  // Octets of an FPDU cut at `at`.
+  // Bytes of an FPDU cut at `at`.
   std::uint32_t of(StreamOffset at, std::uint32_t ulpdu) const {
     return framing_.marked() ? mpa::marked_size(framing_.pos(at.value()), ulpdu)
                              : mpa::fpdu_size(ulpdu);
   }
-  // Octets of an FPDU wherever it will begin: with markers, as many as it can have.
+  // Bytes of an FPDU wherever it will begin: with markers, as many as it can have.
   std::uint64_t estimate(std::uint32_t ulpdu) const {
     const std::uint32_t base = mpa::fpdu_size(ulpdu);
     return framing_.marked() ? base + mpa::kMarker * (base / mpa::kMarkerData + 1) : base;
   }
-  // The same of all FPDUs of `payload` octets of a message.
+  // The same of all FPDUs of `payload` bytes of a message.
   std::uint64_t estimate_message(std::uint64_t payload, bool tagged) const {
     const std::uint32_t header = header_of(tagged), full = most(tagged);
     if (payload <= full) return estimate(header + static_cast<std::uint32_t>(payload));
@@ -60,7 +60,7 @@ class FpduSizes {
     return whole * estimate(header + full) + (rest != 0 ? estimate(header + rest) : 0);
   }
 
-  // Payload of the next FPDU, at `at`, of a message that has `remaining` octets to go and is
+  // Payload of the next FPDU, at `at`, of a message that has `remaining` bytes to go and is
   // `fresh` when it has not begun. False: not in this segment.
   bool fit(StreamOffset at, bool tagged, std::uint32_t remaining, bool fresh, const Room& room,
            std::uint32_t* payload) const;

@@ -65,11 +65,11 @@ Violation check_single(const SegmentHeader& h) {
   return Violation::None;
 }
 
-Violation check_whole(const SegmentHeader& h, ByteView ulpdu, std::uint32_t octets) {
+Violation check_whole(const SegmentHeader& h, ByteView ulpdu, std::uint32_t bytes) {
   const Violation v = check_single(h);
   if (v != Violation::None) return v;
-  if (ulpdu.size() > octets) return Violation::UntaggedTooLong;
-  return ulpdu.size() < octets ? Violation::StreamCatastrophic : Violation::None;
+  if (ulpdu.size() > bytes) return Violation::UntaggedTooLong;
+  return ulpdu.size() < bytes ? Violation::StreamCatastrophic : Violation::None;
 }
 
 Violation parse_read_request(ByteView head, ByteView ulpdu, SegmentHeader& h) {
@@ -128,7 +128,7 @@ Outcome<ParsedSegment, Violation> parse_untagged(ByteView head, ByteView ulpdu) 
   h.msn = load_be32(p + 10);
   h.mo = load_be32(p + 14);
   s.payload = ulpdu.subspan(kUntaggedHeader);
-  // A message has fewer than 2^32 octets (RFC 5041, 5.2).
+  // A message has fewer than 2^32 bytes (RFC 5041, 5.2).
   const bool wraps = s.payload.size() > std::numeric_limits<std::uint32_t>::max() - h.mo;
   switch (h.op) {
     case Opcode::ReadRequest:

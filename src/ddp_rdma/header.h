@@ -83,10 +83,10 @@ struct ParsedSegment {
 
 // Checks everything that can be seen in the header alone: lengths, DV, RV, opcode against T and QN,
 // exact size of a Read Request and of atomics (the payload of an Atomic Request is kAtomicRequest
-// octets that name an operation). Violations are rows of the one table (E-36).
+// bytes that name an operation). Violations are rows of the one table (E-36).
 Outcome<ParsedSegment, Violation> parse_segment(ByteView ulpdu);
 
-// Writes the header to `dst` (kMaxHeader octets); returns its length (14, 18, 26, 30 or 46).
+// Writes the header to `dst` (kMaxHeader bytes); returns its length (14, 18, 26, 30 or 46).
 std::uint32_t emit_header(const SegmentHeader&, std::uint8_t* dst);
 
 }  // namespace urnic::ddp

@@ -9,7 +9,7 @@
 namespace urnic::ddp {
 namespace {
 
-// The first chunk is small, for connections that hold a few octets; a sender that needs a second
+// The first chunk is small, for connections that hold a few bytes; a sender that needs a second
 // one at the same time gets larger ones.
 constexpr unsigned kFirstShift = 12;
 constexpr unsigned kNextShift = 16;

@@ -19,7 +19,7 @@ class KeptBytes {
   KeptBytes(const KeptBytes&) = delete;
   KeptBytes& operator=(const KeptBytes&) = delete;
 
-  // `len` octets, 1..kMaxBlock, aligned to 8.
+  // `len` bytes, 1..kMaxBlock, aligned to 8.
   std::uint8_t* allocate(std::uint32_t len);
   void free(std::uint8_t* block);
 
@@ -28,7 +28,7 @@ class KeptBytes {
  private:
   struct Chunk {
     std::uint32_t size;
-    std::uint32_t used;  // octets handed out, this header included
+    std::uint32_t used;  // bytes handed out, this header included
     std::uint32_t live;  // blocks not yet freed
     std::uint32_t shift;
   };

@@ -7,7 +7,7 @@
 namespace urnic::ddp {
 namespace {
 
-constexpr unsigned kRecordShift = 5;  // 32 octets
+constexpr unsigned kRecordShift = 5;  // 32 bytes
 constexpr unsigned kFirstShift = BufferPool::kMinShift;
 
 unsigned shift_of(std::uint32_t mask) {

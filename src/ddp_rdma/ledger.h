@@ -12,7 +12,7 @@
 namespace urnic::ddp {
 
 enum class RecordKind : std::uint8_t {
-  Raw,       // octets that are not FPDUs (MPA frames); always kept
+  Raw,       // bytes that are not FPDUs (MPA frames); always kept
   Control,   // a ready ULPDU, or a Read Request; always kept
   Message,   // part of a Send or Write: rebuilt from its WQE, unless kept
   Response,  // part of a Read Response: kept when first built (E-22)
@@ -25,11 +25,11 @@ enum RecordFlag : std::uint8_t {
 };
 
 struct Record {
-  std::uint32_t begin = 0;    // low half of the stream offset of its first octet
-  std::uint32_t wire = 0;     // octets in the stream
+  std::uint32_t begin = 0;    // low half of the stream offset of its first byte
+  std::uint32_t wire = 0;     // bytes in the stream
   std::uint32_t owner = 0;    // Message: sequence number of the WQE. Response: MSN of the request
   std::uint32_t offset = 0;   // of the payload in the message
-  std::uint32_t payload = 0;  // octets of it
+  std::uint32_t payload = 0;  // bytes of it
   RecordKind kind = RecordKind::Raw;
   std::uint8_t flags = 0;
   Opcode op = Opcode::Write;     // but in Raw
@@ -71,7 +71,7 @@ class Ledger {
     if (empty()) release();
   }
 
-  // Position of the record that holds octet `at`, which must lie within the ledger.
+  // Position of the record that holds byte `at`, which must lie within the ledger.
   std::uint32_t find(std::uint32_t at);
 
  private:

@@ -16,19 +16,19 @@ template <class T>
   return value;
 }
 
-// The first octets of a ULPDU, at most N, copied out.
+// The first bytes of a ULPDU, at most N, copied out.
 template <std::size_t N>
 class CopiedHead {
  public:
   explicit CopiedHead(ByteView ulpdu) : size_(ulpdu.size() < N ? ulpdu.size() : N) {
-    if (size_ != 0) std::memcpy(octets_, ulpdu.data(), size_);
-    asm("" : "+m"(octets_));
+    if (size_ != 0) std::memcpy(bytes_, ulpdu.data(), size_);
+    asm("" : "+m"(bytes_));
   }
-  ByteView view() const { return {octets_, size_}; }
+  ByteView view() const { return {bytes_, size_}; }
 
  private:
   std::size_t size_;
-  std::uint8_t octets_[N];
+  std::uint8_t bytes_[N];
 };
 
 }  // namespace urnic::ddp

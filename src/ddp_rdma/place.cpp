@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kTail = 64;
 
-// Programs poll the last octet of a message: the last 64 octets are stored after the rest, and of
+// Programs poll the last byte of a message: the last 64 bytes are stored after the rest, and of
 // those the last ones (up to eight) in one store after the others (E-13). On a machine that orders
 // stores a compiler barrier is enough; elsewhere the fence is real.
 void store_barrier() {
@@ -85,8 +85,8 @@ Violation place_write(const Admission& a) {
   return done ? Violation::None : Violation::TaggedInvalidStag;
 }
 
-// Writes `payload` from `skip` octets on into `count` pieces. A piece's memory is asked for only
-// when an octet goes there. False when it has gone.
+// Writes `payload` from `skip` bytes on into `count` pieces. A piece's memory is asked for only
+// when a byte goes there. False when it has gone.
 template <class Length, class Memory>
 [[nodiscard]] bool scatter(ByteView payload, std::uint64_t skip, std::size_t count, Length&& length,
                            Memory&& memory) {
@@ -177,13 +177,13 @@ Violation fail_gone_sink(Stream& s, std::uint32_t sink) {
   return Violation::LocalCatastrophic;
 }
 
-// The octets of an answer to where `sink` has them.
-bool place_answer(const ReadSink& sink, std::uint8_t* direct, std::uint64_t at, ByteView octets) {
-  if (direct != nullptr) return place_payload(direct, octets);
-  if (octets.empty() || !sink.pieces) return true;
+// The bytes of an answer to where `sink` has them.
+bool place_answer(const ReadSink& sink, std::uint8_t* direct, std::uint64_t at, ByteView bytes) {
+  if (direct != nullptr) return place_payload(direct, bytes);
+  if (bytes.empty() || !sink.pieces) return true;
   const auto& pieces = *sink.pieces;
   return scatter(
-      octets, at, pieces.size(), [&](std::size_t i) { return pieces[i].size(); },
+      bytes, at, pieces.size(), [&](std::size_t i) { return pieces[i].size(); },
       [&](std::size_t i) { return pieces[i]; });
 }
 
@@ -210,9 +210,9 @@ Violation place_atomic_response(Stream& s, const Admission& a, MessageCounts* co
   counts->read_responses = 1;
   ReadSink* r = atomic_sink(*s.shared, reply.id, s.config.id);
   if (r == nullptr) return Violation::None;
-  std::uint8_t octets[sizeof reply.original];
-  std::memcpy(octets, &reply.original, sizeof octets);
-  if (!place_answer(*r, r->base, 0, octets)) return fail_gone_sink(s, reply.id);
+  std::uint8_t bytes[sizeof reply.original];
+  std::memcpy(bytes, &reply.original, sizeof bytes);
+  if (!place_answer(*r, r->base, 0, bytes)) return fail_gone_sink(s, reply.id);
   r->ended = true;
   return Violation::None;
 }

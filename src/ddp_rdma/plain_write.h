@@ -12,7 +12,7 @@
 
 namespace urnic::ddp {
 
-// The two control octets of a ULPDU, DDP's first, read once (E-19); 0 when it has none.
+// The two control bytes of a ULPDU, DDP's first, read once (E-19); 0 when it has none.
 inline std::uint32_t control_of(ByteView ulpdu) {
   return ulpdu.size() >= kTaggedHeader ? once<std::uint32_t>(load_be16(ulpdu.data())) : 0;
 }
@@ -27,7 +27,7 @@ inline bool is_last(std::uint32_t control) {
 struct PlainWrite {
   ByteView payload;      // not empty
   std::uint8_t* to;      // where it goes
-  std::uint64_t behind;  // octets of the region behind that
+  std::uint64_t behind;  // bytes of the region behind that
 };
 
 // Admitter::next() of a Write with payload that may be placed: pure. False for everything else;

@@ -7,9 +7,9 @@
 namespace urnic::ddp {
 namespace {
 
-unsigned shift_for(std::size_t octets) {
+unsigned shift_for(std::size_t bytes) {
   return std::max<unsigned>(BufferPool::kMinShift,
-                            static_cast<unsigned>(std::bit_width(octets - 1)));
+                            static_cast<unsigned>(std::bit_width(bytes - 1)));
 }
 
 }  // namespace

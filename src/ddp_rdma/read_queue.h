@@ -1,7 +1,7 @@
 // Read Queue 214: inbound Read and Atomic Requests, circular by MSN (Fig 11, R-89..R-92; RFC 7306,
 // 5: both are numbered together and share the IRD). A request is placed
 // into the entry its MSN names, in any order; the doorbell makes entries ready strictly in order;
-// an entry is free again when the last octet of its response has been acknowledged.
+// an entry is free again when the last byte of its response has been acknowledged.
 //
 //   oldest            next_response           ready_end            oldest + limit
 //      | being sent, or sent | ready, waiting     | placed or empty       |
@@ -59,8 +59,8 @@ class ReadQueue {
   // The request a response is being built for: [oldest, ready_end).
   // Of an atomic, what a Read would be that costs as much and looks at the same memory.
   const ReadRequest& request(std::uint32_t msn) const { return entry(msn).request; }
-  // Writes the request again, the first `offset` octets done (of a Read), as far as a Terminate
-  // copies it, to `dst` (kMaxRequest octets); returns how many.
+  // Writes the request again, the first `offset` bytes done (of a Read), as far as a Terminate
+  // copies it, to `dst` (kMaxRequest bytes); returns how many.
   static constexpr std::uint32_t kMaxRequest = kUntaggedHeader + kAtomicRequest;
   std::uint32_t emit(std::uint32_t msn, std::uint32_t offset, std::uint8_t* dst) const;
   // It is an atomic; nullptr: a Read.

@@ -23,7 +23,7 @@ struct ReadSink {
   std::uint64_t length = 0;      // tagged offsets count from 0
   // The one that may use it; for an atomic kOfAtomic besides. Free: the next free sink.
   StreamId stream = 0;
-  std::uint32_t progress = 0;  // octets received in order so far
+  std::uint32_t progress = 0;  // bytes received in order so far
   bool out_of_order = false;   // part of it came out of order, `progress` means nothing
   bool ended = false;          // the last segment of the response has been placed
   // When there are several: in order. Kept for reuse.

@@ -22,8 +22,8 @@ class Retained {
   std::uint32_t size() const { return ledger_.size(); }
   // How many more there may be.
   std::uint32_t room() const { return kMaxRecords - ledger_.size(); }
-  StreamOffset end() const { return end_; }    // one past the last octet that was cut
-  StreamOffset sent() const { return sent_; }  // one past the highest octet ever in TCP's hands
+  StreamOffset end() const { return end_; }    // one past the last byte that was cut
+  StreamOffset sent() const { return sent_; }  // one past the highest byte ever in TCP's hands
   void note_sent(StreamOffset end) { sent_ = std::max(sent_, end); }
 
   // 0 is the oldest.
@@ -35,7 +35,7 @@ class Retained {
     const Record& r = ledger_.front();
     return end_ - (low(end_) - (r.begin + r.wire));
   }
-  // Does octet `at` lie in one of them?
+  // Does byte `at` lie in one of them?
   bool holds(StreamOffset at) const {
     return !ledger_.empty() && at < end_ && end_ - at <= low(end_) - ledger_.front().begin;
   }
@@ -46,7 +46,7 @@ class Retained {
     return i;
   }
 
-  // `wire` octets more: a record whose place is known and whose rest is the caller's. Field by
+  // `wire` bytes more: a record whose place is known and whose rest is the caller's. Field by
   // field into its place: copied from a local one it would wait until that has left the store
   // buffer, behind all of the frame.
   Record& cut(std::uint32_t wire) {
@@ -61,7 +61,7 @@ class Retained {
     if (oldest().kept != nullptr) kept_.free(oldest().kept);
     ledger_.pop();
   }
-  // Record `i` and all behind it leave the stream, if none of their octets was ever sent.
+  // Record `i` and all behind it leave the stream, if none of their bytes was ever sent.
   bool take_back(std::uint32_t i);
   // All of them are forgotten.
   void drop() {

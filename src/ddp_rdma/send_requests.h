@@ -41,7 +41,7 @@ class SendRequests {
     }
   }
 
-  static std::uint32_t octets_of(const SendWqe& w) {
+  static std::uint32_t bytes_of(const SendWqe& w) {
     return w.length + (w.op == WrOp::SendImm ? kImmediateData : 0);
   }
   // Of the Immediate Data of one that has some.
@@ -69,7 +69,7 @@ class SendRequests {
     if (offset > region->length || sge.length > region->length - offset) return nullptr;
     return region->base + offset;
   }
-  // `len` octets of the payload from `offset` on, piece by piece (at most kMaxSges). False when
+  // `len` bytes of the payload from `offset` on, piece by piece (at most kMaxSges). False when
   // their memory has gone.
   bool gather(std::uint32_t seq, std::uint32_t offset, std::uint32_t len, ByteView* pieces,
               std::uint32_t* count) const {

@@ -2,9 +2,9 @@
 // FPDU lies where in the stream until it is acknowledged, and rebuilds or copies it for
 // retransmission (D5, E-20..E-25). To TCP it is a byte source.
 //
-//   execute_due()            what is due and takes no octet: local invalidations
+//   execute_due()            what is due and takes no byte: local invalidations
 //   available()              is there anything to cut, and about how much
-//   cut(begin, limit, ...)   how many octets the segment at `begin` shall have: whole FPDUs
+//   cut(begin, limit, ...)   how many bytes the segment at `begin` shall have: whole FPDUs
 //   fill(begin, len, dst)    writes them (copy + CRC + checksum in one pass), returns the sum
 //   acked(una, sink)         forget, and complete work requests in posting order
 //
@@ -63,33 +63,33 @@ class Sender {
   // were given is dropped and the stream begins at offset 0. Work requests stay.
   void forget_startup();
 
-  // Carries out what needs no octet and whose turn has come: local invalidations; a Read that ORD 0
+  // Carries out what needs no byte and whose turn has come: local invalidations; a Read that ORD 0
   // can never let go fails. failed() may say why nothing more will be cut. Before available().
   void execute_due() { ddp::execute_due(s_); }
   // End of what may be asked for now, as an estimate for TCP (never too small by a whole segment;
-  // equal to the next octet when nothing can be sent).
+  // equal to the next byte when nothing can be sent).
   StreamOffset available() const { return ddp::available(s_); }
   bool idle() const;     // nothing queued, nothing unacknowledged, no read outstanding or owed
   bool drained() const;  // everything queued has been cut and no read is outstanding
 
   // ---- the byte source ----
 
-  // Octets of the segment at `begin` (the next new octet, or one sent before): as many whole FPDUs
+  // Bytes of the segment at `begin` (the next new byte, or one sent before): as many whole FPDUs
   // as fit `limit`; a single FPDU is sized by mulpdu(emss). With must_cut, a part of one FPDU when
   // none fits. 0: nothing can be sent now; failed() may then say why.
   SegmentCut cut(StreamOffset begin, std::uint32_t limit, std::uint32_t emss, bool must_cut) {
     return cut_segment(s_, begin, limit, emss, must_cut);
   }
-  // Writes octets [begin, begin+len), which a cut returned (now or earlier). Returns the unfolded
+  // Writes bytes [begin, begin+len), which a cut returned (now or earlier). Returns the unfolded
   // Internet sum. False in `*ok` when a source region has vanished: the stream must end. If those
-  // octets were never sent, failed() says why and a Terminate may still be queued and cut.
+  // bytes were never sent, failed() says why and a Terminate may still be queued and cut.
   std::uint32_t fill(StreamOffset begin, std::uint32_t len, std::uint8_t* dst, bool* ok) {
     return fill_segment(s_, begin, len, dst, ok);
   }
 
-  // Octets [begin, begin+len), which a cut returned, without copying them: only when they are (the
-  // rest of) one FPDU without CRC of at least `worth` octets of payload that is not kept. They
-  // begin `*skip` octets behind the start of `*out`, whose views hold until the next call of any
+  // Bytes [begin, begin+len), which a cut returned, without copying them: only when they are (the
+  // rest of) one FPDU without CRC of at least `worth` bytes of payload that is not kept. They
+  // begin `*skip` bytes behind the start of `*out`, whose views hold until the next call of any
   // kind.
   // For a TCP that copies them at once and asks no second time; with a CRC a source that changes
   // under the copy would go unnoticed (E-20). Counts as filled.
@@ -98,24 +98,24 @@ class Sender {
     return view_fpdu(s_, begin, len, worth, out, skip);
   }
 
-  // The octets at `at`, which view() has lent, cannot be read: as if fill() had found it.
+  // The bytes at `at`, which view() has lent, cannot be read: as if fill() had found it.
   friend void note_source_gone(Sender& s, StreamOffset at) { note_source_gone(s.s_, at); }
   // An FPDU of which the peer may have a part cannot be finished: nothing may follow it.
   friend bool is_torn(const Sender& s) { return s.s_.failure.torn; }
 
-  // The octets from `begin` on, if they are new, as segments of `emss` octets each of which is one
+  // The bytes from `begin` on, if they are new, as segments of `emss` bytes each of which is one
   // FPDU of full size and not the last of its message: what cut() and fill() would make of them one
   // by one. False when they are anything else. `*run` ends at the next call of any other kind.
   bool begin_run(StreamOffset begin, std::uint32_t emss, SendRun* run) {
     return ddp::begin_run(s_, begin, emss, run);
   }
-  // Cuts and writes the next one to `dst`: run->wire octets. run->left > 0. `*sum`: unfolded. False
+  // Cuts and writes the next one to `dst`: run->wire bytes. run->left > 0. `*sum`: unfolded. False
   // when the source has gone, and nothing was cut: cut() and fill() find out as well.
   bool next_of_run(SendRun* run, std::uint8_t* dst, std::uint32_t* sum) {
     return ddp::next_of_run(s_, run, dst, sum);
   }
 
-  // All octets below `una` are acknowledged. Also reports what fill() completed (E-23): may be
+  // All bytes below `una` are acknowledged. Also reports what fill() completed (E-23): may be
   // called with an `una` that has not moved.
   template <class Sink>
   void acked(StreamOffset una, Sink&& on_completion) {
@@ -161,7 +161,7 @@ class Sender {
 
   // The consumer has let go of its queue pair, and what it posted is still to go out: from now on
   // no consumer memory is read or filled, and nothing is posted. What has not been cut is copied,
-  // up to `most` octets; Reads and local invalidations have no more meaning and do not happen, and
+  // up to `most` bytes; Reads and local invalidations have no more meaning and do not happen, and
   // requests complete for nobody. False, and nothing has changed but copies made: not all of it can
   // be sent (no right to its memory, too much of it, a Read of the peer that waits for its data).
   bool leave(std::uint64_t most);
@@ -186,7 +186,7 @@ class Sender {
     return std::any_of(counters().fpdus.begin(), counters().fpdus.end(),
                        [](std::uint64_t n) { return n != 0; });
   }
-  // Octets of FPDUs that are held as copies, chunk by chunk (tests, statistics).
+  // Bytes of FPDUs that are held as copies, chunk by chunk (tests, statistics).
   std::uint32_t kept_chunks() const { return s_.retained.kept().chunks(); }
   std::uint32_t ledger_size() const { return s_.retained.size(); }
 

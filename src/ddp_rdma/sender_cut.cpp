@@ -15,7 +15,7 @@ using Kind = CurrentMessage::Kind;
 
 // ---- choosing
 
-// Can the oldest request that has octets and has not begun be begun now? What is due and has none
+// Can the oldest request that has bytes and has not begun be begun now? What is due and has none
 // is out of the way (execute_due), or stands behind a fence.
 bool can_begin_request(const SenderState& s) {
   const SendQueue& sq = s.requests.queue();
@@ -53,7 +53,7 @@ bool begin_request(SenderState& s, std::uint32_t seq) {
   SendPart& p = s.requests.part(seq);
   p.kept = (w.flags & kInline) != 0 || w.length <= s.keep_below;
   if (!p.kept) s.requests.count_uses(seq);
-  s.current = {Kind::Request, SendRequests::opcode_of(w), seq, 0, SendRequests::octets_of(w)};
+  s.current = {Kind::Request, SendRequests::opcode_of(w), seq, 0, SendRequests::bytes_of(w)};
   if (s.current.tagged()) {
     ++s.counters.writes;
     s.counters.write_bytes += w.length;
@@ -190,7 +190,7 @@ std::uint32_t append_read(SenderState& s, std::uint32_t seq, const Room& room) {
   const bool atomic = is_atomic(s.requests.wqe(seq).op);
   const std::uint32_t header = atomic ? kUntaggedHeader + kAtomicRequest : kReadRequestHeader;
   const std::uint32_t wire = s.sizes.of(s.retained.end(), header);
-  if (wire > room.octets && !(room.first && room.must_cut)) return 0;
+  if (wire > room.bytes && !(room.first && room.must_cut)) return 0;
   std::array<std::span<std::uint8_t>, kMaxSges> pieces;
   std::size_t count = 0;
   const std::uint32_t sink =
@@ -241,7 +241,7 @@ bool keep_responses(SenderState& s) {
 // An atomic of the peer's has its turn: it is carried out, once, and the response is kept.
 std::uint32_t append_atomic(SenderState& s, std::uint32_t msn, const Room& room) {
   const std::uint32_t wire = s.sizes.of(s.retained.end(), kAtomicResponseHeader);
-  if (wire > room.octets && !(room.first && room.must_cut)) return 0;
+  if (wire > room.bytes && !(room.first && room.must_cut)) return 0;
   if (!keep_responses(s)) return 0;
   const AtomicRequest& a = *s.inbound->atomic(msn);
   SegmentHeader h;
@@ -262,11 +262,11 @@ std::uint32_t append_atomic(SenderState& s, std::uint32_t msn, const Room& room)
   h.msn = s.next_msn.atomic_response++;
   std::uint8_t ulpdu[kMaxHeader];
   const std::uint32_t len = emit_header(h, ulpdu);
-  const std::uint32_t octets = append_ulpdu(s, {ulpdu, len});
+  const std::uint32_t bytes = append_ulpdu(s, {ulpdu, len});
   Record& r = s.retained.newest();
   r.kind = RecordKind::Response;
   r.owner = msn;
-  return octets;
+  return bytes;
 }
 
 std::uint32_t append_control(SenderState& s, const Room& room) {
@@ -280,7 +280,7 @@ std::uint32_t append_control(SenderState& s, const Room& room) {
     r.kept = c.block;
   } else {
     if (!s.started) return 0;
-    if (s.sizes.of(s.retained.end(), c.len) > room.octets && !(room.first && room.must_cut)) {
+    if (s.sizes.of(s.retained.end(), c.len) > room.bytes && !(room.first && room.must_cut)) {
       return 0;
     }
     if (s.stopped) {  // the Terminate: nothing follows it, a message in progress stays unfinished
@@ -294,7 +294,7 @@ std::uint32_t append_control(SenderState& s, const Room& room) {
   return wire;
 }
 
-// One record more: what follows next in the stream, if it may begin in `room`. Returns its octets
+// One record more: what follows next in the stream, if it may begin in `room`. Returns its bytes
 // (more than there are in `room` when it has to be cut), 0 for nothing.
 std::uint32_t append(SenderState& s, const Room& room) {
   if (!s.control.empty() && (s.current.kind == Kind::None || s.stopped)) {
@@ -318,7 +318,7 @@ std::uint32_t append(SenderState& s, const Room& room) {
       const SendWqe& w = s.requests.wqe(seq);
       if (awaits_response(w.op)) return append_read(s, seq, room);
       const bool tagged = SendRequests::opcode_of(w) == Opcode::Write;
-      if (!fits(tagged, SendRequests::octets_of(w), true)) return 0;
+      if (!fits(tagged, SendRequests::bytes_of(w), true)) return 0;
       if (!begin_request(s, seq)) return 0;
     } else {
       const std::uint32_t msn = s.inbound->next_response();
@@ -331,7 +331,7 @@ std::uint32_t append(SenderState& s, const Room& room) {
                                          : append_of_response(s, payload);
 }
 
-// A segment of octets cut before: the original FPDU boundaries, as many as fit (E-24).
+// A segment of bytes cut before: the original FPDU boundaries, as many as fit (E-24).
 SegmentCut recut(SenderState& s, StreamOffset begin, std::uint32_t limit, bool must_cut) {
   Retained& retained = s.retained;
   if (!retained.holds(begin)) return {};
@@ -401,7 +401,7 @@ void execute_requests(SenderState& s) {
 StreamOffset available(const SenderState& s) {
   const StreamOffset end = s.retained.end();
   if (!ready(s)) return end;
-  const Backlog::Octets waiting = s.backlog.octets();
+  const Backlog::Bytes waiting = s.backlog.bytes();
   std::uint64_t n = s.control.estimate(s.sizes);
   if (s.current.kind == Kind::Request) {
     n += s.sizes.estimate_message(s.current.length - s.current.offset, s.current.tagged());
@@ -429,12 +429,12 @@ SegmentCut cut_segment(SenderState& s, StreamOffset begin, std::uint32_t limit, 
   bool ends = false;
   while (s.retained.room() != 0) {
     const Room room{limit - result.len, result.len == 0, must_cut};
-    if (!room.first && room.octets < FpduSizes::kSmallestFpdu) break;
+    if (!room.first && room.bytes < FpduSizes::kSmallestFpdu) break;
     const std::uint32_t n = append(s, room);
     if (n == 0) break;
     const Record& r = s.retained.newest();
     ends = (r.flags & kRecordLast) != 0;
-    if (n > room.octets) {
+    if (n > room.bytes) {
       result.len = limit;
       ends = false;
       break;
@@ -442,7 +442,7 @@ SegmentCut cut_segment(SenderState& s, StreamOffset begin, std::uint32_t limit, 
     result.len += n;
     if (r.kind == RecordKind::Raw) break;
   }
-  if (ends) execute_due(s);  // what waits behind may need no octet
+  if (ends) execute_due(s);  // what waits behind may need no byte
   result.push = ends && !ready(s);
   return result;
 }

@@ -167,9 +167,9 @@ bool view_fpdu(SenderState& s, StreamOffset begin, std::uint32_t len, std::uint3
   const std::uint32_t header = emit_header(h, out->head.data() + mpa::kLengthField);
   const std::uint32_t ulpdu = header_of(h.tagged()) + r.payload;
   store_be16(out->head.data(), static_cast<std::uint16_t>(ulpdu));
-  out->head_octets = mpa::kLengthField + header;
+  out->head_bytes = mpa::kLengthField + header;
   out->tail.fill(0);
-  out->tail_octets = mpa::pad_of(ulpdu) + mpa::kCrcField;
+  out->tail_bytes = mpa::pad_of(ulpdu) + mpa::kCrcField;
   *skip = at;
   note_filled(s, r);
   s.retained.note_sent(begin + len);
@@ -207,7 +207,7 @@ std::uint32_t fill_segment(SenderState& s, StreamOffset begin, std::uint32_t len
       }
     }
     note_filled(s, r);
-    // A piece that begins at an odd offset adds with its octets swapped (RFC 1071, 2 (B)).
+    // A piece that begins at an odd offset adds with its bytes swapped (RFC 1071, 2 (B)).
     total += (at & 1) != 0 ? __builtin_bswap16(inet_fold(sum)) : sum;
     at += n;
   }

@@ -1,5 +1,5 @@
 // Bytes of the outgoing stream: FPDUs built from registered memory in one pass, copies kept where
-// rebuilding could change octets the peer may already hold (E-20..E-22).
+// rebuilding could change bytes the peer may already hold (E-20..E-22).
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ struct FpduView {
   std::array<std::uint8_t, 2 + kMaxHeader> head;
   std::array<std::uint8_t, 8> tail;  // pad and the zero of the CRC field
   std::array<ByteView, kMaxPieces> pieces;
-  std::uint32_t head_octets = 0, tail_octets = 0, count = 0;
+  std::uint32_t head_bytes = 0, tail_bytes = 0, count = 0;
 };
 
 // As Sender::fill and Sender::view.
@@ -27,7 +27,7 @@ bool view_fpdu(SenderState& s, StreamOffset begin, std::uint32_t len, std::uint3
 // As Sender::note_source_gone.
 void note_source_gone(SenderState& s, StreamOffset at);
 
-// The record's octets become a copy; `*sum` is that of all of them. False when its source has gone.
+// The record's bytes become a copy; `*sum` is that of all of them. False when its source has gone.
 bool capture(SenderState& s, Record& r, std::uint32_t* sum);
 
 }  // namespace urnic::ddp

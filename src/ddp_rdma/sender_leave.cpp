@@ -26,9 +26,9 @@ bool each_unsent(const SenderState& s, F&& f) {
   return true;
 }
 
-// Octets to copy. False when some may not be read, or the peer waits for octets of a Read. Of a
+// Bytes to copy. False when some may not be read, or the peer waits for bytes of a Read. Of a
 // stream that is stopped only what was cut is left, and a Terminate: it owes nobody anything more.
-bool measure(const SenderState& s, std::uint64_t* octets) {
+bool measure(const SenderState& s, std::uint64_t* bytes) {
   if (s.stopped) return true;
   if (s.failure.violation != Violation::None || s.current.kind == Kind::Response) return false;
   for (std::uint32_t msn = s.inbound->next_response(); msn != s.inbound->next(); ++msn) {
@@ -37,7 +37,7 @@ bool measure(const SenderState& s, std::uint64_t* octets) {
   return each_unsent(s, [&](std::uint32_t seq) {
     const SendWqe& w = s.requests.wqe(seq);
     if (!sends(w) || (w.flags & kInline) != 0) return true;
-    *octets += w.length;
+    *bytes += w.length;
     return !s.requests.part(seq).broken && s.requests.may_read(seq);
   });
 }
@@ -87,15 +87,15 @@ void move_payload(SenderState& s, std::uint32_t seq, const std::uint8_t* to) {
 }  // namespace
 
 bool Sender::leave(std::uint64_t most) {
-  std::uint64_t octets = 0;
-  if (!measure(s_, &octets) || octets > most || !capture_all(s_)) return false;
-  if (octets != 0) {
-    s_.left.octets.reset(new (std::nothrow) std::uint8_t[octets]);
-    if (s_.left.octets == nullptr) return false;
-    s_.left.key = s_.requests.memory().register_memory(s_.requests.pd(), s_.left.octets.get(),
-                                                       octets, verbs::kLocalRead);
+  std::uint64_t bytes = 0;
+  if (!measure(s_, &bytes) || bytes > most || !capture_all(s_)) return false;
+  if (bytes != 0) {
+    s_.left.bytes.reset(new (std::nothrow) std::uint8_t[bytes]);
+    if (s_.left.bytes == nullptr) return false;
+    s_.left.key = s_.requests.memory().register_memory(s_.requests.pd(), s_.left.bytes.get(), bytes,
+                                                       verbs::kLocalRead);
     if (s_.left.key == 0) return false;
-    if (!copy_payloads(s_, s_.left.octets.get())) return false;
+    if (!copy_payloads(s_, s_.left.bytes.get())) return false;
   }
   SendQueue& sq = s_.requests.queue();
   const bool partly = s_.current.kind == Kind::Request;
@@ -109,7 +109,7 @@ bool Sender::leave(std::uint64_t most) {
     }
   }
   s_.reads.forget();
-  const std::uint8_t* to = s_.left.octets.get();
+  const std::uint8_t* to = s_.left.bytes.get();
   each_unsent(s_, [&](std::uint32_t seq) {
     SendWqe& w = sq.wqe(seq);
     if (!sends(w)) {

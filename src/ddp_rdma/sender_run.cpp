@@ -33,7 +33,7 @@ bool describe_run(const SenderState& s, SendRun* run) {
   }
   const std::uint32_t header = emit_header(h, run->head.data() + mpa::kLengthField);
   store_be16(run->head.data(), static_cast<std::uint16_t>(header + run->payload));
-  run->head_octets = mpa::kLengthField + header;
+  run->head_bytes = mpa::kLengthField + header;
   return true;
 }
 
@@ -64,9 +64,9 @@ bool begin_run(SenderState& s, StreamOffset begin, std::uint32_t emss, SendRun* 
 }
 
 bool next_of_run(SenderState& s, SendRun* run, std::uint8_t* dst, std::uint32_t* out) {
-  const ByteView head(run->head.data(), run->head_octets);
+  const ByteView head(run->head.data(), run->head_bytes);
   const ByteView payload(run->source, run->payload);
-  std::uint8_t* const body = dst + run->head_octets;
+  std::uint8_t* const body = dst + run->head_bytes;
   std::uint8_t* const tail = body + run->payload;
   std::uint64_t sum = 0;  // head and payload begin at even offsets: their sums add up
   std::uint32_t crc = 0;

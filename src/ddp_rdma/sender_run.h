@@ -14,11 +14,11 @@ namespace urnic::ddp {
 // registered memory: only TO or MO, payload and CRC differ from one to the next.
 struct SendRun {
   std::array<std::uint8_t, 2 + kUntaggedHeader> head;  // of the next one
-  std::uint32_t head_octets = 0;
+  std::uint32_t head_bytes = 0;
   Opcode op = Opcode::Write;
   bool tagged = false;
   const std::uint8_t* source = nullptr;  // payload of the next one
-  std::uint32_t payload = 0, wire = 0;   // octets of each
+  std::uint32_t payload = 0, wire = 0;   // bytes of each
   std::uint32_t left = 0;                // how many there are
 };
 

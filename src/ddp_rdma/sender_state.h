@@ -1,4 +1,4 @@
-// What a sender stands on. Choosing and cutting (sender_cut.h), writing octets (sender_fill.h) and
+// What a sender stands on. Choosing and cutting (sender_cut.h), writing bytes (sender_fill.h) and
 // runs (sender_run.h) work with it; each part keeps what is its own.
 #pragma once
 
@@ -39,7 +39,7 @@ struct CurrentMessage {
   Kind kind = Kind::None;
   Opcode op = Opcode::Write;
   std::uint32_t id = 0;      // Request: index of its WQE. Response: MSN of the Read Request
-  std::uint32_t offset = 0;  // octets of it that have been cut
+  std::uint32_t offset = 0;  // bytes of it that have been cut
   std::uint32_t length = 0;  // of all of it, Immediate Data included
 
   bool tagged() const { return op == Opcode::Write || op == Opcode::ReadResponse; }
@@ -60,7 +60,7 @@ struct NextMsn {
 
 // Behind Sender::leave: what is still to be sent, and its key.
 struct LeftPayload {
-  std::unique_ptr<std::uint8_t[]> octets;
+  std::unique_ptr<std::uint8_t[]> bytes;
   std::uint32_t key = 0;
 };
 

@@ -103,7 +103,7 @@ struct Stream : verbs::TransportHalf {
   bool receive_gone : 1 = false;  // the memory of the oldest receive: it fails, at the stream's end
   TerminateRecord terminate;      // valid when terminate_received
 
-  // In-order position inside the Send being received: `send_mo` octets of message `mo_msn` have
+  // In-order position inside the Send being received: `send_mo` bytes of message `mo_msn` have
   // come in order. Not kept for messages up to `mo_unchecked`, parts of which came out of order.
   std::uint32_t mo_msn;
   std::uint32_t send_mo = 0;
@@ -145,7 +145,7 @@ struct Admission {
   bool in_order = false;
   ParsedSegment segment;
   std::uint8_t* direct = nullptr;  // destination when it is one contiguous piece, else nullptr
-  std::uint64_t behind = 0;        // Write: octets of the region behind that destination
+  std::uint64_t behind = 0;        // Write: bytes of the region behind that destination
 };
 
 // Asks for the FPDUs of one TCP segment (or of the SLOW stream), in order. Pure with respect to the
@@ -189,7 +189,7 @@ class Admitter {
 
 // Copies the payload; for the last segment of a Send notes the completion, in its WQE 516R or not
 // as the method says (9.4); for a Read Request fills its Read Queue entry without a doorbell (9.3).
-// The last 64 octets of a payload are stored after the rest (E-13). Returns the messages that end
+// The last 64 bytes of a payload are stored after the rest (E-13). Returns the messages that end
 // here. `a.what` must be Place, and nothing may have been posted, delivered or deregistered since.
 MessageCounts place(Stream&, const Admission& a);
 // The same, adding to `*counts`. Not None when the memory has gone: then a part of the payload may

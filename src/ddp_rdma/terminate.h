@@ -12,7 +12,7 @@ namespace urnic::ddp {
 
 inline constexpr std::uint32_t kMaxTerminate = 18 + 4 + 2 + 18 + 28;
 
-// Writes the whole Terminate ULPDU (DDP header included) to `dst` (kMaxTerminate octets); returns
+// Writes the whole Terminate ULPDU (DDP header included) to `dst` (kMaxTerminate bytes); returns
 // its length. `offending` is the ULPDU at fault (its headers are copied), empty when there is none.
 std::uint32_t build_terminate(Violation, ByteView offending, std::uint8_t* dst);
 
@@ -25,7 +25,7 @@ struct TerminateInfo {
 // What the peer can complain about: our start-up frame alone, or FPDUs we have sent. siw's 0/2/5
 // and 0/2/6 look like the RFC's 2/0/5 and 2/0/6, and the other way round; this tells them apart.
 enum class TerminateWhen : std::uint8_t { AtSetup, Later };
-// `body`: what follows the 18-octet DDP header. Never fails: a short body yields zeros.
+// `body`: what follows the 18-byte DDP header. Never fails: a short body yields zeros.
 TerminateInfo parse_terminate(ByteView body, TerminateWhen when = TerminateWhen::Later);
 
 }  // namespace urnic::ddp

@@ -27,7 +27,7 @@ using enum verbs::WrFlag;
 using enum verbs::Access;
 using verbs::awaits_response;
 using verbs::is_atomic;
-using verbs::kAtomicOctets;
+using verbs::kAtomicBytes;
 using verbs::kMaxMessage;
 using verbs::kMaxSges;
 using verbs::resolve_sge;

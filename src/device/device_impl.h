@@ -159,7 +159,7 @@ struct QpImpl {
   void* context = nullptr;
   bool signal_all = false;
   bool asynchronous_events = false;
-  std::uint32_t most_datagram = 0;       // UD: octets of a request
+  std::uint32_t most_datagram = 0;       // UD: bytes of a request
   std::atomic<bool> early_sends{false};  // taken before there is a connection
   verbs::QueuePair* qp = nullptr;        // the engine's; queue_pair.h says what needs ownership
   Spinlock send_lock, receive_lock;      // among threads that post

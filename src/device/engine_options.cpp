@@ -124,7 +124,7 @@ Options options_from(const Config& c, std::string_view port_kind) {
   o.roce.send.congestion = congestion_rule(c.get("roce_congestion"));
   o.roce.send.window = number("roce_window");
   o.roce.loss = loss_rules(c);
-  o.roce.held_octets = static_cast<std::size_t>(c.get_int("reassembly_pool")) << 20;
+  o.roce.held_bytes = static_cast<std::size_t>(c.get_int("reassembly_pool")) << 20;
   o.rq_nudge = c.get_bool("rq_nudge");
   o.receive_wait = Duration::ms(c.get_int("receive_wait_ms"));
   o.first_fpdu_delay = Duration::ms(c.get_int("first_fpdu_delay_ms"));

@@ -18,14 +18,14 @@ class Gathering {
   // bound: posted requests gathered to leave together; beyond: they are sent; test:
   // Gathering.ManyAreNotKept
   static constexpr std::uint32_t kMost = 64;     // requests of one queue pair
-  static constexpr std::uint32_t kLarge = 4096;  // octets of one that goes at once
+  static constexpr std::uint32_t kLarge = 4096;  // bytes of one that goes at once
   static constexpr unsigned kDoorbells = 64;     // of all queue pairs
   static constexpr Duration kLongest = Duration::us(20);
 
-  // A doorbell of a queue pair with so many `requests` that have not begun, the newest of `octets`.
+  // A doorbell of a queue pair with so many `requests` that have not begun, the newest of `bytes`.
   // True: it is kept. Else everything goes now.
-  bool keeps(std::uint32_t requests, std::uint32_t octets, Instant now) {
-    if (!follows_ || octets >= kLarge || requests >= kMost) return false;
+  bool keeps(std::uint32_t requests, std::uint32_t bytes, Instant now) {
+    if (!follows_ || bytes >= kLarge || requests >= kMost) return false;
     if (kept_ == 0) since_ = now;
     if (kept_ == kDoorbells || now - since_ > kLongest) return false;
     ++kept_;

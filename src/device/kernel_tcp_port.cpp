@@ -23,8 +23,8 @@ class KernelTcpPort {
   }
   void stats(port::Stats* s) const {
     *s = {};
-    s->rx_bytes = transport_->octets_in;
-    s->tx_bytes = transport_->octets_out;
+    s->rx_bytes = transport_->bytes_in;
+    s->tx_bytes = transport_->bytes_out;
     s->syscalls = transport_->reads + transport_->writes;
     s->wakeups = wakeups_;
   }

@@ -32,10 +32,10 @@ Result<std::uint64_t> random_seed() {
 }
 
 Result<MacAddress> random_mac() {
-  std::uint8_t octets[6];
-  if (auto ok = fill(octets, sizeof octets); !ok) return ok.error();
-  octets[0] = static_cast<std::uint8_t>((octets[0] & 0xfc) | 0x02);
-  return MacAddress::from_bytes(octets);
+  std::uint8_t bytes[6];
+  if (auto ok = fill(bytes, sizeof bytes); !ok) return ok.error();
+  bytes[0] = static_cast<std::uint8_t>((bytes[0] & 0xfc) | 0x02);
+  return MacAddress::from_bytes(bytes);
 }
 
 }  // namespace urnic::device

@@ -5,7 +5,7 @@
 namespace urnic::device {
 namespace {
 
-std::uint64_t octets_of(const SendRequest& r) {
+std::uint64_t bytes_of(const SendRequest& r) {
   std::uint64_t n = 0;
   for (const Sge& sge : r.sges) n += sge.length;
   return n;
@@ -32,7 +32,7 @@ const char* not_of_ud(const QpImpl& qp, const SendRequest& r, const AddressHandl
   if (handle == nullptr) return "address_handle: required for a send on a UD queue pair";
   if (handle->pd != qp.pd) return "address_handle: belongs to another protection domain";
   if (r.remote_qp > 0xffffff) return "remote_qp: must be between 0 and 16777215";
-  if (octets_of(r) > qp.most_datagram) return "a UD message must not be longer than the path MTU";
+  if (bytes_of(r) > qp.most_datagram) return "a UD message must not be longer than the path MTU";
   return nullptr;
 }
 

@@ -46,7 +46,7 @@ class StatServer {
  private:
   struct Client {
     port::Fd socket;
-    std::string text;  // a piece, of which `done` octets have gone
+    std::string text;  // a piece, of which `done` bytes have gone
     std::size_t done = 0;
     ConnectionStats ended;
     StatsPlace place;

@@ -68,8 +68,8 @@ ibv_ah* create(ibv_pd* p, const ibv_ah_attr& attr) {
   return &ah.release()->base;
 }
 
-// In the 40 octets in front of a datagram: an IPv6 header, or one of IPv4 in the second half,
-// behind 20 octets that were left as they were.
+// In the 40 bytes in front of a datagram: an IPv6 header, or one of IPv4 in the second half,
+// behind 20 bytes that were left as they were.
 bool is_v4_header(const std::uint8_t* at) {
   if (at[0] != 0x45) return false;
   std::uint32_t sum = 0;  // RFC 791: with its checksum the header sums up to all ones
@@ -87,13 +87,13 @@ ibv_gid mapped(const std::uint8_t* v4) {
 
 // Back to who sent it, from where it came to. 0, or why not.
 int from_headers(const ibv_wc& wc, const ibv_grh& grh, ibv_gid* own, ibv_global_route* back) {
-  const auto* const octets = reinterpret_cast<const std::uint8_t*>(&grh);
+  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(&grh);
   constexpr int kV4 = 20, kSource = 12, kDestination = 16;
   back->hop_limit = 0xff;
-  if (is_v4_header(octets + kV4)) {
-    back->dgid = mapped(octets + kV4 + kSource);
-    *own = mapped(octets + kV4 + kDestination);
-    back->traffic_class = octets[kV4 + 1];
+  if (is_v4_header(bytes + kV4)) {
+    back->dgid = mapped(bytes + kV4 + kSource);
+    *own = mapped(bytes + kV4 + kDestination);
+    back->traffic_class = bytes[kV4 + 1];
     back->flow_label = wc.src_qp & kFlowLabels;  // there is none: that of its sender
     return 0;
   }

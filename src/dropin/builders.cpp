@@ -35,13 +35,13 @@ void Builder::set_list(const ibv_sge* list, std::size_t number) {
 void Builder::set_inline(const ibv_data_buf* list, std::size_t number) {
   if (held_.empty()) return spoil(EINVAL);
   Held& h = held_.back();
-  h.octets.clear();
+  h.bytes.clear();
   for (std::size_t i = 0; i < number; ++i) {
-    h.octets.append(static_cast<const char*>(list[i].addr), list[i].length);
+    h.bytes.append(static_cast<const char*>(list[i].addr), list[i].length);
   }
   h.wr.send_flags |= IBV_SEND_INLINE;
-  h.sges.assign(1, {reinterpret_cast<std::uint64_t>(h.octets.data()),
-                    static_cast<std::uint32_t>(h.octets.size()), 0});
+  h.sges.assign(1, {reinterpret_cast<std::uint64_t>(h.bytes.data()),
+                    static_cast<std::uint32_t>(h.bytes.size()), 0});
 }
 
 void Builder::set_datagram(ibv_ah* ah, std::uint32_t qp_number, std::uint32_t qkey) {

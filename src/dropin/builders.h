@@ -37,7 +37,7 @@ class Builder {
   struct Held {
     ibv_send_wr wr{};
     std::vector<ibv_sge> sges;
-    std::string octets;
+    std::string bytes;
   };
   std::mutex turn_;
   std::deque<Held> held_;

@@ -12,9 +12,9 @@ namespace urnic::dropin {
 
 std::string host_of(const Address& a) {
   char text[INET6_ADDRSTRLEN] = {};
-  const void* octets = a.any.sa_family == AF_INET ? static_cast<const void*>(&a.v4.sin_addr)
-                                                  : static_cast<const void*>(&a.v6.sin6_addr);
-  inet_ntop(a.any.sa_family, octets, text, sizeof text);
+  const void* bytes = a.any.sa_family == AF_INET ? static_cast<const void*>(&a.v4.sin_addr)
+                                                 : static_cast<const void*>(&a.v6.sin6_addr);
+  inet_ntop(a.any.sa_family, bytes, text, sizeof text);
   if (!is_link_local(a) || a.v6.sin6_scope_id == 0) return text;
   return std::string(text) + "%" + std::to_string(a.v6.sin6_scope_id);
 }

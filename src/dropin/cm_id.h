@@ -121,7 +121,7 @@ struct CmId : ConnectionManager {
   // Its two addresses are known (rdma_resolve_route, a request).
   void show_path();
   // Instead of rdma_resolve_route: an array of ibv_path_data. 0 or errno; without Process::cm.
-  int set_path(const void* records, std::size_t octets);
+  int set_path(const void* records, std::size_t bytes);
   // Of the connection; its port was chosen when it began.
   void show_source(const std::string& local);
   // Of the connection, which is established: what both ends have agreed on, and the peer has said.

@@ -20,11 +20,11 @@ constexpr std::uint8_t kLifeTime =
 constexpr std::uint8_t kHops = 64;
 
 // Of the records a program brings the first that says all of the way.
-bool has_whole_path(const void* records, std::size_t octets) {
+bool has_whole_path(const void* records, std::size_t bytes) {
   constexpr std::uint32_t kWhole =
       IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL;
   const auto* at = static_cast<const std::uint8_t*>(records);
-  for (; octets != 0; octets -= sizeof(ibv_path_data), at += sizeof(ibv_path_data)) {
+  for (; bytes != 0; bytes -= sizeof(ibv_path_data), at += sizeof(ibv_path_data)) {
     std::uint32_t flags;
     std::memcpy(&flags, at, sizeof flags);
     if (flags == kWhole) return true;
@@ -34,8 +34,8 @@ bool has_whole_path(const void* records, std::size_t octets) {
 
 }  // namespace
 
-int CmId::set_path(const void* records, std::size_t octets) {
-  if (octets % sizeof(ibv_path_data) != 0 || !has_whole_path(records, octets)) return EINVAL;
+int CmId::set_path(const void* records, std::size_t bytes) {
+  if (bytes % sizeof(ibv_path_data) != 0 || !has_whole_path(records, bytes)) return EINVAL;
   const std::lock_guard guard(Process::get().cm);
   if (adapter == nullptr || stage != Stage::AddressResolved) return EINVAL;
   stage = Stage::RouteResolved;

@@ -73,7 +73,7 @@ void fill_device(const Adapter& adapter, ibv_device_attr* a) {
   if (traits.has_xrc) a->device_cap_flags |= IBV_DEVICE_XRC;
 }
 
-// Octets of payload that fit one packet of this IP MTU, also with IPv6 (IB-13).
+// Bytes of payload that fit one packet of this IP MTU, also with IPv6 (IB-13).
 ibv_mtu path_mtu_in(std::uint32_t ip_mtu) {
   constexpr std::uint32_t kAround = 84;
   for (const ibv_mtu mtu : {IBV_MTU_4096, IBV_MTU_2048, IBV_MTU_1024, IBV_MTU_512}) {
@@ -123,7 +123,7 @@ ibv_gid_type gid_type(const Adapter& adapter) {
   return adapter.is_ib_like() ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_IB;
 }
 
-// The program's structure has `size` octets.
+// The program's structure has `size` bytes.
 void fill_entry(const Adapter& adapter, std::uint32_t index, const ibv_gid& gid, void* entry,
                 std::size_t size) {
   ibv_gid_entry e{};

@@ -228,7 +228,7 @@ int to_bind(const ibv_mw& mw, std::uint32_t rkey, const ibv_mw_bind_info& info, 
   constexpr unsigned kPasses = IBV_ACCESS_LOCAL_WRITE;
   if ((info.mw_access_flags & ~(kRights | kPasses)) != 0) return EINVAL;
   if (info.mr == nullptr && (info.addr != 0 || info.length != 0)) return EINVAL;
-  const bool is_whole = rkey >> 8 != 0;  // else the consumer's octet alone, as devices take it
+  const bool is_whole = rkey >> 8 != 0;  // else the consumer's byte alone, as devices take it
   if (is_whole && (rkey ^ mw.rkey) >> 8 != 0) return EINVAL;  // another window's
   out->rkey = (mw.rkey & ~0xffu) | (rkey & 0xffu);
   out->lkey = info.mr != nullptr ? info.mr->lkey : 0;

@@ -28,7 +28,7 @@ struct Greeting {
   static constexpr std::size_t kSize = 12;
   std::uint32_t from = 0, to = 0;
 
-  std::array<std::uint8_t, kSize> octets() const {
+  std::array<std::uint8_t, kSize> bytes() const {
     std::array<std::uint8_t, kSize> out{};
     std::copy(kMagic.begin(), kMagic.end(), out.begin());
     for (unsigned i = 0; i < 4; ++i) {
@@ -198,7 +198,7 @@ int Rendezvous::meet(std::uint32_t number, const Peer& peer) {
 // What the network says is no answer to the program, which learns of it by its sends.
 int Rendezvous::connect(Meeting& m) {
   const std::uint32_t number = m.end->handle.number();
-  const auto said = Greeting{number, m.peer.number}.octets();
+  const auto said = Greeting{number, m.peer.number}.bytes();
   ConnectionOptions o = options_of(m.peer);
   o.private_data = said;
   Address routed{};

@@ -23,7 +23,7 @@ bool names_present_state(const ibv_qp_attr& a, int mask, ibv_qp_state now, ibv_q
 }
 
 // 0 where it is none; that is refused below.
-std::uint32_t octets_of(ibv_mtu mtu) {
+std::uint32_t bytes_of(ibv_mtu mtu) {
   return mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096 ? 128u << mtu : 0;
 }
 
@@ -36,7 +36,7 @@ void take_numbers(const ibv_qp_attr& a, int mask, QpAttributes* out) {
   take(IBV_QP_PORT, a.port_num, &out->port);
   take(IBV_QP_QKEY, a.qkey, &out->qkey);
   take(IBV_QP_DEST_QPN, a.dest_qp_num, &out->dest_qp);
-  take(IBV_QP_PATH_MTU, octets_of(a.path_mtu), &out->path_mtu);
+  take(IBV_QP_PATH_MTU, bytes_of(a.path_mtu), &out->path_mtu);
   take(IBV_QP_RQ_PSN, a.rq_psn & kPsn, &out->rq_psn);
   take(IBV_QP_SQ_PSN, a.sq_psn & kPsn, &out->sq_psn);
   take(IBV_QP_MAX_DEST_RD_ATOMIC, a.max_dest_rd_atomic, &out->responder_depth);
@@ -117,7 +117,7 @@ void show_numbers(const QpAttributes& a, int mask, ibv_qp_attr* out) {
   show(IBV_QP_MAX_QP_RD_ATOMIC, a.initiator_depth, &out->max_rd_atomic);
   if ((mask & IBV_QP_PATH_MTU) == 0) return;
   for (int mtu = IBV_MTU_256; mtu <= IBV_MTU_4096; ++mtu) {
-    if (a.path_mtu == octets_of(static_cast<ibv_mtu>(mtu)))
+    if (a.path_mtu == bytes_of(static_cast<ibv_mtu>(mtu)))
       out->path_mtu = static_cast<ibv_mtu>(mtu);
   }
 }

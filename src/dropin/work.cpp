@@ -10,10 +10,10 @@ namespace urnic::dropin {
 namespace {
 
 // More than there may be is refused by who takes the request.
-std::uint32_t octets_of(const ibv_send_wr& wr) {
-  std::uint32_t octets = 0;
-  for (int i = 0; i < wr.num_sge; ++i) octets += wr.sg_list[i].length;
-  return octets;
+std::uint32_t bytes_of(const ibv_send_wr& wr) {
+  std::uint32_t bytes = 0;
+  for (int i = 0; i < wr.num_sge; ++i) bytes += wr.sg_list[i].length;
+  return bytes;
 }
 
 // A number as the program has written it, which need not be one of them.
@@ -65,7 +65,7 @@ int to_request(const ibv_send_wr& wr, const PostedTo& to, SendRequest* out, Wind
       break;
     case IBV_WR_RDMA_WRITE_WITH_IMM:
       out->opcode = Opcode::write_with_immediate;
-      out->immediate = immediate_of(wr, to, octets_of(wr));
+      out->immediate = immediate_of(wr, to, bytes_of(wr));
       break;
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
       out->opcode = Opcode::fetch_add;

@@ -20,8 +20,8 @@ inline std::span<const Sge> to_sges(const ibv_sge* list, int number) {
   return {reinterpret_cast<const Sge*>(list), static_cast<std::size_t>(number)};
 }
 
-// Immediate data of verbs is four octets, that of RFC 7306 eight. Behind the four go how many
-// octets were written, which verbs tell the receiver and iWARP does not; or, that it came with a
+// Immediate data of verbs is four bytes, that of RFC 7306 eight. Behind the four go how many
+// bytes were written, which verbs tell the receiver and iWARP does not; or, that it came with a
 // Send. A peer that is none of ours leaves them 0.
 inline constexpr std::uint32_t kWithSend = 0xffffffff;
 inline std::uint64_t to_immediate(__be32 data, std::uint32_t written) {
@@ -33,7 +33,7 @@ inline __be32 immediate_data(std::uint64_t immediate) {
 inline std::uint32_t immediate_length(std::uint64_t immediate) {
   return static_cast<std::uint32_t>(immediate);
 }
-// RoCE has the four octets that verbs have.
+// RoCE has the four bytes that verbs have.
 inline std::uint64_t to_roce_immediate(__be32 data) {
   return be32toh(data);
 }

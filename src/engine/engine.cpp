@@ -263,7 +263,7 @@ bool Engine::receive_burst(Instant now) {
   s.tcp.usable = false;
   s.roce.frame = nullptr;
   s.roce.like_last = false;
-  counters_.rx_bytes += s.head.frame_octets;
+  counters_.rx_bytes += s.head.frame_bytes;
   if (iwarp_.stage_like_last(frame, s.head, &s.tcp)) [[likely]]
     return;
   if (roce_.side().plain().stage(frame, s.head, &s.roce)) return;
@@ -286,7 +286,7 @@ void Engine::stage_unknown(const port::Frame& frame, Staged& s, Instant now) {
       interface.counters().drop(net::DropReason::NotForUs);
       return;
     case net::FrameKind::Other:
-      if (options_.speaks_roce && roce::is_ours(s.head.net, {s.head.bytes, s.head.octets})) break;
+      if (options_.speaks_roce && roce::is_ours(s.head.net, {s.head.bytes, s.head.size})) break;
       [[fallthrough]];
     default:
       spare([&] { input_control(frame, s.head.net, now); });

@@ -58,7 +58,7 @@ struct EngineTables {
   std::size_t timers = 0;  // entries, also those that time has not yet removed
   std::size_t waiting_to_send = 0, waiting_to_drain = 0, looped = 0;
   std::size_t regions = 0, neighbours = 0;
-  std::uint64_t reassembly_octets = 0;
+  std::uint64_t reassembly_bytes = 0;
   std::size_t roce_connections = 0;  // those whose numbers rest included
   std::size_t cm_connections = 0, resting_numbers = 0;
   bool operator==(const EngineTables&) const = default;

@@ -31,7 +31,7 @@ EngineTables Engine::tables() const {
   t.looped = wire_.looped();
   t.regions = memory_.in_use();
   t.neighbours = interface().neighbours().size();
-  t.reassembly_octets = side.pool.in_use();
+  t.reassembly_bytes = side.pool.in_use();
   t.roce_connections = roce_.connections().size();
   t.cm_connections = roce_.connections().handles();
   t.resting_numbers = roce_.side().contexts().resting();
@@ -58,7 +58,7 @@ void Engine::fill_stats(EngineStats* out, bool with_connections) const {
   out->port.rx_frames = counters_.rx_frames;
   out->port.rx_bytes = counters_.rx_bytes;
   out->port.tx_frames = wire_.tx().frames_sent();
-  out->port.tx_bytes = wire_.tx().octets_sent();
+  out->port.tx_bytes = wire_.tx().bytes_sent();
   const port::Stats p = port_->stats();
   if (over_kernel_tcp_) {
     out->port.rx_bytes = p.rx_bytes;

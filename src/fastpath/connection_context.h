@@ -30,7 +30,7 @@ struct ContextConfig {
   bool place_out_of_order = true;    // E-12: place | store
 };
 
-// Cut FPDUs count together only within so many octets of the stream.
+// Cut FPDUs count together only within so many bytes of the stream.
 inline constexpr std::int32_t kCutReach = 1u << 20;
 // A peer that cuts does so now and then, between many whole FPDUs: the upgrade waits for at least
 // so many times the configured number of segments.

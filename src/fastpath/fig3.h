@@ -30,7 +30,7 @@ std::string_view row_name(Row);
 // while FAST; Q-8).
 HeaderCase header_case(bool known_end, ByteView payload, std::uint32_t pos, const Validation&);
 
-// S2 to S13: the row a segment with `payload` octets meets. `header` counts only where the first
+// S2 to S13: the row a segment with `payload` bytes meets. `header` counts only where the first
 // frame is invalid (T4, T5, T6, T8).
 Row fig3_row(bool slow, std::uint32_t payload, const Validation&, HeaderCase header);
 

@@ -30,7 +30,7 @@ class HoleCounters {
   void trim();
 
   std::size_t size() const { return holes_.size(); }
-  // Octets of memory it owns.
+  // Bytes of memory it owns.
   std::size_t memory() const { return holes_.capacity() * sizeof(ddp::MessageCounts); }
   const ddp::MessageCounts& operator[](std::size_t i) const { return holes_[i]; }
   const HoleTally& tally() const { return tally_; }

@@ -94,7 +94,7 @@ Verdict keep() {
 }
 
 // All frames are valid, and what was received before waits in the reassembly buffer: nothing was
-// placed from octets that only looked like frames. RCV.NXT is a frame boundary (I-1), so frames
+// placed from bytes that only looked like frames. RCV.NXT is a frame boundary (I-1), so frames
 // from there on are the truth, whatever the buffer holds of them. Elsewhere a bad seam says that
 // one of the two is no frame, and the segment is as retransmittable as before.
 Verdict overlapping_detour(const ConnectionContext& c, const SegmentFacts& f) {
@@ -102,12 +102,12 @@ Verdict overlapping_detour(const ConnectionContext& c, const SegmentFacts& f) {
   return f.seam_on_boundary ? keep() : erroneous(c, f, Reason::Seam);
 }
 
-// All frames are valid, but some of the octets were received before.
+// All frames are valid, but some of the bytes were received before.
 Verdict overlapping(const ConnectionContext& c, const SegmentFacts& f) {
   if (!places_out_of_order(c)) return overlapping_detour(c, f);
   if (f.seam_on_boundary) return cut_through(c, f);
   // RCV.NXT is a frame boundary (I-1), so a chain of valid frames from there is the truth; a block
-  // whose edge it does not meet was placed from octets that only looked like frames (E-12).
+  // whose edge it does not meet was placed from bytes that only looked like frames (E-12).
   // Dropping cannot mend that.
   if (f.at_rcv_nxt) {
     return downgrade(Reason::Seam, Reason::Seam);

@@ -52,14 +52,14 @@ constexpr bool tells_of_crc(Reason r) {
 
 struct SegmentFacts {
   tcp::Arrival arrival = tcp::Arrival::InOrder;  // InOrder, OutOfOrder or Overlap
-  tcp::Seq sn;                                   // sequence number of the first payload octet (4.3)
+  tcp::Seq sn;                                   // sequence number of the first payload byte (4.3)
   // The segment begins at RCV.NXT. Implied by InOrder; an Overlap may begin there as well.
   bool at_rcv_nxt = false;
   bool seam_on_boundary = false;  // Overlap: the new part is whole frames of this segment
   bool frame_at_rcv_nxt = false;  // Overlap: one of its frames begins at RCV.NXT
   bool reassembly_empty = true;   // Fig 6 S31: nothing stored, no partial frame pending
   const Validation* validation = nullptr;
-  std::uint32_t payload = 0;  // octets of the segment (Fig 3: P)
+  std::uint32_t payload = 0;  // bytes of the segment (Fig 3: P)
   // Fig 3, asked only where the first frame failed.
   HeaderCase header = HeaderCase::E;
   Instant now;

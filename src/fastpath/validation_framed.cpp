@@ -10,7 +10,7 @@
 namespace urnic::fastpath {
 namespace {
 
-// What the octets at the start of `rest` ask for, taken to be an FPDU.
+// What the bytes at the start of `rest` ask for, taken to be an FPDU.
 struct Asked {
   std::uint32_t size;
   bool possible = true;
@@ -68,7 +68,7 @@ void validate_modified(ByteView payload, Validation& out) {
       return {static_cast<std::uint32_t>(rest.size()) + kSmallest};
     }
     // 8.S106: the length leads to the CRC. Less than the smallest frame is no length: one such
-    // frame is looked at, so that the walk goes on, and is not valid whatever its octets are.
+    // frame is looked at, so that the walk goes on, and is not valid whatever its bytes are.
     const std::uint32_t frame = mpa::modified_frame(load_be16(rest.data() + field));
     return {field + std::max(frame, kSmallest), frame >= kSmallest};
   });

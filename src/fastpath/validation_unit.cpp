@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kSmallestFpdu = mpa::fpdu_size(0);
 
-// What the length field of the octets left asks for; the smallest frame when there is not even one.
+// What the length field of the bytes left asks for; the smallest frame when there is not even one.
 std::uint32_t asked_for(const std::uint8_t* p, std::size_t left) {
   return left < mpa::kLengthField ? kSmallestFpdu : mpa::fpdu_size(load_be16(p));
 }

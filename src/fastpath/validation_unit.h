@@ -31,8 +31,8 @@ struct Validation {
 
   // CRCValidationPassed of Fig 10.
   bool passed() const { return all_valid; }
-  // Octets up to the first frame that is not Valid.
-  std::uint32_t valid_octets() const {
+  // Bytes up to the first frame that is not Valid.
+  std::uint32_t valid_bytes() const {
     if (frames.empty()) return 0;
     const FrameResult& last = frames.back();
     return last.offset + (last.status == FrameStatus::Valid ? last.length : 0);
@@ -43,7 +43,7 @@ struct Validation {
 // connection context (E4, S202). Any number of threads, each with its own `out`.
 void validate(ByteView payload, Validation& out);
 
-// Running CRC32C state after a message and its own CRC, least significant octet first: the same
+// Running CRC32C state after a message and its own CRC, least significant byte first: the same
 // number for every message. Comparing with it lets checksum and CRC run over the whole FPDU at
 // once.
 inline constexpr std::uint32_t kCrcResidue = 0xb798b438u;
@@ -57,7 +57,7 @@ void validate_modified(ByteView payload, Validation& out);
 
 // Holds the frames found Valid to the grid, once the context is at hand: a frame is one only if it
 // begins at a multiple of four and its markers point at its length field (RFC 5044, 8). The first
-// that does not becomes BadMarker and the last of the list. Reads no octet but lengths and markers.
+// that does not becomes BadMarker and the last of the list. Reads no byte but lengths and markers.
 void check_markers(mpa::Policy policy, ByteView payload, std::uint32_t pos, Validation& v);
 
 }  // namespace urnic::fastpath

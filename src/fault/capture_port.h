@@ -21,7 +21,7 @@
 namespace urnic::fault {
 
 struct CaptureOptions {
-  std::uint32_t snap_length = 0;  // octets kept of each frame; 0: all
+  std::uint32_t snap_length = 0;  // bytes kept of each frame; 0: all
   // bound: bytes of a capture; limit: its owner's limit, and the disk; beyond: frames pass on;
   // missing ones are counted; test: CaptureFile.LimitsAreKeptAndCounted,
   // CaptureFile.AFullDiskEndsTheCaptureNotTheTraffic

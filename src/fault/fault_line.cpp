@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kSpareLimit = 1024;
 // CRC32C finds every burst of up to 32 bits, so a corrupted FPDU is always found out.
-constexpr std::uint64_t kCorruptOctets = 4;
+constexpr std::uint64_t kCorruptBytes = 4;
 
 Rng rng_for(const FaultPlan& plan, Direction direction, std::uint16_t queue) {
   return Rng(plan.seed * 0x9e3779b97f4a7c15ULL + queue * 2u +
@@ -168,7 +168,7 @@ void FaultLine::corrupt(Frame& f, const FrameView& v, Instant now) {
 }
 
 std::uint32_t FaultLine::corrupt_tcp(Frame& f, const TcpView& v) {
-  const std::uint64_t n = rng_.between(1, std::min<std::uint64_t>(kCorruptOctets, v.payload_len));
+  const std::uint64_t n = rng_.between(1, std::min<std::uint64_t>(kCorruptBytes, v.payload_len));
   const auto at =
       static_cast<std::uint32_t>(v.payload_offset() + rng_.below(v.payload_len - n + 1));
   const std::vector<std::uint8_t> was(f.bytes.begin() + at,

@@ -51,7 +51,7 @@ class FaultLine {
   // The next frame to leave, after ready() said that there is one.
   const Frame& front() const { return under_way_.front(); }
   Frame pop();
-  // A frame of `length` octets of no particular content, out of memory given back.
+  // A frame of `length` bytes of no particular content, out of memory given back.
   Frame new_blank_frame(std::size_t length);
   // Gives memory back for reuse.
   void recycle(Frame f);

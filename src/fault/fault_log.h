@@ -41,9 +41,9 @@ struct FaultRecord {
   bool tcp = false, roce = false;
   std::uint16_t queue = 0;
   std::uint32_t seq = 0;      // TCP sequence number, or PSN; 0 when it is neither
-  std::uint32_t payload = 0;  // its payload octets
+  std::uint32_t payload = 0;  // its payload bytes
   std::uint32_t length = 0;   // of the frame
-  std::uint32_t at = 0;       // Corrupt and BadSum: offset of the first changed octet in the frame
+  std::uint32_t at = 0;       // Corrupt and BadSum: offset of the first changed byte in the frame
 };
 
 // The last `capacity` records, shared by all lines of a wrapper. Thread safe.

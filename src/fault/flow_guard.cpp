@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint64_t kLongestHandshake = mpa::kFrameHeader + mpa::kMaxPrivateData;
 
-// Octets of the MPA start-up frame at the beginning of `payload`; 0 when it is something else.
+// Bytes of the MPA start-up frame at the beginning of `payload`; 0 when it is something else.
 // A frame cut so short that its length does not show is taken for the longest.
 std::uint64_t handshake_length(ByteView payload) {
   for (const bool reply : {false, true}) {

@@ -26,8 +26,8 @@ class FlowGuard {
   static constexpr std::size_t kLimit = 65536;
   static constexpr std::uint64_t kUnknown = ~0ull;
   struct Flow {
-    std::uint32_t start = 0;             // sequence number of the first octet
-    std::uint64_t handshake = kUnknown;  // octets of MPA Request or Reply
+    std::uint32_t start = 0;             // sequence number of the first byte
+    std::uint64_t handshake = kUnknown;  // bytes of MPA Request or Reply
   };
   std::map<FlowKey, Flow> flows_;
 };

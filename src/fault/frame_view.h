@@ -14,7 +14,7 @@ struct FrameView {
   std::optional<RoceView> roce;
 
   const TcpView* segment() const { return tcp ? &*tcp : nullptr; }
-  // Octets of payload; 0 when it is neither.
+  // Bytes of payload; 0 when it is neither.
   std::uint32_t payload() const { return tcp ? tcp->payload_len : roce ? roce->payload : 0; }
   // Whether `corrupt` finds anything to change.
   bool corruptible() const { return tcp ? tcp->payload_len != 0 : roce && roce->body() != 0; }

@@ -17,7 +17,7 @@ void append_section(std::vector<std::uint8_t>& out, std::string_view application
 // Nanosecond resolution. `snap_length` 0: no limit.
 void append_interface(std::vector<std::uint8_t>& out, std::string_view name,
                       std::uint32_t snap_length);
-// The frame is head and tail; `kept` octets of it are stored (<= its length). `unix_ns` counts from
+// The frame is head and tail; `kept` bytes of it are stored (<= its length). `unix_ns` counts from
 // 1970.
 void append_packet(std::vector<std::uint8_t>& out, std::uint32_t interface_id, Direction direction,
                    std::uint64_t unix_ns, ByteView head, ByteView tail, std::uint32_t kept);

@@ -168,9 +168,9 @@ bool Parser::item(std::string_view key, std::string_view v) {
     return count(v, plan.payload_only, 0);
   }
   if (key == "after") {
-    const auto octets = with_unit(v, kSizes);
-    const bool ok = octets && *octets >= 0 && *octets < 1e15;
-    if (ok) plan.after = static_cast<std::uint64_t>(std::llround(*octets));
+    const auto bytes = with_unit(v, kSizes);
+    const bool ok = bytes && *bytes >= 0 && *bytes < 1e15;
+    if (ok) plan.after = static_cast<std::uint64_t>(std::llround(*bytes));
     return expect(ok, "a number of bytes, for example 64k");
   }
   if (key == "skip_handshake") {

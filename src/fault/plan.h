@@ -52,7 +52,7 @@ struct FaultPlan {
   // TCP segments and packets of RoCE with more payload than this; 0: every frame
   std::uint32_t payload_only = 0;
   bool tcp_only = false;        // set by payload_only=: also for payload_only=0
-  std::uint64_t after = 0;      // spare the first octets of each TCP stream
+  std::uint64_t after = 0;      // spare the first bytes of each TCP stream
   bool skip_handshake = false;  // spare SYNs, MPA Request and Reply; RoCE's queue pair 1
 
   // Exact faults: the n-th eligible frame since the plan took force, counted from 1.
@@ -62,7 +62,7 @@ struct FaultPlan {
     bool operator==(const At&) const = default;
   };
   std::vector<At> at;
-  // An exact cut takes the octets [cut_from, cut_to) of the payload for a segment of their own;
+  // An exact cut takes the bytes [cut_from, cut_to) of the payload for a segment of their own;
   // cut_to 0: anywhere.
   std::uint32_t cut_from = 0, cut_to = 0;
 
@@ -75,8 +75,8 @@ struct FaultPlan {
   std::string to_string() const;
 
   // Keys: loss=P[:FRAMES] dup=P reorder=P[:FRAMES|:TIME] corrupt=P badsum=P reseg=P delay=TIME
-  // jitter=TIME rate=N[k|m|g]bit limit=FRAMES mark=TIME hold=TIME mtu=OCTETS payload_only=OCTETS
-  // after=OCTETS[k|m|g] skip_handshake[=on|off] at=KIND:N+KIND:N... cut_at=FROM-TO seed=N. TIME is
+  // jitter=TIME rate=N[k|m|g]bit limit=FRAMES mark=TIME hold=TIME mtu=BYTES payload_only=BYTES
+  // after=BYTES[k|m|g] skip_handshake[=on|off] at=KIND:N+KIND:N... cut_at=FROM-TO seed=N. TIME is
   // a number with ns, us, ms or s. The error is one line for the user.
   static Outcome<FaultPlan, std::string> parse(std::string_view text);
 };

@@ -85,7 +85,7 @@ void Resegmenter::recut(Frame f, bool joined, const Rule& rule, const FlowKey& k
   }
 
   // Alone: in two or three pieces; or the first piece leaves and the rest waits; or all of it
-  // waits. Held octets meet the next segment, and boundaries move.
+  // waits. Held bytes meet the next segment, and boundaries move.
   const std::uint64_t how = rule.cut_now ? 0 : rng_.below(3);
   if (v->payload_len < 2 || how == 2) {
     if (may_hold && how != 0) {

@@ -1,5 +1,5 @@
 // The middlebox that cuts and joins: payload of a stream leaves it in the same order with the same
-// octets, but with other segment boundaries, so that FPDUs no longer meet segments (spec section 2;
+// bytes, but with other segment boundaries, so that FPDUs no longer meet segments (spec section 2;
 // E-37).
 #pragma once
 

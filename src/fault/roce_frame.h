@@ -16,8 +16,8 @@ namespace urnic::fault {
 struct RoceView {
   net::Classified net;
   std::uint32_t bth = 0;      // offset of the BTH in the frame
-  std::uint32_t octets = 0;   // BTH to ICRC
-  std::uint32_t payload = 0;  // octets of payload, without pad; of a reserved opcode all behind it
+  std::uint32_t bytes = 0;    // BTH to ICRC
+  std::uint32_t payload = 0;  // bytes of payload, without pad; of a reserved opcode all behind it
   std::uint32_t dest_qp = 0;
   std::uint32_t psn = 0;
   std::uint8_t opcode = 0;
@@ -32,7 +32,7 @@ struct RoceView {
 // to port 4791, or too short for what its opcode says.
 std::optional<RoceView> view_roce(const net::Classified& c, ByteView head);
 
-// Changes 1 to 4 neighbouring octets of the body, which is not empty; a UDP checksum that was right
+// Changes 1 to 4 neighbouring bytes of the body, which is not empty; a UDP checksum that was right
 // stays right. Returns the offset of the first in the frame.
 std::uint32_t corrupt_roce(Frame& f, const RoceView& v, Rng* rng);
 

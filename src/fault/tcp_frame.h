@@ -30,7 +30,7 @@ struct TcpView {
 
   std::uint32_t payload_offset() const { return net.l4_offset + header_len; }
   bool has(tcp::Flag f) const { return (flags & f) != 0; }
-  // Octets in front of the payload.
+  // Bytes in front of the payload.
   std::uint32_t overhead() const { return payload_offset(); }
   SocketAddress src() const { return {net.src, src_port}; }
   SocketAddress dst() const { return {net.dst, dst_port}; }
@@ -50,17 +50,17 @@ bool tcp_checksum_ok(const Frame& f, const TcpView& v);
 // Length fields, IPv4 header and TCP checksum of a frame whose payload is `payload_len` long now;
 // anything behind it (Ethernet padding) is cut off. The state becomes "unknown": the field is real.
 void finish_tcp_frame(Frame& f, const TcpView& v, std::uint32_t payload_len);
-// After payload octets changed from `was` to what they are now: the checksum changes in the same
+// After payload bytes changed from `was` to what they are now: the checksum changes in the same
 // way (RFC 1624), so that a right one stays right and a wrong one wrong. `at` is the offset in the
 // frame, both ranges have the same length.
 void patch_tcp_checksum(Frame& f, const TcpView& v, std::uint32_t at, ByteView was);
-// The same of any checksum of layer 4, which lies `field` octets behind its beginning `l4`.
+// The same of any checksum of layer 4, which lies `field` bytes behind its beginning `l4`.
 void mend_checksum(Frame& f, std::uint32_t l4, std::uint32_t field, std::uint32_t at, ByteView was);
 
-// A segment of its own with octets [from, from + len) of the payload of `f`: FIN and PSH only on
+// A segment of its own with bytes [from, from + len) of the payload of `f`: FIN and PSH only on
 // the last piece, CWR only on the first (RFC 3168, 6.1.2).
 Frame piece_of(const Frame& f, const TcpView& v, std::uint32_t from, std::uint32_t len);
-// `f` in pieces with at most `max_payload` octets each.
+// `f` in pieces with at most `max_payload` bytes each.
 std::vector<Frame> split(const Frame& f, const TcpView& v, std::uint32_t max_payload);
 
 // One segment out of two of which `b` begins where `a` ends: header of `b` (its ACK, window and

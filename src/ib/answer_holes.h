@@ -16,7 +16,7 @@ inline bool keeps_ahead(const SendState& s) {
 // Whether a READ response or an atomic result of PSN p, which lies behind the awaited one and is
 // right in itself, may be kept.
 bool may_keep(SendState&, Psn p);
-// Its octets are in memory.
+// Its bytes are in memory.
 void kept_ahead(SendState&, Psn p, Instant now);
 
 // Something has come that is behind the awaited answer; the peer has taken all requests before

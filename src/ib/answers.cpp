@@ -77,17 +77,17 @@ namespace {
 
 bool next_read_response(ResponderState& s, Resource* r, ResponsePacket* out) {
   Answer& a = r->asides != 0 ? s.resources.aside_of(*r) : r->answer;
-  const std::uint32_t pmtu = s.qp->pmtu(), packets = packets_of(a.octets, pmtu), k = a.sent;
+  const std::uint32_t pmtu = s.qp->pmtu(), packets = packets_of(a.bytes, pmtu), k = a.sent;
   const Psn psn = a.psn + k;
-  const std::uint32_t octets = std::min(pmtu, a.octets - k * pmtu);
+  const std::uint32_t bytes = std::min(pmtu, a.bytes - k * pmtu);
   const std::uint64_t at = a.address + std::uint64_t{k} * pmtu;
-  if (octets != 0 && verbs::check_remote_read(*s.memory, r->rkey, at, octets,
-                                              {r->pd, s.qp->number}) != verbs::AccessVerdict::Ok) {
+  if (bytes != 0 && verbs::check_remote_read(*s.memory, r->rkey, at, bytes,
+                                             {r->pd, s.qp->number}) != verbs::AccessVerdict::Ok) {
     return fail_read(s, r, psn, out);
   }
   begin(s, read_response_opcode(k, packets), psn, out);
   put_ack(s, out);
-  if (octets != 0) out->payload = {address_in(*s.memory, r->rkey, at), octets};
+  if (bytes != 0) out->payload = {address_in(*s.memory, r->rkey, at), bytes};
   ++s.counters.read_responses;
   if (++a.sent != packets) return true;
   if (r->asides != 0) {
@@ -164,10 +164,10 @@ void read_again(ResponderState& s, Resource* r, const PacketHeader& h) {
   const bool knows = s.qp->peer_selective;  // what it has
   if (matches_answer_under_way(*r, h, s.qp->pmtu())) {
     const Answer& a = r->answer;
-    const std::uint64_t end = a.address + a.octets;
-    const bool within = again.address + again.octets <= end;
+    const std::uint64_t end = a.address + a.bytes;
+    const bool within = again.address + again.bytes <= end;
     if (within && !h.bth.psn.before(a.psn + a.sent)) return;
-    if (within && !knows) again.octets = static_cast<std::uint32_t>(end - again.address);
+    if (within && !knows) again.bytes = static_cast<std::uint32_t>(end - again.address);
   }
   // Parts of it that are asked for together come one behind the other.
   if (knows && r->pending) return s.resources.ask_aside(r, again);

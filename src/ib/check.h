@@ -49,7 +49,7 @@ enum class Headers : std::uint8_t {
   AsCame,
   FromSocket,  // made of what a socket tells: IPv4 with an identification of 0 that means nothing
 };
-// Of the octets UDP carried, BTH to ICRC; `ip_udp` as icrc() takes it. The result borrows them.
+// Of the bytes UDP carried, BTH to ICRC; `ip_udp` as icrc() takes it. The result borrows them.
 Outcome<ParsedPacket, Drop> open_packet(ByteView ip_udp, ByteView datagram,
                                         Headers headers = Headers::AsCame);
 

@@ -76,7 +76,7 @@ Judgment judge_read_data(const SendState& s, const ParsedPacket& packet, std::ui
   const Place place = packet.header.row().place;
   // While parts of READs are asked for again an answer may begin and end where it likes: that to a
   // part which was asked for twice is late.
-  const bool fits = packet.payload.size() == s.wqes.octets(w, k) &&
+  const bool fits = packet.payload.size() == s.wqes.bytes(w, k) &&
                     (!s.ahead.empty() || place_fits(s, place, p, k, s.wqes.packets(w)));
   if (!next) {
     const Response what = fits && keeps_ahead(s) ? Response::Ahead : Response::ImpliedNak;
@@ -158,9 +158,9 @@ bool store(const SendState& s, const ParsedPacket& packet, std::uint32_t wqe, st
   if (h.row().family == Family::ReadResponse) {
     return s.wqes.scatter(wqe, k * s.wqes.pmtu(), packet.payload);
   }
-  std::array<std::uint8_t, verbs::kAtomicOctets> octets;
-  std::memcpy(octets.data(), &h.original, octets.size());
-  return s.wqes.scatter(wqe, 0, octets);
+  std::array<std::uint8_t, verbs::kAtomicBytes> bytes;
+  std::memcpy(bytes.data(), &h.original, bytes.size());
+  return s.wqes.scatter(wqe, 0, bytes);
 }
 
 // Whether nothing follows what came for una, though the READ has more.

@@ -16,7 +16,7 @@
 
 namespace urnic::ib {
 
-// Payload octets of a full packet. Both ends use the same (IB-13, IB-27).
+// Payload bytes of a full packet. Both ends use the same (IB-13, IB-27).
 enum class PathMtu : std::uint16_t {
   k256 = 256,
   k512 = 512,
@@ -24,7 +24,7 @@ enum class PathMtu : std::uint16_t {
   k2048 = 2048,
   k4096 = 4096,
 };
-constexpr std::uint32_t octets(PathMtu m) {
+constexpr std::uint32_t bytes(PathMtu m) {
   return static_cast<std::uint32_t>(m);
 }
 // The largest that fits datagrams of an IP MTU, as peers compute it: path MTU + 80 <= `ip_mtu`.
@@ -95,7 +95,7 @@ struct QpAttributes {
 
   // Answered and repeated: RC and XRC.
   bool reliable() const { return service == ServiceType::Rc || service == ServiceType::Xrc; }
-  std::uint32_t pmtu() const { return octets(path_mtu); }
+  std::uint32_t pmtu() const { return bytes(path_mtu); }
   verbs::Requester peer() const { return {pd, number}; }
 };
 

@@ -22,8 +22,8 @@ Psn HeldPackets::end() const {
 
 // ---- memory
 
-// Where the parts of a book lie in a block at `at`; the octets they take.
-std::size_t HeldPackets::book_octets(Book* book, std::uint8_t* at) const {
+// Where the parts of a book lie in a block at `at`; the bytes they take.
+std::size_t HeldPackets::book_bytes(Book* book, std::uint8_t* at) const {
   std::size_t used = 0;
   const auto part = [&]<class T>(T** to, std::uint32_t n) {
     used = (used + alignof(T) - 1) / alignof(T) * alignof(T);
@@ -44,12 +44,12 @@ bool HeldPackets::open() {
   if (pool_ == nullptr) return false;
   alignas(64) static std::uint8_t nowhere[1];
   Book book;
-  const std::size_t octets = book_octets(&book, nowhere);
-  const auto shift = static_cast<unsigned>(std::bit_width(octets - 1));
+  const std::size_t bytes = book_bytes(&book, nowhere);
+  const auto shift = static_cast<unsigned>(std::bit_width(bytes - 1));
   book_shift_ = std::max(shift, BufferPool::kMinShift);
   std::uint8_t* const block = pool_->take(book_shift_);
   if (block == nullptr) return false;
-  book_octets(&book_, block);
+  book_bytes(&book_, block);
   std::fill_n(book_.pages, pages(), nullptr);
   // The lowest record is taken first: few pages.
   for (std::uint32_t i = 0; i < limit_; ++i) {

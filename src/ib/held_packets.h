@@ -14,7 +14,7 @@ namespace urnic::ib {
 
 class HeldPackets {
  public:
-  // `pool` may be null: nothing is kept. At most `limit` packets (1..4096) of `pmtu` octets of
+  // `pool` may be null: nothing is kept. At most `limit` packets (1..4096) of `pmtu` bytes of
   // payload each; pmtu is one of PathMtu.
   HeldPackets(HeldPool* pool, std::uint32_t limit, std::uint32_t pmtu)
       : pool_(pool), limit_(limit), pmtu_(pmtu) {}
@@ -37,7 +37,7 @@ class HeldPackets {
   Psn end() const;
 
   enum class Kept : std::uint8_t { Yes, Already, NoRoom };
-  // Its payload, at most pmtu octets, is copied. All that are kept lie within 2^23 PSNs.
+  // Its payload, at most pmtu bytes, is copied. All that are kept lie within 2^23 PSNs.
   Kept keep(const ParsedPacket&);
   // The same of one whose payload lies in its place, `at`, already. first() has it there.
   Kept keep_placed(const ParsedPacket&, const std::uint8_t* at);
@@ -65,7 +65,7 @@ class HeldPackets {
   };
 
   bool open();
-  std::size_t book_octets(Book*, std::uint8_t* at) const;
+  std::size_t book_bytes(Book*, std::uint8_t* at) const;
   std::uint32_t pages() const { return (limit_ * pmtu_ + kPage - 1) / kPage; }
   std::uint8_t* payload_of(std::uint16_t record);
   std::uint32_t up_to(Psn) const;

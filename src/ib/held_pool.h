@@ -15,14 +15,14 @@ namespace urnic::ib {
 
 class HeldPool {
  public:
-  // `limit`: octets lent at a time.
+  // `limit`: bytes lent at a time.
   // bound: memory for what RoCE keeps: packets after gaps, logs of sent packets, early responses;
   // setting: reassembly_pool; limit: 64 MiB; beyond: the queue pair goes SLOW, repeats everything
   // from the gap on, or requests a response again; test: HeldPacketsTest.ThePoolIsAboveAll,
   // BehindGap.MemoryThatIsLentToOthersMakesItSlow
   explicit HeldPool(std::size_t limit = std::size_t{64} << 20) : limit_(limit) {}
 
-  // 1 << shift octets, aligned to 64, contents undefined; shift as BufferPool has it. Null: so many
+  // 1 << shift bytes, aligned to 64, contents undefined; shift as BufferPool has it. Null: so many
   // are lent already, or there is no memory.
   std::uint8_t* take(unsigned shift) {
     if (pool_.in_use() + (std::size_t{1} << shift) > limit_) return nullptr;

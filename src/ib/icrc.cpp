@@ -7,20 +7,20 @@
 namespace urnic::ib {
 namespace {
 
-constexpr std::size_t kUdpOctets = 8, kMaxIpOctets = 60;
+constexpr std::size_t kUdpBytes = 8, kMaxIpBytes = 60;
 constexpr std::uint8_t kUdpProtocol = 17;
 
-// The running CRC behind eight octets of ones in the place of the LRH.
+// The running CRC behind eight bytes of ones in the place of the LRH.
 constexpr std::uint32_t kBehindLrh = [] {
   std::uint32_t state = kCrc32Init;
-  for (int octet = 0; octet < 8; ++octet) {
+  for (int byte = 0; byte < 8; ++byte) {
     state ^= 0xff;
     for (int i = 0; i < 8; ++i) state = Crc32Math::times_x(state);
   }
   return state;
 }();
 
-// Ones where routers write, in IP header, UDP header and BTH. `ip` octets of IP header.
+// Ones where routers write, in IP header, UDP header and BTH. `ip` bytes of IP header.
 constexpr Crc32Mask mask_of(bool v6, std::size_t ip) {
   Crc32Mask mask;
   auto& ones = mask.ones;
@@ -34,16 +34,16 @@ constexpr Crc32Mask mask_of(bool v6, std::size_t ip) {
     ones[10] = ones[11] = 0xff;  // header checksum
   }
   ones[ip + 6] = ones[ip + 7] = 0xff;  // UDP checksum
-  ones[ip + kUdpOctets + 4] = 0xff;    // FECN, BECN, reserved
+  ones[ip + kUdpBytes + 4] = 0xff;     // FECN, BECN, reserved
   return mask;
 }
 constexpr Crc32Mask kIpv4Mask = mask_of(false, 20), kIpv6Mask = mask_of(true, 40);
 // The two headers, and what their mask covers of the BTH.
-static_assert(kIpv6UdpOctets + 5 <= Crc32Mask::kMost);
+static_assert(kIpv6UdpBytes + 5 <= Crc32Mask::kMost);
 
 // ---- a hidden identification
-// A CRC is linear: what two octets change of it is a polynomial of 16 terms times x to the bits
-// that follow. Dividing the difference by that power gives the octets back, if they alone differ.
+// A CRC is linear: what two bytes change of it is a polynomial of 16 terms times x to the bits
+// that follow. Dividing the difference by that power gives the bytes back, if they alone differ.
 
 constexpr std::uint32_t kOne = Crc32Math::kOne;
 constexpr std::uint32_t over_x(std::uint32_t a) {
@@ -73,12 +73,12 @@ constexpr InversePowers kInverse;
 
 constexpr std::size_t kIdentificationAt = 4;  // in the header of IPv4
 
-// Whether two octets with `behind` covered ones behind them can have made that difference.
-bool two_octets_explain(std::uint32_t difference, std::size_t behind) {
-  const std::size_t octets = behind + 2;
-  if (octets / 64 >= kInverse.sixty_fours.size()) return false;
+// Whether two bytes with `behind` covered ones behind them can have made that difference.
+bool two_bytes_explain(std::uint32_t difference, std::size_t behind) {
+  const std::size_t bytes = behind + 2;
+  if (bytes / 64 >= kInverse.sixty_fours.size()) return false;
   const std::uint32_t before =
-      product(product(difference, kInverse.ones[octets % 64]), kInverse.sixty_fours[octets / 64]);
+      product(product(difference, kInverse.ones[bytes % 64]), kInverse.sixty_fours[bytes / 64]);
   return before < 0x10000;
 }
 
@@ -86,8 +86,8 @@ bool two_octets_explain(std::uint32_t difference, std::size_t behind) {
 
 IpUdpHeaders pseudo_headers(const DatagramFields& f, std::size_t packet) {
   IpUdpHeaders h;
-  std::uint8_t* p = h.octets.data();
-  const std::size_t udp = kUdpOctets + packet, address = f.source.size();
+  std::uint8_t* p = h.bytes.data();
+  const std::size_t udp = kUdpBytes + packet, address = f.source.size();
   if (f.source.is_v4()) {
     p[0] = 0x45;
     store_be16(p + 2, static_cast<std::uint16_t>(20 + udp));
@@ -107,7 +107,7 @@ IpUdpHeaders pseudo_headers(const DatagramFields& f, std::size_t packet) {
   store_be16(p, f.source_port);
   store_be16(p + 2, f.destination_port);
   store_be16(p + 4, static_cast<std::uint16_t>(udp));
-  h.size = static_cast<std::size_t>(p + kUdpOctets - h.octets.data());
+  h.size = static_cast<std::size_t>(p + kUdpBytes - h.bytes.data());
   return h;
 }
 
@@ -120,14 +120,14 @@ std::uint32_t icrc_of_datagram(ByteView datagram, bool v6) {
 
 // Not in line: what it has on the stack is not for who does without.
 [[gnu::noinline]] std::uint32_t icrc_in_pieces(ByteView ip_udp, ByteView covered, bool v6) {
-  std::array<std::uint8_t, kMaxIpOctets + kUdpOctets + kBthOctets> head;
-  const std::size_t octets = ip_udp.size() + kBthOctets;
+  std::array<std::uint8_t, kMaxIpBytes + kUdpBytes + kBthBytes> head;
+  const std::size_t bytes = ip_udp.size() + kBthBytes;
   std::memcpy(head.data(), ip_udp.data(), ip_udp.size());
-  std::memcpy(head.data() + ip_udp.size(), covered.data(), kBthOctets);
-  const Crc32Mask mask = mask_of(v6, ip_udp.size() - kUdpOctets);
-  for (std::size_t i = 0; i < octets; ++i) head[i] |= mask.ones[i];
-  const std::uint32_t state = crc32_update(kBehindLrh, {head.data(), octets});
-  return crc32_finish(crc32_update(state, covered.subspan(kBthOctets)));
+  std::memcpy(head.data() + ip_udp.size(), covered.data(), kBthBytes);
+  const Crc32Mask mask = mask_of(v6, ip_udp.size() - kUdpBytes);
+  for (std::size_t i = 0; i < bytes; ++i) head[i] |= mask.ones[i];
+  const std::uint32_t state = crc32_update(kBehindLrh, {head.data(), bytes});
+  return crc32_finish(crc32_update(state, covered.subspan(kBthBytes)));
 }
 
 }  // namespace
@@ -137,7 +137,7 @@ RunningIcrc::RunningIcrc(ByteView headers, bool v6)
 
 std::uint32_t icrc(ByteView ip_udp, ByteView covered) {
   const bool v6 = ip_udp[0] >> 4 == 6;
-  const bool plain = ip_udp.size() == (v6 ? kIpv6UdpOctets : kIpv4UdpOctets);
+  const bool plain = ip_udp.size() == (v6 ? kIpv6UdpBytes : kIpv4UdpBytes);
   if (plain && ip_udp.data() + ip_udp.size() == covered.data()) [[likely]] {
     return icrc_of_datagram({ip_udp.data(), ip_udp.size() + covered.size()}, v6);
   }
@@ -145,21 +145,21 @@ std::uint32_t icrc(ByteView ip_udp, ByteView covered) {
 }
 
 bool icrc_good(ByteView ip_udp, ByteView packet) {
-  const std::size_t covered = packet.size() - kIcrcOctets;
+  const std::size_t covered = packet.size() - kIcrcBytes;
   return load_le32(packet.data() + covered) == icrc(ip_udp, packet.first(covered));
 }
 
 bool icrc_good_for_some_identification(ByteView ip_udp, ByteView packet) {
-  const std::size_t covered = packet.size() - kIcrcOctets;
+  const std::size_t covered = packet.size() - kIcrcBytes;
   const std::uint32_t difference =
       load_le32(packet.data() + covered) ^ icrc(ip_udp, packet.first(covered));
   if (difference == 0) return true;
   const bool v4 = ip_udp[0] >> 4 == 4;
-  return v4 && two_octets_explain(difference, ip_udp.size() - (kIdentificationAt + 2) + covered);
+  return v4 && two_bytes_explain(difference, ip_udp.size() - (kIdentificationAt + 2) + covered);
 }
 
 void seal(ByteView ip_udp, MutBytes packet) {
-  const std::size_t covered = packet.size() - kIcrcOctets;
+  const std::size_t covered = packet.size() - kIcrcBytes;
   store_le32(packet.data() + covered, icrc(ip_udp, packet.first(covered)));
 }
 

@@ -1,8 +1,8 @@
-// ICRC of RoCEv2: a CRC-32 over what does not change on the way (IB-1). Covered are eight octets of
+// ICRC of RoCEv2: a CRC-32 over what does not change on the way (IB-1). Covered are eight bytes of
 // ones in the place of an InfiniBand LRH, the IP header, the UDP header and the packet from its BTH
 // through its pad; what routers may change is taken as ones (IPv4: type of service, time to live,
-// header checksum; IPv6: traffic class, flow label, hop limit; UDP checksum; octet 4 of the BTH).
-// Stored behind the pad, least significant octet first.
+// header checksum; IPv6: traffic class, flow label, hop limit; UDP checksum; byte 4 of the BTH).
+// Stored behind the pad, least significant byte first.
 //
 // Pure; any thread.
 #pragma once
@@ -27,17 +27,17 @@ struct DatagramFields {
   bool dont_fragment = true;         // IPv4
 };
 
-inline constexpr std::size_t kIpv4UdpOctets = 20 + 8, kIpv6UdpOctets = 40 + 8;
+inline constexpr std::size_t kIpv4UdpBytes = 20 + 8, kIpv6UdpBytes = 40 + 8;
 struct IpUdpHeaders {
-  std::array<std::uint8_t, kIpv6UdpOctets> octets{};
+  std::array<std::uint8_t, kIpv6UdpBytes> bytes{};
   std::size_t size = 0;
-  ByteView view() const { return {octets.data(), size}; }
+  ByteView view() const { return {bytes.data(), size}; }
 };
-// Them as octets, with zeros where the ICRC does not look: not for the wire. `packet`: octets of
+// Them as bytes, with zeros where the ICRC does not look: not for the wire. `packet`: bytes of
 // the packet, ICRC included.
 IpUdpHeaders pseudo_headers(const DatagramFields&, std::size_t packet);
 
-// `ip_udp`: IP header (IPv4 with any options, or the 40 octets of IPv6) and UDP header, as on the
+// `ip_udp`: IP header (IPv4 with any options, or the 40 bytes of IPv6) and UDP header, as on the
 // wire or as pseudo_headers() makes them. `covered`: from the BTH, which is whole, through the pad.
 // Where it lies behind `ip_udp`, both are passed over once.
 std::uint32_t icrc(ByteView ip_udp, ByteView covered);
@@ -45,30 +45,30 @@ std::uint32_t icrc(ByteView ip_udp, ByteView covered);
 // The same piece by piece, for who writes a datagram from its beginning on.
 class RunningIcrc {
  public:
-  // From the IP header, without options, through at least the first eight octets of the BTH.
+  // From the IP header, without options, through at least the first eight bytes of the BTH.
   RunningIcrc(ByteView headers, bool v6);
-  // From what state() was, of the same octets.
+  // From what state() was, of the same bytes.
   explicit RunningIcrc(std::uint32_t state) : state_(state) {}
   std::uint32_t state() const { return state_; }
   // Headers that have just been written, in words.
-  void words(ByteView octets) { state_ = crc32_update_words(state_, octets); }
-  void cover(ByteView octets) {
-    if (!octets.empty()) state_ = crc32_update(state_, octets);
+  void words(ByteView bytes) { state_ = crc32_update_words(state_, bytes); }
+  void cover(ByteView bytes) {
+    if (!bytes.empty()) state_ = crc32_update(state_, bytes);
   }
-  void copy(std::uint8_t* to, ByteView octets) { state_ = crc32_update_copy(state_, to, octets); }
+  void copy(std::uint8_t* to, ByteView bytes) { state_ = crc32_update_copy(state_, to, bytes); }
   std::uint32_t value() const { return crc32_finish(state_); }
 
  private:
   std::uint32_t state_;
 };
 
-// Of a whole packet, ICRC included; at least kBthOctets + kIcrcOctets.
+// Of a whole packet, ICRC included; at least kBthBytes + kIcrcBytes.
 bool icrc_good(ByteView ip_udp, ByteView packet);
 // The same where `ip_udp` has IPv4 with a zero identification because a socket does not tell it: is
-// there one with which the ICRC is right? There is for a broken packet too, once in 2^16. Octets
+// there one with which the ICRC is right? There is for a broken packet too, once in 2^16. Bytes
 // that a router may not change but the identification must be known.
 bool icrc_good_for_some_identification(ByteView ip_udp, ByteView packet);
-// Writes its last four octets.
+// Writes its last four bytes.
 void seal(ByteView ip_udp, MutBytes packet);
 
 }  // namespace urnic::ib

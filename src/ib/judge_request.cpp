@@ -76,7 +76,7 @@ bool may_access(const Arrival& a, std::uint8_t** target) {
                                                           reth.length, peer) == AccessVerdict::Ok;
     case Family::Atomic: {
       const AtomicEth& atomic = a.h.atomic;
-      if (verbs::check_remote_atomic(memory, atomic.rkey, atomic.address, verbs::kAtomicOctets,
+      if (verbs::check_remote_atomic(memory, atomic.rkey, atomic.address, verbs::kAtomicBytes,
                                      peer) != AccessVerdict::Ok) {
         return false;
       }
@@ -97,20 +97,20 @@ Status status_of_refused(const Arrival& a) {
 
 bool write_length_fits(const Arrival& a) {
   const std::uint32_t length = a.row.begins() ? a.h.reth.length : a.s.message.length;
-  const std::uint64_t octets =
-      (a.row.begins() ? 0 : std::uint64_t{a.s.message.octets}) + a.payload.size();
-  if (length > kMaxMessageOctets || octets > length) return false;
-  return !a.row.ends() || octets == length;
+  const std::uint64_t bytes =
+      (a.row.begins() ? 0 : std::uint64_t{a.s.message.bytes}) + a.payload.size();
+  if (length > kMaxMessageBytes || bytes > length) return false;
+  return !a.row.ends() || bytes == length;
 }
 
 // So far into the message, this one included.
-std::uint64_t send_octets(const Arrival& a) {
-  return (a.row.begins() ? 0 : std::uint64_t{a.s.message.octets}) + a.payload.size();
+std::uint64_t send_bytes(const Arrival& a) {
+  return (a.row.begins() ? 0 : std::uint64_t{a.s.message.bytes}) + a.payload.size();
 }
 
 bool room_in_receive(const Arrival& a) {
-  const std::uint64_t octets = send_octets(a);
-  return octets <= a.s.rq->wqe(a.s.rq->head()).capacity && octets <= kMaxMessageOctets;
+  const std::uint64_t bytes = send_bytes(a);
+  return bytes <= a.s.rq->wqe(a.s.rq->head()).capacity && bytes <= kMaxMessageBytes;
 }
 
 bool length_fits(const Arrival& a, const std::uint8_t* target) {
@@ -120,10 +120,10 @@ bool length_fits(const Arrival& a, const std::uint8_t* target) {
     case Family::Write:
       return write_length_fits(a);
     case Family::Read:
-      return a.h.reth.length <= kMaxMessageOctets;
+      return a.h.reth.length <= kMaxMessageBytes;
     case Family::Atomic:
       return (a.h.atomic.address | reinterpret_cast<std::uintptr_t>(target)) %
-                 verbs::kAtomicOctets ==
+                 verbs::kAtomicBytes ==
              0;
     default:
       return true;
@@ -133,7 +133,7 @@ bool length_fits(const Arrival& a, const std::uint8_t* target) {
 bool receive_writable(const Arrival& a) {
   const std::uint32_t index = a.s.rq->head();
   return receive_holds(*a.s.memory, a.s.rq->sges(index), a.s.receive_pd(),
-                       send_octets(a) - a.payload.size(), a.payload.size());
+                       send_bytes(a) - a.payload.size(), a.payload.size());
 }
 
 RequestJudgment judge_new(const Arrival& a) {

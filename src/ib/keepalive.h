@@ -1,6 +1,6 @@
 // Whether the peer of a queue pair that has nothing to ask is still there: nothing of the transport
 // would say so, as only who asks is answered. What has not been heard of for a while is asked by a
-// WRITE of no octets at the PSN before the next one: a duplicate, which every responder
+// WRITE of no bytes at the PSN before the next one: a duplicate, which every responder
 // acknowledges and none carries out (IB-42), so that it takes no PSN, no work request and no
 // right. Three without an answer are the end. It is TCP's keep-alive (RFC 1122, 4.2.3.6).
 //

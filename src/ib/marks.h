@@ -1,7 +1,7 @@
 // What a queue pair does about CE marks on what it receives (S-10): a CNP to its peer, one for each
 // 50 us at most, whatever comes.
 //
-//   BTH, opcode 0x81, PSN 0, BECN; 16 octets of zero
+//   BTH, opcode 0x81, PSN 0, BECN; 16 bytes of zero
 //
 // Owned by one queue pair.
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace urnic::ib {
 
-inline constexpr std::uint32_t kCnpOctets = 16;  // behind the BTH
+inline constexpr std::uint32_t kCnpBytes = 16;  // behind the BTH
 
 class Marks {
  public:
@@ -41,10 +41,10 @@ class Marks {
     h.bth.becn = true;
     return h;
   }
-  static std::array<std::uint8_t, kCnpOctets> payload() { return {}; }
-  // As it should be; the reserved octets may be anything.
+  static std::array<std::uint8_t, kCnpBytes> payload() { return {}; }
+  // As it should be; the reserved bytes may be anything.
   static bool is_cnp(const ParsedPacket& p) {
-    return p.header.bth.becn && p.payload.size() == kCnpOctets;
+    return p.header.bth.becn && p.payload.size() == kCnpBytes;
   }
 
   std::uint64_t marked() const { return seen_; }  // packets

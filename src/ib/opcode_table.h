@@ -1,5 +1,5 @@
 // Opcodes of the transport as one table: what each is, which headers follow its BTH, how long its
-// payload may be, and whose it is. The upper three bits of the octet name the service, the lower
+// payload may be, and whose it is. The upper three bits of the byte name the service, the lower
 // five the operation.
 #pragma once
 
@@ -49,17 +49,16 @@ enum class Operation : std::uint8_t {
   SendOnlyInv = 0x17,
 };
 
-// The octet of the BTH.
+// The byte of the BTH.
 struct Opcode {
-  std::uint8_t octet = 0;
+  std::uint8_t byte = 0;
 
   constexpr Opcode() = default;
-  constexpr explicit Opcode(std::uint8_t o) : octet(o) {}
+  constexpr explicit Opcode(std::uint8_t o) : byte(o) {}
   constexpr Opcode(ServiceType s, Operation o)
-      : octet(static_cast<std::uint8_t>(static_cast<unsigned>(s) << 5 | static_cast<unsigned>(o))) {
-  }
-  constexpr ServiceType service() const { return static_cast<ServiceType>(octet >> 5); }
-  constexpr Operation operation() const { return static_cast<Operation>(octet & 0x1f); }
+      : byte(static_cast<std::uint8_t>(static_cast<unsigned>(s) << 5 | static_cast<unsigned>(o))) {}
+  constexpr ServiceType service() const { return static_cast<ServiceType>(byte >> 5); }
+  constexpr Operation operation() const { return static_cast<Operation>(byte & 0x1f); }
   constexpr bool operator==(const Opcode&) const = default;
 };
 
@@ -104,7 +103,7 @@ constexpr bool place_fits(Place place, std::uint32_t k, bool begins, bool last, 
   return false;
 }
 
-// Octets of payload that are right.
+// Bytes of payload that are right.
 enum class PayloadRule : std::uint8_t {
   None,      // 0
   Full,      // the path MTU
@@ -129,8 +128,8 @@ struct OpcodeRow {
   Family family = Family::Reserved;
   Place place = Place::Only;
   PayloadRule payload = PayloadRule::Any;
-  std::uint16_t headers = 0;       // HeaderBit
-  std::uint8_t header_octets = 0;  // of all headers behind the BTH
+  std::uint16_t headers = 0;      // HeaderBit
+  std::uint8_t header_bytes = 0;  // of all headers behind the BTH
 
   constexpr bool known() const { return family != Family::Reserved; }
   // Goes to the requester half; everything else, reserved ones included, to the responder half.
@@ -152,11 +151,11 @@ struct OpcodeRow {
 
 namespace opcode_detail {
 
-constexpr std::uint8_t octets_of(std::uint16_t headers) {
-  constexpr std::array<std::uint8_t, 9> kOctets = {8, 16, 28, 4, 8, 4, 4, 4, 4};  // by HeaderBit
+constexpr std::uint8_t bytes_of(std::uint16_t headers) {
+  constexpr std::array<std::uint8_t, 9> kBytes = {8, 16, 28, 4, 8, 4, 4, 4, 4};  // by HeaderBit
   unsigned sum = 0;
-  for (std::size_t bit = 0; bit < kOctets.size(); ++bit) {
-    if ((headers >> bit & 1) != 0) sum += kOctets[bit];
+  for (std::size_t bit = 0; bit < kBytes.size(); ++bit) {
+    if ((headers >> bit & 1) != 0) sum += kBytes[bit];
   }
   return static_cast<std::uint8_t>(sum);
 }
@@ -225,9 +224,9 @@ constexpr unsigned rd_headers(const Entry& e) {
 constexpr std::array<OpcodeRow, 256> make_rows() {
   std::array<OpcodeRow, 256> rows{};
   const auto put = [&rows](const Entry& e, ServiceType s, unsigned more) {
-    OpcodeRow& r = rows[Opcode(s, e.operation).octet];
+    OpcodeRow& r = rows[Opcode(s, e.operation).byte];
     r = {e.family, e.place, e.payload, static_cast<std::uint16_t>(e.headers | more), 0};
-    r.header_octets = octets_of(r.headers);
+    r.header_bytes = bytes_of(r.headers);
   };
   for (const Entry& e : kEntries) {
     const bool response = e.family >= Family::ReadResponse;
@@ -239,9 +238,9 @@ constexpr std::array<OpcodeRow, 256> make_rows() {
   }
   put({Operation::Resync, false, false, false, Family::Resync, Place::Only, PayloadRule::None, 0},
       ServiceType::Rd, kRdeth | kDeth);
-  rows[kSackOpcode.octet] = {Family::Sack, Place::Only, PayloadRule::Any, kAeth, octets_of(kAeth)};
-  rows[kCnpOpcode.octet] = {Family::Cnp, Place::Only, PayloadRule::Any, 0, 0};
-  rows[kHelloOpcode.octet] = {Family::Hello, Place::Only, PayloadRule::Any, 0, 0};
+  rows[kSackOpcode.byte] = {Family::Sack, Place::Only, PayloadRule::Any, kAeth, bytes_of(kAeth)};
+  rows[kCnpOpcode.byte] = {Family::Cnp, Place::Only, PayloadRule::Any, 0, 0};
+  rows[kHelloOpcode.byte] = {Family::Hello, Place::Only, PayloadRule::Any, 0, 0};
   return rows;
 }
 
@@ -250,22 +249,22 @@ inline constexpr std::array<OpcodeRow, 256> kRows = make_rows();
 }  // namespace opcode_detail
 
 constexpr const OpcodeRow& row(Opcode o) {
-  return opcode_detail::kRows[o.octet];
+  return opcode_detail::kRows[o.byte];
 }
 
-// Whether `octets` of payload are right for it.
-constexpr bool payload_fits(PayloadRule rule, std::uint32_t octets, std::uint32_t pmtu) {
+// Whether `bytes` of payload are right for it.
+constexpr bool payload_fits(PayloadRule rule, std::uint32_t bytes, std::uint32_t pmtu) {
   switch (rule) {
     case PayloadRule::None:
-      return octets == 0;
+      return bytes == 0;
     case PayloadRule::Full:
-      return octets == pmtu;
+      return bytes == pmtu;
     case PayloadRule::Nonempty:
-      return octets != 0 && octets <= pmtu;
+      return bytes != 0 && bytes <= pmtu;
     case PayloadRule::Any:
       break;
   }
-  return octets <= pmtu;
+  return bytes <= pmtu;
 }
 
 }  // namespace urnic::ib

@@ -10,10 +10,10 @@ std::uint32_t load_be24(const std::uint8_t* p) {
 }
 
 // BTH.
-constexpr std::uint8_t kSolicitedBit = 0x80, kMigratedBit = 0x40;  // octet 1
+constexpr std::uint8_t kSolicitedBit = 0x80, kMigratedBit = 0x40;  // byte 1
 constexpr unsigned kPadShift = 4;
-constexpr std::uint8_t kFecnBit = 0x80, kBecnBit = 0x40;  // octet 4
-constexpr std::uint8_t kAckRequestBit = 0x80;             // octet 8
+constexpr std::uint8_t kFecnBit = 0x80, kBecnBit = 0x40;  // byte 4
+constexpr std::uint8_t kAckRequestBit = 0x80;             // byte 8
 
 Bth read_bth(const std::uint8_t* p) {
   Bth h;
@@ -36,7 +36,7 @@ std::uint64_t first_bytes_of(const Bth& h, std::uint8_t pad) {
                               (h.migrated ? kMigratedBit : 0u) | std::uint32_t{pad} << kPadShift |
                               (h.version & 15u);
   const std::uint32_t marks = (h.fecn ? kFecnBit : 0u) | (h.becn ? kBecnBit : 0u);
-  return std::uint64_t{h.opcode.octet} << 56 | std::uint64_t{flags} << 48 |
+  return std::uint64_t{h.opcode.byte} << 56 | std::uint64_t{flags} << 48 |
          std::uint64_t{h.pkey} << 32 | marks << 24 | (h.dest_qp & kMask24);
 }
 
@@ -50,7 +50,7 @@ void write_bth(const Bth& h, std::uint8_t pad, std::uint8_t* p) {
 void read_extensions(const OpcodeRow& r, const std::uint8_t* p, PacketHeader* h) {
   if (r.has(kXrcEth)) {
     h->srq = load_be24(p + 1);
-    p += kXrcEthOctets;
+    p += kXrcEthBytes;
   }
   if (r.has(kRdeth)) {
     h->ee_context = load_be24(p + 1);
@@ -86,7 +86,7 @@ void read_extensions(const OpcodeRow& r, const std::uint8_t* p, PacketHeader* h)
 void write_extensions(const OpcodeRow& r, const PacketHeader& h, std::uint8_t* p) {
   if (r.has(kXrcEth)) {
     store_be32(p, h.srq & kMask24);
-    p += kXrcEthOctets;
+    p += kXrcEthBytes;
   }
   if (r.has(kRdeth)) {
     store_be32(p, h.ee_context & kMask24);
@@ -111,7 +111,7 @@ void write_extensions(const OpcodeRow& r, const PacketHeader& h, std::uint8_t* p
     p += 28;
   }
   if (r.has(kAeth)) {
-    store_be32(p, (h.aeth.syndrome.octet & 0x7fu) << 24 | h.aeth.msn.value());
+    store_be32(p, (h.aeth.syndrome.byte & 0x7fu) << 24 | h.aeth.msn.value());
     p += 4;
   }
   if (r.has(kAtomicAckEth)) {
@@ -129,17 +129,17 @@ void write_extensions(const OpcodeRow& r, const PacketHeader& h, std::uint8_t* p
 
 Outcome<ParsedPacket, Malformed> parse_packet(ByteView datagram) {
   const std::size_t n = datagram.size();
-  if (n < kBthOctets + kIcrcOctets) return fail(Malformed::Short);
+  if (n < kBthBytes + kIcrcBytes) return fail(Malformed::Short);
   if (n % 4 != 0) return fail(Malformed::Uneven);
   ParsedPacket packet;
   PacketHeader& h = packet.header;
   h.bth = read_bth(datagram.data());
   const OpcodeRow& r = h.row();
-  const std::size_t headers = kBthOctets + r.header_octets;
-  if (n < headers + kIcrcOctets) return fail(Malformed::Headers);
-  const std::size_t behind = n - headers - kIcrcOctets;
+  const std::size_t headers = kBthBytes + r.header_bytes;
+  if (n < headers + kIcrcBytes) return fail(Malformed::Headers);
+  const std::size_t behind = n - headers - kIcrcBytes;
   if (behind < h.bth.pad) return fail(Malformed::Pad);
-  if (r.headers != 0) read_extensions(r, datagram.data() + kBthOctets, &h);
+  if (r.headers != 0) read_extensions(r, datagram.data() + kBthBytes, &h);
   packet.payload = datagram.subspan(headers, behind - h.bth.pad);
   return packet;
 }
@@ -147,8 +147,8 @@ Outcome<ParsedPacket, Malformed> parse_packet(ByteView datagram) {
 std::uint32_t emit_headers(const PacketHeader& h, std::size_t payload, std::uint8_t* dst) {
   const OpcodeRow& r = h.row();
   write_bth(h.bth, pad_of(payload), dst);
-  if (r.headers != 0) write_extensions(r, h, dst + kBthOctets);  // most of a long message have none
-  return kBthOctets + r.header_octets;
+  if (r.headers != 0) write_extensions(r, h, dst + kBthBytes);  // most of a long message have none
+  return kBthBytes + r.header_bytes;
 }
 
 std::uint64_t bth_front(const PacketHeader& h, std::size_t payload) {
@@ -160,7 +160,7 @@ std::size_t emit_packet(const PacketHeader& h, ByteView payload, std::uint8_t* d
   std::uint8_t* const at = dst + emit_headers(h, n, dst);
   if (n != 0 && at != payload.data()) std::memmove(at, payload.data(), n);
   std::memset(at + n, 0, pad_of(n));
-  return packet_octets(h.bth.opcode, n);
+  return packet_bytes(h.bth.opcode, n);
 }
 
 }  // namespace urnic::ib

@@ -2,7 +2,7 @@
 // payload, pad, ICRC. Read and written by offsets; all fields are big endian but the ICRC (icrc.h),
 // which is not looked at here.
 //
-// Values and views; any thread. What is parsed borrows the octets it was parsed from.
+// Values and views; any thread. What is parsed borrows the bytes it was parsed from.
 #pragma once
 
 #include <cstddef>
@@ -17,21 +17,21 @@ namespace urnic::ib {
 
 inline constexpr std::uint16_t kUdpPort = 4791;
 inline constexpr std::uint16_t kDefaultPkey = 0xffff;
-inline constexpr std::uint32_t kBthOctets = 12;
-inline constexpr std::uint32_t kIcrcOctets = 4;
-inline constexpr std::uint32_t kXrcEthOctets = 4;
-inline constexpr std::uint32_t kMaxHeaderOctets = 52;  // RD: BTH, RDETH, DETH, AtomicETH
+inline constexpr std::uint32_t kBthBytes = 12;
+inline constexpr std::uint32_t kIcrcBytes = 4;
+inline constexpr std::uint32_t kXrcEthBytes = 4;
+inline constexpr std::uint32_t kMaxHeaderBytes = 52;  // RD: BTH, RDETH, DETH, AtomicETH
 inline constexpr std::uint32_t kMaxPmtu = 4096;
 // The largest datagram payload: headers, a full packet, ICRC.
-inline constexpr std::uint32_t kMaxPacketOctets = kMaxHeaderOctets + kMaxPmtu + kIcrcOctets;
-// A message has at most so many octets (RETH's DMALen, IB-14, IB-28).
-inline constexpr std::uint32_t kMaxMessageOctets = 1u << 31;
+inline constexpr std::uint32_t kMaxPacketBytes = kMaxHeaderBytes + kMaxPmtu + kIcrcBytes;
+// A message has at most so many bytes (RETH's DMALen, IB-14, IB-28).
+inline constexpr std::uint32_t kMaxMessageBytes = 1u << 31;
 
 struct Bth {
   Opcode opcode;
   bool solicited = false;    // SE
   bool migrated = true;      // M; without path migration always set, never looked at
-  std::uint8_t pad = 0;      // octets behind the payload, 0..3; parse() only, emit() computes it
+  std::uint8_t pad = 0;      // bytes behind the payload, 0..3; parse() only, emit() computes it
   std::uint8_t version = 0;  // TVer, 4 bits; must be 0
   std::uint16_t pkey = kDefaultPkey;
   bool fecn = false, becn = false;
@@ -43,7 +43,7 @@ struct Bth {
 struct Reth {
   std::uint64_t address = 0;
   std::uint32_t rkey = 0;
-  std::uint32_t length = 0;  // DMALen: octets of the whole message
+  std::uint32_t length = 0;  // DMALen: bytes of the whole message
 };
 
 struct AtomicEth {
@@ -71,22 +71,22 @@ enum class NakCode : std::uint8_t {
 };
 inline constexpr std::uint8_t kNoCredits = 31;  // of an ACK: nothing is said of credits
 
-// The first octet of the AETH (IB-3). Bit 7 is reserved and sent as 0.
+// The first byte of the AETH (IB-3). Bit 7 is reserved and sent as 0.
 struct Syndrome {
-  std::uint8_t octet = kNoCredits;
+  std::uint8_t byte = kNoCredits;
 
   static constexpr Syndrome ack(std::uint8_t credits) { return {masked(0x00, credits)}; }
   static constexpr Syndrome rnr_nak(std::uint8_t timer) { return {masked(0x20, timer)}; }
   static constexpr Syndrome nak(NakCode code) {
     return {masked(0x60, static_cast<std::uint8_t>(code))};
   }
-  constexpr AckKind kind() const { return static_cast<AckKind>(octet >> 5 & 3); }
+  constexpr AckKind kind() const { return static_cast<AckKind>(byte >> 5 & 3); }
   // Credit code, RNR timer code or NakCode, by kind().
-  constexpr std::uint8_t value() const { return octet & 0x1f; }
+  constexpr std::uint8_t value() const { return byte & 0x1f; }
   constexpr NakCode code() const { return static_cast<NakCode>(value()); }
   // Bit 7 is set, the kind is reserved, or it is a NAK of a reserved code.
   constexpr bool reserved() const {
-    return (octet & 0x80) != 0 || kind() == AckKind::Reserved ||
+    return (byte & 0x80) != 0 || kind() == AckKind::Reserved ||
            (kind() == AckKind::Nak && value() > 5);
   }
   constexpr bool operator==(const Syndrome&) const = default;
@@ -109,7 +109,7 @@ struct PacketHeader {
   AtomicEth atomic;
   Aeth aeth;
   std::uint64_t original = 0;   // AtomicAckETH: what was there before
-  std::uint32_t immediate = 0;  // ImmDt, as a number; the octets are big endian
+  std::uint32_t immediate = 0;  // ImmDt, as a number; the bytes are big endian
   std::uint32_t inv_rkey = 0;   // IETH
   Deth deth;
   std::uint32_t srq = 0;         // XRCETH: number of a shared receive queue, 24 bits
@@ -123,10 +123,10 @@ struct ParsedPacket {
   ByteView payload;  // without pad and ICRC
 };
 
-// Why octets are no packet.
+// Why bytes are no packet.
 enum class Malformed : std::uint8_t {
   Short,    // not even BTH and ICRC
-  Uneven,   // no multiple of four octets
+  Uneven,   // no multiple of four bytes
   Headers,  // the headers of its opcode do not fit
   Pad,      // PadCnt is more than lies behind the headers
 };
@@ -136,27 +136,27 @@ enum class Malformed : std::uint8_t {
 // others' (check.h, responder.h).
 Outcome<ParsedPacket, Malformed> parse_packet(ByteView datagram);
 
-// PadCnt for so many octets of payload.
+// PadCnt for so many bytes of payload.
 constexpr std::uint8_t pad_of(std::size_t payload) {
   return static_cast<std::uint8_t>((0 - payload) & 3);
 }
-// Octets of BTH and headers.
-constexpr std::uint32_t header_octets(Opcode o) {
-  return kBthOctets + row(o).header_octets;
+// Bytes of BTH and headers.
+constexpr std::uint32_t header_bytes(Opcode o) {
+  return kBthBytes + row(o).header_bytes;
 }
-// Octets of the whole packet, ICRC included.
-constexpr std::size_t packet_octets(Opcode o, std::size_t payload) {
-  return header_octets(o) + payload + pad_of(payload) + kIcrcOctets;
+// Bytes of the whole packet, ICRC included.
+constexpr std::size_t packet_bytes(Opcode o, std::size_t payload) {
+  return header_bytes(o) + payload + pad_of(payload) + kIcrcBytes;
 }
 
-// Writes BTH and headers for a payload of `payload` octets to `dst`, which has room for
-// header_octets(); returns that. bth.opcode must be known.
+// Writes BTH and headers for a payload of `payload` bytes to `dst`, which has room for
+// header_bytes(); returns that. bth.opcode must be known.
 std::uint32_t emit_headers(const PacketHeader&, std::size_t payload, std::uint8_t* dst);
-// The first eight octets of its BTH as a number, the first octet on top: all but AckReq and PSN.
+// The first eight bytes of its BTH as a number, the first byte on top: all but AckReq and PSN.
 std::uint64_t bth_front(const PacketHeader&, std::size_t payload);
-// Writes headers, payload and pad to `dst` and leaves the last four octets, the ICRC's, as they
-// are: `dst` has room for packet_octets(), which is returned. `payload` may lie where it is to go,
-// at dst + header_octets().
+// Writes headers, payload and pad to `dst` and leaves the last four bytes, the ICRC's, as they
+// are: `dst` has room for packet_bytes(), which is returned. `payload` may lie where it is to go,
+// at dst + header_bytes().
 std::size_t emit_packet(const PacketHeader&, ByteView payload, std::uint8_t* dst);
 
 }  // namespace urnic::ib

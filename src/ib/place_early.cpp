@@ -26,7 +26,7 @@ std::uint8_t* early_destination(const ResponderState& s, const ParsedPacket& p) 
     key = m.rkey;
     length = m.length;
     address = m.address + skip;
-    before = m.octets + skip;
+    before = m.bytes + skip;
   }
   if (before + n > length || (before + n == length) != row.ends()) return nullptr;
   if (verbs::check_remote_write(*s.memory, key, address, n, s.qp->peer()) !=
@@ -52,8 +52,8 @@ void forget_under_receive(ResponderState& s, const ParsedPacket& p) {
   if (!s.held.any_placed()) [[likely]]
     return;
   for (const verbs::Sge& sge : s.rq->sges(s.rq->head())) {
-    const auto octets = verbs::resolve_sge(*s.memory, sge, s.receive_pd(), true);
-    s.held.forget_placed(p.header.bth.psn, octets.data(), octets.size());
+    const auto bytes = verbs::resolve_sge(*s.memory, sge, s.receive_pd(), true);
+    s.held.forget_placed(p.header.bth.psn, bytes.data(), bytes.size());
   }
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kTail = 8;
 
-// For each piece of [offset, offset + n): act(its octets, how many before it). False when one
+// For each piece of [offset, offset + n): act(its bytes, how many before it). False when one
 // cannot be written, or act() says so.
 template <class Act>
 bool for_pieces(const verbs::MemoryTable& memory, std::span<const verbs::Sge> sges, verbs::PdId pd,
@@ -20,15 +20,15 @@ bool for_pieces(const verbs::MemoryTable& memory, std::span<const verbs::Sge> sg
   std::uint64_t done = 0;
   return verbs::for_each_piece(sges, offset, n,
                                [&](const verbs::Sge& sge, std::uint64_t at, std::uint64_t here) {
-                                 const auto octets = verbs::resolve_sge(memory, sge, pd, true);
-                                 if (octets.data() == nullptr) return false;
+                                 const auto bytes = verbs::resolve_sge(memory, sge, pd, true);
+                                 if (bytes.data() == nullptr) return false;
                                  const std::uint64_t before = done;
                                  done += here;
-                                 return act(octets.subspan(at, here), before);
+                                 return act(bytes.subspan(at, here), before);
                                });
 }
 
-// The last octets after the rest.
+// The last bytes after the rest.
 inline void copy_in_order(std::uint8_t* to, ByteView payload) {
   const std::size_t n = payload.size();
   const std::size_t tail = std::min(n, kTail);

@@ -26,18 +26,18 @@ struct PlainWrite {
   Psn psn;
   bool ack_request = false;
   Reth reth;                   // of a First or Only
-  std::uint32_t headers = 0;   // octets of BTH and RETH
-  std::uint32_t payload = 0;   // octets, not 0
+  std::uint32_t headers = 0;   // bytes of BTH and RETH
+  std::uint32_t payload = 0;   // bytes, not 0
   std::uint8_t* to = nullptr;  // admitted: where they go
 };
 
-// `head`: the beginning of a packet of `packet` octets, read once (E-19). False for everything
+// `head`: the beginning of a packet of `packet` bytes, read once (E-19). False for everything
 // else.
 [[gnu::always_inline]] inline bool read_plain_write(ByteView head, std::uint32_t packet,
                                                     PlainWrite* w) {
   constexpr std::uint8_t kVersion = 0x0f;
   const std::uint8_t* const p = head.data();
-  if (head.size() < kBthOctets || p[0] > Opcode(ServiceType::Rc, Operation::WriteOnly).octet) {
+  if (head.size() < kBthBytes || p[0] > Opcode(ServiceType::Rc, Operation::WriteOnly).byte) {
     return false;
   }
   const OpcodeRow& row = ib::row(Opcode(p[0]));
@@ -45,11 +45,11 @@ struct PlainWrite {
   const std::uint32_t to = load_be32(p + 4);
   if (to > kMask24) return false;  // somebody has marked it
   const std::uint32_t pad = p[1] >> 4 & 3;
-  w->headers = kBthOctets + row.header_octets;
+  w->headers = kBthBytes + row.header_bytes;
   if (head.size() < w->headers || packet % 4 != 0) return false;
-  if (packet <= w->headers + pad + kIcrcOctets) return false;
+  if (packet <= w->headers + pad + kIcrcBytes) return false;
   w->row = &row;
-  w->payload = packet - w->headers - pad - kIcrcOctets;
+  w->payload = packet - w->headers - pad - kIcrcBytes;
   w->pkey = load_be16(p + 2);
   w->dest_qp = to;
   const std::uint32_t last = load_be32(p + 8);
@@ -69,8 +69,8 @@ struct PlainWrite {
   // Lengths; a pad on First or Middle leaves none that fits.
   if (!payload_fits(row.payload, w->payload, s.qp->pmtu())) return false;
   const std::uint32_t length = row.begins() ? w->reth.length : m.length;
-  const std::uint64_t octets = (row.begins() ? 0 : std::uint64_t{m.octets}) + w->payload;
-  if (length > kMaxMessageOctets || octets > length || (row.ends() && octets != length)) {
+  const std::uint64_t bytes = (row.begins() ? 0 : std::uint64_t{m.bytes}) + w->payload;
+  if (length > kMaxMessageBytes || bytes > length || (row.ends() && bytes != length)) {
     return false;
   }
   // Rights, range and domain.
@@ -81,7 +81,7 @@ struct PlainWrite {
   return true;
 }
 
-// Of a packet that was admitted, and nothing else since. `payload`: its octets.
+// Of a packet that was admitted, and nothing else since. `payload`: its bytes.
 inline bool Responder::take_plain(const PlainWrite& w, const std::uint8_t* payload) {
   ResponderState& s = s_;
   const OpcodeRow& row = *w.row;
@@ -89,12 +89,12 @@ inline bool Responder::take_plain(const PlainWrite& w, const std::uint8_t* paylo
   if (!place(w.to, {payload, w.payload})) [[unlikely]]
     return false;
   if (row.ends()) {
-    s.messages.write_bytes += m.octets + w.payload;
+    s.messages.write_bytes += m.bytes + w.payload;
     m = {};
     ++s.msn;
   } else {
     if (row.begins()) m = {Family::Write, 0, w.reth.address, w.reth.rkey, w.reth.length};
-    m.octets += w.payload;
+    m.bytes += w.payload;
     m.address += w.payload;
   }
   ++s.counters.requests;
@@ -108,8 +108,8 @@ inline bool Responder::take_plain(const PlainWrite& w, const std::uint8_t* paylo
 // such packets comes: what read and admit would find of it, were it one in the middle again.
 struct NextMiddle {
   std::uint64_t front = 0;    // of its BTH: all but AckReq and PSN
-  std::uint32_t payload = 0;  // octets; 0: nothing is known
-  std::uint64_t left = 0;     // octets that may come in the middle
+  std::uint32_t payload = 0;  // bytes; 0: nothing is known
+  std::uint64_t left = 0;     // bytes that may come in the middle
   std::uint8_t* to = nullptr;
 };
 // Behind `w`, which was taken; `front` is of its BTH.
@@ -119,10 +119,10 @@ struct NextMiddle {
   const IncomingMessage& m = s.message;
   if (row.ends() || w.payload != s.qp->pmtu()) return {};
   constexpr std::uint64_t kOpcode = 0xff;
-  const std::uint64_t middle = Opcode(ServiceType::Rc, Operation::WriteMiddle).octet;
+  const std::uint64_t middle = Opcode(ServiceType::Rc, Operation::WriteMiddle).byte;
   const verbs::Region* const r = s.memory->find(m.rkey);
   const std::uint64_t in_region = r->address + r->length - m.address;
-  const std::uint64_t in_message = m.length - m.octets;
+  const std::uint64_t in_message = m.length - m.bytes;
   return {(front & ~(kOpcode << 56)) | middle << 56, w.payload, std::min(in_region, in_message),
           w.to + w.payload};
 }
@@ -130,13 +130,13 @@ struct NextMiddle {
 inline bool Responder::take_middle(NextMiddle* next, const std::uint8_t* payload,
                                    bool ack_request) {
   ResponderState& s = s_;
-  const std::uint32_t octets = next->payload;
-  if (!place(next->to, {payload, octets})) [[unlikely]]
+  const std::uint32_t bytes = next->payload;
+  if (!place(next->to, {payload, bytes})) [[unlikely]]
     return false;
-  next->to += octets;
-  next->left -= octets;
-  s.message.octets += octets;
-  s.message.address += octets;
+  next->to += bytes;
+  next->left -= bytes;
+  s.message.bytes += bytes;
+  s.message.address += bytes;
   ++s.counters.requests;
   s.silent = false;
   ++s.expected;

@@ -60,10 +60,10 @@ constexpr PsnRegion region(Psn psn, Psn expected) {
   return ahead <= kPsnWindow ? PsnRegion::Invalid : PsnRegion::Duplicate;
 }
 
-// How many packets carry `octets`, and so many PSNs a READ of them takes: at least one. `pmtu` is
+// How many packets carry `bytes`, and so many PSNs a READ of them takes: at least one. `pmtu` is
 // one of PathMtu.
-constexpr std::uint32_t packets_of(std::uint32_t octets, std::uint32_t pmtu) {
-  return octets == 0 ? 1 : (octets - 1) / pmtu + 1;
+constexpr std::uint32_t packets_of(std::uint32_t bytes, std::uint32_t pmtu) {
+  return bytes == 0 ? 1 : (bytes - 1) / pmtu + 1;
 }
 
 }  // namespace urnic::ib

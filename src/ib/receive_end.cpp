@@ -2,14 +2,14 @@
 
 namespace urnic::ib {
 
-void complete_receive(verbs::ReceiveQueue* rq, const PacketHeader& last, std::uint32_t octets,
+void complete_receive(verbs::ReceiveQueue* rq, const PacketHeader& last, std::uint32_t bytes,
                       verbs::Completion* c) {
   const OpcodeRow& row = last.row();
   const std::uint32_t index = rq->head();
   rq->claim(index);
   verbs::ReceiveWqe& w = rq->wqe(index);
   verbs::ReceiveEnd end;
-  end.byte_len = octets;
+  end.byte_len = bytes;
   end.solicited = last.bth.solicited;
   end.with_immediate = row.has(kImmDt);
   if (end.with_immediate) w.immediate = last.immediate;

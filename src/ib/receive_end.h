@@ -9,8 +9,8 @@
 
 namespace urnic::ib {
 
-// `last` has ended its message of so many octets.
-void complete_receive(verbs::ReceiveQueue*, const PacketHeader& last, std::uint32_t octets,
+// `last` has ended its message of so many bytes.
+void complete_receive(verbs::ReceiveQueue*, const PacketHeader& last, std::uint32_t bytes,
                       verbs::Completion*);
 // With an error of its own.
 void fail_receive(verbs::ReceiveQueue*, verbs::Status, verbs::Completion*);

@@ -49,7 +49,7 @@ bool begin_run(SendState& s, std::uint32_t most, RequestRun* run) {
   run->packets = std::min({most, middle, free});
   if (run->packets == 0) return false;
   if (run->packets != free) run->ask = false;
-  run->octets = s.wqes.pmtu();
+  run->bytes = s.wqes.pmtu();
   PacketHeader& h = run->header;
   h = PacketHeader{};
   h.bth.opcode = Opcode(ServiceType::Rc, operation_of(w.op, s.fresh.packet, s.wqes.packets(w)));

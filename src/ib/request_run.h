@@ -15,7 +15,7 @@ namespace urnic::ib {
 struct RequestRun {
   PacketHeader header;                    // of the first; PSNs go up by one, AckReq is not set
   const std::uint8_t* payload = nullptr;  // of the first, in one piece with that of the others
-  std::uint32_t octets = 0;               // of payload of each
+  std::uint32_t bytes = 0;                // of payload of each
   std::uint32_t packets = 0;              // of the run
   bool ask = false;                       // the last of them asks for an ACK
 };

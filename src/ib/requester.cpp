@@ -66,7 +66,7 @@ bool build(const SendState& s, const SendPosition& at, RequestPacket* out) {
   h.bth.solicited = (w.flags & verbs::kSolicited) != 0 && h.row().completes_receive();
   if (h.row().headers != 0) set_extension(s, at, &h);
   out->count = 0;
-  out->length = awaits_response(w.op) ? 0 : s.wqes.octets(w, at.packet);
+  out->length = awaits_response(w.op) ? 0 : s.wqes.bytes(w, at.packet);
   return s.wqes.gather(at.wqe, at.packet * s.wqes.pmtu(), out->length, out->pieces.data(),
                        &out->count);
 }
@@ -126,7 +126,7 @@ void resume_read(SendState& s, const SendPosition& at) {
 void request_one_packet(SendState& s, PacketHeader* h) {
   const SendWqe& w = s.wqes.wqe(s.una.wqe);
   if (w.op != WrOp::Read || s.una.packet == 0) return;
-  h->reth.length = s.wqes.octets(w, s.una.packet);
+  h->reth.length = s.wqes.bytes(w, s.una.packet);
   s.awaiting.probed = s.una.psn;
   s.awaiting.is_probed = true;
 }

@@ -27,18 +27,18 @@ namespace urnic::ib {
 // A request packet as it is to be put together: emit_headers() writes `header`, the pieces follow.
 struct RequestPacket {
   PacketHeader header;
-  std::uint32_t length = 0;                      // octets of payload, the sum of the pieces
+  std::uint32_t length = 0;                      // bytes of payload, the sum of the pieces
   std::uint32_t count = 0;                       // of the pieces
   std::array<ByteView, verbs::kMaxSges> pieces;  // hold until memory is deregistered
 
-  // Writes the payload, `length` octets. Returns its end.
+  // Writes the payload, `length` bytes. Returns its end.
   std::uint8_t* copy_payload(std::uint8_t* to) const;
 };
 
 class Requester {
  public:
   // In RTS, with the attributes of the move there, which outlive it like queue and table. The
-  // queue was made with sizeof(SendPart) octets for the transport. `pool` lends what selective
+  // queue was made with sizeof(SendPart) bytes for the transport. `pool` lends what selective
   // repeat needs; without one all is repeated.
   Requester(const QpAttributes& attributes, const SendRules& rules, verbs::SendQueue* sq,
             verbs::MemoryTable* memory, HeldPool* pool = nullptr)

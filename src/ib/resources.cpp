@@ -77,7 +77,7 @@ void Resources::ask_aside(Resource* r, const Answer& part) {
   if (asides_ == nullptr) asides_.reset(new (std::nothrow) Aside[kMostAsides]);
   if (asides_ == nullptr || asides_count_ == kMostAsides) return;
   const auto known = [&](const Aside& a) {
-    return a.of == r && a.part.psn == part.psn && a.part.octets == part.octets && a.part.sent == 0;
+    return a.of == r && a.part.psn == part.psn && a.part.bytes == part.bytes && a.part.sent == 0;
   };
   if (std::any_of(asides_.get(), asides_.get() + asides_count_, known)) return;
   asides_[asides_count_++] = {r, part};

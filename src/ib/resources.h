@@ -17,8 +17,8 @@ namespace urnic::ib {
 // asks for.
 struct Answer {
   Psn psn;                    // of its first packet
-  std::uint64_t address = 0;  // READ: of its first octet
-  std::uint32_t octets = 0;   // READ
+  std::uint64_t address = 0;  // READ: of its first byte
+  std::uint32_t bytes = 0;    // READ
   std::uint32_t sent = 0;     // packets that have left
 };
 
@@ -35,7 +35,7 @@ struct Resource {
   std::uint32_t packets = 1;  // PSNs it takes
   std::uint64_t address = 0;
   std::uint32_t rkey = 0;
-  std::uint32_t length = 0;    // READ: octets asked for
+  std::uint32_t length = 0;    // READ: bytes asked for
   std::uint32_t pd = 0;        // READ: whose memory
   std::uint64_t original = 0;  // atomic: what was there before
   Msn before;                  // messages completed before it

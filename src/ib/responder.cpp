@@ -29,7 +29,7 @@ Verdict place_message(ResponderState& s, const ParsedPacket& p, std::uint8_t* ta
   if (!p.payload.empty()) {
     if (h.row().family == Family::Send) {
       forget_under_receive(s, p);
-      if (!place_in_receive(*s.memory, s.rq->sges(s.rq->head()), s.receive_pd(), s.message.octets,
+      if (!place_in_receive(*s.memory, s.rq->sges(s.rq->head()), s.receive_pd(), s.message.bytes,
                             p.payload)) {
         return Verdict::Operational;
       }
@@ -37,7 +37,7 @@ Verdict place_message(ResponderState& s, const ParsedPacket& p, std::uint8_t* ta
       forget_under(s, h.bth.psn, target, p.payload.size());
       if (!place(target, p.payload)) return Verdict::RemoteAccess;
     }
-    s.message.octets += static_cast<std::uint32_t>(p.payload.size());
+    s.message.bytes += static_cast<std::uint32_t>(p.payload.size());
     s.message.address += p.payload.size();
   }
   return Verdict::Accept;
@@ -78,9 +78,9 @@ void count_message(ResponderState& s, Family family) {
   TakenMessages& n = s.messages;
   if (family == Family::Send) {
     ++n.sends;
-    n.send_bytes += s.message.octets;
+    n.send_bytes += s.message.bytes;
   } else if (family == Family::Write) {
-    n.write_bytes += s.message.octets;
+    n.write_bytes += s.message.bytes;
   } else {
     ++n.reads;
   }
@@ -142,7 +142,7 @@ Received accept(ResponderState& s, const ParsedPacket& p, std::uint8_t* target, 
     return received;
   }
   if (h.row().completes_receive()) {
-    complete_receive(s.rq, h, s.message.octets, c);
+    complete_receive(s.rq, h, s.message.bytes, c);
     ++s.messages.receives;
     received.completed = true;
   }

@@ -38,7 +38,7 @@ struct ResponsePacket {
   // Of registered memory, and holds until that is deregistered or written; a SACK's lies in `own`:
   // such a packet is not copied.
   ByteView payload;
-  SackOctets own;
+  SackBytes own;
 };
 
 struct NextMiddle;

@@ -42,8 +42,8 @@ constexpr bool is_fatal(Verdict v) {
 // The message of which a part has come; of READs and atomics there are no parts.
 struct IncomingMessage {
   Family family = Family::Reserved;  // Send or Write; Reserved: none
-  std::uint32_t octets = 0;          // so far
-  // Write: where the next octet goes, and all that was announced.
+  std::uint32_t bytes = 0;           // so far
+  // Write: where the next byte goes, and all that was announced.
   std::uint64_t address = 0;
   std::uint32_t rkey = 0;
   std::uint32_t length = 0;

@@ -3,7 +3,7 @@
 //
 //   SACK   BTH, PSN: the last request taken; AETH in ACK form; then
 //            0 serial (4)   4 bitmap (4 to 128)
-//          bit 7 of octet 4 is the request behind that PSN, bit 6 the next one: 1, it is kept
+//          bit 7 of byte 4 is the request behind that PSN, bit 6 the next one: 1, it is kept
 //   hello  BTH, PSN: a first one of the connection (greeting.h); then
 //            0 version, 1   1 flags: selective, answer, parts   2 reserved (2)
 //
@@ -23,12 +23,12 @@
 
 namespace urnic::ib {
 
-inline constexpr std::uint32_t kSerialOctets = 4;
+inline constexpr std::uint32_t kSerialBytes = 4;
 inline constexpr std::uint32_t kMostSackBits =
-    2016;  // with the serial 256 octets, the least path MTU
-inline constexpr std::uint32_t kMostSackOctets = kSerialOctets + kMostSackBits / 8;
-inline constexpr std::uint32_t kHelloOctets = 4;
-using SackOctets = std::array<std::uint8_t, kMostSackOctets>;
+    2016;  // with the serial 256 bytes, the least path MTU
+inline constexpr std::uint32_t kMostSackBytes = kSerialBytes + kMostSackBits / 8;
+inline constexpr std::uint32_t kHelloBytes = 4;
+using SackBytes = std::array<std::uint8_t, kMostSackBytes>;
 
 struct Sack {
   Psn expected;  // the first request not taken
@@ -47,15 +47,15 @@ std::optional<Sack> parse_sack(const ParsedPacket&);
 class SackWriter {
  public:
   // `to` is cleared.
-  SackWriter(SackOctets* to, std::uint32_t serial);
+  SackWriter(SackBytes* to, std::uint32_t serial);
   // The request so many PSNs behind the last one taken, 0 the first; false when it is too far.
   bool set(std::uint32_t i);
   // Of what was set so far, at least one word of bits.
-  ByteView payload() const { return {to_->data(), octets_}; }
+  ByteView payload() const { return {to_->data(), bytes_}; }
 
  private:
-  SackOctets* to_;
-  std::uint32_t octets_;
+  SackBytes* to_;
+  std::uint32_t bytes_;
 };
 
 struct Hello {
@@ -65,6 +65,6 @@ struct Hello {
 };
 // nullopt: of another version or length.
 std::optional<Hello> parse_hello(const ParsedPacket&);
-std::array<std::uint8_t, kHelloOctets> write_hello(const Hello&);
+std::array<std::uint8_t, kHelloBytes> write_hello(const Hello&);
 
 }  // namespace urnic::ib

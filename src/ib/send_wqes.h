@@ -24,7 +24,7 @@ struct SendPart {
 
 class SendWqes {
  public:
-  // Both outlive it. `pmtu`: octets of payload of a full packet, a power of two.
+  // Both outlive it. `pmtu`: bytes of payload of a full packet, a power of two.
   SendWqes(verbs::SendQueue* queue, verbs::MemoryTable* memory, verbs::Requester who,
            std::uint32_t pmtu)
       : sq_(queue), memory_(memory), who_(who), pmtu_(pmtu), shift_(std::countr_zero(pmtu)) {}
@@ -42,18 +42,18 @@ class SendWqes {
     if (verbs::is_atomic(w.op) || w.length == 0) return 1;
     return ((w.length - 1) >> shift_) + 1;
   }
-  // Payload octets of packet `k` of them.
-  std::uint32_t octets(const verbs::SendWqe& w, std::uint32_t k) const {
+  // Payload bytes of packet `k` of them.
+  std::uint32_t bytes(const verbs::SendWqe& w, std::uint32_t k) const {
     return std::min(pmtu_, w.length - k * pmtu_);
   }
 
   // May all of its memory be read, or filled if it awaits a response?
   bool may_touch(std::uint32_t index) const;
-  // `len` octets of the payload from `offset` on, piece by piece: at most kMaxSges. False when
+  // `len` bytes of the payload from `offset` on, piece by piece: at most kMaxSges. False when
   // their memory has gone. The views hold until memory is deregistered.
   bool gather(std::uint32_t index, std::uint32_t offset, std::uint32_t len, ByteView* pieces,
               std::uint32_t* count) const;
-  // What lies in one piece from that octet on, which the payload has; empty when its memory has
+  // What lies in one piece from that byte on, which the payload has; empty when its memory has
   // gone.
   ByteView piece(std::uint32_t index, std::uint32_t offset) const;
   // A part of a response goes to where it belongs. False when it may not, and nothing was written,

@@ -62,7 +62,7 @@ class UcResponder {
 class UcRequester : public HandedOut {
  public:
   // In Rts, with the attributes of the move there, which outlive it like queue and table. The queue
-  // was made with sizeof(SendPart) octets for the transport.
+  // was made with sizeof(SendPart) bytes for the transport.
   UcRequester(const QpAttributes& attributes, verbs::SendQueue* sq, verbs::MemoryTable* memory)
       : HandedOut(attributes, sq, memory) {}
 

@@ -63,7 +63,7 @@ bool UcRequester::next_packet(bool may_begin, RequestPacket* out) {
   if (failed()) return false;
   if (next_.packet == 0 && (!may_begin || !find_message())) return false;
   SendWqe& w = wqes_.wqe(next_.wqe);
-  out->length = wqes_.octets(w, next_.packet);
+  out->length = wqes_.bytes(w, next_.packet);
   if (!wqes_.gather(next_.wqe, next_.packet * wqes_.pmtu(), out->length, out->pieces.data(),
                     &out->count)) {
     fail(Status::LocalProtection);

@@ -20,8 +20,8 @@ struct Arrival {
 
   // Of the message before this packet: whatever is in progress, a First or Only begins anew
   // (IB-92, IB-94).
-  std::uint64_t before() const { return row.begins() ? 0 : s.message.octets; }
-  std::uint64_t octets() const { return before() + payload.size(); }
+  std::uint64_t before() const { return row.begins() ? 0 : s.message.bytes; }
+  std::uint64_t bytes() const { return before() + payload.size(); }
 };
 
 bool in_sequence(const Arrival& a) {
@@ -42,7 +42,7 @@ bool has_receive(const Arrival& a) {
   if (!send && !a.row.completes_receive()) return true;
   const verbs::ReceiveQueue& rq = *a.s.rq;
   if (!rq.has(rq.head())) return false;
-  return !send || a.octets() <= rq.wqe(rq.head()).capacity;
+  return !send || a.bytes() <= rq.wqe(rq.head()).capacity;
 }
 
 // Of nothing nothing is asked (IB-96). Finds the target.
@@ -62,10 +62,10 @@ bool may_access(const Arrival& a, std::uint8_t** target) {
 bool length_fits(const Arrival& a) {
   const auto n = static_cast<std::uint32_t>(a.payload.size());
   if (!payload_fits(a.row.payload, n, a.s.qp->pmtu())) return false;
-  if (a.row.family == Family::Send) return a.octets() <= kMaxMessageOctets;
+  if (a.row.family == Family::Send) return a.bytes() <= kMaxMessageBytes;
   const std::uint32_t length = a.row.begins() ? a.h.reth.length : a.s.message.length;
-  if (length > kMaxMessageOctets || a.octets() > length) return false;
-  return !a.row.ends() || a.octets() == length;
+  if (length > kMaxMessageBytes || a.bytes() > length) return false;
+  return !a.row.ends() || a.bytes() == length;
 }
 
 bool receive_writable(const Arrival& a) {
@@ -111,9 +111,9 @@ bool place_payload(UcResponderState& s, ByteView payload, std::uint8_t* target) 
   if (payload.empty()) return true;
   const bool placed = s.message.family == Family::Send
                           ? place_in_receive(*s.memory, s.rq->sges(s.rq->head()), s.receive_pd(),
-                                             s.message.octets, payload)
+                                             s.message.bytes, payload)
                           : place(target, payload);
-  s.message.octets += static_cast<std::uint32_t>(payload.size());
+  s.message.bytes += static_cast<std::uint32_t>(payload.size());
   s.message.address += payload.size();
   return placed;
 }
@@ -138,9 +138,9 @@ void count_message(UcResponderState& s, bool completed) {
   n.receives += completed;
   if (s.message.family == Family::Send) {
     ++n.sends;
-    n.send_bytes += s.message.octets;
+    n.send_bytes += s.message.bytes;
   } else {
-    n.write_bytes += s.message.octets;
+    n.write_bytes += s.message.bytes;
   }
 }
 
@@ -149,7 +149,7 @@ Received accept(UcResponderState& s, const ParsedPacket& p, std::uint8_t* target
   if (row.begins()) begin_message(s, p.header);
   if (!place_payload(s, p.payload, target)) return refuse(s, row, memory_gone(row), c);
   const bool completed = row.completes_receive();
-  if (completed) complete_receive(s.rq, p.header, s.message.octets, c);
+  if (completed) complete_receive(s.rq, p.header, s.message.bytes, c);
   if (row.ends()) count_message(s, completed);
   ++s.counters.requests;
   s.expected = p.header.bth.psn + 1;

@@ -16,14 +16,14 @@
 
 namespace urnic::ib {
 
-// In front of the payload in each receive: the IPv6 header of the packet, or 20 octets that are
+// In front of the payload in each receive: the IPv6 header of the packet, or 20 bytes that are
 // left as they are and its IPv4 header without options (IB-144).
-inline constexpr std::uint32_t kGrhOctets = 40;
+inline constexpr std::uint32_t kGrhBytes = 40;
 
 struct UdResponderCounters {
   std::uint64_t requests = 0;  // packets accepted
   std::uint64_t refused = 0;   // packets dropped, for what they are or found
-  TakenMessages messages;      // their octets without kGrhOctets
+  TakenMessages messages;      // their bytes without kGrhBytes
 };
 
 struct UdReceived {
@@ -41,7 +41,7 @@ class UdResponder {
 
   // `request` has passed check(), its Q_Key among the rest, in a state that takes requests.
   // `ip_udp`: the IP header it came behind, and perhaps more. Completions as Responder::take();
-  // their length counts kGrhOctets. Of the verdicts Operational alone ends the queue pair.
+  // their length counts kGrhBytes. Of the verdicts Operational alone ends the queue pair.
   UdReceived take(const ParsedPacket& request, ByteView ip_udp, verbs::Completion* completion);
 
   // A fault of our own: the receive cannot be written. It has completed so; the queue pair goes to

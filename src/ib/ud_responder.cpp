@@ -6,7 +6,7 @@
 namespace urnic::ib {
 namespace {
 
-constexpr std::size_t kIpv4 = 20, kIpv6 = kGrhOctets;
+constexpr std::size_t kIpv4 = 20, kIpv6 = kGrhBytes;
 
 // Of the header the packet came behind: what goes into the receive. Empty when it is none.
 ByteView ip_header(ByteView ip_udp) {
@@ -24,18 +24,18 @@ Verdict UdResponder::judge(const ParsedPacket& request, ByteView ip_udp) const {
   if (request.payload.size() > qp_->pmtu() || ip_header(ip_udp).empty()) {
     return Verdict::InvalidRequest;
   }
-  const std::uint64_t octets = kGrhOctets + request.payload.size();
+  const std::uint64_t bytes = kGrhBytes + request.payload.size();
   const std::uint32_t index = rq_->head();
-  if (!rq_->has(index) || octets > rq_->wqe(index).capacity) return Verdict::NotReady;
-  const bool writable = receive_holds(*memory_, rq_->sges(index), receive_pd(), 0, octets);
+  if (!rq_->has(index) || bytes > rq_->wqe(index).capacity) return Verdict::NotReady;
+  const bool writable = receive_holds(*memory_, rq_->sges(index), receive_pd(), 0, bytes);
   return writable ? Verdict::Accept : Verdict::Operational;
 }
 
 bool UdResponder::place_datagram(ByteView payload, ByteView ip_udp) {
   const ByteView ip = ip_header(ip_udp);
   const auto sges = rq_->sges(rq_->head());
-  return place_in_receive(*memory_, sges, receive_pd(), kGrhOctets - ip.size(), ip) &&
-         (payload.empty() || place_in_receive(*memory_, sges, receive_pd(), kGrhOctets, payload));
+  return place_in_receive(*memory_, sges, receive_pd(), kGrhBytes - ip.size(), ip) &&
+         (payload.empty() || place_in_receive(*memory_, sges, receive_pd(), kGrhBytes, payload));
 }
 
 UdReceived UdResponder::take(const ParsedPacket& request, ByteView ip_udp,
@@ -46,8 +46,8 @@ UdReceived UdResponder::take(const ParsedPacket& request, ByteView ip_udp,
     if (!place_datagram(request.payload, ip_udp)) verdict = Verdict::Operational;
   }
   if (verdict == Verdict::Accept) {
-    const auto octets = static_cast<std::uint32_t>(kGrhOctets + request.payload.size());
-    complete_receive(rq_, request.header, octets, completion);
+    const auto bytes = static_cast<std::uint32_t>(kGrhBytes + request.payload.size());
+    complete_receive(rq_, request.header, bytes, completion);
     completion->datagram = true;
     completion->ipv4 = ip_header(ip_udp).size() == kIpv4;
     ++counters_.requests;

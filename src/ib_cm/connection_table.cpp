@@ -14,9 +14,9 @@ constexpr std::uint32_t kMostEntries = (1u << 24) - 2;
 
 std::uint64_t ConnectionTable::Hash::operator()(const Key& k) const {
   const IpAddress a = k.remote;
-  const ByteView octets = a.bytes();
-  const std::uint64_t low = a.is_v4() ? a.v4_value() : load_be64(octets.data());
-  const std::uint64_t high = a.is_v4() ? 0 : load_be64(octets.data() + 8);
+  const ByteView bytes = a.bytes();
+  const std::uint64_t low = a.is_v4() ? a.v4_value() : load_be64(bytes.data());
+  const std::uint64_t high = a.is_v4() ? 0 : load_be64(bytes.data() + 8);
   return siphash13(key,
                    {low, high, std::uint64_t{static_cast<std::uint32_t>(k.kind)} << 32 | k.number});
 }

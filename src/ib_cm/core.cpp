@@ -127,7 +127,7 @@ Event& Core::tell_asked(Connection& c, EventKind kind, ByteView data) {
   e.wanted = c.service;
   if (is_ip_service(c.service)) {
     e.source_port = read_ip_header(data)->source_port;
-    data = data.subspan(kIpHeaderOctets);
+    data = data.subspan(kIpHeaderBytes);
   }
   e.data = PrivateData(data);
   return e;

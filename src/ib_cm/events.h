@@ -27,16 +27,16 @@ struct Way {
   bool operator==(const Way&) const = default;
 };
 
-// Octets that a message carries for the consumer. Of what was received all that there is room for.
+// Bytes that a message carries for the consumer. Of what was received all that there is room for.
 struct PrivateData {
-  std::array<std::uint8_t, kMostPrivate> octets{};
+  std::array<std::uint8_t, kMostPrivate> bytes{};
   std::uint8_t size = 0;
 
   PrivateData() = default;
   explicit PrivateData(ByteView v) : size(static_cast<std::uint8_t>(std::min(v.size(), kMost))) {
-    std::copy_n(v.begin(), size, octets.begin());
+    std::copy_n(v.begin(), size, bytes.begin());
   }
-  ByteView view() const { return {octets.data(), size}; }
+  ByteView view() const { return {bytes.data(), size}; }
 
  private:
   static constexpr std::size_t kMost = kMostPrivate;

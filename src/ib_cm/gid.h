@@ -15,9 +15,9 @@ using Gid = std::array<std::uint8_t, 16>;
 
 constexpr Gid gid_of(const IpAddress& a) {
   Gid g{};
-  const ByteView octets = a.bytes();
+  const ByteView bytes = a.bytes();
   if (a.is_v4()) g[10] = g[11] = 0xff;
-  for (std::size_t i = 0; i < octets.size(); ++i) g[g.size() - octets.size() + i] = octets[i];
+  for (std::size_t i = 0; i < bytes.size(); ++i) g[g.size() - bytes.size() + i] = bytes[i];
   return g;
 }
 

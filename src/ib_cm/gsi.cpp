@@ -14,7 +14,7 @@ Outcome<ByteView, GsiFault> open_gsi(const ib::ParsedPacket& p) {
   if ((h.bth.pkey & kPartition) != kPartition) return fail(GsiFault::Pkey);
   if (h.deth.qkey != kGsiQkey) return fail(GsiFault::Qkey);
   if (h.deth.source_qp != kGsiQpn) return fail(GsiFault::SourceQp);
-  if (p.payload.size() != kMadOctets) return fail(GsiFault::Length);
+  if (p.payload.size() != kMadBytes) return fail(GsiFault::Length);
   return p.payload;
 }
 

@@ -24,11 +24,11 @@ enum class GsiFault : std::uint8_t {
   Length,    // no MAD
 };
 
-// The MAD in a packet to queue pair 1; borrows its octets.
+// The MAD in a packet to queue pair 1; borrows its bytes.
 Outcome<ByteView, GsiFault> open_gsi(const ib::ParsedPacket&);
 // In front of a MAD that leaves. AckReq is set, as others do; it means nothing.
 ib::PacketHeader gsi_header(ib::Psn);
-// Octets of such a packet, ICRC included.
-inline constexpr std::size_t kGsiPacketOctets = ib::kBthOctets + 8 + kMadOctets + ib::kIcrcOctets;
+// Bytes of such a packet, ICRC included.
+inline constexpr std::size_t kGsiPacketBytes = ib::kBthBytes + 8 + kMadBytes + ib::kIcrcBytes;
 
 }  // namespace urnic::ib_cm

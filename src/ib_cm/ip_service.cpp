@@ -9,19 +9,19 @@ namespace {
 constexpr std::size_t kPortAt = 2, kSourceAt = 4, kDestinationAt = 20, kAddress = 16;
 
 IpAddress read_address(bool v6, const std::uint8_t* p) {
-  const ByteView octets{p, kAddress};
-  return IpAddress::from_bytes(v6 ? octets : octets.last(4));
+  const ByteView bytes{p, kAddress};
+  return IpAddress::from_bytes(v6 ? bytes : bytes.last(4));
 }
 void write_address(const IpAddress& a, std::uint8_t* p) {
   std::memset(p, 0, kAddress);
-  const ByteView octets = a.bytes();
-  std::memcpy(p + kAddress - octets.size(), octets.data(), octets.size());
+  const ByteView bytes = a.bytes();
+  std::memcpy(p + kAddress - bytes.size(), bytes.data(), bytes.size());
 }
 
 }  // namespace
 
 std::optional<IpHeader> read_ip_header(ByteView data) {
-  if (data.size() < kIpHeaderOctets || data[0] != 0) return std::nullopt;
+  if (data.size() < kIpHeaderBytes || data[0] != 0) return std::nullopt;
   const unsigned version = data[1] >> 4;
   if (version != 4 && version != 6) return std::nullopt;
   IpHeader h;

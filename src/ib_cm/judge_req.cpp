@@ -9,7 +9,7 @@ std::optional<ib::PathMtu> path_mtu_of(std::uint8_t code) {
 
 std::uint8_t code_of(ib::PathMtu mtu) {
   std::uint8_t code = 1;
-  while (code < 5 && 128u << code < octets(mtu)) ++code;
+  while (code < 5 && 128u << code < bytes(mtu)) ++code;
   return code;
 }
 
@@ -27,7 +27,7 @@ Reason judge_req(const Req& r, const Way& way, ib::PathMtu most_mtu) {
     return Reason::Unsupported;
   }
   const auto mtu = path_mtu_of(r.path_mtu);
-  if (!mtu || octets(*mtu) > octets(most_mtu)) return Reason::PathMtu;
+  if (!mtu || bytes(*mtu) > bytes(most_mtu)) return Reason::PathMtu;
   if (r.primary.local != gid_of(way.remote) || r.primary.remote != gid_of(way.local)) {
     return Reason::PrimaryGid;
   }

@@ -17,7 +17,7 @@ constexpr bool is_reserved(std::uint32_t qpn) {
 std::optional<ib::PathMtu> path_mtu_of(std::uint8_t code);
 std::uint8_t code_of(ib::PathMtu mtu);
 
-// Do the 36 octets say what the datagram's addresses say? True for services that have none.
+// Do the 36 bytes say what the datagram's addresses say? True for services that have none.
 bool addresses_agree(std::uint64_t service, ByteView private_data, const Way& way);
 
 // Reason::None: yes. What a listener serves is not asked here.

@@ -14,7 +14,7 @@ bool known(std::uint16_t attribute) {
 }  // namespace
 
 Outcome<MadHeader, MadFault> read_header(ByteView mad) {
-  if (mad.size() != kMadOctets) return fail(MadFault::Length);
+  if (mad.size() != kMadBytes) return fail(MadFault::Length);
   if (mad[0] != kBaseVersion) return fail(MadFault::BaseVersion);
   if (mad[1] != kClass) return fail(MadFault::Class);
   if (mad[2] != kClassVersion) return fail(MadFault::ClassVersion);

@@ -1,4 +1,4 @@
-// A management datagram as UD carries it to queue pair 1: always 256 octets, of which the first 24
+// A management datagram as UD carries it to queue pair 1: always 256 bytes, of which the first 24
 // are the same for all. Of its classes only connection management (0x07, version 2) is ours.
 //
 //   0 base version   1 class   2 class version   3 method   4 status (2)   6 class specific (2)
@@ -16,10 +16,10 @@
 
 namespace urnic::ib_cm {
 
-inline constexpr std::size_t kMadOctets = 256;
-inline constexpr std::size_t kMadHeaderOctets = 24;
-inline constexpr std::size_t kBodyOctets = kMadOctets - kMadHeaderOctets;
-using Mad = std::array<std::uint8_t, kMadOctets>;
+inline constexpr std::size_t kMadBytes = 256;
+inline constexpr std::size_t kMadHeaderBytes = 24;
+inline constexpr std::size_t kBodyBytes = kMadBytes - kMadHeaderBytes;
+using Mad = std::array<std::uint8_t, kMadBytes>;
 
 // Which message of connection management it is.
 enum class Attribute : std::uint16_t {
@@ -36,7 +36,7 @@ enum class Attribute : std::uint16_t {
   Apr = 0x1a,
 };
 
-// Why octets are no message of connection management, in the order of the checks (IB-142).
+// Why bytes are no message of connection management, in the order of the checks (IB-142).
 enum class MadFault : std::uint8_t {
   Length,
   BaseVersion,

@@ -12,14 +12,14 @@ constexpr std::size_t kReqDataAt = 140, kMraDataAt = 10, kRejDataAt = 84, kRepDa
 constexpr std::size_t kRtuDataAt = 8, kDreqDataAt = 12, kSidrReqDataAt = 16, kSidrRepDataAt = 96;
 constexpr std::size_t kRejInformationAt = 12, kSidrInformationAt = 24;
 
-static_assert(kReqDataAt + kReqPrivate == kBodyOctets);
-static_assert(kMraDataAt + kMraPrivate == kBodyOctets);
-static_assert(kRejDataAt + kRejPrivate == kBodyOctets);
-static_assert(kRepDataAt + kRepPrivate == kBodyOctets);
-static_assert(kRtuDataAt + kRtuPrivate == kBodyOctets);
-static_assert(kDreqDataAt + kDreqPrivate == kBodyOctets);
-static_assert(kSidrReqDataAt + kSidrReqPrivate == kBodyOctets);
-static_assert(kSidrRepDataAt + kSidrRepPrivate == kBodyOctets);
+static_assert(kReqDataAt + kReqPrivate == kBodyBytes);
+static_assert(kMraDataAt + kMraPrivate == kBodyBytes);
+static_assert(kRejDataAt + kRejPrivate == kBodyBytes);
+static_assert(kRepDataAt + kRepPrivate == kBodyBytes);
+static_assert(kRtuDataAt + kRtuPrivate == kBodyBytes);
+static_assert(kDreqDataAt + kDreqPrivate == kBodyBytes);
+static_assert(kSidrReqDataAt + kSidrReqPrivate == kBodyBytes);
+static_assert(kSidrRepDataAt + kSidrRepPrivate == kBodyBytes);
 
 std::uint32_t load_be24(const std::uint8_t* p) {
   return std::uint32_t{p[0]} << 16 | std::uint32_t{p[1]} << 8 | p[2];
@@ -29,9 +29,9 @@ void store_be24(std::uint8_t* p, std::uint32_t v) {
   p[1] = static_cast<std::uint8_t>(v >> 8);
   p[2] = static_cast<std::uint8_t>(v);
 }
-// `bits` of an octet that end `shift` bits from its end.
-std::uint8_t field(std::uint8_t octet, unsigned shift, unsigned bits) {
-  return static_cast<std::uint8_t>(octet >> shift & ((1u << bits) - 1));
+// `bits` of a byte that end `shift` bits from its end.
+std::uint8_t field(std::uint8_t byte, unsigned shift, unsigned bits) {
+  return static_cast<std::uint8_t>(byte >> shift & ((1u << bits) - 1));
 }
 std::uint8_t placed(unsigned value, unsigned shift, unsigned bits) {
   return static_cast<std::uint8_t>((value & ((1u << bits) - 1)) << shift);
@@ -41,23 +41,23 @@ std::uint8_t joined(unsigned a, unsigned b, unsigned c = 0) {
 }
 
 const std::uint8_t* body(ByteView mad) {
-  return mad.data() + kMadHeaderOctets;
+  return mad.data() + kMadHeaderBytes;
 }
 std::uint8_t* body(Mad* mad) {
-  return mad->data() + kMadHeaderOctets;
+  return mad->data() + kMadHeaderBytes;
 }
-ByteView part(ByteView mad, std::size_t at, std::size_t octets) {
-  return mad.subspan(kMadHeaderOctets + at, octets);
+ByteView part(ByteView mad, std::size_t at, std::size_t bytes) {
+  return mad.subspan(kMadHeaderBytes + at, bytes);
 }
 // Additional information of a length that a peer says.
-ByteView information(ByteView mad, std::size_t at, std::size_t octets) {
-  return part(mad, at, std::min(octets, kMostInformation));
+ByteView information(ByteView mad, std::size_t at, std::size_t bytes) {
+  return part(mad, at, std::min(bytes, kMostInformation));
 }
-void put(ByteView octets, std::size_t room, std::uint8_t* to) {
-  if (!octets.empty()) std::memcpy(to, octets.data(), std::min(octets.size(), room));
+void put(ByteView bytes, std::size_t room, std::uint8_t* to) {
+  if (!bytes.empty()) std::memcpy(to, bytes.data(), std::min(bytes.size(), room));
 }
-std::uint8_t length_of(ByteView octets) {
-  return static_cast<std::uint8_t>(std::min(octets.size(), kMostInformation));
+std::uint8_t length_of(ByteView bytes) {
+  return static_cast<std::uint8_t>(std::min(bytes.size(), kMostInformation));
 }
 
 PathRecord read_path(const std::uint8_t* p) {

@@ -1,10 +1,10 @@
 // The messages of connection management as values, read and written by offsets behind the header of
-// their MAD (mad.h). Numbers in comments are offsets there and, in brackets, octets; bits count
+// their MAD (mad.h). Numbers in comments are offsets there and, in brackets, bytes; bits count
 // from the most significant. What is not named is reserved: sent as 0, not looked at.
 //
-// A body has its 232 octets whatever a peer says, so nothing is read beyond its end; the one length
+// A body has its 232 bytes whatever a peer says, so nothing is read beyond its end; the one length
 // that is on the wire, of additional information, is cut to what there is room for. Private data
-// has no length: all octets of its room belong to it. Views borrow the octets they were read from.
+// has no length: all bytes of its room belong to it. Views borrow the bytes they were read from.
 //
 // Values and views; any thread.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace urnic::ib_cm {
 
-// Octets of private data.
+// Bytes of private data.
 inline constexpr std::size_t kReqPrivate = 92;
 inline constexpr std::size_t kMraPrivate = 222;
 inline constexpr std::size_t kRejPrivate = 148;
@@ -31,7 +31,7 @@ inline constexpr std::size_t kSidrRepPrivate = 136;
 inline constexpr std::size_t kMostPrivate = 224;
 inline constexpr std::size_t kMostInformation = 72;  // of REJ, SIDR REP and APR
 
-// The 44 octets that say which way, of a REQ.
+// The 44 bytes that say which way, of a REQ.
 struct PathRecord {
   std::uint16_t local_lid = 0, remote_lid = 0;  // 0, 2: 0xffff over RoCE
   Gid local{}, remote{};                        // 4, 20: of who sends the REQ, of who gets it
@@ -123,7 +123,7 @@ struct Rep {
   std::uint32_t local_id = 0, remote_id = 0;  // 0 (4), 4 (4)
   std::uint32_t qkey = 0;                     // 8 (4)
   std::uint32_t qpn = 0;                      // 12 (3)
-  std::uint32_t vendor_id = 0;                // an octet each at 15, 19, 23
+  std::uint32_t vendor_id = 0;                // a byte each at 15, 19, 23
   std::uint32_t eecn = 0;                     // 16 (3): of XRC the queue pair, whose 12 is 0
   ib::Psn psn;                                // 20 (3)
   std::uint8_t responder_resources = 0;       // 24
@@ -186,7 +186,7 @@ struct Apr {
   std::uint8_t status = kAprUnsupported;      // 9
 };
 
-// `mad`: of kMadOctets; read_header() has said what it is.
+// `mad`: of kMadBytes; read_header() has said what it is.
 Req read_req(ByteView mad);
 Mra read_mra(ByteView mad);
 Rej read_rej(ByteView mad);

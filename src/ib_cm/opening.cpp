@@ -44,7 +44,7 @@ Outcome<Handle, Refusal> Connections::connect(const Connect& what, ByteView data
   std::size_t n = 0;
   if (is_ip_service(what.service)) {
     write_ip_header({what.way.local, what.way.remote, what.source_port}, all.data());
-    n = kIpHeaderOctets;
+    n = kIpHeaderBytes;
   }
   std::copy(data.begin(), data.end(), all.begin() + static_cast<std::ptrdiff_t>(n));
   core_.send_first(*c, write(c->transaction, make_req(*c, what, {all.data(), n + data.size()}),

@@ -30,7 +30,7 @@ Outcome<Handle, Refusal> Sidr::resolve(const Resolve& what, ByteView data, Insta
   c->retries = what.max_cm_retries;
 
   std::array<std::uint8_t, kSidrReqPrivate> all{};
-  const std::size_t n = ip ? kIpHeaderOctets : 0;
+  const std::size_t n = ip ? kIpHeaderBytes : 0;
   if (ip) write_ip_header({what.way.local, what.way.remote, what.source_port}, all.data());
   std::copy(data.begin(), data.end(), all.begin() + static_cast<std::ptrdiff_t>(n));
   const SidrReq r{c->id, kDefaultPkey, what.service, {all.data(), n + data.size()}};

@@ -58,7 +58,7 @@ enum class Stage : std::uint8_t {
   Opening,     // TCP handshake
   Startup,     // MPA Request/Reply
   Full,        // full operation
-  Closing,     // orderly: our FIN follows the last octet
+  Closing,     // orderly: our FIN follows the last byte
   Leaving,     // the same, and its queue pair has been destroyed; what arrives is discarded
   Terminated,  // a Terminate was sent or received; what still arrives is discarded
   Lingering,   // no QP any more: TCP finishes alone
@@ -105,7 +105,7 @@ enum class PeerFin : std::uint8_t {
   // It has not come, or lies after data that is missing.
   None,
   // It has come after SLOW bytes that are not parsed yet, or that wait for a receive (own TCP:
-  // Delivery::commit_any, the kernel's: KernelRounds::end_of_octets).
+  // Delivery::commit_any, the kernel's: KernelRounds::end_of_bytes).
   AfterData,
   // Nothing lies before it any more (Delivery::report_fin, Ending::take_fin). In Stage::Full the
   // connection may stay open until `stage_deadline` (ConnectParams::close_wait_ms).
@@ -147,11 +147,11 @@ struct Connection {
   bool touched = false;    // got segments in this burst
   bool ack_waits = false;  // for what is sent soon (E-7)
   bool in_tx_queue = false;
-  bool in_drain_queue = false;  // SLOW octets wait for their turn at OutLogic
+  bool in_drain_queue = false;  // SLOW bytes wait for their turn at OutLogic
   ReceiveWait receive_wait = ReceiveWait::None;
   PeerFin peer_fin = PeerFin::None;
   SendGate send_gate = SendGate::Closed;
-  bool residue = false;      // E-1: octets glued behind the start-up frame are still being parsed
+  bool residue = false;      // E-1: bytes glued behind the start-up frame are still being parsed
   bool rtr_pending = false;  // passive: `established` is reported when the RTR has come
   bool fin_queued = false;
   StreamOffset starved_at;  // where the segment began that was dropped for it

@@ -54,9 +54,9 @@ class ConnectionTable {
   }
 
   // ---- the flow of the last frame that had a connection: the next one is probably of it too
-  Connection* match_last(const std::uint8_t* head, std::size_t octets, std::uint32_t frame_octets,
+  Connection* match_last(const std::uint8_t* head, std::size_t bytes, std::uint32_t frame_bytes,
                          net::FlowMatch::Match* m) const {
-    return last_ != nullptr && last_flow_.match(head, octets, frame_octets, m) ? last_ : nullptr;
+    return last_ != nullptr && last_flow_.match(head, bytes, frame_bytes, m) ? last_ : nullptr;
   }
   void remember(const std::uint8_t* head, const net::Classified& frame, Connection& c) {
     last_ = last_flow_.learn(head, frame) ? &c : nullptr;

@@ -15,7 +15,7 @@ void Delivery::commit_any(Connection& c, StreamOffset begin, StreamOffset end, b
   act_on_ack(c, receipt.ack, now);
   if (!receipt.fin) return;
   if (c.takes_fpdus() && !found->ends_stream() && !c.buffer.empty()) {
-    c.peer_fin = PeerFin::AfterData;  // the octets before it are parsed first
+    c.peer_fin = PeerFin::AfterData;  // the bytes before it are parsed first
     if (c.awaits_receive()) hasten_wait(c, now);
   } else {
     found->fin = true;

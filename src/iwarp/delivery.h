@@ -1,4 +1,4 @@
-// What TCP is told of octets and what the consumer is told of its messages: commit or refuse,
+// What TCP is told of bytes and what the consumer is told of its messages: commit or refuse,
 // deliver, acknowledge (9.2, R-100).
 #pragma once
 

@@ -1,7 +1,7 @@
 // The detour of a FAST connection that places nothing out of order (E-41, E-12 `store`): what lies
 // beyond a gap is kept in the reassembly buffer, reported and acknowledged, and placed when it is
-// in order. The detour lasts while the buffer holds anything; then some octet below is missing, and
-// what comes in order is cut through as ever. Every kept octet came in a segment whose CRCs were
+// in order. The detour lasts while the buffer holds anything; then some byte below is missing, and
+// what comes in order is cut through as ever. Every kept byte came in a segment whose CRCs were
 // right, so no loss that TCP could repair is found too late.
 
 #include <algorithm>
@@ -69,21 +69,21 @@ Receiver::FastResult Receiver::admit_to_keep(Connection& c, const InHand& in, st
 }
 
 // TCP takes what it has not yet of [begin, end), which begins at RCV.NXT and has been placed. Its
-// messages end with the last of it. Returns the octets that are new.
+// messages end with the last of it. Returns the bytes that are new.
 std::uint64_t Receiver::commit_around_kept(Connection& c, StreamOffset begin, StreamOffset end,
                                            bool fin, bool psh, const ddp::MessageCounts& counts,
                                            Instant now, Found* found) {
-  std::uint64_t octets = 0;
+  std::uint64_t bytes = 0;
   StreamOffset from, to;
   while (c.tcb.rcv.holes.next_missing(begin, end, &from, &to)) {
     StreamOffset next_from, next_to;
     const bool last = !c.tcb.rcv.holes.next_missing(to, end, &next_from, &next_to);
-    octets += to - from;
+    bytes += to - from;
     delivery_.commit_range(c, from, to, fin && to == end, psh, last ? counts : ddp::MessageCounts{},
                            now, found);
     begin = to;
   }
-  return octets;
+  return bytes;
 }
 
 // All below `placed_to` has been placed, and RCV.NXT has come to it or beyond: what is kept and now

@@ -270,7 +270,7 @@ void Ending::fail_connection(Connection& c, Errc code, std::string why, Instant 
   } catch (const std::bad_alloc&) {
     c.unreported_end = end;
     ++s_.ends_waiting;
-    c.stage = Stage::Lingering;  // no octet of it is taken any more
+    c.stage = Stage::Lingering;  // no byte of it is taken any more
     c.stream = nullptr;
     s_.end_again = now + kEndAgain;
   }

@@ -21,7 +21,7 @@ class Ending {
   // The RDMA stream ends with our Terminate, or the peer's.
   void raise_terminate(Connection& c, ddp::Violation v, ByteView offending, Instant now);
   void take_terminate(Connection& c, Instant now);
-  // Nothing more will be posted: our FIN follows the last octet.
+  // Nothing more will be posted: our FIN follows the last byte.
   void begin_closing(Connection& c, Instant now);
   // The consumer destroys the queue pair. One that ends in order, or by a Terminate, is taken over:
   // what it was given goes out, then the FIN, and nobody hears of it (E-50). False, and nothing is

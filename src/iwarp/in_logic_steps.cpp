@@ -146,7 +146,7 @@ Receiver::FastResult Receiver::cut_through(Connection& c, const InHand& in, Inst
   if (check.arrival != tcp::Arrival::Overlap) return cut_through_run(c, in, 0, n, now, found);
   tcp::note_duplicate_part(c.tcb, check);
   if (!fastpath::places_out_of_order(c.context)) {
-    // From RCV.NXT on, kept octets or not: none of them has been placed (E-41).
+    // From RCV.NXT on, kept bytes or not: none of them has been placed (E-41).
     std::size_t first = 0;
     while (first < n && check.begin + v.frames[first].offset < c.tcb.rcv.holes.rcv_nxt()) {
       ++first;
@@ -299,7 +299,7 @@ inline Receiver::FastResult Receiver::cut_through_run(Connection& c, const InHan
     found->opens_send_side |= admitted != 0 && !c.may_send();
     if (violation != ddp::Violation::None) found->violate(violation, offending);
   }
-  // A dead stream's octets are acknowledged and forgotten, so that both sides can close at once.
+  // A dead stream's bytes are acknowledged and forgotten, so that both sides can close at once.
   if (found->ends_stream()) delivery_.discard_payload(c, in, now, found);
   return FastResult::Taken;
 }

@@ -13,7 +13,7 @@
 namespace urnic::iwarp {
 namespace {
 
-// Octets one connection may receive before the next one has its turn.
+// Bytes one connection may receive before the next one has its turn.
 constexpr std::size_t kReceiveTurn = 1 << 20;
 // Before the consumer has answered a request this much of what follows it is taken, no more.
 constexpr std::size_t kEarly = 64 * 1024;
@@ -31,7 +31,7 @@ constexpr Duration kAskLatest = Duration::us(2);
 // meanwhile stays in the kernel, and TCP's window closes.
 bool is_held_back(const Connection& c) {
   return (c.stage == Stage::Startup || c.awaits_receive()) &&
-         c.link->inbox.octets().size() >= kEarly;
+         c.link->inbox.bytes().size() >= kEarly;
 }
 
 }  // namespace
@@ -110,7 +110,7 @@ void KernelRounds::take_readiness(Connection& c, const kernel_tcp::Poller::Ready
   }
 }
 
-// The peer's FIN or RST behind octets that wait for a receive, and are perhaps not read off.
+// The peer's FIN or RST behind bytes that wait for a receive, and are perhaps not read off.
 void KernelRounds::end_awaiting(Connection& c, Instant now) {
   if (const int e = c.link->socket.take_error(); e != 0) {
     const SocketEnd end = socket_end_of(e, false);
@@ -136,23 +136,23 @@ void KernelRounds::receive(Connection& c, Instant now) {
       l.readable = false;
       l.inbox.settle();
       if (got.what == kernel_tcp::Moved::What::NotNow && l.send_error == 0) return;
-      end_of_octets(c, got, now);
+      end_of_bytes(c, got, now);
       return;
     }
-    l.inbox.received(got.octets);
-    s_.kernel->octets_in += got.octets;
-    budget -= std::min(budget, got.octets);
+    l.inbox.received(got.bytes);
+    s_.kernel->bytes_in += got.bytes;
+    budget -= std::min(budget, got.bytes);
     ++c.counters.segments_in;
-    take_octets(c, now);
+    take_bytes(c, now);
     if (c.is_over() || !l.socket.is_open()) return;
     // Less than there was room for: there was no more, and whatever comes next is reported anew.
-    if (got.octets < space.size() && !l.ending) l.readable = false;
+    if (got.bytes < space.size() && !l.ending) l.readable = false;
   }
   l.inbox.settle();
 }
 
 // What has come in order, by the stage the connection is in.
-void KernelRounds::take_octets(Connection& c, Instant now) {
+void KernelRounds::take_bytes(Connection& c, Instant now) {
   if (c.stage == Stage::Startup) {
     life_.settle(c, {}, now);
   } else if (c.takes_fpdus()) {
@@ -163,14 +163,14 @@ void KernelRounds::take_octets(Connection& c, Instant now) {
 }
 
 // FIN, or the end by an error.
-void KernelRounds::end_of_octets(Connection& c, const kernel_tcp::Moved& got, Instant now) {
+void KernelRounds::end_of_bytes(Connection& c, const kernel_tcp::Moved& got, Instant now) {
   KernelLink& l = *c.link;
   // The kernel tells of a reset once: when sending has met it, what is received just ends. (A
   // stream that Terminate has ended is told of already.)
   const bool lost = l.send_error != 0 && c.stage <= Stage::Leaving;
   if (got.what == kernel_tcp::Moved::What::End && !lost) {
     l.ended = true;
-    if (c.awaits_receive()) {  // the octets before it are taken first
+    if (c.awaits_receive()) {  // the bytes before it are taken first
       c.peer_fin = PeerFin::AfterData;
       transport_.hasten_wait(c, now);
       return;

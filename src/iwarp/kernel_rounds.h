@@ -1,4 +1,4 @@
-// Readiness of sockets, octets in, connections accepted. A connection over the kernel's TCP shows
+// Readiness of sockets, bytes in, connections accepted. A connection over the kernel's TCP shows
 // no segments: it is SLOW for ever (E-31).
 #pragma once
 
@@ -31,9 +31,9 @@ class KernelRounds {
   bool gives_way(Listener& l, Instant now);
   void take_readiness(Connection& c, const kernel_tcp::Poller::Ready& ready, Instant now);
   void receive(Connection& c, Instant now);
-  void take_octets(Connection& c, Instant now);
+  void take_bytes(Connection& c, Instant now);
   void end_awaiting(Connection& c, Instant now);
-  void end_of_octets(Connection& c, const kernel_tcp::Moved& got, Instant now);
+  void end_of_bytes(Connection& c, const kernel_tcp::Moved& got, Instant now);
   void accept_waiting(Listener& l, Instant now);
   void turn_away(Listener& l, int error, Instant now);
   bool can_accept() const;

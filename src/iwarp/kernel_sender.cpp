@@ -19,22 +19,22 @@ void add_piece(KernelBatch& b, ByteView bytes) {
   b.pieces[b.piece_count++] = {const_cast<std::uint8_t*>(bytes.data()), bytes.size()};
 }
 
-// The pieces of `view` behind its first `skip` octets.
+// The pieces of `view` behind its first `skip` bytes.
 void add_view(KernelBatch& b, const ddp::FpduView& view, std::size_t skip) {
   const auto add = [&](ByteView bytes) {
     const std::size_t n = std::min(skip, bytes.size());
     skip -= n;
     add_piece(b, bytes.subspan(n));
   };
-  add({view.head.data(), view.head_octets});
+  add({view.head.data(), view.head_bytes});
   for (std::uint32_t i = 0; i < view.count; ++i) add(view.pieces[i]);
-  add({view.tail.data(), view.tail_octets});
+  add({view.tail.data(), view.tail_bytes});
 }
 
-void close_record(KernelBatch& b, std::size_t first_piece, std::uint32_t octets) {
+void close_record(KernelBatch& b, std::size_t first_piece, std::uint32_t bytes) {
   b.record_pieces[b.record_count] = static_cast<std::uint32_t>(b.piece_count - first_piece);
-  b.record_octets[b.record_count++] = octets;
-  b.octets += octets;
+  b.record_bytes[b.record_count++] = bytes;
+  b.bytes += bytes;
 }
 
 void wait_for_room(KernelLink& l) {
@@ -93,11 +93,11 @@ bool KernelSender::send_burst(Connection& c, Found* found) {
     keep_rest(l, 0);
     return false;
   }
-  s_.kernel->octets_out += moved.octets;
+  s_.kernel->bytes_out += moved.bytes;
   c.counters.segments_out += b.record_count;
-  keep_rest(l, moved.octets);
-  l.sent += moved.octets;
-  if (moved.octets < b.octets) wait_for_room(l);
+  keep_rest(l, moved.bytes);
+  l.sent += moved.bytes;
+  if (moved.bytes < b.bytes) wait_for_room(l);
   return true;
 }
 
@@ -112,7 +112,7 @@ void KernelSender::break_off(Connection& c, int error) {
 bool KernelSender::build_burst(Connection& c) {
   KernelLink& l = *c.link;
   KernelBatch& b = s_.kernel->batch;
-  if (b.built.empty()) b.built.resize(KernelBatch::kOctets + kLocalSegment);
+  if (b.built.empty()) b.built.resize(KernelBatch::kBytes + kLocalSegment);
   if (l.mss_uses == 0) {
     l.mss = l.aligned ? l.socket.mss() : kLocalSegment;
     l.mss_uses = kMssUses;
@@ -120,7 +120,7 @@ bool KernelSender::build_burst(Connection& c) {
   --l.mss_uses;
   ddp::Sender& sender = c.stream->sender;
   StreamOffset at = l.sent;
-  while (b.octets < KernelBatch::kOctets && b.record_count < KernelBatch::kRecords &&
+  while (b.bytes < KernelBatch::kBytes && b.record_count < KernelBatch::kRecords &&
          b.view_count < KernelBatch::kViews &&
          b.piece_count + ddp::FpduView::kMaxPieces + 2 <= KernelBatch::kPieces) {
     const auto cut = sender.cut(at, l.mss, l.mss, false);
@@ -133,14 +133,14 @@ bool KernelSender::build_burst(Connection& c) {
       add_view(b, view, skip);
     } else {
       bool ok = true;
-      std::uint8_t* const dst = b.built.data() + b.built_octets;
+      std::uint8_t* const dst = b.built.data() + b.built_bytes;
       sender.fill(at, cut.len, dst, &ok);
       if (!ok) {
         if (is_torn(sender) || !sender.failed()) break_off(c, EIO);
         break;
       }
       add_piece(b, {dst, cut.len});
-      b.built_octets += cut.len;
+      b.built_bytes += cut.len;
     }
     close_record(b, first_piece, cut.len);
     at += cut.len;
@@ -148,7 +148,7 @@ bool KernelSender::build_burst(Connection& c) {
   return b.record_count != 0;
 }
 
-// The kernel has taken the first `taken` octets of the burst. Of a segment it took in part the rest
+// The kernel has taken the first `taken` bytes of the burst. Of a segment it took in part the rest
 // stays as it was built; whole segments behind are built again (they have not begun). One that was
 // given as views is looked at again where it lies: without CRC there is nothing that could differ.
 void KernelSender::keep_rest(KernelLink& l, std::size_t taken) {
@@ -163,14 +163,14 @@ void KernelSender::keep_rest(KernelLink& l, std::size_t taken) {
   }
   std::size_t piece = 0;
   for (std::size_t i = 0; i < b.record_count; ++i) {
-    if (taken >= b.record_octets[i]) {
-      taken -= b.record_octets[i];
+    if (taken >= b.record_bytes[i]) {
+      taken -= b.record_bytes[i];
       piece += b.record_pieces[i];
       continue;
     }
     const auto* at = static_cast<const std::uint8_t*>(b.pieces[piece].iov_base);
-    const bool built = at >= b.built.data() && at < b.built.data() + b.built_octets;
-    if (taken != 0 && built) l.rest.assign(at + taken, at + b.record_octets[i]);
+    const bool built = at >= b.built.data() && at < b.built.data() + b.built_bytes;
+    if (taken != 0 && built) l.rest.assign(at + taken, at + b.record_bytes[i]);
     return;
   }
 }

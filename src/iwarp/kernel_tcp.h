@@ -47,9 +47,9 @@ struct KernelLink {
 
   kernel_tcp::Socket socket;
   kernel_tcp::Inbox inbox;
-  StreamOffset sent;  // octets in the kernel's hands
+  StreamOffset sent;  // bytes in the kernel's hands
   // The rest of a segment of which the kernel has taken a part. It is not built a second time: the
-  // part that is gone carries, or will carry, a CRC of these very octets (E-20).
+  // part that is gone carries, or will carry, a CRC of these very bytes (E-20).
   std::vector<std::uint8_t> rest;
   std::size_t rest_at = 0;
   std::uint32_t mss = 0;
@@ -58,9 +58,9 @@ struct KernelLink {
   bool readable = false, writable = false;
   RoomWait room;          // from a send that was not taken whole until it is writable again
   bool queued = false;    // among those to be read from
-  bool ending = false;    // the peer's FIN or an error waits behind the octets
+  bool ending = false;    // the peer's FIN or an error waits behind the bytes
   bool ended = false;     // the peer's FIN has come
-  bool finish = false;    // our FIN follows the last octet
+  bool finish = false;    // our FIN follows the last byte
   bool finished = false;  // it has been given to the kernel
   int send_error = 0;     // sending failed; what the peer has said before is read first
 };
@@ -73,14 +73,14 @@ struct KernelTcpOptions {
 
 // Pieces of a burst of segments on their way to the kernel.
 struct KernelBatch {
-  static constexpr std::size_t kOctets = 256 * 1024;  // of one burst, and of built segments in it
+  static constexpr std::size_t kBytes = 256 * 1024;  // of one burst, and of built segments in it
   static constexpr std::size_t kPieces = 256, kRecords = 64, kViews = 32;
   std::vector<std::uint8_t> built;  // segments that had to be copied (CRC, small messages)
   std::array<ddp::FpduView, kViews> views;
   std::array<iovec, kPieces> pieces;
-  std::array<std::uint32_t, kRecords> record_pieces, record_octets;
-  std::size_t built_octets = 0, piece_count = 0, record_count = 0, view_count = 0, octets = 0;
-  void clear() { built_octets = piece_count = record_count = view_count = octets = 0; }
+  std::array<std::uint32_t, kRecords> record_pieces, record_bytes;
+  std::size_t built_bytes = 0, piece_count = 0, record_count = 0, view_count = 0, bytes = 0;
+  void clear() { built_bytes = piece_count = record_count = view_count = bytes = 0; }
 };
 
 // Of an engine.
@@ -88,13 +88,13 @@ struct KernelTcp {
   KernelTcpOptions options;
   std::unique_ptr<kernel_tcp::Poller> poller;
   kernel_tcp::InboxPool pool;
-  Ring<std::uint64_t> readable;  // connections with octets left in the kernel
+  Ring<std::uint64_t> readable;  // connections with bytes left in the kernel
   KernelBatch batch;
   kernel_tcp::Socket spare;  // given up for a moment when descriptors run out
   Instant accept_again = Instant::never();
   Instant ready, ask_again;            // sockets: when any was last, and when to ask again
   std::uint32_t waiting_for_room = 0;  // connections
-  std::uint64_t octets_in = 0, octets_out = 0, reads = 0, writes = 0, turned_away = 0;
+  std::uint64_t bytes_in = 0, bytes_out = 0, reads = 0, writes = 0, turned_away = 0;
 };
 
 inline KernelLink::KernelLink(kernel_tcp::Socket s, KernelTcp* kernel)

@@ -187,11 +187,11 @@ std::size_t Life::ending() const {
 }
 
 std::uint64_t Life::leaving_sent() const {
-  std::uint64_t octets = 0;
+  std::uint64_t bytes = 0;
   s_.connections.for_each([&](const Connection& c) {
-    if (c.left != nullptr) octets += transport_.sent_end(c).value();
+    if (c.left != nullptr) bytes += transport_.sent_end(c).value();
   });
-  return octets;
+  return bytes;
 }
 
 void Life::drop_leaving(Instant now) {

@@ -37,7 +37,7 @@ class Life {
   std::size_t leaving() const;
   // And those whose queue pairs are still there.
   std::size_t ending() const;
-  // What they have sent, in octets: as long as that grows they get on.
+  // What they have sent, in bytes: as long as that grows they get on.
   std::uint64_t leaving_sent() const;
   // They go by RST now.
   void drop_leaving(Instant now);

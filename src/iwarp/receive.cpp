@@ -22,10 +22,10 @@ bool wants_validation(const Connection& c) {
 
 void Side::stage(const port::Frame& frame, net::FrameHead& head, Arrived* a) {
   const std::size_t l4 = head.net.l4_offset;
-  if (l4 >= head.octets) return;
+  if (l4 >= head.size) return;
   std::size_t tcp_header = 0;
   auto seg = tcp::parse_segment(
-      {head.bytes + l4, std::min<std::size_t>(head.octets - l4, head.net.l4_len)}, &tcp_header);
+      {head.bytes + l4, std::min<std::size_t>(head.size - l4, head.net.l4_len)}, &tcp_header);
   if (!seg) {
     ++state_.counters.dropped;
     return;

@@ -71,7 +71,7 @@ bool Side::drain_round(Instant now) {
     ending_.guard(*c, now, [&] {
       // Who takes nothing any more may have an end that waited for this turn.
       const bool takes = c->stage <= Stage::Closing;
-      // A receive has come; the kernel's octets have a budget of their own.
+      // A receive has come; the kernel's bytes have a budget of their own.
       if (c->link != nullptr) {
         if (takes) life_.drain(*c, now);
         return;

@@ -165,11 +165,10 @@ class Side {
                                                          net::FrameHead& head, Arrived* a) {
   net::FlowMatch::Match m;
   std::size_t tcp_header = 0;
-  Connection* const c =
-      state_.connections.match_last(head.bytes, head.octets, head.frame_octets, &m);
+  Connection* const c = state_.connections.match_last(head.bytes, head.size, head.frame_bytes, &m);
   if (c == nullptr ||
       !tcp::parse_plain_segment(
-          {head.bytes + m.l4_offset, std::min<std::size_t>(head.octets - m.l4_offset, m.l4_len)},
+          {head.bytes + m.l4_offset, std::min<std::size_t>(head.size - m.l4_offset, m.l4_len)},
           &a->seg, &tcp_header)) {
     return false;
   }

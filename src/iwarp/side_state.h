@@ -63,7 +63,7 @@ struct SideState {
   Listeners listeners;
   Timers timers;
   TurnQueue<&Connection::in_tx_queue> sending;      // those with something to send
-  TurnQueue<&Connection::in_drain_queue> draining;  // those with SLOW octets to parse
+  TurnQueue<&Connection::in_drain_queue> draining;  // those with SLOW bytes to parse
   TurnQueue<&Connection::touched> touched;          // those with segments in this burst
   TurnQueue<&Connection::ack_waits> owing;  // those whose ACK waits for what they send (E-7)
   Instant owing_since;                      // the first of them

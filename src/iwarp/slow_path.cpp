@@ -22,7 +22,7 @@ void SlowPath::store(Connection& c, const InHand& in, Instant now, Found* found)
       break;
     }
     stored = true;
-    if (at_frame) c.extractor.checked(check.begin + in.validation->valid_octets());
+    if (at_frame) c.extractor.checked(check.begin + in.validation->valid_bytes());
     if (slow_data) {
       c.counters.bytes_copied += bytes.size();
       c.counters.bytes_slow += bytes.size();
@@ -111,7 +111,7 @@ void SlowPath::downgrade(Connection& c, fastpath::Reason why) {
   c.buffer.reset(c.tcb.rcv.holes.rcv_nxt());
 }
 
-// The octets in order end inside an FPDU: a segment that was kept began where none begins. They are
+// The bytes in order end inside an FPDU: a segment that was kept began where none begins. They are
 // acknowledged and stay where they are; the connection goes on as SLOW.
 void SlowPath::abandon_detour(Connection& c, Instant now) {
   constexpr auto kWhy = fastpath::Reason::Seam;

@@ -7,8 +7,8 @@
 
 namespace urnic::iwarp {
 
-// OutLogic's arbiter: octets one SLOW connection may have parsed before the others have their
-// turn, and octets of all of them in one round. FAST segments are placed as they come, at most a
+// OutLogic's arbiter: bytes one SLOW connection may have parsed before the others have their
+// turn, and bytes of all of them in one round. FAST segments are placed as they come, at most a
 // burst in a poll, which carries about as much.
 inline constexpr std::uint64_t kDrainTurn = 64u << 10;
 // bound: bytes of SLOW connections parsed in one turn of the engine; beyond: the rest waits until
@@ -22,8 +22,8 @@ class SlowPath {
 
   // Into the reassembly buffer; TCP regards it as received (S3).
   void store(Connection& c, const InHand& in, Instant now, Found* found);
-  // Whole FPDUs out of the in-order octets, placed and delivered one by one, at most about `budget`
-  // octets; what is left waits for its turn. Returns octets parsed.
+  // Whole FPDUs out of the in-order bytes, placed and delivered one by one, at most about `budget`
+  // bytes; what is left waits for its turn. Returns bytes parsed.
   std::uint64_t drain(Connection& c, std::uint64_t budget, Instant now, Found* found);
   // A FIN in order at `at`, alone. The part of an FPDU before it never becomes a whole one.
   void take_fin(Connection& c, StreamOffset at, Instant now, Found* found);

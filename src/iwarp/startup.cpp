@@ -36,7 +36,7 @@ std::vector<std::uint8_t> Startup::emit(mpa::StartupFrame& frame) {
   mpa::set_filler(frame, own_first_sn_);
   std::vector<std::uint8_t> out(mpa::kFrameHeader + mpa::kMaxPrivateData);
   out.resize(mpa::emit_frame(frame, out.data()));
-  sent_octets_ = static_cast<std::uint32_t>(out.size());
+  sent_bytes_ = static_cast<std::uint32_t>(out.size());
   return out;
 }
 

@@ -1,5 +1,5 @@
 // MPA start-up of one connection as a state machine over bytes (RFC 5044 7.1, RFC 6581; E-1, E-2,
-// E-35). Owns no timer and no socket: the engine feeds in-order octets and sends what it is told
+// E-35). Owns no timer and no socket: the engine feeds in-order bytes and sends what it is told
 // to. Lives on the heap only while a connection starts.
 #pragma once
 
@@ -25,14 +25,14 @@ class Startup {
   enum class What : std::uint8_t {
     NeedMore,        // not a whole frame yet
     Request,         // passive: a valid Request: ask the consumer
-    Established,     // active: full operation from the octet after `consumed`
+    Established,     // active: full operation from the byte after `consumed`
     Rejected,        // active: R=1; private data in reply()
     RetryRevision1,  // active: the peer speaks revision 1 only: reconnect (E-35)
     Fail,            // `violation` says which Terminate (or MpaStartup: close without one)
   };
   struct Step {
     What what = What::NeedMore;
-    std::uint32_t consumed = 0;  // octets of the fed bytes that were the frame
+    std::uint32_t consumed = 0;  // bytes of the fed bytes that were the frame
     ddp::Violation violation = ddp::Violation::None;
     mpa::Refusal refusal = mpa::Refusal::None;
   };
@@ -40,17 +40,17 @@ class Startup {
   static Startup active(const mpa::StartupOptions&, ByteView private_data);
   static Startup passive(const mpa::StartupOptions&);
 
-  // Sequence numbers of the first octet behind the SYN each way, known once TCP is established:
+  // Sequence numbers of the first byte behind the SYN each way, known once TCP is established:
   // what E2 aligns its start by. Before the first frame either way.
   void set_first_sns(std::uint32_t own, std::uint32_t peer) {
     own_first_sn_ = own;
     peer_first_sn_ = peer;
   }
-  // Active: the Request's octets, to be sent as soon as TCP is established.
+  // Active: the Request's bytes, to be sent as soon as TCP is established.
   std::vector<std::uint8_t> request_bytes();
-  // All in-order octets not consumed yet.
+  // All in-order bytes not consumed yet.
   Step feed(ByteView bytes);
-  // Passive, in WaitConsumer: the Reply's octets; agreement() holds from then on. Refused with
+  // Passive, in WaitConsumer: the Reply's bytes; agreement() holds from then on. Refused with
   // *refusal set (and an R=1 reply, or nothing to be sent at all) when the Request cannot be met.
   std::vector<std::uint8_t> accept(const mpa::StartupOptions&, ByteView private_data,
                                    mpa::Refusal* refusal);
@@ -62,8 +62,8 @@ class Startup {
   const mpa::StartupFrame& request() const { return request_; }
   const mpa::StartupFrame& reply() const { return reply_; }
   const mpa::Agreement& agreement() const { return agreement_; }
-  // Octets of the frame this end has sent: where its own full operation begins.
-  std::uint32_t sent_octets() const { return sent_octets_; }
+  // Bytes of the frame this end has sent: where its own full operation begins.
+  std::uint32_t sent_bytes() const { return sent_bytes_; }
   // How what is sent next must look, also when the start-up has failed behind the peer's frame.
   mpa::Policy send_policy() const {
     return mpa::send_policy(options_, active_ ? reply_ : request_);
@@ -80,7 +80,7 @@ class Startup {
   mpa::StartupOptions options_;
   mpa::StartupFrame request_, reply_;
   mpa::Agreement agreement_;
-  std::uint32_t own_first_sn_ = 0, peer_first_sn_ = 0, sent_octets_ = 0;
+  std::uint32_t own_first_sn_ = 0, peer_first_sn_ = 0, sent_bytes_ = 0;
 };
 
 }  // namespace urnic::iwarp

@@ -77,7 +77,7 @@ verbs::ConnectionRequest request_of(const Connection& c, const SideState& s) {
 void Opening::run_startup(Connection& c, Instant now) {
   if (c.startup == nullptr) return;
   std::uint8_t scratch[mpa::kFrameHeader + mpa::kMaxPrivateData];
-  const ByteView there = transport_.octets(c, scratch);
+  const ByteView there = transport_.bytes(c, scratch);
   if (there.empty()) return;
   const Startup::Step step = c.startup->feed(there);
   transport_.consume(c, step.consumed);
@@ -153,10 +153,10 @@ void Opening::startup_failed(Connection& c, const Startup::Step& step, Instant n
 // How our FPDUs look; they begin behind our start-up frame.
 void Opening::set_send_framing(Connection& c, mpa::Policy policy) {
   c.stream->sender.set_framing(
-      mpa::make_framing(policy, c.tcb.snd.iss.value() + 1, c.startup->sent_octets()));
+      mpa::make_framing(policy, c.tcb.snd.iss.value() + 1, c.startup->sent_bytes()));
 }
 
-// From here on only FPDUs travel (StartNum known). Octets glued behind the start-up frame are
+// From here on only FPDUs travel (StartNum known). Bytes glued behind the start-up frame are
 // taken as SLOW until they are parsed (E-1).
 void Opening::full_operation(Connection& c, const mpa::Agreement& agreement, Instant now) {
   const bool active = c.startup->is_active();

@@ -52,7 +52,7 @@ bool Transmitter::send_segment(Connection& c, const tcp::SendPlan& plan, Instant
                                Found* found) {
   std::uint8_t* frame;
   port::Frame* slot = nullptr;
-  net::Wire::Octets* looped = nullptr;
+  net::Wire::Bytes* looped = nullptr;
   if (c.loopback) {
     if (loop_full(c)) return false;
     looped = &s_.wire.new_looped(c.header.size() + plan.header + s_.wire.mtu());

@@ -42,7 +42,7 @@ class Transmitter {
   Completions& completions_;
 };
 
-// Work requests whose octets are acknowledged below `una`, and kept ones that are in TCP's hands
+// Work requests whose bytes are acknowledged below `una`, and kept ones that are in TCP's hands
 // (E-23), complete.
 inline void complete_acked(Completions& completions, Connection& c, StreamOffset una) {
   c.stream->sender.acked(una, [&](const verbs::Completion& done) {

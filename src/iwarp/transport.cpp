@@ -6,9 +6,9 @@
 
 namespace urnic::iwarp {
 
-ByteView Transport::octets(const Connection& c, std::span<std::uint8_t> scratch) const {
+ByteView Transport::bytes(const Connection& c, std::span<std::uint8_t> scratch) const {
   if (c.link != nullptr) {
-    const ByteView there = c.link->inbox.octets();
+    const ByteView there = c.link->inbox.bytes();
     return there.first(std::min(there.size(), scratch.size()));
   }
   const std::uint64_t there = c.tcb.rcv.holes.rcv_nxt() - c.buffer.read_position();
@@ -64,7 +64,7 @@ void Transport::drain_inbox(Connection& c, Found* found) {
   while (c.takes_fpdus()) {
     ByteView ulpdu;
     std::uint32_t length = 0;
-    const auto got = reassembly::next_fpdu(inbox.octets(), c.context.config.crc, &ulpdu, &length);
+    const auto got = reassembly::next_fpdu(inbox.bytes(), c.context.config.crc, &ulpdu, &length);
     if (got == reassembly::Extracted::NeedMore) return;
     c.counters.bytes_slow += length;
     c.counters.bytes_copied += length;

@@ -22,7 +22,7 @@ class Transport {
 
   // ---- what has come
   // In order and not consumed, as far as a start-up frame may reach.
-  ByteView octets(const Connection& c, std::span<std::uint8_t> scratch) const;
+  ByteView bytes(const Connection& c, std::span<std::uint8_t> scratch) const;
   void consume(Connection& c, std::uint32_t n);
   bool has_undelivered(const Connection& c) const;
   void drop_undelivered(Connection& c);
@@ -48,9 +48,9 @@ class Transport {
   bool conclude(Connection& c) {
     return c.link != nullptr ? kernel_.finish(c) : c.tcb.state == tcp::State::Closed;
   }
-  // One past the last octet given to TCP.
+  // One past the last byte given to TCP.
   StreamOffset sent_end(const Connection& c) const;
-  // FIN behind the last octet.
+  // FIN behind the last byte.
   void finish_sending(Connection& c, Instant now);
   void set_keepalive(Connection& c, Duration idle, Instant now);
   // 0..63, of what is sent from now on.

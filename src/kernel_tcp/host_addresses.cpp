@@ -23,14 +23,14 @@ Socket datagram_socket(const IpAddress& like) {
 // Without a netmask the address is alone in its network.
 std::uint8_t length_of(const sockaddr* netmask, const IpAddress& address) {
   if (netmask == nullptr) return static_cast<std::uint8_t>(address.bits());
-  const auto* const octets = address.is_v6()
-                                 ? reinterpret_cast<const sockaddr_in6*>(netmask)->sin6_addr.s6_addr
-                                 : reinterpret_cast<const std::uint8_t*>(
-                                       &reinterpret_cast<const sockaddr_in*>(netmask)->sin_addr);
+  const auto* const bytes = address.is_v6()
+                                ? reinterpret_cast<const sockaddr_in6*>(netmask)->sin6_addr.s6_addr
+                                : reinterpret_cast<const std::uint8_t*>(
+                                      &reinterpret_cast<const sockaddr_in*>(netmask)->sin_addr);
   std::uint8_t length = 0;
   for (unsigned i = 0; i < address.bits() / 8; ++i) {
-    length = static_cast<std::uint8_t>(length + std::countl_one(octets[i]));
-    if (octets[i] != 0xff) break;
+    length = static_cast<std::uint8_t>(length + std::countl_one(bytes[i]));
+    if (bytes[i] != 0xff) break;
   }
   return length;
 }

@@ -5,7 +5,7 @@
 namespace urnic::kernel_tcp {
 namespace {
 
-// Less room than this behind the octets: they move to the front.
+// Less room than this behind the bytes: they move to the front.
 constexpr std::size_t kEnough = InboxPool::kBlock / 2;
 
 }  // namespace

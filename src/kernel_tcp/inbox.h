@@ -1,10 +1,10 @@
 // What has been taken off a socket and not been consumed yet: the reassembly buffer of a connection
-// over the kernel's TCP (D7). The octets are contiguous, so that an FPDU can be looked at where it
+// over the kernel's TCP (D7). The bytes are contiguous, so that an FPDU can be looked at where it
 // lies, whatever the segments were.
 //
-// Memory is borrowed from a pool while there are octets; an idle connection owns none. Blocks go
+// Memory is borrowed from a pool while there are bytes; an idle connection owns none. Blocks go
 // round last in, first out, so that they stay in the cache. A connection that waits for the rest of
-// an FPDU keeps its block while few are lent; otherwise just the octets it has (E-11): at most one
+// an FPDU keeps its block while few are lent; otherwise just the bytes it has (E-11): at most one
 // FPDU, since everything before it has been consumed.
 #pragma once
 
@@ -21,12 +21,12 @@ namespace urnic::kernel_tcp {
 // Shared by the connections of an engine; must outlive their inboxes.
 class InboxPool {
  public:
-  // Holds the largest FPDU (65 544 octets) and room for a good read behind any part of one.
+  // Holds the largest FPDU (65 544 bytes) and room for a good read behind any part of one.
   static constexpr std::size_t kBlock = 256 * 1024;
   // Blocks lent to connections that are waiting, before they have to do with what they have.
   // bound: buffers lent to connections over the kernel's TCP that wait for the rest of an FPDU;
   // beyond: they keep only the bytes they have, at most one FPDU (E-11); test:
-  // Inbox.ACrowdOfWaitingConnectionsHoldsTheirOctetsAndNoBlocks
+  // Inbox.ACrowdOfWaitingConnectionsHoldsTheirBytesAndNoBlocks
   static constexpr std::size_t kLent = 64;
 
   std::unique_ptr<std::uint8_t[]> take();
@@ -34,7 +34,7 @@ class InboxPool {
   // Too many blocks are lent.
   bool crowded() const { return lent_ > kLent; }
   std::size_t lent() const { return lent_; }
-  // Octets outside of blocks, held by waiting connections.
+  // Bytes outside of blocks, held by waiting connections.
   std::size_t set_aside() const { return set_aside_; }
   void count_set_aside(std::size_t more, std::size_t less) { set_aside_ += more - less; }
 
@@ -54,7 +54,7 @@ class Inbox {
   // Where to receive to: behind what is there. Empty only when a whole block waits to be consumed.
   std::span<std::uint8_t> space();
   void received(std::size_t n) { end_ += n; }
-  ByteView octets() const { return {base() + begin_, end_ - begin_}; }
+  ByteView bytes() const { return {base() + begin_, end_ - begin_}; }
   bool empty() const { return begin_ == end_; }
   void consume(std::size_t n);
   void clear();
@@ -66,7 +66,7 @@ class Inbox {
 
   InboxPool* pool_;
   std::unique_ptr<std::uint8_t[]> block_;
-  std::vector<std::uint8_t> aside_;  // the octets, when there is no block
+  std::vector<std::uint8_t> aside_;  // the bytes, when there is no block
   std::size_t begin_ = 0, end_ = 0;
 };
 

@@ -14,7 +14,7 @@ class Poller {
  public:
   struct Ready {
     std::uint64_t tag = 0;
-    bool readable = false;  // octets, a FIN, an error or (listening) a connection
+    bool readable = false;  // bytes, a FIN, an error or (listening) a connection
     bool writable = false;
     bool ended = false;  // the peer's FIN or an error is among what can be read
   };

@@ -247,8 +247,8 @@ PathInfo Socket::info() const {
   socklen_t n = sizeof t;
   if (!is_open() || getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &t, &n) != 0) return {};
   PathInfo p;
-  const std::uint64_t octets = std::uint64_t{t.tcpi_snd_cwnd} * t.tcpi_snd_mss;
-  p.cwnd = static_cast<std::uint32_t>(std::min<std::uint64_t>(octets, 0xffffffffu));
+  const std::uint64_t bytes = std::uint64_t{t.tcpi_snd_cwnd} * t.tcpi_snd_mss;
+  p.cwnd = static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, 0xffffffffu));
   const std::uint64_t threshold = std::uint64_t{t.tcpi_snd_ssthresh} * t.tcpi_snd_mss;
   p.ssthresh = static_cast<std::uint32_t>(std::min<std::uint64_t>(threshold, 0xffffffffu));
   p.srtt_us = t.tcpi_rtt;

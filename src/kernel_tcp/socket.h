@@ -15,22 +15,22 @@
 
 namespace urnic::kernel_tcp {
 
-// What became of an attempt to move octets.
+// What became of an attempt to move bytes.
 struct Moved {
   enum class What : std::uint8_t {
-    Some,    // `octets` > 0 of them
+    Some,    // `bytes` > 0 of them
     NotNow,  // nothing there, or no room; readiness will tell
     End,     // receiving: the peer's FIN
     Failed,  // `error`
   };
   What what = What::Failed;
-  std::size_t octets = 0;
+  std::size_t bytes = 0;
   int error = 0;
 };
 
 // What the kernel's TCP tells about a connection (gauges but for `retransmits`).
 struct PathInfo {
-  std::uint32_t cwnd = 0, ssthresh = 0;  // octets
+  std::uint32_t cwnd = 0, ssthresh = 0;  // bytes
   std::uint32_t srtt_us = 0, rto_us = 0, mss = 0;
   std::uint64_t retransmits = 0;
 };
@@ -78,7 +78,7 @@ class Socket {
   Moved receive(std::span<std::uint8_t> into) const;
   // All pieces as one stretch of the stream.
   Moved send(std::span<const iovec> pieces) const;
-  // `records`: how many of `pieces` each record has. The kernel never puts octets of two records
+  // `records`: how many of `pieces` each record has. The kernel never puts bytes of two records
   // into one segment; a record that fits a segment travels in one.
   Moved send_records(std::span<const iovec> pieces, std::span<const std::uint32_t> records) const;
 
@@ -88,7 +88,7 @@ class Socket {
   // none.
   void set_keepalive(int idle_s) const;
 
-  // Payload octets of a full segment now (options deducted).
+  // Payload bytes of a full segment now (options deducted).
   std::uint32_t mss() const;
   PathInfo info() const;
   void finish() const;  // FIN behind what has been sent

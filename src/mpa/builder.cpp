@@ -18,8 +18,8 @@ std::size_t total_of(ByteView header, std::span<const ByteView> payload) {
   return n;
 }
 
-// The FPDU as it grows: where the next octet goes, the running CRC, and the Internet sum of all
-// octets so far. A piece that starts at an odd offset has its sum byte-swapped (RFC 1071, 2 (B)).
+// The FPDU as it grows: where the next byte goes, the running CRC, and the Internet sum of all
+// bytes so far. A piece that starts at an odd offset has its sum byte-swapped (RFC 1071, 2 (B)).
 class Writer {
  public:
   Writer(std::uint8_t* dst, bool crc) : begin_(dst), at_(dst), crc_on_(crc) {}
@@ -86,7 +86,7 @@ class MarkedWriter {
       const std::size_t n = std::min<std::size_t>(piece.size(), to_marker(pos_ + w_.written()));
       w_.add(piece.first(n));
       piece = piece.subspan(n);
-      // Also behind the last octet: only the CRC may follow a marker there, and it always does.
+      // Also behind the last byte: only the CRC may follow a marker there, and it always does.
       marker_if_due();
     }
   }
@@ -119,7 +119,7 @@ Built build_fpdu(std::uint8_t* dst, ByteView header, std::span<const ByteView> p
   const std::size_t ulpdu = total_of(header, payload);
   if (ulpdu > kMaxUlpdu) return {};  // cannot be said in the length field
 
-  // Length field and header go through one local block: every octet is summed as it is written,
+  // Length field and header go through one local block: every byte is summed as it is written,
   // never by reading the port's buffer, which the other side of a shared-memory wire can change.
   std::array<std::uint8_t, 64> head;
   store_be16(head.data(), static_cast<std::uint16_t>(ulpdu));

@@ -18,11 +18,11 @@ inline constexpr std::uint32_t kMinMulpdu = 128;
 constexpr std::uint32_t pad_of(std::uint32_t ulpdu) {
   return (4 - ((kLengthField + ulpdu) & 3)) & 3;
 }
-// Octets an FPDU with a ULPDU of `ulpdu` octets takes in the stream: always a multiple of 4.
+// Bytes an FPDU with a ULPDU of `ulpdu` bytes takes in the stream: always a multiple of 4.
 constexpr std::uint32_t fpdu_size(std::uint32_t ulpdu) {
   return kLengthField + ulpdu + pad_of(ulpdu) + kCrcField;
 }
-// Largest ULPDU whose FPDU fits `emss` octets: EMSS - (6 + EMSS mod 4); never below kMinMulpdu.
+// Largest ULPDU whose FPDU fits `emss` bytes: EMSS - (6 + EMSS mod 4); never below kMinMulpdu.
 constexpr std::uint32_t mulpdu(std::uint32_t emss) {
   const std::uint32_t overhead = 6 + emss % 4;
   const std::uint32_t fit = emss > overhead ? emss - overhead : 0;

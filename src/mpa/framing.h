@@ -34,7 +34,7 @@ constexpr bool has_markers(Policy p) {
   return p != Policy::NoMarkers;
 }
 
-// The framing of one direction. Offsets count octets behind the SYN; their low 32 bits will do.
+// The framing of one direction. Offsets count bytes behind the SYN; their low 32 bits will do.
 struct Framing {
   Policy policy = Policy::NoMarkers;
   std::uint32_t phase = 0;  // pos = offset + phase
@@ -45,24 +45,24 @@ struct Framing {
   bool marked() const { return has_markers(policy); }
 };
 
-// Framing of a direction whose first octet behind the SYN has sequence number `first_sn` and whose
+// Framing of a direction whose first byte behind the SYN has sequence number `first_sn` and whose
 // first FPDU begins at offset `start` (StartNum 248, as an offset).
 constexpr Framing make_framing(Policy policy, std::uint32_t first_sn, std::uint64_t start) {
   return {policy,
           policy == Policy::AbsoluteMarkers ? first_sn : 0u - static_cast<std::uint32_t>(start)};
 }
 
-// Filler octets behind a start-up frame so that full operation begins at a multiple of four in
-// sequence space: the correcting factor 150 of E2. `sn` is that of the octet behind it.
+// Filler bytes behind a start-up frame so that full operation begins at a multiple of four in
+// sequence space: the correcting factor 150 of E2. `sn` is that of the byte behind it.
 constexpr std::uint32_t correcting_factor(std::uint32_t sn) {
   return (0u - sn) & 3u;
 }
 
-// Octets of stream an FPDU that begins at `pos` takes, a leading marker included.
+// Bytes of stream an FPDU that begins at `pos` takes, a leading marker included.
 constexpr std::uint32_t framed_size(Policy policy, std::uint32_t pos, std::uint32_t ulpdu) {
   return has_markers(policy) ? marked_size(pos, ulpdu) : fpdu_size(ulpdu);
 }
-// Largest ULPDU whose FPDU fits `emss` octets wherever it begins.
+// Largest ULPDU whose FPDU fits `emss` bytes wherever it begins.
 constexpr std::uint32_t framed_mulpdu(Policy policy, std::uint32_t emss) {
   return has_markers(policy) ? marked_mulpdu(emss) : mulpdu(emss);
 }
@@ -72,7 +72,7 @@ constexpr std::uint32_t framed_mulpdu(Policy policy, std::uint32_t emss) {
 // Longest frame it can say, from the length field on: 2^14 - 1 words.
 inline constexpr std::uint32_t kMaxModifiedFrame = 0xfffc;
 
-// 14 bits of words, two bits of pad octets. `frame`: octets from the length field to the end
+// 14 bits of words, two bits of pad bytes. `frame`: bytes from the length field to the end
 // of the CRC, markers between them counted, a leading one not.
 constexpr std::uint16_t modified_length(std::uint32_t frame, std::uint32_t pad) {
   return static_cast<std::uint16_t>(frame | pad);
@@ -83,7 +83,7 @@ constexpr std::uint32_t modified_frame(std::uint16_t field) {
 constexpr std::uint32_t modified_pad(std::uint16_t field) {
   return field & 3u;
 }
-// Markers strictly inside `frame` octets that begin at `pos` with something else; one right behind
+// Markers strictly inside `frame` bytes that begin at `pos` with something else; one right behind
 // them not.
 constexpr std::uint32_t markers_inside(std::uint32_t pos, std::uint32_t frame) {
   const std::uint32_t d = to_marker(pos);
@@ -95,7 +95,7 @@ constexpr std::uint32_t markers_inside(std::uint32_t pos, std::uint32_t frame) {
 struct FrameShape {
   std::uint32_t size = 0;   // of the FPDU as the length field says, leading marker included
   std::uint32_t field = 0;  // where the length field is: 4 behind a leading marker, else 0
-  std::uint32_t ulpdu = 0;  // octets of the ULPDU
+  std::uint32_t ulpdu = 0;  // bytes of the ULPDU
   bool possible = true;     // false: no frame has such a length (E3 only); ulpdu means nothing
 };
 
@@ -108,7 +108,7 @@ std::optional<FrameShape> frame_shape(Policy policy, ByteView bytes, std::uint32
 MarkedFpdu check_framed(Policy policy, ByteView fpdu, std::uint32_t pos, bool crc);
 
 // The ULPDU of a whole FPDU as received, markers taken out, to `dst`, which has room for
-// `fpdu.size()` octets. nullopt when `fpdu` is not one whole FPDU.
+// `fpdu.size()` bytes. nullopt when `fpdu` is not one whole FPDU.
 std::optional<std::uint32_t> strip_framed(Policy policy, ByteView fpdu, std::uint32_t pos,
                                           std::uint8_t* dst);
 

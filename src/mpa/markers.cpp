@@ -19,7 +19,7 @@ bool is_whole(ByteView fpdu, std::uint64_t pos) {
   return length.has_value() && *length == fpdu.size();
 }
 
-// Octets of the run that begins `at` octets into an FPDU at `pos` and ends before the next marker
+// Bytes of the run that begins `at` bytes into an FPDU at `pos` and ends before the next marker
 // or at `end`; 0 when a marker starts there.
 std::uint32_t run(std::uint64_t pos, std::uint32_t at, std::uint32_t end) {
   return std::min(to_marker(pos + at), end - at);

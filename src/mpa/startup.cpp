@@ -14,7 +14,7 @@ static_assert(kRequestKey.size() == kKeyLength && kReplyKey.size() == kKeyLength
 
 constexpr std::uint32_t kFlagsAt = 16, kRevisionAt = 17, kPrivateLengthAt = 18;
 
-// Octet 16 (RFC 5044, 7.1; S is RFC 6581, 6).
+// Byte 16 (RFC 5044, 7.1; S is RFC 6581, 6).
 constexpr std::uint8_t kM = 0x80, kC = 0x40, kR = 0x20, kS = 0x10, kReserved = 0x0f;
 // The two words behind the header when S is set (RFC 6581, 9).
 constexpr std::uint16_t kA = 0x8000, kB = 0x4000;           // in the IRD word
@@ -28,7 +28,7 @@ constexpr std::uint32_t kTokenKindAt = 8, kTokenPolicyAt = 9, kTokenFillerAt = 1
                         kTokenZeroAt = 11;
 constexpr std::uint8_t kOffer = 'O', kAccept = 'A', kRefuse = 'R';
 
-std::uint8_t kind_octet(PolicyToken::Kind kind) {
+std::uint8_t kind_byte(PolicyToken::Kind kind) {
   switch (kind) {
     case PolicyToken::Kind::Offer:
       return kOffer;
@@ -39,7 +39,7 @@ std::uint8_t kind_octet(PolicyToken::Kind kind) {
   }
 }
 
-// The token at the start of private data; Kind::None when these octets are the ULP's own. All of it
+// The token at the start of private data; Kind::None when these bytes are the ULP's own. All of it
 // must be right: nothing of a ULP is taken for a token by half.
 PolicyToken parse_token(ByteView data) {
   PolicyToken t;
@@ -50,8 +50,8 @@ PolicyToken parse_token(ByteView data) {
       data.size() < kTokenLength + data[kTokenFillerAt]) {
     return t;
   }
-  for (const std::uint8_t octet : data.last(data[kTokenFillerAt])) {
-    if (octet != 0) return t;
+  for (const std::uint8_t byte : data.last(data[kTokenFillerAt])) {
+    if (byte != 0) return t;
   }
   switch (data[kTokenKindAt]) {
     case kOffer:
@@ -73,7 +73,7 @@ PolicyToken parse_token(ByteView data) {
 
 void emit_token(const PolicyToken& t, std::uint8_t* dst) {
   std::memcpy(dst, kTokenKey.data(), kTokenKey.size());
-  dst[kTokenKindAt] = kind_octet(t.kind);
+  dst[kTokenKindAt] = kind_byte(t.kind);
   dst[kTokenPolicyAt] = static_cast<std::uint8_t>(t.policy);
   dst[kTokenFillerAt] = t.filler;
   dst[kTokenZeroAt] = 0;
@@ -87,7 +87,7 @@ bool is_emitted_enhanced(const StartupFrame& f) {
   return f.enhanced && f.revision >= 2;
 }
 
-// Octets of ULP private data that go into the frame.
+// Bytes of ULP private data that go into the frame.
 std::uint32_t emitted_private(const StartupFrame& f) {
   std::uint32_t room = max_private_data(is_emitted_enhanced(f));
   if (has_token(f)) room -= kTokenLength + kMaxFiller;
@@ -109,7 +109,7 @@ Outcome<std::optional<std::uint32_t>, StartupError> frame_length(ByteView bytes,
   if (bytes.size() > kRevisionAt && bytes[kRevisionAt] > kNewestRevision) {
     return fail(StartupError::BadRevision);
   }
-  // PD_Length counts up to 512: its high octet alone can give it away.
+  // PD_Length counts up to 512: its high byte alone can give it away.
   if (bytes.size() > kPrivateLengthAt && bytes[kPrivateLengthAt] > kMaxPrivateData >> 8) {
     return fail(StartupError::BadPrivateData);
   }

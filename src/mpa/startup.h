@@ -31,7 +31,7 @@ struct PolicyToken {
   };
   Kind kind = Kind::None;
   Policy policy = Policy::NoMarkers;
-  // Zero octets behind the private data, inside PD_Length: the correcting factor 150 of E2.
+  // Zero bytes behind the private data, inside PD_Length: the correcting factor 150 of E2.
   std::uint8_t filler = 0;
   bool operator==(const PolicyToken&) const = default;
 };
@@ -71,18 +71,18 @@ enum class StartupError : std::uint8_t {
   BadPrivateData,  // PD_Length over 512, too short for the enhanced word, or not the data's length
 };
 
-// How many octets the frame at the start of `bytes` has: nullopt while more are needed to tell.
+// How many bytes the frame at the start of `bytes` has: nullopt while more are needed to tell.
 // Errors are found as early as the bytes allow.
 Outcome<std::optional<std::uint32_t>, StartupError> frame_length(ByteView bytes, bool expect_reply);
-// Parse a complete frame (frame_length octets).
+// Parse a complete frame (frame_length bytes).
 Outcome<StartupFrame, StartupError> parse_frame(ByteView frame, bool expect_reply);
-// Writes the frame; `dst` has kFrameHeader + kMaxPrivateData octets. Returns its length. Private
+// Writes the frame; `dst` has kFrameHeader + kMaxPrivateData bytes. Returns its length. Private
 // data beyond max_private_data() is cut off (here and in make_*); whoever takes it from a ULP
 // refuses it.
 std::uint32_t emit_frame(const StartupFrame&, std::uint8_t* dst);
-// Octets emit_frame() writes.
+// Bytes emit_frame() writes.
 std::uint32_t emitted_length(const StartupFrame&);
-// Sets the filler of a frame whose first octet has sequence number `sn`, so that what follows it
+// Sets the filler of a frame whose first byte has sequence number `sn`, so that what follows it
 // begins at a multiple of four. Only frames with a token of E2 have any.
 void set_filler(StartupFrame&, std::uint32_t sn);
 

@@ -8,14 +8,14 @@
 
 namespace urnic::net {
 
-// A locally administered MAC that follows from an IP address (E-34): 02:00 and the four octets of
-// a version 4 address; 02 and a mix of all octets of a version 6 address, so that hosts differing
+// A locally administered MAC that follows from an IP address (E-34): 02:00 and the four bytes of
+// a version 4 address; 02 and a mix of all bytes of a version 6 address, so that hosts differing
 // in any bit almost surely differ.
 constexpr MacAddress mac_from_ip(const IpAddress& ip) {
   const ByteView b = ip.bytes();
   if (ip.is_v4()) return {{0x02, 0x00, b[0], b[1], b[2], b[3]}};
   std::uint64_t mix = 0xcbf29ce484222325ULL;  // FNV-1a
-  for (const std::uint8_t octet : b) mix = (mix ^ octet) * 0x100000001b3ULL;
+  for (const std::uint8_t byte : b) mix = (mix ^ byte) * 0x100000001b3ULL;
   mix ^= mix >> 40;
   MacAddress mac;
   mac.bytes[0] = 0x02;

@@ -41,7 +41,7 @@ inline std::optional<ArpPacket> parse_arp(ByteView b) {
   return a;
 }
 
-// Writes kArpPacket octets to `dst`. Both addresses must be version 4.
+// Writes kArpPacket bytes to `dst`. Both addresses must be version 4.
 inline void emit_arp(const ArpPacket& a, std::uint8_t* dst) {
   store_be16(dst, 1);
   store_be16(dst + 2, kEtherTypeIpv4);

@@ -21,7 +21,7 @@ void refuse(Classified& c, DropReason why) {
 }
 
 // What the protocol number and the destination make of a well-formed datagram. `in_head` is how
-// many octets of layer 4 can be looked at; `group` says that the destination is no single host.
+// many bytes of layer 4 can be looked at; `group` says that the destination is no single host.
 void settle_kind(Classified& c, std::size_t in_head, bool group, bool src_unspecified) {
   // RFC 1122, 3.2.1.3: nobody can be answered there, whatever the protocol. Neighbour discovery
   // begins without an address (RFC 4861, 4.1 and 4.3) and judges that itself.

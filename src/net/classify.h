@@ -21,7 +21,7 @@ enum class FrameKind : std::uint8_t {
   Other,  // well-formed IP to a unicast address, of a protocol urnic does not speak
 };
 
-// How much of a frame's beginning the engine should offer: tagged Ethernet, IPv6 with 74 octets of
+// How much of a frame's beginning the engine should offer: tagged Ethernet, IPv6 with 74 bytes of
 // extension headers (or IPv4 with all its options) and a full TCP header.
 inline constexpr std::size_t kHeadSpan = 192;
 
@@ -37,9 +37,8 @@ struct Classified {
   std::uint16_t vlan = 0;       // 0 untagged
   std::uint16_t l3_offset = 0;  // from the start of the frame
   std::uint16_t l4_offset = 0;
-  std::uint32_t l4_len = 0;  // by the IP length: Ethernet padding is not in it
-  std::uint32_t pseudo_sum =
-      0;  // unfolded; add inet_sum of the l4_len octets, fold: 0xffff is good
+  std::uint32_t l4_len = 0;      // by the IP length: Ethernet padding is not in it
+  std::uint32_t pseudo_sum = 0;  // unfolded; add inet_sum of the l4_len bytes, fold: 0xffff is good
   MacAddress src_mac, dst_mac;
   IpAddress src, dst;
 };
@@ -47,7 +46,7 @@ struct Classified {
 // `head` is the beginning of the frame, the whole of it or at least what holds its headers, and
 // must not change during the call (E-19: copied out when the memory is shared with a peer).
 // `total_len` is the length of the whole frame. IPv4 header checksums are verified, fragments
-// refused (E-18), the layer 4 checksum is not looked at. For kind Tcp, 20 octets of TCP header lie
+// refused (E-18), the layer 4 checksum is not looked at. For kind Tcp, 20 bytes of TCP header lie
 // inside `head`.
 Classified classify(ByteView head, std::uint32_t total_len);
 

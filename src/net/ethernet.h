@@ -30,7 +30,7 @@ struct EthernetHeader {
   constexpr std::size_t size() const { return kEthernetHeader + (vlan != 0 ? kVlanTag : 0); }
 };
 
-// Writes `h` to `dst` (>= h.size() octets); returns h.size().
+// Writes `h` to `dst` (>= h.size() bytes); returns h.size().
 inline std::size_t emit_ethernet(const EthernetHeader& h, std::uint8_t* dst) {
   std::memcpy(dst, h.dst.bytes.data(), 6);
   std::memcpy(dst + 6, h.src.bytes.data(), 6);

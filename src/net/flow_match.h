@@ -18,7 +18,7 @@ namespace urnic::net {
 
 class FlowMatch {
  public:
-  // Octets of the frame's beginning that are compared: tagged Ethernet, IPv6 and the ports fit.
+  // Bytes of the frame's beginning that are compared: tagged Ethernet, IPv6 and the ports fit.
   static constexpr std::size_t kSpan = 64;
 
   struct Match {
@@ -28,7 +28,7 @@ class FlowMatch {
   };
 
   // Takes the flow of a frame that classify() called Tcp, or Other for its UDP; `head` has kSpan
-  // octets, those behind the frame's end may be anything. Frames with IP options or extension
+  // bytes, those behind the frame's end may be anything. Frames with IP options or extension
   // headers are not taken: false.
   bool learn(const std::uint8_t* head, const Classified& c) {
     forget();
@@ -66,7 +66,7 @@ class FlowMatch {
   bool known() const { return l4_offset_ != 0; }
 
   // Whether the frame is of that flow and classify() would call it the same. `head` as for learn();
-  // `in_head` octets of the frame, perhaps more than kSpan, can be looked at from there, and a TCP
+  // `in_head` bytes of the frame, perhaps more than kSpan, can be looked at from there, and a TCP
   // header, or as much of UDP, must be among them; `total_len` is the length of the frame.
   bool match(const std::uint8_t* head, std::size_t in_head, std::uint32_t total_len,
              Match* out) const {

@@ -14,10 +14,10 @@
 namespace urnic::net {
 
 struct FrameHead {
-  bool looped = false;             // from this very engine, not from the wire (E-30)
-  bool classified = false;         // `net` says what the frame is
-  std::uint16_t octets = 0;        // of the frame in `bytes`
-  std::uint32_t frame_octets = 0;  // of the whole frame
+  bool looped = false;            // from this very engine, not from the wire (E-30)
+  bool classified = false;        // `net` says what the frame is
+  std::uint16_t size = 0;         // of the frame in `bytes`
+  std::uint32_t frame_bytes = 0;  // of the whole frame
   net::Classified net;
   alignas(64) std::uint8_t bytes[net::kHeadSpan];
 
@@ -27,23 +27,23 @@ struct FrameHead {
 
   // As much as a frame like others of its flow needs.
   void copy(const port::Frame& frame) {
-    frame_octets = port::frame_len(frame);
+    frame_bytes = port::frame_len(frame);
     if (frame.len[0] >= kShort) [[likely]] {
       std::memcpy(bytes, frame.data[0], kShort);
-      octets = kShort;
+      size = kShort;
     } else {
       std::memcpy(bytes, frame.data[0], frame.len[0]);
-      octets = static_cast<std::uint16_t>(frame.len[0]);
+      size = static_cast<std::uint16_t>(frame.len[0]);
     }
     classified = false;
   }
   // All that classify() looks at.
   void copy_whole(const port::Frame& frame) {
-    octets = static_cast<std::uint16_t>(std::min<std::size_t>(frame.len[0], net::kHeadSpan));
-    std::memcpy(bytes, frame.data[0], octets);
+    size = static_cast<std::uint16_t>(std::min<std::size_t>(frame.len[0], net::kHeadSpan));
+    std::memcpy(bytes, frame.data[0], size);
   }
   void classify() {
-    net = net::classify({bytes, octets}, frame_octets);
+    net = net::classify({bytes, size}, frame_bytes);
     classified = true;
   }
 };

@@ -13,9 +13,9 @@ class FrameQueue {
   explicit FrameQueue(std::size_t capacity) : buffer_(capacity) {}
 
   bool empty() const { return head_ == tail_; }
-  // Octets of the oldest frame; 0 when empty.
+  // Bytes of the oldest frame; 0 when empty.
   std::size_t front_size() const;
-  // Room for a frame of `size` octets at the end, zero-filled; empty when it does not fit. The
+  // Room for a frame of `size` bytes at the end, zero-filled; empty when it does not fit. The
   // view is valid until the next call.
   MutBytes append(std::size_t size);
   // Moves the oldest frame to `dst` and returns its length; 0 when empty or `dst` is too small

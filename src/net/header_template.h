@@ -19,7 +19,7 @@ namespace urnic::net {
 // Largest result of HeaderTemplate::size(): tagged Ethernet and IPv6.
 inline constexpr std::size_t kHeaderTemplateMax = kEthernetHeader + kVlanTag + kIpv6Header;
 
-// Octets of IP header in front of a segment to `dst`.
+// Bytes of IP header in front of a segment to `dst`.
 constexpr std::size_t ip_header_size(const IpAddress& dst) {
   return dst.is_v6() ? kIpv6Header : kIpv4Header;
 }
@@ -55,7 +55,7 @@ class HeaderTemplate {
     size_ = static_cast<std::uint8_t>(l3 + (v6_ ? kIpv6Header : kIpv4Header));
   }
 
-  // Octets in front of the TCP header; 0 when default-constructed.
+  // Bytes in front of the TCP header; 0 when default-constructed.
   std::size_t size() const { return size_; }
   bool v6() const { return v6_; }
   MacAddress dst_mac() const { return MacAddress::from_bytes(bytes_.data()); }
@@ -75,7 +75,7 @@ class HeaderTemplate {
     }
   }
 
-  // Writes size() octets at `dst` for a segment of `tcp_len` octets (TCP header included;
+  // Writes size() bytes at `dst` for a segment of `tcp_len` bytes (TCP header included;
   // tcp_len + IP header <= 65535); returns size(). `ip_id` may be any value since DF is set
   // (RFC 6864). `ecn` is the two-bit field.
   std::size_t emit(std::uint8_t* dst, std::uint32_t tcp_len, std::uint16_t ip_id,
@@ -105,7 +105,7 @@ class HeaderTemplate {
     return size_;
   }
 
-  // Unfolded pseudo-header sum for a segment of `tcp_len` octets.
+  // Unfolded pseudo-header sum for a segment of `tcp_len` bytes.
   std::uint32_t pseudo_sum(std::uint32_t tcp_len) const { return pseudo_ + tcp_len; }
 
  private:

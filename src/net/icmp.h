@@ -33,7 +33,7 @@ inline constexpr std::uint8_t kIcmp6Redirect = 137;
 // Checksum of a whole ICMP message is right. `pseudo` is 0 for ICMP and the pseudo-header sum for
 // ICMPv6.
 bool icmp_checksum_ok(ByteView message, std::uint32_t pseudo);
-// Fills the checksum field of a whole message (>= 4 octets).
+// Fills the checksum field of a whole message (>= 4 bytes).
 void set_icmp_checksum(MutBytes message, std::uint32_t pseudo);
 
 // An ICMP error that quotes a TCP segment of ours. Nothing in it is proven: anybody can forge one.
@@ -52,7 +52,7 @@ struct IcmpError {
 };
 
 // From a checksum-verified message; nullopt for other types and for quotes that are no TCP segment
-// with its first 8 octets. A version 4 "fragmentation needed" without an MTU (before RFC 1191)
+// with its first 8 bytes. A version 4 "fragmentation needed" without an MTU (before RFC 1191)
 // yields the next plateau below the quoted length.
 std::optional<IcmpError> parse_icmp_error(ByteView message, bool v6);
 

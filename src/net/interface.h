@@ -57,7 +57,7 @@ struct InterfaceConfig {
   bool link_local = true;
   std::vector<Route> routes;
   std::uint16_t vlan = 0;    // 1..4094; 0 untagged
-  std::uint32_t mtu = 1500;  // IP octets per frame, 576..65535; version 6 needs 1280
+  std::uint32_t mtu = 1500;  // IP bytes per frame, 576..65535; version 6 needs 1280
   bool duplicate_detection = false;
   DadTiming dad;
   NeighbourTiming neighbour;
@@ -139,7 +139,7 @@ class Interface {
   void confirm(const IpAddress& next_hop, Instant now);
   void doubt(const IpAddress& next_hop, Instant now);
 
-  // Octets of the next frame to send; 0 when there is none.
+  // Bytes of the next frame to send; 0 when there is none.
   std::size_t output_size() const { return output_.queue().front_size(); }
   // Moves the next frame to `dst`; returns its length, 0 when there is none or dst is too small.
   std::size_t next_output(MutBytes dst) { return output_.queue().pop(dst); }

@@ -68,12 +68,12 @@ inline std::uint32_t ipv4_header_sum(const std::uint8_t* p, std::size_t header_l
   return sum;
 }
 
-// True when the header checksum is right; `p` holds header_len octets.
+// True when the header checksum is right; `p` holds header_len bytes.
 inline bool ipv4_checksum_ok(const std::uint8_t* p, std::size_t header_len) {
   return inet_fold(ipv4_header_sum(p, header_len)) == 0xffff;
 }
 
-// Writes kIpv4Header octets with a valid checksum.
+// Writes kIpv4Header bytes with a valid checksum.
 inline void emit_ipv4(const Ipv4Header& h, std::uint8_t* dst) {
   dst[0] = 0x45;
   dst[1] = h.tos;

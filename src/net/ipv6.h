@@ -51,7 +51,7 @@ inline std::optional<Ipv6Header> parse_ipv6(ByteView b) {
   return h;
 }
 
-// Writes kIpv6Header octets.
+// Writes kIpv6Header bytes.
 inline void emit_ipv6(const Ipv6Header& h, std::uint8_t* dst) {
   store_be32(dst, 6u << 28 | std::uint32_t{h.traffic_class} << 20 | (h.flow_label & 0xfffff));
   store_be16(dst + 4, h.payload_len);
@@ -61,7 +61,7 @@ inline void emit_ipv6(const Ipv6Header& h, std::uint8_t* dst) {
   std::memcpy(dst + 24, h.dst.bytes().data(), 16);
 }
 
-// Pseudo-header sum (RFC 8200, 8.1) over the 32 octets of both addresses.
+// Pseudo-header sum (RFC 8200, 8.1) over the 32 bytes of both addresses.
 inline std::uint32_t pseudo_sum_v6(const std::uint8_t* src_dst, std::uint8_t protocol,
                                    std::uint32_t l4_len) {
   std::uint32_t sum = protocol + (l4_len >> 16) + (l4_len & 0xffff);

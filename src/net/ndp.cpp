@@ -67,7 +67,7 @@ std::size_t emit_nd(const NdMessage& m, const IpAddress& src, const IpAddress& d
   std::memcpy(out + 8, m.target.bytes().data(), 16);
   if (m.link_layer) {
     out[kNdFixed] = solicitation ? kOptionSource : kOptionTarget;
-    out[kNdFixed + 1] = 1;  // in units of 8 octets
+    out[kNdFixed + 1] = 1;  // in units of 8 bytes
     std::memcpy(out + kNdFixed + 2, m.link_layer->bytes.data(), 6);
   }
   set_icmp_checksum({out, len}, icmp6_pseudo(src, dst, len));
@@ -81,7 +81,7 @@ IpAddress mld_routers() {
 std::size_t emit_mld_report(std::span<const IpAddress> groups, const IpAddress& src,
                             std::uint8_t* out) {
   constexpr std::size_t kHopByHop = 8;
-  // Next header, length 0 (8 octets), router alert "MLD" (RFC 2711), PadN.
+  // Next header, length 0 (8 bytes), router alert "MLD" (RFC 2711), PadN.
   const std::uint8_t hop_by_hop[kHopByHop] = {kProtoIcmpv6, 0, 5, 2, 0, 0, 1, 0};
   std::memcpy(out, hop_by_hop, kHopByHop);
   std::uint8_t* report = out + kHopByHop;

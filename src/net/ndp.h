@@ -36,7 +36,7 @@ std::size_t emit_nd(const NdMessage& m, const IpAddress& src, const IpAddress& d
 
 // MLDv2 report (type 143) that says "exclude nothing" for each group: join them. Writes hop-by-hop
 // header with router alert and the report; returns the length of both. `out` needs
-// mld_report_size(groups.size()) octets. Destination is ff02::16.
+// mld_report_size(groups.size()) bytes. Destination is ff02::16.
 constexpr std::size_t mld_report_size(std::size_t groups) {
   return 8 + 8 + 20 * groups;
 }

@@ -15,10 +15,10 @@ namespace urnic::net {
 
 class Output {
  public:
-  // `octets` of frames may wait. `counters` outlives it.
-  Output(const MacAddress& mac, std::uint16_t vlan, std::uint32_t mtu, std::size_t octets,
+  // `bytes` of frames may wait. `counters` outlives it.
+  Output(const MacAddress& mac, std::uint16_t vlan, std::uint32_t mtu, std::size_t bytes,
          Counters* counters)
-      : mac_(mac), vlan_(vlan), mtu_(mtu), queue_(octets), counters_(counters) {}
+      : mac_(mac), vlan_(vlan), mtu_(mtu), queue_(bytes), counters_(counters) {}
 
   const MacAddress& mac() const { return mac_; }
   FrameQueue& queue() { return queue_; }

@@ -15,8 +15,8 @@ net::HeaderTemplate Wire::make_header(const MacAddress& to, const IpAddress& fro
   return net::HeaderTemplate(h);
 }
 
-Wire::Octets Wire::next_looped() {
-  Octets first = std::move(loop_.front());
+Wire::Bytes Wire::next_looped() {
+  Bytes first = std::move(loop_.front());
   loop_.pop_front();
   return first;
 }

@@ -17,7 +17,7 @@ namespace urnic::net {
 
 class Wire {
  public:
-  using Octets = std::vector<std::uint8_t>;
+  using Bytes = std::vector<std::uint8_t>;
 
   // `queue` of `port`, which outlives it. `mtu` is IP's. `udp_source_port`: what UDP leaves with
   // where nobody may choose, as through a socket; 0: anything.
@@ -43,11 +43,11 @@ class Wire {
   // are lost beyond.
   bool loop_full() const { return loop_.size() >= kMostLooped; }
   bool loop_full_for_replies() const { return loop_.size() >= kMostLoopedReplies; }
-  // A frame of at most `octets`, to be written, and cut to its length or taken back.
-  Octets& new_looped(std::size_t octets) { return loop_.emplace_back(octets); }
+  // A frame of at most `bytes`, to be written, and cut to its length or taken back.
+  Bytes& new_looped(std::size_t bytes) { return loop_.emplace_back(bytes); }
   void take_back_looped() { loop_.pop_back(); }
   std::size_t looped() const { return loop_.size(); }
-  Octets next_looped();
+  Bytes next_looped();
 
   // ---- sending
   void begin_sending() { tx_.clear_full(); }
@@ -68,7 +68,7 @@ class Wire {
   std::uint32_t mtu_;
   std::uint16_t udp_source_port_;
   port::TxBatch tx_;
-  std::deque<Octets> loop_;
+  std::deque<Bytes> loop_;
   std::uint64_t times_full_ = 0;
 };
 

@@ -48,7 +48,7 @@ typedef struct urnic_port_info {
   uint8_t mac[6];       // all zero when the port has none of its own: the configuration decides
   uint8_t link_up;      // 1 when frames can flow (memif: peer connected)
   uint8_t server_side;  // memif: 1 on the listening side, else 0 (default addresses follow it)
-  uint32_t max_frame;   // largest frame in octets, Ethernet header included, no FCS
+  uint32_t max_frame;   // largest frame in bytes, Ethernet header included, no FCS
   uint32_t queues;      // usable receive/transmit queue pairs
   uint32_t link_epoch;  // rises by one whenever the link comes up
 } urnic_port_info;
@@ -81,7 +81,7 @@ typedef struct urnic_port_ops {
   // Give back all frames of the last rx_burst, in the same order. Must come before the next one.
   void (*rx_release)(urnic_port*, unsigned queue, const urnic_frame* frames, unsigned n);
 
-  // Reserve up to `n` transmit buffers with room for `len` octets each in span 0 (len <=
+  // Reserve up to `n` transmit buffers with room for `len` bytes each in span 0 (len <=
   // max_frame). Returns how many; fewer when the port is full or the link is down.
   unsigned (*tx_reserve)(urnic_port*, unsigned queue, uint32_t len, urnic_frame* frames,
                          unsigned n);

@@ -20,13 +20,13 @@ class TransmitRing {
  public:
   static constexpr unsigned kSlots = 64;  // a power of two
 
-  // Buffers of `stride` octets, which no longer frame than that is asked for.
+  // Buffers of `stride` bytes, which no longer frame than that is asked for.
   explicit TransmitRing(std::size_t stride)
       : stride_(stride), memory_(new std::uint8_t[kSlots * stride]) {}
 
   unsigned waiting() const { return static_cast<unsigned>(committed_ - sent_); }
 
-  // Up to n frames of `len` octets; what was lent before and not kept is lent again.
+  // Up to n frames of `len` bytes; what was lent before and not kept is lent again.
   unsigned reserve(std::uint32_t len, urnic_frame* frames, unsigned n) {
     n = std::min(n, kSlots - waiting());
     reserved_ = committed_ + n;

@@ -12,7 +12,7 @@ class TxBatch {
   TxBatch(Port* port, unsigned queue, std::uint32_t frame_size)
       : port_(port), queue_(queue), size_(frame_size) {}
 
-  // A buffer of frame_size octets, or nullptr when the port is full. The caller sets len[0] and
+  // A buffer of frame_size bytes, or nullptr when the port is full. The caller sets len[0] and
   // calls keep(); a frame not kept is handed out again.
   Frame* next() {
     if (used_ < reserved_) return &frames_[used_];
@@ -27,7 +27,7 @@ class TxBatch {
     return &frames_[0];
   }
   void keep() {
-    octets_ += frame_len(frames_[used_]);
+    bytes_ += frame_len(frames_[used_]);
     ++frames_sent_;
     ++used_;
   }
@@ -44,7 +44,7 @@ class TxBatch {
   bool full() const { return full_; }
   void clear_full() { full_ = false; }
   std::uint64_t frames_sent() const { return frames_sent_; }
-  std::uint64_t octets_sent() const { return octets_; }
+  std::uint64_t bytes_sent() const { return bytes_; }
 
  private:
   static constexpr unsigned kFirst = 4;
@@ -54,7 +54,7 @@ class TxBatch {
   std::uint32_t size_;
   unsigned reserved_ = 0, used_ = 0;
   bool full_ = false;
-  std::uint64_t frames_sent_ = 0, octets_ = 0;
+  std::uint64_t frames_sent_ = 0, bytes_ = 0;
   Frame frames_[kBurst];
 };
 

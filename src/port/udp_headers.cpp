@@ -26,29 +26,29 @@ std::optional<UdpDatagram> parse_udp_frame(ByteView frame) {
   const std::uint16_t type = load_be16(frame.data() + 12);
   const std::uint8_t* const ip = frame.data() + kEthernet;
   UdpDatagram d;
-  std::size_t header = kIpv4, octets = 0;
+  std::size_t header = kIpv4, bytes = 0;
   if (type == kTypeIpv4 && is_plain_ipv4(ip)) {
     d.source = IpAddress::from_bytes({ip + 12, 4});
     d.destination = IpAddress::from_bytes({ip + 16, 4});
     d.traffic_class = ip[1];
-    octets = load_be16(ip + 2);
+    bytes = load_be16(ip + 2);
   } else if (type == kTypeIpv6 && frame.size() >= kMostUdpHeaders && is_plain_ipv6(ip)) {
     header = kIpv6;
     d.source = IpAddress::from_bytes({ip + 8, 16});
     d.destination = IpAddress::from_bytes({ip + 24, 16});
     d.traffic_class = static_cast<std::uint8_t>(load_be16(ip) >> 4);
-    octets = kIpv6 + load_be16(ip + 4);
+    bytes = kIpv6 + load_be16(ip + 4);
   } else {
     return std::nullopt;
   }
   const std::uint8_t* const udp = ip + header;
-  if (octets < header + kUdp || kEthernet + octets > frame.size()) return std::nullopt;
+  if (bytes < header + kUdp || kEthernet + bytes > frame.size()) return std::nullopt;
   if (load_be16(udp) != kRocePort || load_be16(udp + 2) != kRocePort ||
-      load_be16(udp + 4) != octets - header) {
+      load_be16(udp + 4) != bytes - header) {
     return std::nullopt;
   }
   d.payload = static_cast<std::uint32_t>(kEthernet + header + kUdp);
-  d.length = static_cast<std::uint32_t>(octets - header - kUdp);
+  d.length = static_cast<std::uint32_t>(bytes - header - kUdp);
   return d;
 }
 
@@ -64,10 +64,10 @@ std::size_t write_udp_headers(const UdpDatagram& d, const std::uint8_t (&mac)[6]
   store_be16(frame + 12, v6 ? kTypeIpv6 : kTypeIpv4);
   std::uint8_t* const ip = frame + kEthernet;
   std::uint8_t* const udp = ip + header;
-  const auto udp_octets = static_cast<std::uint16_t>(kUdp + d.length);
+  const auto udp_bytes = static_cast<std::uint16_t>(kUdp + d.length);
   if (v6) {
     store_be16(ip, static_cast<std::uint16_t>(0x6000 | d.traffic_class << 4));
-    store_be16(ip + 4, udp_octets);
+    store_be16(ip + 4, udp_bytes);
     ip[6] = kProtocolUdp;
     ip[7] = kHops;
     std::memcpy(ip + 8, d.source.bytes().data(), 16);
@@ -75,7 +75,7 @@ std::size_t write_udp_headers(const UdpDatagram& d, const std::uint8_t (&mac)[6]
   } else {
     ip[0] = 0x45;
     ip[1] = d.traffic_class;
-    store_be16(ip + 2, static_cast<std::uint16_t>(kIpv4 + udp_octets));
+    store_be16(ip + 2, static_cast<std::uint16_t>(kIpv4 + udp_bytes));
     store_be16(ip + 6, kDontFragment);
     ip[8] = kHops;
     ip[9] = kProtocolUdp;
@@ -85,7 +85,7 @@ std::size_t write_udp_headers(const UdpDatagram& d, const std::uint8_t (&mac)[6]
   }
   store_be16(udp, d.source_port);
   store_be16(udp + 2, kRocePort);
-  store_be16(udp + 4, udp_octets);
+  store_be16(udp + 4, udp_bytes);
   return all;
 }
 

@@ -22,7 +22,7 @@ struct UdpDatagram {
   std::uint16_t source_port = kRocePort;
   std::uint8_t traffic_class = 0;  // type of service
   std::uint32_t payload = 0;       // its offset in the frame
-  std::uint32_t length = 0;        // its octets
+  std::uint32_t length = 0;        // its bytes
 };
 
 // Of a whole frame in one piece. Nothing where a socket bound to our port could not send it as it
@@ -30,7 +30,7 @@ struct UdpDatagram {
 std::optional<UdpDatagram> parse_udp_frame(ByteView frame);
 
 // A frame around a payload: source, destination, source_port, traffic_class and length are used.
-// Written in front of `payload`, where there is room for kMostUdpHeaders. Returns how many octets.
+// Written in front of `payload`, where there is room for kMostUdpHeaders. Returns how many bytes.
 std::size_t write_udp_headers(const UdpDatagram&, const std::uint8_t (&mac)[6],
                               std::uint8_t* payload);
 

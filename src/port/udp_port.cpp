@@ -17,7 +17,7 @@ namespace urnic::port {
 namespace {
 
 constexpr std::uint32_t kEthernetHeader = 14;
-constexpr std::uint32_t kMostMtu = 9000;  // the largest packet of RoCEv2 has 4096 octets of payload
+constexpr std::uint32_t kMostMtu = 9000;  // the largest packet of RoCEv2 has 4096 bytes of payload
 // Nobody tells when a full socket has room again but to who waits to write.
 constexpr std::uint32_t kRoomFirstUs = 50, kRoomMostUs = 5000;
 constexpr int kBufferHint = 4 << 20;  // what is allowed depends on the system
@@ -52,7 +52,7 @@ IpAddress address_of(const in6_addr& a) {
 
 // Room for the control messages of one datagram: an address of ours, a traffic class.
 struct Control {
-  alignas(cmsghdr) char octets[CMSG_SPACE(sizeof(in6_pktinfo)) + CMSG_SPACE(sizeof(int))];
+  alignas(cmsghdr) char bytes[CMSG_SPACE(sizeof(in6_pktinfo)) + CMSG_SPACE(sizeof(int))];
 };
 
 bool set(int fd, int level, int name, int value) {
@@ -99,18 +99,18 @@ Outcome<Fd, std::string> bound_socket(const IpAddress& at) {
 // What a program may choose: an own address and a traffic class.
 std::size_t write_control(const UdpDatagram& d, std::uint32_t zone, Control* c) {
   msghdr m{};
-  std::memset(c->octets, 0, sizeof c->octets);
-  m.msg_control = c->octets;
-  m.msg_controllen = sizeof c->octets;
+  std::memset(c->bytes, 0, sizeof c->bytes);
+  m.msg_control = c->bytes;
+  m.msg_controllen = sizeof c->bytes;
   cmsghdr* h = CMSG_FIRSTHDR(&m);
   const bool v6 = d.source.is_v6();
   std::size_t used = 0;
-  const auto put = [&](int level, int type, const void* what, std::size_t octets) {
+  const auto put = [&](int level, int type, const void* what, std::size_t bytes) {
     h->cmsg_level = level;
     h->cmsg_type = type;
-    h->cmsg_len = CMSG_LEN(octets);
-    std::memcpy(CMSG_DATA(h), what, octets);
-    used += CMSG_SPACE(octets);
+    h->cmsg_len = CMSG_LEN(bytes);
+    std::memcpy(CMSG_DATA(h), what, bytes);
+    used += CMSG_SPACE(bytes);
     h = CMSG_NXTHDR(&m, h);
   };
   if (v6) {
@@ -249,8 +249,8 @@ unsigned UdpPort::receive(const Fd& socket, bool v6, urnic_frame* frames, unsign
     messages[i].msg_hdr.msg_iovlen = 1;
     messages[i].msg_hdr.msg_name = &senders[i];
     messages[i].msg_hdr.msg_namelen = sizeof senders[i];
-    messages[i].msg_hdr.msg_control = control[i].octets;
-    messages[i].msg_hdr.msg_controllen = sizeof control[i].octets;
+    messages[i].msg_hdr.msg_control = control[i].bytes;
+    messages[i].msg_hdr.msg_controllen = sizeof control[i].bytes;
   }
   counters_.syscalls.add();
   const int came = recvmmsg(socket.get(), messages.data(), n, MSG_DONTWAIT, nullptr);
@@ -266,21 +266,21 @@ unsigned UdpPort::receive(const Fd& socket, bool v6, urnic_frame* frames, unsign
   return got;
 }
 
-bool UdpPort::take(msghdr& message, std::uint32_t octets, bool v6, urnic_frame* frame) {
+bool UdpPort::take(msghdr& message, std::uint32_t bytes, bool v6, urnic_frame* frame) {
   UdpDatagram d;
   read_control(message, &d);
   const auto* const from = static_cast<const KernelAddress*>(message.msg_name);
   d.source = v6 ? address_of(from->v6.sin6_addr) : address_of(from->v4.sin_addr);
   d.source_port = ntohs(v6 ? from->v6.sin6_port : from->v4.sin_port);
-  d.length = octets;
+  d.length = bytes;
   auto* const payload = static_cast<std::uint8_t*>(message.msg_iov->iov_base);
   const bool whole = (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
   if (!whole || d.destination.is_v6() != v6) return false;
   const std::size_t headers = write_udp_headers(d, mac_, payload);
-  if (headers + octets > max_frame_) return false;
+  if (headers + bytes > max_frame_) return false;
   *frame = {};
   frame->data[0] = payload - headers;
-  frame->len[0] = static_cast<std::uint32_t>(headers + octets);
+  frame->len[0] = static_cast<std::uint32_t>(headers + bytes);
   frame->csum = URNIC_CSUM_SOCKET;
   counters_.rx_bytes.add(frame->len[0]);
   return true;
@@ -326,7 +326,7 @@ bool UdpPort::send_run() {
     m.msg_name = &to[n];
     const std::uint32_t zone = links_.of(d);
     m.msg_namelen = kernel_address(d.destination.with_zone(zone), kRocePort, &to[n]);
-    m.msg_control = control[n].octets;
+    m.msg_control = control[n].bytes;
     m.msg_controllen = write_control(d, zone, &control[n]);
   }
   counters_.syscalls.add();

@@ -38,7 +38,7 @@ class UdpPort : public ReusesRxBuffers {
 
   UdpPort(Fd v4, Fd v6, Fd timer, std::uint32_t mtu);
   unsigned receive(const Fd& socket, bool v6, urnic_frame* frames, unsigned n);
-  bool take(msghdr& message, std::uint32_t octets, bool v6, urnic_frame* frame);
+  bool take(msghdr& message, std::uint32_t bytes, bool v6, urnic_frame* frame);
   void flush();
   bool send_run();
   void set_timer(std::uint32_t us);

@@ -8,7 +8,7 @@
 namespace urnic::reassembly {
 namespace {
 
-// A dynamic threshold: of a pool of P octets n connections that want all they can get hold P / (n +
+// A dynamic threshold: of a pool of P bytes n connections that want all they can get hold P / (n +
 // kShare) each, and the next one finds kShare times as much left.
 constexpr std::uint64_t kShare = 4;
 
@@ -113,7 +113,7 @@ bool Buffer::can_store(StreamOffset begin, std::uint32_t len, bool in_order) con
 bool Buffer::store(StreamOffset begin, ByteView bytes, bool in_order) {
   if (bytes.size() > capacity_) return false;
   const auto len = static_cast<std::uint32_t>(bytes.size());
-  // A stream that is read as fast as it comes: the next octets into an empty buffer. One chunk is
+  // A stream that is read as fast as it comes: the next bytes into an empty buffer. One chunk is
   // within the guarantee.
   if (in_order && chunks_.empty() && begin == base_ && begin == read_ && len - 1 < Pool::kChunk) {
     chunks_.push_back(nullptr);  // a place before the chunk, which would be lost without
@@ -181,7 +181,7 @@ void Buffer::copy(std::uint64_t skip, std::uint32_t len, std::uint8_t* dst) cons
   while (len != 0) {
     const ByteView piece = view(skip, len, high_);
     if (piece.empty()) {
-      // A caller that asks for octets it never stored must not get another connection's.
+      // A caller that asks for bytes it never stored must not get another connection's.
       assert(false && "copy beyond what was stored");
       std::memset(dst, 0, len);
       return;

@@ -1,11 +1,11 @@
-// Reassembly buffer 34 of one SLOW connection (and of start-up): payload octets by stream offset,
+// Reassembly buffer 34 of one SLOW connection (and of start-up): payload bytes by stream offset,
 // in order or not, in chunks from a pool that all connections of an engine share (E-11).
 //
-// Guarantee: every connection may always store in-order octets up to one maximal FPDU plus one MSS
-// (kGuarantee) beyond its read position; beyond that it depends on the pool. Out-of-order octets
+// Guarantee: every connection may always store in-order bytes up to one maximal FPDU plus one MSS
+// (kGuarantee) beyond its read position; beyond that it depends on the pool. Out-of-order bytes
 // are refused first, and a buffer that holds many of them gives way to others: beyond kGuarantee it
 // may hold a share of what the pool has left. An empty buffer owns no chunk. Knows no holes: which
-// octets are present is the caller's (tcp::HoleList) knowledge; R-51: octets never stored are never
+// bytes are present is the caller's (tcp::HoleList) knowledge; R-51: bytes never stored are never
 // handed out - readable() is bounded by what the caller declares in order.
 #pragma once
 
@@ -27,7 +27,7 @@ inline constexpr std::uint32_t kGuarantee = mpa::marked_size(0, mpa::kMaxUlpdu) 
 class Pool {
  public:
   static constexpr std::uint32_t kChunk = 16384;
-  // `total_limit`: octets all buffers together may hold beyond each one's guarantee. Chunks taken
+  // `total_limit`: bytes all buffers together may hold beyond each one's guarantee. Chunks taken
   // under the guarantee count as well, so out-of-order data is what gives way under pressure.
   // bound: memory for reassembly of an engine; setting: reassembly_pool; limit: 64 MiB; beyond:
   // out-of-order data is refused and retransmitted; every connection may keep one FPDU and one
@@ -44,8 +44,8 @@ class Pool {
 
   std::uint8_t* take(bool guaranteed);  // nullptr when exhausted and not guaranteed
   void give(std::uint8_t* chunk);
-  std::uint64_t in_use() const;     // octets
-  std::uint64_t available() const;  // octets that may be taken without the guarantee
+  std::uint64_t in_use() const;     // bytes
+  std::uint64_t available() const;  // bytes that may be taken without the guarantee
 
  private:
   // Chunks kept for the next taker: the in-order SLOW path takes and gives one per segment.
@@ -56,7 +56,7 @@ class Pool {
 
 class Buffer {
  public:
-  // At most `capacity` octets beyond the read position are ever stored (never less than
+  // At most `capacity` bytes beyond the read position are ever stored (never less than
   // kGuarantee).
   // bound: reassembly buffer of a connection; limit: the receive window, at least one FPDU and one
   // segment; beyond: refused and retransmitted; test:
@@ -69,9 +69,9 @@ class Buffer {
 
   // Empty the buffer and set the read position.
   void reset(StreamOffset at);
-  // Can [begin, begin+len) be stored now? `in_order`: begin is the end of the in-order octets.
+  // Can [begin, begin+len) be stored now? `in_order`: begin is the end of the in-order bytes.
   bool can_store(StreamOffset begin, std::uint32_t len, bool in_order) const;
-  // Store octets at `begin` >= read position. False (state unchanged) if can_store was false.
+  // Store bytes at `begin` >= read position. False (state unchanged) if can_store was false.
   bool store(StreamOffset begin, ByteView bytes, bool in_order);
 
   // A whole FPDU that comes next, into an empty buffer and out of it again: where it lies until
@@ -81,16 +81,16 @@ class Buffer {
   void passed(std::uint8_t* fpdu, StreamOffset end);
 
   StreamOffset read_position() const { return read_; }
-  // Contiguous view of at most `max` octets at the read position + skip, below `in_order_end`. May
+  // Contiguous view of at most `max` bytes at the read position + skip, below `in_order_end`. May
   // end early at a chunk edge.
   ByteView view(std::uint64_t skip, std::uint32_t max, StreamOffset in_order_end) const;
   // Copy [read+skip, +len) to dst; the caller knows it is all there.
   void copy(std::uint64_t skip, std::uint32_t len, std::uint8_t* dst) const;
-  // Octets below `to` are done with; chunks go back to the pool.
+  // Bytes below `to` are done with; chunks go back to the pool.
   void consume(StreamOffset to);
-  // Octets that may still be stored, for the receive window.
+  // Bytes that may still be stored, for the receive window.
   std::uint64_t room(StreamOffset in_order_end) const;
-  // No octet stored beyond the read position (in order or not).
+  // No byte stored beyond the read position (in order or not).
   bool empty() const { return high_ <= read_; }
 
  private:
@@ -103,9 +103,9 @@ class Buffer {
   void release_all();
 
   Pool* pool_;
-  std::uint64_t held_ = 0;  // octets of chunks
+  std::uint64_t held_ = 0;  // bytes of chunks
   std::uint32_t capacity_;
-  StreamOffset base_, read_, high_;  // base_: offset of chunk 0's first octet
+  StreamOffset base_, read_, high_;  // base_: offset of chunk 0's first byte
   // Chunk i holds [base_ + i * kChunk, + kChunk); null where nothing has been stored yet.
   std::vector<std::uint8_t*> chunks_;
 };

@@ -20,13 +20,13 @@ Extracted judge(ByteView fpdu, std::uint32_t length, bool crc, ByteView* ulpdu) 
 
 }  // namespace
 
-Extracted next_fpdu(ByteView octets, bool crc, ByteView* ulpdu, std::uint32_t* fpdu_len) {
-  if (octets.size() < mpa::kLengthField) return Extracted::NeedMore;
-  const std::uint32_t length = load_be16(octets.data());
+Extracted next_fpdu(ByteView bytes, bool crc, ByteView* ulpdu, std::uint32_t* fpdu_len) {
+  if (bytes.size() < mpa::kLengthField) return Extracted::NeedMore;
+  const std::uint32_t length = load_be16(bytes.data());
   const std::uint32_t size = mpa::fpdu_size(length);
-  if (octets.size() < size) return Extracted::NeedMore;
+  if (bytes.size() < size) return Extracted::NeedMore;
   *fpdu_len = size;
-  return judge(octets.first(size), length, crc, ulpdu);
+  return judge(bytes.first(size), length, crc, ulpdu);
 }
 
 Extracted Extractor::next(const Buffer& buffer, StreamOffset in_order_end, ByteView* ulpdu,

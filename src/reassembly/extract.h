@@ -1,4 +1,4 @@
-// Whole FPDUs out of the in-order octets of a reassembly buffer, across segment and chunk edges
+// Whole FPDUs out of the in-order bytes of a reassembly buffer, across segment and chunk edges
 // (the SLOW path of OutLogic; RFC 5044 4.3: any segmentation).
 #pragma once
 
@@ -19,9 +19,9 @@ enum class Extracted : std::uint8_t {
   BadMarker,  // CRC good, but a marker does not point at the length field
 };
 
-// The FPDU at the start of contiguous octets. On Fpdu and BadCrc `*fpdu_len` is set, on Fpdu
-// `*ulpdu` lies within `octets`.
-Extracted next_fpdu(ByteView octets, bool crc, ByteView* ulpdu, std::uint32_t* fpdu_len);
+// The FPDU at the start of contiguous bytes. On Fpdu and BadCrc `*fpdu_len` is set, on Fpdu
+// `*ulpdu` lies within `bytes`.
+Extracted next_fpdu(ByteView bytes, bool crc, ByteView* ulpdu, std::uint32_t* fpdu_len);
 
 class Extractor {
  public:
@@ -29,8 +29,8 @@ class Extractor {
   void set_crc(bool crc) { crc_ = crc; }
   void set_framing(const mpa::Framing& framing) { framing_ = framing; }
 
-  // The next FPDU at the buffer's read position, using only octets below `in_order_end`. On Fpdu,
-  // `*ulpdu` is valid until the next call and the FPDU's octets have NOT been consumed: the caller
+  // The next FPDU at the buffer's read position, using only bytes below `in_order_end`. On Fpdu,
+  // `*ulpdu` is valid until the next call and the FPDU's bytes have NOT been consumed: the caller
   // places and delivers, then calls buffer.consume(read_position + *fpdu_len).
   Extracted next(const Buffer& buffer, StreamOffset in_order_end, ByteView* ulpdu,
                  std::uint32_t* fpdu_len);

@@ -107,7 +107,7 @@ void take_path_mtu(const QpAttributes& a, Taker* take, QpChange* c) {
   c->mask |= verbs::kQpAttrPathMtu;
   for (const ib::PathMtu m : {ib::PathMtu::k256, ib::PathMtu::k512, ib::PathMtu::k1024,
                               ib::PathMtu::k2048, ib::PathMtu::k4096}) {
-    if (ib::octets(m) != *a.path_mtu) continue;
+    if (ib::bytes(m) != *a.path_mtu) continue;
     c->path_mtu = m;
     return;
   }
@@ -243,7 +243,7 @@ QpAttributes attributes_of(const ConnectionTerms& terms, bool known) {
   out.dest_qp = a.dest_qp;
   out.path = {a.av.remote.to_string(), a.av.local.to_string(), a.av.traffic_class, a.av.hop_limit,
               a.av.source_port};
-  out.path_mtu = ib::octets(a.path_mtu);
+  out.path_mtu = ib::bytes(a.path_mtu);
   out.rq_psn = a.rq_psn;
   out.min_rnr_timer = a.min_rnr_timer;
   const QpChange& b = terms.rts;

@@ -16,7 +16,7 @@ constexpr Duration kAskAgain = Duration::ms(5);
 // A smaller packet, for a peer that takes none as large.
 std::optional<ib::PathMtu> below(ib::PathMtu mtu) {
   if (mtu == ib::PathMtu::k256) return std::nullopt;
-  return static_cast<ib::PathMtu>(ib::octets(mtu) / 2);
+  return static_cast<ib::PathMtu>(ib::bytes(mtu) / 2);
 }
 
 }  // namespace

@@ -18,8 +18,8 @@ Options with_queues(const Options& options, ib::XrcQueues* xrc) {
 ib::PathMtu path_mtu_within(std::uint32_t ip_mtu) {
   constexpr std::uint32_t kIpv6Header = 40;
   ib::PathMtu mtu = ib::PathMtu::k4096;
-  while (mtu != ib::PathMtu::k256 && ib::octets(mtu) + kIpv6Header + kMostAround > ip_mtu) {
-    mtu = static_cast<ib::PathMtu>(ib::octets(mtu) / 2);
+  while (mtu != ib::PathMtu::k256 && ib::bytes(mtu) + kIpv6Header + kMostAround > ip_mtu) {
+    mtu = static_cast<ib::PathMtu>(ib::bytes(mtu) / 2);
   }
   return mtu;
 }
@@ -28,9 +28,9 @@ ib::PathMtu path_mtu_within(std::uint32_t ip_mtu) {
 std::uint64_t guid_of(const MacAddress& mac) {
   const auto& m = mac.bytes;
   std::uint64_t guid = 0;
-  for (const std::uint8_t octet : {static_cast<std::uint8_t>(m[0] ^ 2), m[1], m[2],
-                                   std::uint8_t{0xff}, std::uint8_t{0xfe}, m[3], m[4], m[5]}) {
-    guid = guid << 8 | octet;
+  for (const std::uint8_t byte : {static_cast<std::uint8_t>(m[0] ^ 2), m[1], m[2],
+                                  std::uint8_t{0xff}, std::uint8_t{0xfe}, m[3], m[4], m[5]}) {
+    guid = guid << 8 | byte;
   }
   return guid;
 }
@@ -191,7 +191,7 @@ verbs::ControlPath::Depths ControlPath::depths(const verbs::QueuePair& qp) const
 }
 
 std::uint32_t ControlPath::most_datagram() const {
-  return ib::octets(ib::path_mtu_of(wire_.mtu()));
+  return ib::bytes(ib::path_mtu_of(wire_.mtu()));
 }
 
 bool ControlPath::completes_on_overrun(const verbs::QueuePair& qp) const {

@@ -138,7 +138,7 @@ void fill_totals(const ControlPath& roce, EngineStats* out) {
   host.hellos_sent = all.hellos_sent;
   host.hellos_received = all.hellos_received;
   host.hellos_refused = all.hellos_refused;
-  host.held_bytes = roce.side().held_octets();
+  host.held_bytes = roce.side().held_bytes();
   roce.connections().fill_stats(out);
 }
 

@@ -33,10 +33,10 @@ class FetchAhead {
 
  private:
   // Always in line: a function of prefetches alone has no effect the compiler would call it for.
-  [[gnu::always_inline]] static void lines(const void* at, std::size_t octets) {
+  [[gnu::always_inline]] static void lines(const void* at, std::size_t bytes) {
     constexpr std::size_t kLine = 64;
     const char* const p = static_cast<const char*>(at);
-    for (std::size_t i = 0; i < octets; i += kLine) __builtin_prefetch(p + i, 1);
+    for (std::size_t i = 0; i < bytes; i += kLine) __builtin_prefetch(p + i, 1);
   }
   [[gnu::always_inline]] static void behind(const Context& c) {
     lines(c.qp, sizeof *c.qp);

@@ -12,7 +12,7 @@
 namespace urnic::roce {
 namespace {
 
-constexpr std::size_t kFrontOctets = 8;  // of a BTH: all but AckReq and PSN
+constexpr std::size_t kFrontBytes = 8;  // of a BTH: all but AckReq and PSN
 
 }  // namespace
 
@@ -78,10 +78,10 @@ std::size_t FrameHeaders::finish(std::uint8_t* dst, std::size_t packet,
 
 ib::RunningIcrc FrameHeaders::front(const std::uint8_t* frame, const ib::PacketHeader& h,
                                     std::uint32_t payload) {
-  Front& f = fronts_[h.bth.opcode.octet & 1];
+  Front& f = fronts_[h.bth.opcode.byte & 1];
   const std::uint64_t bth = ib::bth_front(h, payload);
   if (f.bth == bth && f.payload == payload) return ib::RunningIcrc(f.icrc);
-  const ib::RunningIcrc icrc({frame + ip_, frame + size_ + kFrontOctets}, v6_);
+  const ib::RunningIcrc icrc({frame + ip_, frame + size_ + kFrontBytes}, v6_);
   f = {bth, payload, icrc.state()};
   return icrc;
 }
@@ -89,20 +89,20 @@ ib::RunningIcrc FrameHeaders::front(const std::uint8_t* frame, const ib::PacketH
 FrameRun FrameHeaders::run_of(const ib::PacketHeader& header, std::uint32_t payload) const {
   FrameRun run;
   std::uint8_t* const p = run.bytes_.data();
-  write_front(p, ib::packet_octets(header.bth.opcode, payload), 0);
+  write_front(p, ib::packet_bytes(header.bth.opcode, payload), 0);
   run.headers_ = size_ + ib::emit_headers(header, payload, p + size_);
   run.payload_ = payload;
-  run.icrc_ = ib::RunningIcrc({p + ip_, p + size_ + kFrontOctets}, v6_).state();
+  run.icrc_ = ib::RunningIcrc({p + ip_, p + size_ + kFrontBytes}, v6_).state();
   return run;
 }
 
 std::size_t FrameHeaders::write(std::uint8_t* dst, const ib::PacketHeader& header,
                                 std::span<const ByteView> pieces, std::uint32_t payload) {
-  const std::size_t packet = ib::packet_octets(header.bth.opcode, payload);
+  const std::size_t packet = ib::packet_bytes(header.bth.opcode, payload);
   write_front(dst, packet, 0);
   std::uint8_t* to = dst + size_ + ib::emit_headers(header, payload, dst + size_);
   ib::RunningIcrc icrc = front(dst, header, payload);
-  icrc.words({dst + size_ + kFrontOctets, to});
+  icrc.words({dst + size_ + kFrontBytes, to});
   for (const ByteView piece : pieces) {
     if (!guarded(piece.data(), piece.size(), [&] { icrc.copy(to, piece); })) return 0;
     to += piece.size();

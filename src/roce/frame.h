@@ -26,7 +26,7 @@ inline constexpr std::size_t kUdpHeader = 8;
 inline constexpr std::size_t kMaxFrameHeaders = net::kHeaderTemplateMax + kUdpHeader;
 // What stands around the payload of the largest packet with one: IP header not counted.
 inline constexpr std::uint32_t kMostAround =
-    kUdpHeader + ib::kBthOctets + 16 + 4 + ib::kIcrcOctets;  // RETH and ImmDt
+    kUdpHeader + ib::kBthBytes + 16 + 4 + ib::kIcrcBytes;  // RETH and ImmDt
 
 // ---- received
 
@@ -34,7 +34,7 @@ inline constexpr std::uint32_t kMostAround =
 struct Datagram {
   ByteView ip_udp;           // IP and UDP header, in the `head` that was looked at
   std::uint32_t offset = 0;  // of the BTH in the frame
-  std::uint32_t octets = 0;  // BTH to ICRC
+  std::uint32_t bytes = 0;   // BTH to ICRC
 };
 // Well-formed IP, UDP to our port? `head`: beginning of the frame, which `c` was made of.
 bool is_ours(const net::Classified& c, ByteView head);
@@ -54,7 +54,7 @@ struct FrameConfig {
 // Packets whose headers differ in PSN and AckReq alone (FrameHeaders::run_of).
 class FrameRun {
  public:
-  // All of a frame. Each octet of payload is read once. Returns the octets of the frame; 0 when the
+  // All of a frame. Each byte of payload is read once. Returns the bytes of the frame; 0 when the
   // payload's memory has gone.
   std::size_t write(std::uint8_t* dst, ib::Psn psn, bool ask, const std::uint8_t* payload) const {
     std::memcpy(dst, bytes_.data(), kCopied);  // in a few moves; the payload goes over the rest
@@ -64,16 +64,16 @@ class FrameRun {
     icrc.words({behind - 4, behind});
     if (!guarded(payload, payload_, [&] { icrc.copy(behind, {payload, payload_}); })) return 0;
     store_le32(behind + payload_, icrc.value());
-    return headers_ + std::size_t{payload_} + ib::kIcrcOctets;
+    return headers_ + std::size_t{payload_} + ib::kIcrcBytes;
   }
 
  private:
   friend class FrameHeaders;
   static constexpr std::uint32_t kAckRequest = 1u << 31;
-  static constexpr std::size_t kCopied = kMaxFrameHeaders + ib::kBthOctets;
+  static constexpr std::size_t kCopied = kMaxFrameHeaders + ib::kBthBytes;
 
   std::array<std::uint8_t, kCopied> bytes_{};
-  std::uint32_t headers_ = 0, payload_ = 0;  // octets of each
+  std::uint32_t headers_ = 0, payload_ = 0;  // bytes of each
   std::uint32_t icrc_ = 0;                   // of what stands before the PSN
 };
 
@@ -83,26 +83,26 @@ class FrameHeaders {
   FrameHeaders() = default;
   explicit FrameHeaders(const FrameConfig&);
 
-  // Octets in front of the BTH.
+  // Bytes in front of the BTH.
   std::size_t size() const { return size_; }
   MacAddress destination() const { return MacAddress::from_bytes(bytes_.data()); }
-  // A packet of `packet` octets lies at dst + size(), whole but for its ICRC: writes what stands
-  // before it, and the ICRC. Returns the octets of the frame. DF is set, so that any
+  // A packet of `packet` bytes lies at dst + size(), whole but for its ICRC: writes what stands
+  // before it, and the ICRC. Returns the bytes of the frame. DF is set, so that any
   // `identification` (IPv4) will do.
   std::size_t finish(std::uint8_t* dst, std::size_t packet, std::uint16_t identification) const;
-  // All of a frame: these headers, those of `header`, `pieces`, which are `payload` octets
-  // together, pad and ICRC. Each octet of payload is read once. Returns the octets of the frame; 0
+  // All of a frame: these headers, those of `header`, `pieces`, which are `payload` bytes
+  // together, pad and ICRC. Each byte of payload is read once. Returns the bytes of the frame; 0
   // when the memory of a piece has gone.
   std::size_t write(std::uint8_t* dst, const ib::PacketHeader& header,
                     std::span<const ByteView> pieces, std::uint32_t payload);
   // Frames that write() would make, but for PSN and AckReq of the same headers, no others than a
-  // BTH, in front of `payload` octets each, a multiple of four.
+  // BTH, in front of `payload` bytes each, a multiple of four.
   FrameRun run_of(const ib::PacketHeader& header, std::uint32_t payload) const;
 
  private:
-  // What stands before a packet of so many octets.
+  // What stands before a packet of so many bytes.
   void write_front(std::uint8_t* dst, std::size_t packet, std::uint16_t identification) const;
-  // The ICRC of a frame through the first eight octets of its BTH: what differs between the packets
+  // The ICRC of a frame through the first eight bytes of its BTH: what differs between the packets
   // of a message stands behind them.
   struct Front {
     std::uint64_t bth = 0;

@@ -82,7 +82,7 @@ bool GeneralServices::put(const ib_cm::Outgoing& o, const MacAddress& to, bool o
   const auto write = [&](std::uint8_t* at) {
     ib::emit_packet(ib_cm::gsi_header(psn_), o.mad, at + headers.size());
     ++psn_;
-    return headers.finish(at, ib_cm::kGsiPacketOctets, 0);
+    return headers.finish(at, ib_cm::kGsiPacketBytes, 0);
   };
   if (!own) {
     port::Frame* const frame = wire_.tx().next();
@@ -94,7 +94,7 @@ bool GeneralServices::put(const ib_cm::Outgoing& o, const MacAddress& to, bool o
   }
   if (wire_.loop_full()) return false;
   try {
-    write(wire_.new_looped(headers.size() + ib_cm::kGsiPacketOctets).data());
+    write(wire_.new_looped(headers.size() + ib_cm::kGsiPacketBytes).data());
     return true;
   } catch (const std::bad_alloc&) {
     return false;

@@ -41,7 +41,7 @@ bool mtu_fits(const QpChange& c, const ModifyLimits& limits) {
       return false;
   }
   const std::size_t ip = net::ip_header_size(c.av.remote);
-  return ip + kMostAround + ib::octets(c.path_mtu) <= limits.ip_mtu;
+  return ip + kMostAround + ib::bytes(c.path_mtu) <= limits.ip_mtu;
 }
 
 }  // namespace

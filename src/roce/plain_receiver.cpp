@@ -29,7 +29,7 @@ bool icrc_right(const port::Frame& f, std::size_t ip, std::size_t bth, std::size
 void LastStaged::remember(const net::FrameHead& head, const net::FlowMatch::Match& flow) {
   constexpr std::uint32_t kFront = 8;  // of the BTH
   const std::uint32_t n = flow.l4_offset + kUdpHeader + kFront;
-  if (n > std::min<std::uint32_t>(kSpan, head.octets)) return forget();
+  if (n > std::min<std::uint32_t>(kSpan, head.size)) return forget();
   if (n != masked_) {
     std::array<std::uint8_t, kSpan> mask{};
     std::fill_n(mask.begin(), n, std::uint8_t{0xff});
@@ -38,7 +38,7 @@ void LastStaged::remember(const net::FrameHead& head, const net::FlowMatch::Matc
   }
   std::memcpy(begin_.data(), head.bytes, kSpan);
   if (++serial_ == 0) ++serial_;
-  octets_ = head.frame_octets;
+  bytes_ = head.frame_bytes;
   flow_ = flow;
 }
 
@@ -52,7 +52,7 @@ void PlainReceiver::learn(const net::FrameHead& head, const Context& c, const ib
 
 // Of the same flow, but not with the headers of the last frame: those are remembered now.
 bool PlainReceiver::stage_another(const net::FrameHead& head, net::FlowMatch::Match* flow) {
-  if (!flow_.match(head.bytes, head.octets, head.frame_octets, flow)) return false;
+  if (!flow_.match(head.bytes, head.size, head.frame_bytes, flow)) return false;
   const std::size_t bth = flow->l4_offset + kUdpHeader;
   staged_ = table_.find(load_be32(head.bytes + bth + 4) & ib::kMask24);
   last_.remember(head, *flow);
@@ -65,12 +65,12 @@ bool PlainReceiver::stage_another(const net::FrameHead& head, net::FlowMatch::Ma
 bool PlainReceiver::fits(const net::FrameHead& head, const Arrived& a) {
   const net::FlowMatch::Match& flow = a.flow;
   const std::uint32_t bth = flow.l4_offset + kUdpHeader;
-  const std::uint32_t around = kUdpHeader + ib::kBthOctets + ib::kIcrcOctets;
+  const std::uint32_t around = kUdpHeader + ib::kBthBytes + ib::kIcrcBytes;
   if (flow.l4_len != around + next_.payload) return false;
   if (load_be16(head.bytes + flow.l4_offset + 4) != flow.l4_len) return false;
   if (flow.ecn == net::kCongestionExperienced) return false;
   if (load_be64(head.bytes + bth) != next_.front) return false;
-  const std::size_t ip_udp = source_.is_v6() ? ib::kIpv6UdpOctets : ib::kIpv4UdpOctets;
+  const std::size_t ip_udp = source_.is_v6() ? ib::kIpv6UdpBytes : ib::kIpv4UdpBytes;
   fitting_ = {a.headers, static_cast<std::uint32_t>(bth - ip_udp), bth,
               flow.l4_offset + flow.l4_len};
   return true;
@@ -94,7 +94,7 @@ bool PlainReceiver::take_next(const net::FrameHead& head, const Arrived& a) {
     return true;
   }
   const bool ask = last >> 31 != 0;
-  if (!half.take_middle(&next_, f.data[0] + at.bth + ib::kBthOctets, ask)) return false;
+  if (!half.take_middle(&next_, f.data[0] + at.bth + ib::kBthBytes, ask)) return false;
   ++statistics_.received;
   if (ask) sending_.add_owing(*taker_);  // nothing else has become due
   return true;
@@ -108,7 +108,7 @@ bool PlainReceiver::take_alone(const net::FrameHead& head, const Arrived& a) {
   const bool whole = end <= f.len[0] && load_be16(head.bytes + flow.l4_offset + 4) == flow.l4_len;
   if (!whole || flow.ecn == net::kCongestionExperienced) return false;
   ib::PlainWrite w;
-  if (!ib::read_plain_write(ByteView{head.bytes, head.octets}.subspan(bth), end - bth, &w)) {
+  if (!ib::read_plain_write(ByteView{head.bytes, head.size}.subspan(bth), end - bth, &w)) {
     return false;
   }
   Context* const c = table_.find(w.dest_qp);
@@ -121,7 +121,7 @@ bool PlainReceiver::take_alone(const net::FrameHead& head, const Arrived& a) {
   }
   ib::Responder* const half = c->responder.rc();
   if (!ib::admit_plain_write(half->state(), &w)) return false;
-  const std::size_t ip_udp = source_.is_v6() ? ib::kIpv6UdpOctets : ib::kIpv4UdpOctets;
+  const std::size_t ip_udp = source_.is_v6() ? ib::kIpv6UdpBytes : ib::kIpv4UdpBytes;
   if (!icrc_right(f, bth - ip_udp, bth, end)) {
     ++statistics_.received;
     statistics_.drops.count(ib::Drop::BadIcrc);

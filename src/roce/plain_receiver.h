@@ -32,7 +32,7 @@ struct Arrived {
   net::FlowMatch::Match flow;
 };
 
-// The last frame that was staged: one that begins with the same octets, through those of the BTH
+// The last frame that was staged: one that begins with the same bytes, through those of the BTH
 // before AckReq and PSN, and is as long, is all that was said of it.
 class LastStaged {
  public:
@@ -40,7 +40,7 @@ class LastStaged {
   static constexpr std::size_t kSpan = 80;
   static_assert(kSpan <= net::FrameHead::kShort);
 
-  void forget() { octets_ = 0; }
+  void forget() { bytes_ = 0; }
   bool is_like(const net::FrameHead& head) const {
     Word differs{};
 #pragma GCC unroll 5
@@ -50,7 +50,7 @@ class LastStaged {
       differs |= (h ^ begin_[i]) & mask_[i];
     }
     const bool same = (differs[0] | differs[1]) == 0;
-    return same && head.frame_octets == octets_ && head.octets >= masked_;
+    return same && head.frame_bytes == bytes_ && head.size >= masked_;
   }
   void remember(const net::FrameHead&, const net::FlowMatch::Match&);
   const net::FlowMatch::Match& flow() const {
@@ -58,15 +58,15 @@ class LastStaged {
   }
   // Another one for each frame that is remembered; 0: none is.
   std::uint32_t serial() const {
-    return octets_ != 0 ? serial_ : 0;
+    return bytes_ != 0 ? serial_ : 0;
   }
 
  private:
   using Word = std::uint64_t __attribute__((vector_size(16)));
 
   std::array<Word, kSpan / sizeof(Word)> begin_{}, mask_{};
-  std::uint32_t octets_ = 0;  // of the whole frame; 0: nothing is known
-  std::uint32_t masked_ = 0;  // octets that the mask lets through
+  std::uint32_t bytes_ = 0;   // of the whole frame; 0: nothing is known
+  std::uint32_t masked_ = 0;  // bytes that the mask lets through
   std::uint32_t serial_ = 0;
   net::FlowMatch::Match flow_{};
 };

@@ -61,13 +61,13 @@ void take_response(Context& c, const HalfMaker& halves, const ib::ParsedPacket& 
 }  // namespace
 
 bool Side::stage(const port::Frame& frame, const net::FrameHead& head, Arrived* a) {
-  const ByteView octets{head.bytes, head.octets};
-  if (!is_ours(head.net, octets)) return false;
+  const ByteView bytes{head.bytes, head.size};
+  if (!is_ours(head.net, bytes)) return false;
   a->frame = &frame;
   a->context = nullptr;
   const std::size_t bth = head.net.l4_offset + kUdpHeader;
-  if (octets.size() >= bth + ib::kBthOctets) {
-    a->context = table_.find(load_be32(octets.data() + bth + 4) & ib::kMask24);
+  if (bytes.size() >= bth + ib::kBthBytes) {
+    a->context = table_.find(load_be32(bytes.data() + bth + 4) & ib::kMask24);
     ahead_.context(a->context);
   }
   return true;
@@ -81,12 +81,12 @@ void Side::process(net::FrameHead& head, const Arrived& a, Instant now) {
     head.classify();
   }
   ib::DropCounters& drops = statistics_.drops;
-  const auto datagram = find_packet(head.net, {head.bytes, head.octets});
+  const auto datagram = find_packet(head.net, {head.bytes, head.size});
   if (!datagram) return drops.count(ib::Drop::Malformed);
   const auto headers =
       a.frame->csum == URNIC_CSUM_SOCKET ? ib::Headers::FromSocket : ib::Headers::AsCame;
-  const ByteView octets = whole_.of(*a.frame, *datagram);
-  const auto packet = ib::open_packet(datagram->ip_udp, octets, headers);
+  const ByteView bytes = whole_.of(*a.frame, *datagram);
+  const auto packet = ib::open_packet(datagram->ip_udp, bytes, headers);
   if (!packet.ok()) return drops.count(packet.error());
   if (packet->header.bth.dest_qp == ib_cm::kGsiQpn && general_ != nullptr) {
     return general_->take(*packet, {head.net.dst, head.net.src}, now);
@@ -148,12 +148,12 @@ void Side::take_request(Context& c, const ib::ParsedPacket& packet, ByteView ip_
 // In one piece.
 ByteView WholePackets::of(const port::Frame& frame, const Datagram& d) {
   const std::size_t first = frame.len[0];
-  if (d.offset + std::size_t{d.octets} <= first) [[likely]]
-    return {frame.data[0] + d.offset, d.octets};
-  octets_.resize(first + frame.len[1]);
-  std::memcpy(octets_.data(), frame.data[0], first);
-  std::memcpy(octets_.data() + first, frame.data[1], frame.len[1]);
-  return ByteView(octets_).subspan(d.offset, d.octets);
+  if (d.offset + std::size_t{d.bytes} <= first) [[likely]]
+    return {frame.data[0] + d.offset, d.bytes};
+  bytes_.resize(first + frame.len[1]);
+  std::memcpy(bytes_.data(), frame.data[0], first);
+  std::memcpy(bytes_.data() + first, frame.data[1], frame.len[1]);
+  return ByteView(bytes_).subspan(d.offset, d.bytes);
 }
 
 }  // namespace urnic::roce

@@ -21,9 +21,9 @@ bool SendBuffers::take(const Way& way, Buffer* b) {
   return true;
 }
 
-void SendBuffers::keep(const Buffer& b, std::size_t octets) {
-  if (b.looped != nullptr) return b.looped->resize(octets);
-  b.frame->len[0] = static_cast<std::uint32_t>(octets);
+void SendBuffers::keep(const Buffer& b, std::size_t bytes) {
+  if (b.looped != nullptr) return b.looped->resize(bytes);
+  b.frame->len[0] = static_cast<std::uint32_t>(bytes);
   b.frame->len[1] = 0;
   wire_.tx().keep();
 }

@@ -15,7 +15,7 @@ class SendBuffers {
   struct Buffer {
     std::uint8_t* at = nullptr;
     port::Frame* frame = nullptr;  // else looped
-    net::Wire::Octets* looped = nullptr;
+    net::Wire::Bytes* looped = nullptr;
   };
 
   // `wire` outlives it.
@@ -24,7 +24,7 @@ class SendBuffers {
   // Room for the largest frame of that way, which is known. False: there is none now.
   bool take(const Way& way, Buffer* b);
   // Either of these, once for each that was taken.
-  void keep(const Buffer& b, std::size_t octets);
+  void keep(const Buffer& b, std::size_t bytes);
   void give_back(const Buffer& b);
 
  private:

@@ -92,7 +92,7 @@ Side::Side(const Options& options, QpWatcher* watcher, verbs::Completions* compl
       memory_(*memory),
       ways_(wire),
       buffers_(wire),
-      held_pool_(options.held_octets),
+      held_pool_(options.held_bytes),
       table_(options.key, options.most_queue_pairs),
       completions_(*completions) {}
 
@@ -163,7 +163,7 @@ Modified Side::modify(verbs::QueuePair& qp, const QpChange& wanted, Instant now)
   const verbs::QpMove move = qp.state.judge(change.to, change.mask);
   if (!move.ok()) return modified_of(move.verdict);
   if (!has(verbs::kQpAttrPathMtu)) change.path_mtu = c.attributes.path_mtu;
-  const std::uint32_t more = verbs::is_xrc(qp.state.service()) ? ib::kXrcEthOctets : 0;
+  const std::uint32_t more = verbs::is_xrc(qp.state.service()) ? ib::kXrcEthBytes : 0;
   const ModifyLimits limits{wire_.mtu() - more, options_.most_depth};
   if (!values_fit(change, limits)) return Modified::BadValue;
   if (has(verbs::kQpAttrAv) && !wire_.interface().is_own(change.av.local)) {

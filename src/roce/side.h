@@ -40,12 +40,12 @@ inline constexpr std::uint16_t kUdpPort = ib::kUdpPort;
 
 struct Options {
   ib::SendRules send;
-  bool tell_credits = true;                         // of receive queues that are not shared
-  bool probe = false;                               // of requesters (S-5)
-  bool selective = false;                           // repeat, where the peer does too (S-6, S-7)
-  ib::LossRules loss;                               // of queue pairs that have none of their own
-  std::size_t held_octets = std::size_t{64} << 20;  // what all may keep behind gaps
-  Duration keepalive = Duration::zero();            // of keep_alive(); zero: nobody asks
+  bool tell_credits = true;                        // of receive queues that are not shared
+  bool probe = false;                              // of requesters (S-5)
+  bool selective = false;                          // repeat, where the peer does too (S-6, S-7)
+  ib::LossRules loss;                              // of queue pairs that have none of their own
+  std::size_t held_bytes = std::size_t{64} << 20;  // what all may keep behind gaps
+  Duration keepalive = Duration::zero();           // of keep_alive(); zero: nobody asks
   std::uint32_t most_depth = 16;  // READs and atomics of a queue pair at a time, each way
   std::uint32_t most_queue_pairs = ContextTable::kMost;
   SipKey key;                    // what numbers look like from outside (E-49)
@@ -60,7 +60,7 @@ class WholePackets {
   ByteView of(const port::Frame&, const Datagram&);
 
  private:
-  std::vector<std::uint8_t> octets_;
+  std::vector<std::uint8_t> bytes_;
 };
 
 class Side {
@@ -133,7 +133,7 @@ class Side {
   const ContextTable& contexts() const { return table_; }
   std::size_t queue_pairs() const { return table_.size() - table_.resting(); }
   // Lent to queue pairs for what they keep behind gaps.
-  std::size_t held_octets() const { return held_pool_.in_use(); }
+  std::size_t held_bytes() const { return held_pool_.in_use(); }
 
  private:
   struct Turn {

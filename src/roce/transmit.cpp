@@ -29,12 +29,12 @@ std::size_t put(FrameHeaders& headers, const ib::RequestPacket& p, std::uint8_t*
   return headers.write(frame, p.header, std::span(p.pieces).first(p.count), p.length);
 }
 std::size_t put(FrameHeaders& headers, const ib::ResponsePacket& p, std::uint8_t* frame) {
-  const auto octets = static_cast<std::uint32_t>(p.payload.size());
-  return headers.write(frame, p.header, {&p.payload, 1}, octets);
+  const auto bytes = static_cast<std::uint32_t>(p.payload.size());
+  return headers.write(frame, p.header, {&p.payload, 1}, bytes);
 }
 
 // A question to a silent peer, or the answer to its own where no responder is there to give it.
-// Octets of its frame; 0: neither is due.
+// Bytes of its frame; 0: neither is due.
 std::size_t keep_alive_packet(Context& c, std::uint8_t* to) {
   if (c.alive.answers() && may_answer(c)) {
     const std::uint8_t credits = ib::credits_told(c.qp->rq, c.attributes.tells_credits);
@@ -80,16 +80,16 @@ unsigned send_run(Context& c, unsigned most, bool acks_wait, port::TxBatch& tx, 
   if (answers(c, acks_wait) || c.greeting.wanted() || c.marks.wanted()) return 0;
   ib::RequestRun run;
   if (!half->next_run(most, &run)) return 0;
-  const FrameRun frames = c.way.headers.run_of(run.header, run.octets);
+  const FrameRun frames = c.way.headers.run_of(run.header, run.bytes);
   unsigned n = 0;
   for (; n < run.packets; ++n) {
     port::Frame* const slot = tx.next();
     if (slot == nullptr) break;
     const bool ask = run.ask && n + 1 == run.packets;
-    const std::uint8_t* const payload = run.payload + std::size_t{n} * run.octets;
-    const std::size_t octets = frames.write(slot->data[0], run.header.bth.psn + n, ask, payload);
-    if (octets == 0) break;  // packet by packet it is found as well
-    slot->len[0] = static_cast<std::uint32_t>(octets);
+    const std::uint8_t* const payload = run.payload + std::size_t{n} * run.bytes;
+    const std::size_t bytes = frames.write(slot->data[0], run.header.bth.psn + n, ask, payload);
+    if (bytes == 0) break;  // packet by packet it is found as well
+    slot->len[0] = static_cast<std::uint32_t>(bytes);
     slot->len[1] = 0;
     tx.keep();
   }
@@ -234,20 +234,20 @@ Side::Turn Side::transmit_datagrams(Context& c, Instant now) {
   return turn;
 }
 
-// Octets of the frame at `to`; 0 when there is none to send.
+// Bytes of the frame at `to`; 0 when there is none to send.
 std::size_t Side::next_packet(Context& c, bool responses_first, std::uint8_t* to, Instant now) {
   FrameHeaders& headers = c.way.headers;
   if (c.greeting.wanted() && may_answer(c)) {
     ++statistics_.hellos_sent;
     ib::Hello hello;
     const ib::PacketHeader h = c.greeting.next(c.attributes, bool{c.requester}, &hello);
-    const auto octets = ib::write_hello(hello);
-    const ByteView said(octets);
+    const auto bytes = ib::write_hello(hello);
+    const ByteView said(bytes);
     return headers.write(to, h, {&said, 1}, static_cast<std::uint32_t>(said.size()));
   }
   if (c.marks.wanted() && may_answer(c)) {
-    const auto octets = ib::Marks::payload();
-    const ByteView said(octets);
+    const auto bytes = ib::Marks::payload();
+    const ByteView said(bytes);
     return headers.write(to, c.marks.next(c.attributes), {&said, 1},
                          static_cast<std::uint32_t>(said.size()));
   }

@@ -44,8 +44,8 @@ ssize_t repeat(Socket& s, int fd, bool waits, short events, int most_ms, Some&& 
       e = wait_for(fd, events, most_ms);
       if (e == 0) continue;
     }
-    const std::size_t octets = moved();
-    return e == 0 || octets != 0 ? static_cast<ssize_t>(octets) : failed(e);
+    const std::size_t bytes = moved();
+    return e == 0 || bytes != 0 ? static_cast<ssize_t>(bytes) : failed(e);
   }
 }
 

@@ -12,8 +12,8 @@ namespace {
 // Control messages take no credit: receives beyond those the peer has credits for.
 constexpr std::uint32_t kExtraReceives = 16;
 
-std::size_t table_octets(std::uint32_t mappings) {
-  return kTargets * kEntryOctets + std::size_t{mappings} * kMappingOctets;
+std::size_t table_bytes(std::uint32_t mappings) {
+  return kTargets * kEntryBytes + std::size_t{mappings} * kMappingBytes;
 }
 
 int poll_queue(ibv_cq* cq, std::span<ibv_wc> out) {
@@ -22,12 +22,12 @@ int poll_queue(ibv_cq* cq, std::span<ibv_wc> out) {
 
 // Immediate Data is no part of iWARP as others have it: a message is a Send.
 struct Send {
-  std::array<std::uint8_t, kMessageOctets> octets;
+  std::array<std::uint8_t, kMessageBytes> bytes;
   ibv_sge sge;
   ibv_send_wr wr;
   void fill(const Link::Message& m) {
-    put_message(m.text, m.order, octets.data());
-    sge = {reinterpret_cast<std::uint64_t>(octets.data()), kMessageOctets, 0};
+    put_message(m.text, m.order, bytes.data());
+    sge = {reinterpret_cast<std::uint64_t>(bytes.data()), kMessageBytes, 0};
     wr = {};
     wr.wr_id = m.work;
     wr.sg_list = &sge;
@@ -38,14 +38,14 @@ struct Send {
 };
 
 // Zeroed, as the peer's first look may be before anything was written.
-std::unique_ptr<std::uint8_t[]> zeroed(std::size_t octets) {
-  return std::make_unique<std::uint8_t[]>(octets);
+std::unique_ptr<std::uint8_t[]> zeroed(std::size_t bytes) {
+  return std::make_unique<std::uint8_t[]>(bytes);
 }
 
 }  // namespace
 
-int Link::Region::add(ibv_pd* pd, void* memory, std::size_t octets, int access) {
-  mr = verbs.reg_mr(pd, memory, octets, access);
+int Link::Region::add(ibv_pd* pd, void* memory, std::size_t bytes, int access) {
+  mr = verbs.reg_mr(pd, memory, bytes, access);
   return mr != nullptr ? 0 : errno;
 }
 
@@ -70,7 +70,7 @@ int Link::make_queues(ibv_comp_channel* channel, void* cookie) {
   a.cap.max_recv_wr = slot_count_;
   a.cap.max_send_sge = 2;
   a.cap.max_recv_sge = 1;
-  a.cap.max_inline_data = std::max<std::uint32_t>(settings_.inlined, kMappingOctets);
+  a.cap.max_inline_data = std::max<std::uint32_t>(settings_.inlined, kMappingBytes);
   if (verbs.create_qp(id_, nullptr, &a) != 0) return errno;
   qp_ = id_->qp;
   return 0;
@@ -78,17 +78,17 @@ int Link::make_queues(ibv_comp_channel* channel, void* cookie) {
 
 int Link::make_memory() {
   constexpr int kWritten = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
-  const std::size_t slot_octets = slot_count_ * kMessageOctets;
+  const std::size_t slot_bytes = slot_count_ * kMessageBytes;
   ring_ = zeroed(settings_.send_buffer);
   buffer_ = zeroed(settings_.receive_buffer);
-  slots_ = zeroed(slot_octets);
-  table_ = zeroed(table_octets(settings_.mappings));
+  slots_ = zeroed(slot_bytes);
+  table_ = zeroed(table_bytes(settings_.mappings));
   ibv_pd* pd = id_->pd;
   int e = ring_region_.add(pd, ring_.get(), settings_.send_buffer, IBV_ACCESS_LOCAL_WRITE);
   if (e == 0) e = buffer_region_.add(pd, buffer_.get(), settings_.receive_buffer, kWritten);
-  if (e == 0) e = slots_region_.add(pd, slots_.get(), slot_octets, IBV_ACCESS_LOCAL_WRITE);
+  if (e == 0) e = slots_region_.add(pd, slots_.get(), slot_bytes, IBV_ACCESS_LOCAL_WRITE);
   if (e == 0) {
-    e = table_region_.add(pd, table_.get(), table_octets(settings_.mappings), kWritten);
+    e = table_region_.add(pd, table_.get(), table_bytes(settings_.mappings), kWritten);
   }
   return e;
 }
@@ -144,7 +144,7 @@ int Link::post_message(const Message& m) {
 }
 
 int Link::post_receive(std::uint32_t n) {
-  ibv_sge sge{reinterpret_cast<std::uint64_t>(slot(n)), kMessageOctets, slots_region_.mr->lkey};
+  ibv_sge sge{reinterpret_cast<std::uint64_t>(slot(n)), kMessageBytes, slots_region_.mr->lkey};
   ibv_recv_wr wr{}, *bad;
   wr.wr_id = n;
   wr.sg_list = &sge;
@@ -184,7 +184,7 @@ Entry Link::table() const {
 // is placed last is the half with the length, so that an entry which has one is whole. Nothing in
 // the process orders the two, which ThreadSanitizer would take for a mistake.
 __attribute__((no_sanitize_thread)) bool Link::take_target(std::uint32_t place, Entry* out) {
-  auto* words = reinterpret_cast<std::uint64_t*>(table_.get() + place * kEntryOctets);
+  auto* words = reinterpret_cast<std::uint64_t*>(table_.get() + place * kEntryBytes);
   std::uint64_t entry[2];
   entry[1] = __atomic_load_n(&words[1], __ATOMIC_ACQUIRE);
   entry[0] = __atomic_load_n(&words[0], __ATOMIC_RELAXED);
@@ -196,7 +196,7 @@ __attribute__((no_sanitize_thread)) bool Link::take_target(std::uint32_t place, 
 }
 
 Mapping Link::mapping(std::uint32_t index) const {
-  return get_mapping(table_.get() + kTargets * kEntryOctets + index * kMappingOctets, kOwnOrder);
+  return get_mapping(table_.get() + kTargets * kEntryBytes + index * kMappingBytes, kOwnOrder);
 }
 
 }  // namespace urnic::rsockets

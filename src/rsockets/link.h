@@ -1,5 +1,5 @@
 // What one connected rsocket has of the device: its identifier of rdma_cm, queue pair, completion
-// queues, and the memory the other end writes to. It knows nothing of what the octets mean.
+// queues, and the memory the other end writes to. It knows nothing of what the bytes mean.
 // Not thread-safe: its Socket's lock is held.
 #pragma once
 
@@ -14,10 +14,10 @@
 
 namespace urnic::rsockets {
 
-// What a completion of the send queue is of; with the octets of the ring that are free by it.
+// What a completion of the send queue is of; with the bytes of the ring that are free by it.
 enum class Work : std::uint8_t { data, behind_data, direct, control };
-constexpr std::uint64_t work_id(Work w, std::uint32_t octets, bool last = false) {
-  return static_cast<std::uint64_t>(w) << 40 | static_cast<std::uint64_t>(last) << 32 | octets;
+constexpr std::uint64_t work_id(Work w, std::uint32_t bytes, bool last = false) {
+  return static_cast<std::uint64_t>(w) << 40 | static_cast<std::uint64_t>(last) << 32 | bytes;
 }
 
 class Link {
@@ -43,7 +43,7 @@ class Link {
     Order order = kOwnOrder;
     std::uint64_t work = 0;
   };
-  // 0 or errno. `inlined`: the octets are taken at once, from memory without a key. `behind` goes
+  // 0 or errno. `inlined`: the bytes are taken at once, from memory without a key. `behind` goes
   // with it, after it.
   int post_write(std::span<const ibv_sge> from, const Entry& to, std::uint64_t work, bool inlined,
                  const Message* behind);
@@ -56,7 +56,7 @@ class Link {
   void arm_received();
 
   // Of a message that came, by the slot of its receive.
-  const std::uint8_t* slot(std::uint32_t n) const { return slots_.get() + n * kMessageOctets; }
+  const std::uint8_t* slot(std::uint32_t n) const { return slots_.get() + n * kMessageBytes; }
   std::uint32_t slots() const { return slot_count_; }
   std::span<std::uint8_t> ring() { return {ring_.get(), settings_.send_buffer}; }
   ibv_sge from_ring(std::uint32_t offset, std::uint32_t length) const;

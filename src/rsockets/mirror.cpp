@@ -37,11 +37,11 @@ bool Mirror::drop_number(int fd) {
 void Mirror::show_input(bool shown) {
   if (shown == input_ || ended_) return;
   input_ = shown;
-  char octet = 0;
+  char byte = 0;
   if (shown) {
-    raw::send(own_, &octet, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    raw::send(own_, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
   } else {
-    raw::receive(program_, &octet, 1, MSG_DONTWAIT);
+    raw::receive(program_, &byte, 1, MSG_DONTWAIT);
   }
 }
 

@@ -1,8 +1,8 @@
 // The descriptor that a program has for an rsocket: one end of a pair of local sockets, whose other
 // end is ours. Whatever waits for it in the kernel (poll, select, epoll, an event loop of others)
 // sees of the rsocket what it would of a TCP socket:
-//   readable      an octet of ours lies in it
-//   not writable  its send buffer is full of octets that mean nothing
+//   readable      a byte of ours lies in it
+//   not writable  its send buffer is full of bytes that mean nothing
 //   end of input  our end is shut down for writing
 //   hung up       our end is shut down
 // Not thread-safe: its Socket's lock is held.

@@ -13,15 +13,15 @@ void ReceiveSide::open(std::uint32_t buffer, std::uint16_t credits) {
   owed_from_ = credits / 2;
 }
 
-bool ReceiveSide::on_data(std::uint32_t octets) {
-  if (octets > granted_ || messages_.size() >= credits_) return false;
-  if (octets == 0) {
+bool ReceiveSide::on_data(std::uint32_t bytes) {
+  if (bytes > granted_ || messages_.size() >= credits_) return false;
+  if (bytes == 0) {
     ++number_;
     return true;
   }
-  granted_ -= octets;
-  unread_ += octets;
-  messages_.push_back(octets);
+  granted_ -= bytes;
+  unread_ += bytes;
+  messages_.push_back(bytes);
   return true;
 }
 
@@ -41,16 +41,16 @@ std::uint64_t ReceiveSide::read(std::span<const std::uint8_t> buffer, std::uint8
   return all;
 }
 
-void ReceiveSide::take(std::uint64_t octets) {
-  unread_ -= octets;
-  free_ += static_cast<std::uint32_t>(octets);
-  at_ = static_cast<std::uint32_t>((at_ + octets) % size_);
-  while (!messages_.empty() && octets >= messages_.front()) {
-    octets -= messages_.front();
+void ReceiveSide::take(std::uint64_t bytes) {
+  unread_ -= bytes;
+  free_ += static_cast<std::uint32_t>(bytes);
+  at_ = static_cast<std::uint32_t>((at_ + bytes) % size_);
+  while (!messages_.empty() && bytes >= messages_.front()) {
+    bytes -= messages_.front();
     messages_.pop_front();
     ++number_;
   }
-  if (octets != 0) messages_.front() -= static_cast<std::uint32_t>(octets);
+  if (bytes != 0) messages_.front() -= static_cast<std::uint32_t>(bytes);
 }
 
 bool ReceiveSide::owes_grant() const {

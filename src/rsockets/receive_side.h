@@ -18,12 +18,12 @@ class ReceiveSide {
     std::optional<std::uint32_t> offset;  // of the half it may write again
   };
 
-  // `buffer` octets, an even number, and as many messages as there are credits. The peer has the
+  // `buffer` bytes, an even number, and as many messages as there are credits. The peer has the
   // first half to begin with.
   void open(std::uint32_t buffer, std::uint16_t credits);
 
-  // The peer says that it has written `octets` more. False when it had no right to.
-  bool on_data(std::uint32_t octets);
+  // The peer says that it has written `bytes` more. False when it had no right to.
+  bool on_data(std::uint32_t bytes);
   // A message that takes a credit and has nothing for the program.
   void on_mapping() { ++number_; }
 
@@ -40,7 +40,7 @@ class ReceiveSide {
   std::uint32_t half() const { return size_ / 2; }
 
  private:
-  void take(std::uint64_t octets);
+  void take(std::uint64_t bytes);
 
   std::uint32_t size_ = 0, at_ = 0;
   std::uint32_t granted_ = 0;  // of what the peer may write, not yet written
@@ -48,7 +48,7 @@ class ReceiveSide {
   std::uint32_t next_half_ = 0;
   std::uint64_t unread_ = 0;
   std::uint16_t credits_ = 0, number_ = 0, owed_from_ = 0;
-  std::deque<std::uint32_t> messages_;  // octets of each
+  std::deque<std::uint32_t> messages_;  // bytes of each
 };
 
 }  // namespace urnic::rsockets

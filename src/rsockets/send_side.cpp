@@ -76,9 +76,9 @@ bool SendSide::on_target(const Entry& e) {
   return true;
 }
 
-void SendSide::on_done(std::uint32_t octets) {
+void SendSide::on_done(std::uint32_t bytes) {
   ++slots_;
-  free_ += octets;
+  free_ += bytes;
 }
 
 }  // namespace urnic::rsockets

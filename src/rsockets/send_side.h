@@ -9,7 +9,7 @@
 
 namespace urnic::rsockets {
 
-// Octets of one Write at most, and what has to be free in the ring before one is begun.
+// Bytes of one Write at most, and what has to be free in the ring before one is begun.
 constexpr std::uint32_t kMaxPiece = 65536, kLowWater = 2048;
 // A piece of data is a Write and the message behind it.
 constexpr std::uint32_t kPostsOfData = 2;
@@ -36,7 +36,7 @@ class SendSide {
   bool can_send() const;
   // How much of `wanted` the next piece of the stream holds; can_send().
   std::uint32_t next_piece(std::uint32_t wanted) const;
-  // The same for a piece into a mapping of which `left` octets are left. It has no message behind
+  // The same for a piece into a mapping of which `left` bytes are left. It has no message behind
   // it.
   std::uint32_t next_direct(std::uint32_t wanted, std::uint64_t left) const;
   Piece take(std::uint32_t length, bool inlined);
@@ -48,8 +48,8 @@ class SendSide {
   void on_grant(std::uint16_t limit) { limit_ = limit; }
   // A further target; false when there is no room for it, which the peer knows.
   bool on_target(const Entry&);
-  // Work is done with: `octets` of the ring.
-  void on_done(std::uint32_t octets);
+  // Work is done with: `bytes` of the ring.
+  void on_done(std::uint32_t bytes);
   bool all_done() const { return slots_ == all_slots_; }
   std::uint32_t under_way() const { return all_slots_ - slots_; }
 

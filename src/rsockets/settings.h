@@ -7,10 +7,10 @@
 namespace urnic::rsockets {
 
 struct Settings {
-  std::uint32_t send_buffer = 1 << 17, receive_buffer = 1 << 17;  // octets
+  std::uint32_t send_buffer = 1 << 17, receive_buffer = 1 << 17;  // bytes
   // Places in the queues. The receive queue's are the peer's credits.
   std::uint16_t send_queue = 384, receive_queue = 384;
-  std::uint16_t inlined = 64;  // octets that are sent from where they are
+  std::uint16_t inlined = 64;  // bytes that are sent from where they are
   std::uint32_t mappings = 0;  // of the peer's buffers
   bool reuse_address = false, ipv6_only = false;
   // Kept to be told again: the connection's own way of them is always on.

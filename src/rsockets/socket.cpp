@@ -41,7 +41,7 @@ bool is_usable(const sockaddr* a, socklen_t length, int family) {
   return length >= (family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
 }
 
-std::span<const std::uint8_t> octets_of(std::string_view s) {
+std::span<const std::uint8_t> bytes_of(std::string_view s) {
   return {reinterpret_cast<const std::uint8_t*>(s.data()), s.size()};
 }
 
@@ -167,7 +167,7 @@ int Socket::open_request(std::string_view private_data) {
   const std::lock_guard guard(mutex_);
   rdma_cm_id* const id = id_;
   id->context = cookie_;
-  const auto peers = decode(octets_of(private_data));
+  const auto peers = decode(bytes_of(private_data));
   ibv_comp_channel* const channel = Service::get().completions(id->verbs);
   id_ = nullptr;
   int e = stream_.open(id, settings_, channel, cookie_);
@@ -218,7 +218,7 @@ void Socket::on_established(std::string_view private_data) {
     if (stage_ != Stage::connecting) return;
     listener = listener_.lock();
     if (listener == nullptr) {
-      const auto peers = decode(octets_of(private_data));
+      const auto peers = decode(bytes_of(private_data));
       if (!peers) {
         stage_ = Stage::failed;
         error_ = EPROTO;

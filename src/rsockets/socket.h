@@ -63,7 +63,7 @@ class Socket : public std::enable_shared_from_this<Socket> {
   // `from` is taken from until it is empty; EAGAIN with something left.
   int send(Source& from);
   int send_to_mapping(Source& from, std::uint64_t offset);
-  // `*got` octets; 0 of them at the end of input.
+  // `*got` bytes; 0 of them at the end of input.
   int receive(std::uint8_t* to, std::size_t size, bool look, std::size_t* got);
   int shutdown(int how);
   // The program has given up this number for it. The last one ends the connection behind what was

@@ -81,7 +81,7 @@ void Stream::take_received() {
     for (int i = 0; i < n; ++i) {
       const ibv_wc& wc = done[static_cast<std::size_t>(i)];
       if (wc.status != IBV_WC_SUCCESS) continue;  // the connection's end, told by rdma_cm
-      if (wc.byte_len != kMessageOctets || wc.wr_id >= link_.slots()) {
+      if (wc.byte_len != kMessageBytes || wc.wr_id >= link_.slots()) {
         ending_.lost(EPROTO);
         continue;
       }
@@ -129,12 +129,12 @@ void Stream::take_sent() {
   while ((n = link_.poll_sent(done)) > 0) {
     for (int i = 0; i < n; ++i) {
       const ibv_wc& wc = done[static_cast<std::size_t>(i)];
-      const auto octets = static_cast<std::uint32_t>(wc.wr_id);
+      const auto bytes = static_cast<std::uint32_t>(wc.wr_id);
       if (static_cast<Work>(wc.wr_id >> 40) == Work::control) {
         ++control_slots_;
         if ((wc.wr_id >> 32 & 1) != 0 && wc.status == IBV_WC_SUCCESS) ending_.on_disconnect_sent();
       } else {
-        send_side_.on_done(octets);
+        send_side_.on_done(bytes);
       }
       if (wc.status != IBV_WC_SUCCESS) ending_.lost(ECONNRESET);
     }
@@ -152,11 +152,10 @@ void Stream::grant() {
     return;
   }
   --control_slots_;
-  std::array<std::uint8_t, kEntryOctets> octets;
-  put(link_.exposed(*g.offset, receive_side_.half()), peers_order_, octets.data());
-  const ibv_sge from{reinterpret_cast<std::uint64_t>(octets.data()), kEntryOctets, 0};
-  const Entry to{peers_table_.address + peers_place_ * kEntryOctets, peers_table_.key,
-                 kEntryOctets};
+  std::array<std::uint8_t, kEntryBytes> bytes;
+  put(link_.exposed(*g.offset, receive_side_.half()), peers_order_, bytes.data());
+  const ibv_sge from{reinterpret_cast<std::uint64_t>(bytes.data()), kEntryBytes, 0};
+  const Entry to{peers_table_.address + peers_place_ * kEntryBytes, peers_table_.key, kEntryBytes};
   check(link_.post_write({&from, 1}, to, work_id(Work::control, 0), true, &m));
   peers_place_ = (peers_place_ + 1) % peers_table_.length;
 }
@@ -184,15 +183,15 @@ void Stream::tell_mappings() {
     const Mapping told{own->offset,
                        {reinterpret_cast<std::uint64_t>(own->buffer), mr->rkey,
                         static_cast<std::uint32_t>(own->length)}};
-    std::array<std::uint8_t, kMappingOctets> octets;
-    put(told, peers_order_, octets.data());
-    const ibv_sge from{reinterpret_cast<std::uint64_t>(octets.data()), kMappingOctets, 0};
+    std::array<std::uint8_t, kMappingBytes> bytes;
+    put(told, peers_order_, bytes.data());
+    const ibv_sge from{reinterpret_cast<std::uint64_t>(bytes.data()), kMappingBytes, 0};
     const auto place = static_cast<std::uint32_t>(own->index);
-    const std::uint64_t at = peers_table_.address + peers_table_.length * kEntryOctets +
-                             std::uint64_t{place} * kMappingOctets;
+    const std::uint64_t at = peers_table_.address + peers_table_.length * kEntryBytes +
+                             std::uint64_t{place} * kMappingBytes;
     const Link::Message m{message(Op::iomap, place), peers_order_, work_id(Work::behind_data, 0)};
     send_side_.take_mapping();
-    check(link_.post_write({&from, 1}, {at, peers_table_.key, kMappingOctets},
+    check(link_.post_write({&from, 1}, {at, peers_table_.key, kMappingBytes},
                            work_id(Work::data, 0), true, &m));
   }
 }
@@ -200,9 +199,9 @@ void Stream::tell_mappings() {
 void Stream::post(const SendSide::Piece& p, Source& source, std::uint32_t length, Work kind,
                   const Link::Message* behind) {
   if (p.first == 0) {
-    std::array<std::uint8_t, kMaxInline> octets;
-    source.take(octets.data(), length);
-    const ibv_sge from{reinterpret_cast<std::uint64_t>(octets.data()), length, 0};
+    std::array<std::uint8_t, kMaxInline> bytes;
+    source.take(bytes.data(), length);
+    const ibv_sge from{reinterpret_cast<std::uint64_t>(bytes.data()), length, 0};
     check(link_.post_write({&from, 1}, p.to, work_id(kind, 0), true, behind));
     return;
   }

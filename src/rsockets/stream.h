@@ -1,4 +1,4 @@
-// One connection's octets: the protocol (SendSide, ReceiveSide, Ending, Mappings) over a Link.
+// One connection's bytes: the protocol (SendSide, ReceiveSide, Ending, Mappings) over a Link.
 // Not thread-safe: its Socket's lock is held.
 #pragma once
 
@@ -27,7 +27,7 @@ class Stream {
   // Takes what has come and is done, and answers it as the protocol wants.
   void serve();
 
-  // Octets are taken from `from` as long as they can be; how many.
+  // Bytes are taken from `from` as long as they can be; how many.
   std::size_t send(Source& from);
   std::size_t send_to_mapping(Source& from, std::uint64_t offset);
   // Copies what has come. A look leaves it.

@@ -57,8 +57,8 @@ Mapping get_mapping(const std::uint8_t* in, Order order) {
   return {load<std::uint64_t>(in, order), get_entry(in + 8, order)};
 }
 
-std::array<std::uint8_t, kConnectionOctets> encode(const ConnectionData& d) {
-  std::array<std::uint8_t, kConnectionOctets> out{};
+std::array<std::uint8_t, kConnectionBytes> encode(const ConnectionData& d) {
+  std::array<std::uint8_t, kConnectionBytes> out{};
   out[0] = kVersion;
   out[kFlags] = kHasIomap | (d.order == Order::big ? kBigEndian : 0);
   store(d.credits, Order::big, &out[kCredits]);
@@ -69,7 +69,7 @@ std::array<std::uint8_t, kConnectionOctets> encode(const ConnectionData& d) {
 }
 
 std::optional<ConnectionData> decode(std::span<const std::uint8_t> in) {
-  if (in.size() < kConnectionOctets || in[0] != kVersion) return std::nullopt;
+  if (in.size() < kConnectionBytes || in[0] != kVersion) return std::nullopt;
   ConnectionData d;
   d.order = (in[kFlags] & kBigEndian) != 0 ? Order::big : Order::little;
   d.credits = load<std::uint16_t>(&in[kCredits], Order::big);

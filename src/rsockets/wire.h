@@ -1,4 +1,4 @@
-// What two ends of an rsocket say to each other, octet by octet: the private data of rdma_cm, the
+// What two ends of an rsocket say to each other, byte by byte: the private data of rdma_cm, the
 // messages of 32 bits, and the entries that one end writes into the other's memory.
 //
 // Private data is in network byte order. Messages and entries are in that of the end whose memory
@@ -14,7 +14,7 @@
 namespace urnic::rsockets {
 
 enum class Op : std::uint8_t {
-  data = 0,     // value: octets, behind those before them in the receiver's buffer
+  data = 0,     // value: bytes, behind those before them in the receiver's buffer
   grant = 4,    // value: up to which number the peer may send; an entry of its targets may be new
   iomap = 6,    // value: which mapping of the receiver's table is new
   control = 7,  // value: a Control
@@ -55,8 +55,8 @@ struct Mapping {
   bool operator==(const Mapping&) const = default;
 };
 
-constexpr std::size_t kMessageOctets = 4, kEntryOctets = 16, kMappingOctets = 24;
-constexpr std::size_t kConnectionOctets = 40;
+constexpr std::size_t kMessageBytes = 4, kEntryBytes = 16, kMappingBytes = 24;
+constexpr std::size_t kConnectionBytes = 40;
 constexpr std::uint32_t kTargets = 2;  // entries of the table of targets
 
 void put_message(std::uint32_t, Order, std::uint8_t* out);
@@ -75,8 +75,8 @@ struct ConnectionData {
   bool operator==(const ConnectionData&) const = default;
 };
 
-std::array<std::uint8_t, kConnectionOctets> encode(const ConnectionData&);
-// Nothing when it is another version, or says what cannot be used. More octets may follow.
+std::array<std::uint8_t, kConnectionBytes> encode(const ConnectionData&);
+// Nothing when it is another version, or says what cannot be used. More bytes may follow.
 std::optional<ConnectionData> decode(std::span<const std::uint8_t>);
 
 // Numbers of mappings in eight bits: exact up to 128, above it multiples of 256, rounded down.

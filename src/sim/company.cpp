@@ -52,7 +52,7 @@ std::vector<Beside> Company::found() {
   for (std::size_t i = 0; i < traffic_.size(); ++i) {
     Traffic& t = traffic_[i];
     t.check_memory();
-    out.push_back({streams_[i].transport, t.delivered(), t.delivered_octets(), t.wrong_octets()});
+    out.push_back({streams_[i].transport, t.delivered(), t.delivered_bytes(), t.wrong_bytes()});
   }
   return out;
 }

@@ -6,7 +6,7 @@ namespace urnic::sim {
 
 std::uint64_t RunResult::goodput() const {
   if (took.count_ns() <= 0) return 0;
-  return static_cast<std::uint64_t>(static_cast<unsigned __int128>(octets) * 8 * 1000000000u /
+  return static_cast<std::uint64_t>(static_cast<unsigned __int128>(bytes) * 8 * 1000000000u /
                                     static_cast<std::uint64_t>(took.count_ns()));
 }
 

@@ -20,7 +20,7 @@ namespace urnic::sim {
 // Another stream over the same wire, when the one that is looked at has ended.
 struct Beside {
   std::string transport;
-  std::uint64_t messages = 0, octets = 0, wrong_octets = 0;
+  std::uint64_t messages = 0, bytes = 0, wrong_bytes = 0;
 };
 
 struct RunResult {
@@ -29,9 +29,9 @@ struct RunResult {
   std::string end;                         // "complete", "limit reached", or why the stream ended
   Duration setup;                          // until both ends were established
   Duration took;                           // from then to the end
-  std::uint64_t messages = 0, octets = 0;  // delivered
+  std::uint64_t messages = 0, bytes = 0;   // delivered
   std::uint64_t failed = 0;                // work requests that did not succeed
-  std::uint64_t wrong_octets = 0;          // delivered, but not what was sent
+  std::uint64_t wrong_bytes = 0;           // delivered, but not what was sent
   ConnectionStats sender, receiver;        // of the data; RoCE: who asks and who serves
   fault::FaultCounters to_right, to_left;  // what the wire did
   std::uint64_t router_dropped = 0;
@@ -47,7 +47,7 @@ struct RunResult {
   std::uint64_t events_left_out = 0;
   std::vector<Sample> samples;
 
-  // Delivered octets over time, bits per second; 0 when no time passed.
+  // Delivered bytes over time, bits per second; 0 when no time passed.
   std::uint64_t goodput() const;
 };
 

@@ -125,17 +125,17 @@ Json roce_run_json(const RunResult& r) {
   j["setup_ns"] = r.setup.count_ns();
   j["took_ns"] = r.took.count_ns();
   j["messages"] = r.messages;
-  j["octets"] = r.octets;
+  j["bytes"] = r.bytes;
   j["goodput_bps"] = r.goodput();
   j["failed"] = r.failed;
-  j["wrong_octets"] = r.wrong_octets;
+  j["wrong_bytes"] = r.wrong_bytes;
   for (const Beside& b : r.beside) {
     j["beside"].push_back(
-        {{"transport", b.transport}, {"octets", b.octets}, {"wrong_octets", b.wrong_octets}});
+        {{"transport", b.transport}, {"bytes", b.bytes}, {"wrong_bytes", b.wrong_bytes}});
   }
   j["rules_seen"] = r.rules_seen;
   j["most_held"] = r.roce.most_held;
-  j["most_held_octets"] = r.roce.most_held_octets;
+  j["most_held_bytes"] = r.roce.most_held_bytes;
   j["bad_icrc"] = r.roce.bad_icrc;
   j["rnr_waits"] = r.roce.rnr_waits;
   j["longest_rnr_wait_ns"] = r.roce.longest_rnr_wait.count_ns();
@@ -164,10 +164,10 @@ Json run_json(const RunResult& r, bool roce) {
   j["end"] = r.end;
   j["took_ns"] = r.took.count_ns();
   j["messages"] = r.messages;
-  j["octets"] = r.octets;
+  j["bytes"] = r.bytes;
   j["goodput_bps"] = r.goodput();
   j["failed"] = r.failed;
-  j["wrong_octets"] = r.wrong_octets;
+  j["wrong_bytes"] = r.wrong_bytes;
   j["most_holes"] = r.most_holes;
   j["most_pending"] = r.most_pending;
   j["most_hole_state"] = r.most_hole_state;

@@ -21,17 +21,17 @@ enum Column : std::uint8_t {
   kFast,         // 1: ConnectionType 62 is FAST
   kAttempts,     // RecoveryAttemptsNum 292, the most since the last sample
   kHoles,        // open TCP holes
-  kInOrder,      // octets of the stream below RCV.NXT
-  kPlaced,       // ULP octets placed
+  kInOrder,      // bytes of the stream below RCV.NXT
+  kPlaced,       // ULP bytes placed
   kDelivered,    // messages delivered to the consumer
   kPending,      // messages complete behind holes (counters 300, 302, 306)
-  kHoleState,    // octets of state kept for holes
-  kReassembly,   // octets of reassembly memory in use
-  kCopied,       // octets copied for receiving
+  kHoleState,    // bytes of state kept for holes
+  kReassembly,   // bytes of reassembly memory in use
+  kCopied,       // bytes copied for receiving
   kDupAcks,      // duplicate ACKs sent
   kRetransmits,  // segments sent again by the sender
-  kCwnd,         // sender, octets
-  kFlight,       // sender, octets
+  kCwnd,         // sender, bytes
+  kFlight,       // sender, bytes
   kColumns
 };
 
@@ -55,7 +55,7 @@ class Observer {
 
  private:
   struct Dropped {
-    StreamOffset at;  // of the segment's first octet
+    StreamOffset at;  // of the segment's first byte
     Instant since;
   };
   void look_at_receiver(const engine::Connection& c, Instant now);

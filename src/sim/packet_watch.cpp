@@ -13,7 +13,7 @@ void PacketWatch::see(const urnic_frame& frame) {
   const auto c = net::classify(whole, static_cast<std::uint32_t>(whole.size()));
   const auto view = fault::view_roce(c, whole);
   if (!view || view->management()) return;
-  const auto packet = ib::parse_packet(ByteView(whole).subspan(view->bth, view->octets));
+  const auto packet = ib::parse_packet(ByteView(whole).subspan(view->bth, view->bytes));
   if (!packet) return;
   const ib::PacketHeader& h = packet->header;
   counts.payload += packet->payload.size();

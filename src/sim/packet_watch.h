@@ -11,7 +11,7 @@ namespace urnic::sim {
 
 struct PacketCounts {
   std::uint64_t requests = 0, responses = 0;  // those of queue pair 1 not included
-  std::uint64_t payload = 0;                  // octets
+  std::uint64_t payload = 0;                  // bytes
   std::uint64_t acks = 0;                     // Acknowledge and AtomicAcknowledge in ACK form
   std::uint64_t acks_with_credits = 0;
   std::uint64_t sequence_naks = 0, rnr_naks = 0, fatal_naks = 0;

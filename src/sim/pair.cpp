@@ -71,8 +71,8 @@ void Pair::set_faults_right(const std::string& plan) {
   right_wire_->set_plan(fault::Direction::Tx, *p);
 }
 
-void Pair::set_path_mtu(std::uint32_t octets) {
-  left_router_->path_mtu = right_router_->path_mtu = octets;
+void Pair::set_path_mtu(std::uint32_t bytes) {
+  left_router_->path_mtu = right_router_->path_mtu = bytes;
 }
 
 fault::FaultCounters Pair::injected_left() const {

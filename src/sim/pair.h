@@ -54,9 +54,9 @@ class Pair {
   void set_faults_left(const std::string& plan);
   void set_faults_right(const std::string& plan);
 
-  // A router in the middle that takes IP datagrams of at most so many octets, and tells those who
+  // A router in the middle that takes IP datagrams of at most so many bytes, and tells those who
   // send larger ones; 0: there is none.
-  void set_path_mtu(std::uint32_t octets);
+  void set_path_mtu(std::uint32_t bytes);
   // Datagrams that were too large for it, both ways.
   std::uint64_t router_dropped() const { return left_router_->dropped + right_router_->dropped; }
 

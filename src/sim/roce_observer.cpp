@@ -6,9 +6,9 @@ namespace urnic::sim {
 namespace {
 
 constexpr std::string_view kColumnNames[] = {
-    "t_ns",     "fast",        "psn_sent", "psn_furthest", "psn_in_order",  "delivered",
-    "held",     "held_octets", "not_kept", "duplicates",   "sequence_naks", "rnr_naks",
-    "repeated", "flight",      "window",   "marks"};
+    "t_ns",     "fast",       "psn_sent", "psn_furthest", "psn_in_order",  "delivered",
+    "held",     "held_bytes", "not_kept", "duplicates",   "sequence_naks", "rnr_naks",
+    "repeated", "flight",     "window",   "marks"};
 static_assert(std::size(kColumnNames) == kRoceColumns);
 
 const ib::Requester* requester_of(const verbs::QueuePair& qp) {
@@ -138,16 +138,16 @@ void RoceObserver::look_at_responder(const ib::Responder& r) {
   }
   if (is.upgrades != was.upgrades) recorder.note("upgrade", "");
   if (const auto n = is.refusals - was.refusals) recorder.note("refusal", "", n);
-  const std::uint64_t octets = pair_.right().engine().roce().held_octets();
+  const std::uint64_t bytes = pair_.right().engine().roce().held_bytes();
   found.most_held = std::max<std::uint64_t>(found.most_held, s.held.size());
-  found.most_held_octets = std::max(found.most_held_octets, octets);
+  found.most_held_bytes = std::max(found.most_held_bytes, bytes);
   put(kRoceFast, s.recovery.type() == ib::ConnectionType::Fast ? 1 : 0);
   if (!traffic_.reads()) {
     put(kPsnInOrder, run_on(&in_order_, s.expected));
     put(kPsnFurthest, in_order_ + (s.held.empty() ? 0 : s.held.end() - s.expected));
   }
   put(kHeld, s.held.size());
-  put(kHeldOctets, octets);
+  put(kHeldBytes, bytes);
   put(kNotKept, is.out_of_sequence - is.held);
   put(kDuplicates, is.duplicates);
   put(kSequenceNaks, is.sequence_naks);

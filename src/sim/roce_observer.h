@@ -25,7 +25,7 @@ enum RoceColumn : std::uint8_t {
   kPsnInOrder,   // responder: expected; of Reads: the requester's oldest unanswered
   kRoceDelivered,
   kHeld,        // packets kept behind a gap, or for want of a receive; the most since the last
-  kHeldOctets,  // lent for them
+  kHeldBytes,   // lent for them
   kNotKept,     // packets out of sequence that were dropped
   kDuplicates,  // packets that had come before
   kSequenceNaks,
@@ -40,7 +40,7 @@ enum RoceColumn : std::uint8_t {
 // What a run has shown that the queue pairs' own counters do not tell.
 struct RoceObserved {
   std::vector<Duration> repairs;  // from a gap's showing until it has closed
-  std::uint64_t most_held = 0, most_held_octets = 0;
+  std::uint64_t most_held = 0, most_held_bytes = 0;
   std::uint64_t rnr_waits = 0, sent_in_waits = 0;
   Duration longest_rnr_wait;
   std::uint64_t bad_icrc = 0;  // packets dropped for it, both nodes

@@ -9,11 +9,11 @@ struct Seen {
 
   const RoceStats& asks() const { return run.sender.roce; }
   const RoceStats& serves() const { return run.receiver.roce; }
-  bool right() const { return run.complete && run.wrong_octets == 0 && run.failed == 0; }
+  bool right() const { return run.complete && run.wrong_bytes == 0 && run.failed == 0; }
   bool rc() const { return setup.roce.service == verbs::Service::Rc && !setup.roce.rd; }
   bool xrc() const { return verbs::is_xrc(setup.roce.service); }
   // Of RD; to its end, and nothing wrong came.
-  bool rd() const { return run.rd.on && run.complete && run.wrong_octets == 0; }
+  bool rd() const { return run.rd.on && run.complete && run.wrong_bytes == 0; }
   bool is(Op op) const { return setup.work.op == op; }
   std::uint64_t wire(fault::FaultKind k) const { return run.to_right.of(k) + run.to_left.of(k); }
   bool starts_slow() const { return setup.right.roce.loss.type == ib::ConnectionType::Slow; }
@@ -109,7 +109,7 @@ constexpr Rule kRules[] = {
      [](const Seen& s) { return s.right() && s.run.roce.from_right.acks_with_credits != 0; }},
     {"IB-93",
      [](const Seen& s) {
-       return s.run.wrong_octets == 0 && s.serves().messages_lost != 0 && s.run.messages != 0;
+       return s.run.wrong_bytes == 0 && s.serves().messages_lost != 0 && s.run.messages != 0;
      }},
     {"IB-98",
      [](const Seen& s) {
@@ -138,7 +138,7 @@ constexpr Rule kRules[] = {
      }},
     {"IB-114",
      [](const Seen& s) {
-       return s.run.complete && s.run.wrong_octets == 0 && s.run.roce.sqe != 0 &&
+       return s.run.complete && s.run.wrong_bytes == 0 && s.run.roce.sqe != 0 &&
               s.run.failed != 0 && s.run.roce.came_in_sqe != 0 &&
               s.run.messages == s.setup.work.count;
      }},

@@ -13,7 +13,7 @@ namespace urnic::sim {
 namespace {
 
 constexpr std::size_t kEthernet = 14, kIpv4 = 20, kIcmp = 8;
-constexpr std::size_t kQuoted = kIpv4 + 8;  // IP header and the first octets of TCP
+constexpr std::size_t kQuoted = kIpv4 + 8;  // IP header and the first bytes of TCP
 constexpr std::uint8_t kRouter[4] = {10, 0, 0, 254};
 // A router would limit their rate as well.
 // bound: replies of the router of `urnic sim` that wait for the node; beyond: further oversized
@@ -21,11 +21,11 @@ constexpr std::uint8_t kRouter[4] = {10, 0, 0, 254};
 // Router.SoManyAnswersWaitAndThenMoreAreDroppedWithoutOne
 constexpr std::size_t kMostWaiting = 64;
 
-using Octets = std::vector<std::uint8_t>;
+using Bytes = std::vector<std::uint8_t>;
 
 // "Fragmentation needed and DF set" about the datagram in `frame` (RFC 792, 1191 4).
-Octets too_big(const std::uint8_t* frame, std::uint32_t mtu) {
-  Octets m(kEthernet + kIpv4 + kIcmp + kQuoted, 0);
+Bytes too_big(const std::uint8_t* frame, std::uint32_t mtu) {
+  Bytes m(kEthernet + kIpv4 + kIcmp + kQuoted, 0);
   std::memcpy(m.data(), frame + 6, 6);
   std::memcpy(m.data() + 6, frame, 6);
   store_be16(m.data() + 12, 0x0800);
@@ -72,12 +72,12 @@ class Router {
 
   port::Port inner_;
   std::shared_ptr<RouterControl> control_;
-  std::vector<Octets> waiting_, lent_;  // messages to the node; those it has now
+  std::vector<Bytes> waiting_, lent_;  // messages to the node; those it has now
 };
 
 bool Router::fits(const urnic_frame& f) const {
-  const std::uint32_t octets = f.len[0] + f.len[1];
-  if (control_->path_mtu == 0 || octets <= kEthernet + control_->path_mtu) return true;
+  const std::uint32_t bytes = f.len[0] + f.len[1];
+  if (control_->path_mtu == 0 || bytes <= kEthernet + control_->path_mtu) return true;
   return f.len[0] < kEthernet + kQuoted || load_be16(f.data[0] + 12) != 0x0800;
 }
 

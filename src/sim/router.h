@@ -13,7 +13,7 @@
 namespace urnic::sim {
 
 struct RouterControl {
-  std::uint32_t path_mtu = 0;  // IP octets; 0: everything passes
+  std::uint32_t path_mtu = 0;  // IP bytes; 0: everything passes
   std::uint64_t dropped = 0;   // datagrams that were too large
   // Sees every frame that the node sends, before the wire treats it; may be empty.
   std::function<void(const urnic_frame&)> watch;

@@ -55,9 +55,9 @@ void finish(RunResult* r, Pair& pair, Traffic& traffic, Recorder& recorder) {
   recorder.finish();
   traffic.check_memory();
   r->messages = traffic.delivered();
-  r->octets = traffic.delivered_octets();
+  r->bytes = traffic.delivered_bytes();
   r->failed = traffic.failed();
-  r->wrong_octets = traffic.wrong_octets();
+  r->wrong_bytes = traffic.wrong_bytes();
   r->to_right = pair.injected_left();
   r->to_left = pair.injected_right();
   r->router_dropped = pair.router_dropped();

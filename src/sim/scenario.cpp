@@ -13,7 +13,7 @@ namespace {
 
 // bound: bytes of a workload's buffer in a scenario; limit: 256 MiB (`kMostMemory`); beyond: the
 // scenario is refused with an error; test: Scenario.WhatCannotBeIsRefused
-constexpr std::uint64_t kMostMemory = 256u << 20;  // octets of one buffer of a workload
+constexpr std::uint64_t kMostMemory = 256u << 20;  // bytes of one buffer of a workload
 
 constexpr int kRight = 0, kLeft = 1;
 
@@ -94,7 +94,7 @@ const char* transport_breach(const Setup& s) {
   if (s.roce.by_cm) return "connect = cm needs service = rc or xrc";
   if (shared) return "work.flows and work.beside_tcp need service = rc";
   const std::uint64_t largest = *std::max_element(s.work.sizes.begin(), s.work.sizes.end());
-  if (s.roce.service == verbs::Service::Ud && largest > octets(ib::path_mtu_of(s.mtu))) {
+  if (s.roce.service == verbs::Service::Ud && largest > bytes(ib::path_mtu_of(s.mtu))) {
     return "work.size: a UD message must not exceed the path MTU (the largest of 256 to 4096 that "
            "fits `mtu`)";
   }
@@ -172,10 +172,10 @@ bool Builder::wire_key(const std::string& shown, std::string_view key, const Val
   if (key == "path_mtu") {
     if (only != -1) return bad(shown, v, "applies to both directions: set it in [wire]");
     constexpr const char* kExpected = "bytes from 576 to 9000, or 0 for no router";
-    std::uint64_t octets = 0;
-    const char* what = read_whole(v, 0, 9000, &octets, kExpected);
-    if (what != nullptr || (octets != 0 && octets < 576)) return expected(shown, v, kExpected);
-    w->path_mtu = static_cast<std::uint32_t>(octets);
+    std::uint64_t bytes = 0;
+    const char* what = read_whole(v, 0, 9000, &bytes, kExpected);
+    if (what != nullptr || (bytes != 0 && bytes < 576)) return expected(shown, v, kExpected);
+    w->path_mtu = static_cast<std::uint32_t>(bytes);
     return true;
   }
   for (const WireKey& k : wire_keys()) {

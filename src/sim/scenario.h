@@ -21,7 +21,7 @@ std::string_view op_name(Op op);
 // The left node asks: it writes to the right one, sends to it, or reads from it.
 struct WorkPlan {
   Op op = Op::Write;
-  std::vector<std::uint32_t> sizes{65536};  // octets of the messages, in turn
+  std::vector<std::uint32_t> sizes{65536};  // bytes of the messages, in turn
   std::uint32_t count = 100;                // messages
   std::uint32_t depth = 16;                 // work requests outstanding at most
   Duration gap;                             // from one posting to the next at least
@@ -38,8 +38,8 @@ struct WorkPlan {
   Duration sqe_begin, sqe_time = Duration::ms(1);
   // RD: every so manieth message of the first queue pair is refused by the right node; 0: none.
   std::uint32_t bad_every = 0;
-  // Writes carry a whole FPDU in their payload, from octet kEmbeddedAt on (E-12): a Write of
-  // kEmbedded octets to memory of the right node behind all that messages are meant for.
+  // Writes carry a whole FPDU in their payload, from byte kEmbeddedAt on (E-12): a Write of
+  // kEmbedded bytes to memory of the right node behind all that messages are meant for.
   bool embed = false;
   static constexpr std::uint32_t kEmbeddedAt = 100, kEmbedded = 64;
 
@@ -58,7 +58,7 @@ struct Phase {
 // One variant, complete.
 struct Setup {
   std::string name;
-  std::uint32_t mtu = 1500;  // of both nodes' links, IP octets
+  std::uint32_t mtu = 1500;  // of both nodes' links, IP bytes
   engine::Options left, right;
   std::vector<Phase> phases;  // the first begins at 0
   WorkPlan work;

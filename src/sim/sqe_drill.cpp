@@ -5,7 +5,7 @@
 namespace urnic::sim {
 namespace {
 
-constexpr std::uint32_t kOctets = 64, kReceive = ib::kGrhOctets + kOctets;
+constexpr std::uint32_t kBytes = 64, kReceive = ib::kGrhBytes + kBytes;
 constexpr Duration kGap = Duration::us(100);
 
 }  // namespace
@@ -22,10 +22,10 @@ SqeDrill::SqeDrill(Pair& pair, verbs::QueuePair& left, verbs::QueuePair& right,
   if (plan.sqe_begin == Duration()) return;
   begin_ = pair.now() + plan.sqe_begin;
   next_send_ = pair.now();
-  octets_.resize(kReceive);
+  bytes_.resize(kReceive);
   constexpr std::uint8_t kRights = verbs::kLocalWrite | verbs::kZeroBased;
-  left_key_ = pair.left().register_memory(octets_.data(), octets_.size(), kRights);
-  right_key_ = pair.right().register_memory(octets_.data(), octets_.size(), verbs::kZeroBased);
+  left_key_ = pair.left().register_memory(bytes_.data(), bytes_.size(), kRights);
+  right_key_ = pair.right().register_memory(bytes_.data(), bytes_.size(), verbs::kZeroBased);
   handle_ = address_of_left(pair);
 }
 
@@ -50,7 +50,7 @@ void SqeDrill::step() {
 // Its key is nobody's.
 void SqeDrill::begin() {
   begin_ = Instant::never();
-  const verbs::Sge sge{0, kOctets, 0};
+  const verbs::Sge sge{0, kBytes, 0};
   verbs::SendWr wr;
   wr.wr_id = kBadRequest;
   wr.op = verbs::WrOp::Send;
@@ -64,7 +64,7 @@ void SqeDrill::send_back() {
   const Instant now = pair_.now();
   if (now < next_send_) return;
   next_send_ = now + kGap;
-  const verbs::Sge to{0, kReceive, left_key_}, from{0, kOctets, right_key_};
+  const verbs::Sge to{0, kReceive, left_key_}, from{0, kBytes, right_key_};
   pair_.left().post_receive(left_, {0, {&to, 1}}, now);
   verbs::SendWr wr;
   wr.op = verbs::WrOp::Send;

@@ -33,7 +33,7 @@ class SqeDrill {
   const Duration time_;
   Instant begin_, next_send_;
   Instant back_ = Instant::never();
-  std::vector<std::uint8_t> octets_;
+  std::vector<std::uint8_t> bytes_;
   std::uint32_t left_key_ = 0, right_key_ = 0, handle_ = 0;
 };
 

@@ -13,7 +13,7 @@ namespace {
 
 // After the last one was handed out nothing is under way any more.
 constexpr Duration kQuiet = Duration::ms(20);
-constexpr std::uint32_t kAtomicOctets = 8;
+constexpr std::uint32_t kAtomicBytes = 8;
 
 const char* why_failed(verbs::Status s) {
   switch (s) {
@@ -45,7 +45,7 @@ Traffic::Traffic(Pair& pair, verbs::QueuePair& left, verbs::QueuePair& right, co
       next_post_(begin),
       next_receive_(begin),
       last_delivery_(begin) {
-  if (plan_.op == Op::Atomic) plan_.sizes.assign(1, kAtomicOctets);
+  if (plan_.op == Op::Atomic) plan_.sizes.assign(1, kAtomicBytes);
   if (roce_.on && roce_.service == verbs::Service::Ud) handle_ = address_of_right(pair);
   if (roce_.on && verbs::is_xrc(roce_.service)) {
     for (int i = 0; i < 2; ++i) {
@@ -55,29 +55,29 @@ Traffic::Traffic(Pair& pair, verbs::QueuePair& left, verbs::QueuePair& right, co
   slots_ = std::min(plan.depth, plan.count);
   largest_ = *std::max_element(plan_.sizes.begin(), plan_.sizes.end());
   Rng rng(seed * 77 + 5);
-  source_.octets.resize(largest_ * slots_);
-  for (auto& octet : source_.octets) octet = static_cast<std::uint8_t>(rng.next());
+  source_.bytes.resize(largest_ * slots_);
+  for (auto& byte : source_.bytes) byte = static_cast<std::uint8_t>(rng.next());
   Node& from = plan_.into_left() ? pair.right() : pair.left();
   Node& to = plan_.into_left() ? pair.left() : pair.right();
   std::uint8_t rights = verbs::kRemoteRead | verbs::kZeroBased;
   if (plan_.op == Op::Atomic) {
-    source_.octets.assign(kAtomicOctets, 0);  // one counter
+    source_.bytes.assign(kAtomicBytes, 0);  // one counter
     rights = verbs::kLocalWrite | verbs::kRemoteAtomic | verbs::kZeroBased;
   }
-  source_.stag = from.register_memory(source_.octets.data(), source_.octets.size(), rights);
+  source_.stag = from.register_memory(source_.bytes.data(), source_.bytes.size(), rights);
   if (plan_.op == Op::Send) {
-    receive_.octets.resize(receive_slot() * std::min(plan.receives, plan.count));
-    receive_.stag = to.register_memory(receive_.octets.data(), receive_.octets.size(),
+    receive_.bytes.resize(receive_slot() * std::min(plan.receives, plan.count));
+    receive_.stag = to.register_memory(receive_.bytes.data(), receive_.bytes.size(),
                                        verbs::kLocalWrite | verbs::kZeroBased);
   } else {
-    sink_.octets.assign(largest_ * slots_ + (plan_.embed ? WorkPlan::kEmbedded : 0), 0);
-    sink_.stag = to.register_memory(sink_.octets.data(), sink_.octets.size(),
+    sink_.bytes.assign(largest_ * slots_ + (plan_.embed ? WorkPlan::kEmbedded : 0), 0);
+    sink_.stag = to.register_memory(sink_.bytes.data(), sink_.bytes.size(),
                                     verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kZeroBased);
     if (plan_.embed) embed();
   }
 }
 
-// Octets of our messages that are a valid FPDU of the same stream, if anybody begins to read there:
+// Bytes of our messages that are a valid FPDU of the same stream, if anybody begins to read there:
 // length, a Write's header (RFC 5041 4.1, RFC 5040 4.1), payload, CRC; no pad is needed.
 void Traffic::embed() {
   constexpr std::uint32_t kHeader = 14, kUlpdu = kHeader + WorkPlan::kEmbedded;
@@ -88,12 +88,12 @@ void Traffic::embed() {
   fpdu[2] = 0xc1;  // tagged, last, DDP version 1
   fpdu[3] = 0x40;  // RDMAP version 1, RDMA Write
   store_be32(fpdu + 4, sink_.stag);
-  store_be64(fpdu + 8, source_.octets.size());
+  store_be64(fpdu + 8, source_.bytes.size());
   std::fill_n(fpdu + 2 + kHeader, WorkPlan::kEmbedded, std::uint8_t{0xee});
   store_le32(fpdu + 2 + kUlpdu, crc32c({fpdu, 2 + kUlpdu}));
   for (std::uint64_t slot = 0; slot < slots_; ++slot) {
     const std::uint64_t at = slot * largest_ + WorkPlan::kEmbeddedAt;
-    std::copy_n(fpdu, sizeof fpdu, source_.octets.begin() + static_cast<std::ptrdiff_t>(at));
+    std::copy_n(fpdu, sizeof fpdu, source_.bytes.begin() + static_cast<std::ptrdiff_t>(at));
   }
 }
 
@@ -121,7 +121,7 @@ void Traffic::take_completions() {
         continue;
       }
       if (plan_.op == Op::Atomic) check_atomic();
-      if (plan_.op != Op::Send) n_.octets += size_of(n_.completed);
+      if (plan_.op != Op::Send) n_.bytes += size_of(n_.completed);
       ++n_.completed;
       last_delivery_ = pair_.now();
     }
@@ -137,11 +137,11 @@ void Traffic::check_receive(const verbs::Completion& c) {
   // What may be lost says itself which it is.
   const std::uint64_t message = unreliable() ? c.immediate : in_turn;
   const std::uint64_t length = size_of(message);
-  n_.octets += length;
+  n_.bytes += length;
   last_delivery_ = pair_.now();
   const std::uint64_t receives = std::min(plan_.receives, plan_.count);
-  const std::uint8_t* got = receive_.octets.data() + (c.wr_id % receives) * receive_slot() + head();
-  const std::uint8_t* sent = source_.octets.data() + slot_of(message) * largest_;
+  const std::uint8_t* got = receive_.bytes.data() + (c.wr_id % receives) * receive_slot() + head();
+  const std::uint8_t* sent = source_.bytes.data() + slot_of(message) * largest_;
   if (c.wr_id != in_turn || c.byte_len != length + head() || message >= plan_.count) {
     n_.wrong += length;
     return;
@@ -152,9 +152,9 @@ void Traffic::check_receive(const verbs::Completion& c) {
 // Each is carried out once, in order: what was there is how many came before.
 void Traffic::check_atomic() {
   std::uint64_t was = 0;
-  std::copy_n(sink_.octets.data() + slot_of(n_.completed) * largest_, kAtomicOctets,
+  std::copy_n(sink_.bytes.data() + slot_of(n_.completed) * largest_, kAtomicBytes,
               reinterpret_cast<std::uint8_t*>(&was));
-  if (was != n_.completed) n_.wrong += kAtomicOctets;
+  if (was != n_.completed) n_.wrong += kAtomicBytes;
 }
 
 void Traffic::look_for_the_end() {
@@ -260,8 +260,8 @@ void Traffic::check_memory() {
   if (plan_.op == Op::Send) return;
   if (plan_.op == Op::Atomic) {
     std::uint64_t counter = 0;
-    std::copy_n(source_.octets.data(), kAtomicOctets, reinterpret_cast<std::uint8_t*>(&counter));
-    if (counter < n_.completed || counter > n_.posted) n_.wrong += kAtomicOctets;
+    std::copy_n(source_.bytes.data(), kAtomicBytes, reinterpret_cast<std::uint8_t*>(&counter));
+    if (counter < n_.completed || counter > n_.posted) n_.wrong += kAtomicBytes;
     return;
   }
   for (std::uint64_t slot = 0; slot < slots_; ++slot) {
@@ -272,10 +272,10 @@ void Traffic::check_memory() {
     }
     const std::uint64_t at = slot * largest_;
     for (std::uint64_t i = at; i < at + length; ++i)
-      n_.wrong += sink_.octets[i] != source_.octets[i] ? 1 : 0;
+      n_.wrong += sink_.bytes[i] != source_.bytes[i] ? 1 : 0;
   }
-  for (std::uint64_t i = source_.octets.size(); i < sink_.octets.size(); ++i)
-    n_.wrong += sink_.octets[i] != 0 ? 1 : 0;
+  for (std::uint64_t i = source_.bytes.size(); i < sink_.bytes.size(); ++i)
+    n_.wrong += sink_.bytes[i] != 0 ? 1 : 0;
 }
 
 }  // namespace urnic::sim

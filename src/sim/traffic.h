@@ -36,17 +36,17 @@ class Traffic {
   // Messages whose work is done for whoever gets the data: receives completed for Sends, else work
   // requests completed.
   std::uint64_t delivered() const { return plan_.op == Op::Send ? n_.received : n_.completed; }
-  std::uint64_t delivered_octets() const { return n_.octets; }
+  std::uint64_t delivered_bytes() const { return n_.bytes; }
   std::uint64_t completed() const { return n_.completed; }
   std::uint64_t failed() const { return n_.failed; }
-  // Octets that are not what was sent: of Sends as they complete, of the rest by check_memory().
-  std::uint64_t wrong_octets() const { return n_.wrong; }
+  // Bytes that are not what was sent: of Sends as they complete, of the rest by check_memory().
+  std::uint64_t wrong_bytes() const { return n_.wrong; }
   void check_memory();
 
  private:
   // Registered at one of the nodes.
   struct Memory {
-    std::vector<std::uint8_t> octets;
+    std::vector<std::uint8_t> bytes;
     std::uint32_t stag = 0;
   };
   std::uint32_t size_of(std::uint64_t message) const {
@@ -63,7 +63,7 @@ class Traffic {
   void check_atomic();
   bool unreliable() const { return roce_.on && !verbs::is_reliable(roce_.service); }
   bool post_receive(const verbs::RecvWr& wr, Instant now);
-  // Octets in front of what a receive gets of a datagram.
+  // Bytes in front of what a receive gets of a datagram.
   std::uint64_t head() const { return roce_.service == verbs::Service::Ud ? 40 : 0; }
   std::uint64_t receive_slot() const { return largest_ + head(); }
 
@@ -81,7 +81,7 @@ class Traffic {
   Memory source_, sink_, receive_;
   struct Counts {
     std::uint64_t posted = 0, completed = 0, received = 0, receives_posted = 0;
-    std::uint64_t octets = 0, wrong = 0, failed = 0;  // delivered; not what was sent; requests
+    std::uint64_t bytes = 0, wrong = 0, failed = 0;  // delivered; not what was sent; requests
   } n_;
   std::string failure_;
 };

@@ -15,7 +15,7 @@ bool take_window(Tcb& t, const Segment& s, std::int32_t acked) {
   t.snd.wl2 = s.ack;
   t.snd.wnd = std::uint32_t{s.window} << t.snd.wscale;
   t.snd.max_wnd = std::max(t.snd.max_wnd, t.snd.wnd);
-  // The FIN is not an octet of the stream; an edge one too far behind it means nothing.
+  // The FIN is not a byte of the stream; an edge one too far behind it means nothing.
   const StreamOffset edge = t.snd.una + static_cast<std::uint32_t>(acked) + t.snd.wnd;
   const bool more = edge > t.snd.edge;
   t.snd.edge = edge;
@@ -33,7 +33,7 @@ void advance(Tcb& t, std::uint32_t acked, Delivery* out) {
       t.snd.fin_acked = true;
       una = t.snd.nxt;
     } else {
-      // The octet of a window probe: the peer took it.
+      // The byte of a window probe: the peer took it.
       t.snd.probe_out = false;
       t.snd.nxt = una;
       t.timers.persist = Instant::never();  // armed again if more waits
@@ -79,7 +79,7 @@ bool take_ecn(Tcb& t, const Segment& s, std::int32_t acked) {
     if (s.ecn == 3) t.rcv.ece = true;  // RFC 3168 6.1.3
     return false;
   }
-  // RFC 8257 3.2: ECE says of each octet whether it was marked, so no ACK may span both kinds.
+  // RFC 8257 3.2: ECE says of each byte whether it was marked, so no ACK may span both kinds.
   if (s.payload.empty()) return false;
   const bool marked = s.ecn == 3;
   t.rcv.ece_next = marked;
@@ -112,7 +112,7 @@ void after_fin_acked(Tcb& t, AckResult* r, Instant now) {
 void on_progress(Tcb& t, const Segment& s, std::uint32_t acked, AckResult* r, Instant now) {
   const bool had_fin = t.snd.fin_acked;
   AckNews news;
-  news.octets = acked;
+  news.bytes = acked;
   if (t.loss.state != Recovery::Open || t.loss.rack.probe_out) {
     news.delivered.latest_answered_send = latest_answered_send(t, s, now);
   }

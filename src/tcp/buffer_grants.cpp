@@ -50,19 +50,19 @@ void BufferGrants::close(Socket& s) {
   s.receive_granted = s.send_granted = 0;
 }
 
-void BufferGrants::on_read(Socket& s, std::uint64_t octets, Instant now) {
+void BufferGrants::on_read(Socket& s, std::uint64_t bytes, Instant now) {
   const std::uint32_t bound = s.options.tcp.receive_buffer;
   if (!s.options.auto_tune || s.receive_granted >= bound) return;
-  s.round_octets += octets;
+  s.round_bytes += bytes;
   // Before anything is measured, what a long path takes.
   const Duration rtt =
       s.tcb.rtt.measured ? std::max(s.tcb.rtt.srtt, Duration::ms(1)) : Duration::ms(100);
   if (now - s.round_begin < rtt) return;
-  // A round that lasted longer, for want of octets, counts for what one round trip of it moved.
-  const std::uint64_t moved = s.round_octets * static_cast<std::uint64_t>(rtt.count_us()) /
+  // A round that lasted longer, for want of bytes, counts for what one round trip of it moved.
+  const std::uint64_t moved = s.round_bytes * static_cast<std::uint64_t>(rtt.count_us()) /
                               static_cast<std::uint64_t>((now - s.round_begin).count_us());
   s.round_begin = now;
-  s.round_octets = 0;
+  s.round_bytes = 0;
   const std::uint64_t want = std::min<std::uint64_t>(2 * moved + 16 * s.tcb.config.mss, bound);
   if (want <= s.receive_granted) return;
   s.receive_granted = grant(s.receive_granted, want);

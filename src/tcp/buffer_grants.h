@@ -17,13 +17,13 @@ class BufferGrants {
   // A connection opens; it is gone.
   void open(Socket&);
   void close(Socket&);
-  // The reader took `octets`.
-  void on_read(Socket&, std::uint64_t octets, Instant now);
+  // The reader took `bytes`.
+  void on_read(Socket&, std::uint64_t bytes, Instant now);
   // Something was acknowledged; the writer may have been held up by the buffer.
   void on_acknowledged(Socket&);
 
  private:
-  // From `have` to `want` octets, or what is left to give.
+  // From `have` to `want` bytes, or what is left to give.
   std::uint32_t grant(std::uint32_t have, std::uint64_t want);
 
   // bound: memory of all buffers of a self-tuning TCP stack; limit: StackConfig::memory_limit;

@@ -61,7 +61,7 @@ Check check_syn_sent(const Tcb& t, const Segment& s) {
   return c;
 }
 
-// `distance`: of the first payload octet from RCV.NXT.
+// `distance`: of the first payload byte from RCV.NXT.
 void classify(const Tcb& t, const Segment& s, std::int64_t distance, Check* c) {
   const HoleList& holes = t.rcv.holes;
   const StreamOffset nxt = holes.rcv_nxt();
@@ -143,7 +143,7 @@ Check check_synchronized(const Tcb& t, const Segment& s, Instant now) {
       return answer(distance == 0 ? Action::Reset : Action::ChallengeAck);
     }
     if (s.has(kSyn)) return answer(Action::ChallengeAck);  // RFC 5961 4.2
-    // Octets from before the stream began: no honest peer has them.
+    // Bytes from before the stream began: no honest peer has them.
     const auto nxt = static_cast<std::int64_t>(t.rcv.holes.rcv_nxt().value());
     if (nxt + at + (t.rcv.fin_taken ? 1 : 0) < 0) return answer(Action::Discard);
   }

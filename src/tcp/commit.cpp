@@ -1,4 +1,4 @@
-// The receive side: octets taken or refused, the FIN, what ACK that needs, and the window we offer.
+// The receive side: bytes taken or refused, the FIN, what ACK that needs, and the window we offer.
 #include <algorithm>
 
 #include "tcp/tcb_state.h"
@@ -143,7 +143,7 @@ AckNeed refuse(Tcb& t, const Check& c, bool ulp, bool immediate_dup_ack, Instant
 
 void note_duplicate_part(Tcb& t, const Check& c) {
   const HoleList& holes = t.rcv.holes;
-  // The first octet that came before, and where its run ends.
+  // The first byte that came before, and where its run ends.
   StreamOffset from = c.begin, to = c.end;
   if (c.begin < holes.rcv_nxt()) {
     to = std::min(to, holes.rcv_nxt());
@@ -188,16 +188,16 @@ WindowNow syn_window(const Tcb& t) {
   return {static_cast<std::uint16_t>(room), nxt + room};
 }
 
-void offer_receive_room(Tcb& t, std::uint64_t octets) {
+void offer_receive_room(Tcb& t, std::uint64_t bytes) {
   // Room beyond any window is "no limit"; the bound keeps the sum from wrapping.
-  t.rcv.offer = t.rcv.holes.rcv_nxt() + std::min<std::uint64_t>(octets, std::uint64_t{1} << 62);
+  t.rcv.offer = t.rcv.holes.rcv_nxt() + std::min<std::uint64_t>(bytes, std::uint64_t{1} << 62);
 }
 
-bool set_receive_room(Tcb& t, std::uint64_t octets, Instant now) {
+bool set_receive_room(Tcb& t, std::uint64_t bytes, Instant now) {
   (void)now;
   ReceiveState& r = t.rcv;
   const StreamOffset nxt = r.holes.rcv_nxt();
-  offer_receive_room(t, octets);
+  offer_receive_room(t, bytes);
   if (!synchronized(t.state) || r.fin_taken || t.rst_due) return false;
   const StreamOffset edge = window_now(t).edge;
   if (edge <= r.adv) return false;

@@ -8,8 +8,8 @@ namespace {
 // No window of TCP is larger (RFC 7323 2.3).
 constexpr std::uint32_t kMaxWindow = 1u << 30;
 
-void grow(Congestion& c, std::uint32_t octets) {
-  c.cwnd = std::min(c.cwnd + octets, kMaxWindow);
+void grow(Congestion& c, std::uint32_t bytes) {
+  c.cwnd = std::min(c.cwnd + bytes, kMaxWindow);
 }
 
 }  // namespace
@@ -35,7 +35,7 @@ void cc_sent(Congestion& c, StreamOffset una, StreamOffset nxt) {
   }
 }
 
-void cc_acked(Congestion& c, const Config& cfg, std::uint32_t octets, AckTime at) {
+void cc_acked(Congestion& c, const Config& cfg, std::uint32_t bytes, AckTime at) {
   if (c.cwnd < c.ssthresh) {
     // Slow start. A window used by half still grows: bursts of an application that waits for
     // answers would otherwise never find out what the path carries.
@@ -51,7 +51,7 @@ void cc_acked(Congestion& c, const Config& cfg, std::uint32_t octets, AckTime at
             c.ssthresh = c.cwnd;
             return;
           }
-          most = std::min(most, octets) / 4;
+          most = std::min(most, bytes) / 4;
           break;
         case HyStartSays::EndSlowStart:
           c.ssthresh = c.cwnd;
@@ -59,7 +59,7 @@ void cc_acked(Congestion& c, const Config& cfg, std::uint32_t octets, AckTime at
       }
     }
     // Up to the threshold, not beyond it by more than the one segment that any ACK may add.
-    grow(c, std::min({octets, most, std::max(c.ssthresh - c.cwnd, c.smss)}));
+    grow(c, std::min({bytes, most, std::max(c.ssthresh - c.cwnd, c.smss)}));
     return;
   }
   const bool unused = c.cwnd > c.used + c.smss;
@@ -67,14 +67,14 @@ void cc_acked(Congestion& c, const Config& cfg, std::uint32_t octets, AckTime at
     if (unused) {
       cubic_exclude_interval(c.cubic, at.now);
     } else {
-      grow(c, cubic_growth(c.cubic, c.cwnd, c.smss, octets, at.now, at.srtt,
+      grow(c, cubic_growth(c.cubic, c.cwnd, c.smss, bytes, at.now, at.srtt,
                            at.sack && cfg.hystart && !hystart_rtt_is_inflated(c.hystart, at.srtt)));
     }
     return;
   }
   if (unused) return;
-  // Congestion avoidance by counting octets (RFC 5681 3.1): a segment per window.
-  c.counted += octets;
+  // Congestion avoidance by counting bytes (RFC 5681 3.1): a segment per window.
+  c.counted += bytes;
   if (c.counted >= c.cwnd) {
     c.counted -= c.cwnd;
     if (c.counted > c.cwnd) c.counted = 0;  // at most one segment per round trip
@@ -82,9 +82,9 @@ void cc_acked(Congestion& c, const Config& cfg, std::uint32_t octets, AckTime at
   }
 }
 
-void cc_ecn_feedback(Congestion& c, std::uint32_t octets, bool ece, StreamOffset una,
+void cc_ecn_feedback(Congestion& c, std::uint32_t bytes, bool ece, StreamOffset una,
                      StreamOffset nxt) {
-  if (c.algorithm == CongestionControl::Dctcp) dctcp_acked(c.dctcp, octets, ece, una, nxt);
+  if (c.algorithm == CongestionControl::Dctcp) dctcp_acked(c.dctcp, bytes, ece, una, nxt);
 }
 
 void cc_reduce(Congestion& c, std::uint32_t flight, Cut why) {
@@ -130,9 +130,9 @@ void cc_inflate(Congestion& c) {
   grow(c, c.smss);
 }
 
-void cc_partial_ack(Congestion& c, std::uint32_t octets) {
-  c.cwnd -= std::min(octets, c.cwnd);
-  if (octets >= c.smss) grow(c, c.smss);
+void cc_partial_ack(Congestion& c, std::uint32_t bytes) {
+  c.cwnd -= std::min(bytes, c.cwnd);
+  if (bytes >= c.smss) grow(c, c.smss);
   c.cwnd = std::max(c.cwnd, c.smss);
 }
 

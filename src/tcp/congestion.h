@@ -33,9 +33,9 @@ struct Congestion {
 
   std::uint32_t cwnd = 0;
   std::uint32_t ssthresh = kInfinite;
-  std::uint32_t smss = 536;   // payload octets of a full segment
+  std::uint32_t smss = 536;   // payload bytes of a full segment
   std::uint32_t counted = 0;  // acknowledged since cwnd last grew in congestion avoidance
-  // Most octets in flight within the last window; a window that was not used proves nothing and is
+  // Most bytes in flight within the last window; a window that was not used proves nothing and is
   // not enlarged.
   std::uint32_t used = 0;
   StreamOffset used_until;
@@ -60,20 +60,20 @@ struct AckTime {
   bool sack = true;
 };
 
-// Octets of the initial window: configured, else RFC 6928.
+// Bytes of the initial window: configured, else RFC 6928.
 std::uint32_t initial_window(const Config&, std::uint32_t smss);
 
 // The connection is open. `syn_lost`: the window begins with one segment (RFC 5681 3.1).
 void cc_open(Congestion&, const Config&, std::uint32_t smss, bool syn_lost);
 // New data left; [una, nxt) is in flight now.
 void cc_sent(Congestion&, StreamOffset una, StreamOffset nxt);
-// `octets` newly acknowledged outside fast recovery.
-void cc_acked(Congestion&, const Config&, std::uint32_t octets, AckTime);
-// `octets` acknowledged by a segment with or without ECE, [una, nxt) in flight; on every ACK of a
+// `bytes` newly acknowledged outside fast recovery.
+void cc_acked(Congestion&, const Config&, std::uint32_t bytes, AckTime);
+// `bytes` acknowledged by a segment with or without ECE, [una, nxt) in flight; on every ACK of a
 // connection with ECN.
-void cc_ecn_feedback(Congestion&, std::uint32_t octets, bool ece, StreamOffset una,
+void cc_ecn_feedback(Congestion&, std::uint32_t bytes, bool ece, StreamOffset una,
                      StreamOffset nxt);
-// Congestion was found with `flight` octets in flight: new ssthresh; cwnd is left to the caller.
+// Congestion was found with `flight` bytes in flight: new ssthresh; cwnd is left to the caller.
 void cc_reduce(Congestion&, std::uint32_t flight, Cut);
 // The retransmission timer expired in fast recovery: the window was cut for this already, and what
 // is not acknowledged says nothing of what is in the network (RFC 5681 3.1 only bounds ssthresh).
@@ -84,10 +84,10 @@ void cc_undo(Congestion&);
 // Fast recovery begins (after cc_reduce): with SACK cwnd = ssthresh (RFC 6675 5 (4.2)), else three
 // segments more, which have left the network (RFC 5681 3.2 step 3).
 void cc_enter_recovery(Congestion&, bool sack);
-// Without SACK: one more duplicate ACK (step 4); a partial ACK of `octets` (RFC 6582 3.2 step 5).
+// Without SACK: one more duplicate ACK (step 4); a partial ACK of `bytes` (RFC 6582 3.2 step 5).
 void cc_inflate(Congestion&);
-void cc_partial_ack(Congestion&, std::uint32_t octets);
-// Fast recovery is over with `flight` octets in flight.
+void cc_partial_ack(Congestion&, std::uint32_t bytes);
+// Fast recovery is over with `flight` bytes in flight.
 void cc_exit_recovery(Congestion&, bool sack, std::uint32_t flight);
 // The retransmission timer expired: one segment (RFC 5681 3.1, the loss window).
 void cc_timeout(Congestion&);

@@ -24,7 +24,7 @@ inline constexpr std::uint32_t kRareness = 32;
 inline constexpr std::uint8_t kNamedTogether = 8;
 
 struct Corruption {
-  std::uint32_t spare = 0;    // octets acknowledged that nothing named was set against yet
+  std::uint32_t spare = 0;    // bytes acknowledged that nothing named was set against yet
   std::uint8_t together = 0;  // named segments that went again since nothing was missing
 };
 
@@ -38,10 +38,10 @@ inline void corruption_open(Corruption& c, const Congestion& cc) {
   c.spare = kRareness * cc.smss;
 }
 // So much was acknowledged. A window's worth is remembered, and one segment's at least.
-inline void corruption_earned(Corruption& c, const Congestion& cc, std::uint32_t octets) {
+inline void corruption_earned(Corruption& c, const Congestion& cc, std::uint32_t bytes) {
   const std::uint32_t most = std::max(cc.cwnd, kRareness * cc.smss);
   c.spare =
-      static_cast<std::uint32_t>(std::min<std::uint64_t>(std::uint64_t{c.spare} + octets, most));
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(std::uint64_t{c.spare} + bytes, most));
 }
 // The segment names one of ours. To be called when its SACK blocks have been taken.
 void take_corrupted(Tcb&, const Segment&);

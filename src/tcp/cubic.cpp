@@ -33,7 +33,7 @@ void begin(Cubic& q, std::uint32_t cwnd, std::uint32_t smss, Instant now) {
   q.after_timeout = false;
 }
 
-// W_cubic(t) in octets.
+// W_cubic(t) in bytes.
 std::int64_t w_cubic(const Cubic& q, std::uint32_t smss, std::int64_t t_ms) {
   const std::int64_t d = std::clamp<std::int64_t>(t_ms - q.k_ms, -100'000, 100'000);
   return q.w_max + d * d * d / 1'000'000 * (smss * 2) / 5000;

@@ -1,5 +1,5 @@
 // The window growth of CUBIC (RFC 9438): a cubic function of the time since the last cut, with the
-// plateau at the window where that cut came. Octets and milliseconds in whole numbers, so that runs
+// plateau at the window where that cut came. Bytes and milliseconds in whole numbers, so that runs
 // repeat on every machine. Called by congestion.cpp only.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace urnic::tcp {
 
 // Plain data, so that it can share its place with other algorithms'. All zero is the beginning.
 struct Cubic {
-  std::uint32_t w_max;       // octets: the window before the last cut, or less (4.7)
+  std::uint32_t w_max;       // bytes: the window before the last cut, or less (4.7)
   std::uint32_t w_est;       // what Reno would have by now (4.3)
   std::uint32_t w_prior;     // cwnd at the last cut: from there on w_est is Reno's own; 0: no cut
   std::uint32_t k_ms;        // how long from the epoch to the plateau (4.2)
@@ -25,7 +25,7 @@ struct Cubic {
   std::uint32_t old_w_max;
 };
 
-// Octets cwnd grows by for `acked` octets in congestion avoidance (4.4, 4.5). `no_queue`: round
+// Bytes cwnd grows by for `acked` bytes in congestion avoidance (4.4, 4.5). `no_queue`: round
 // trips are known to be no longer than on an idle path.
 std::uint32_t cubic_growth(Cubic&, std::uint32_t cwnd, std::uint32_t smss, std::uint32_t acked,
                            Instant now, Duration srtt, bool no_queue);

@@ -1,5 +1,5 @@
 // Datagrams on their way out of a stack: made, finished and handed to the driver, by a sink or when
-// it asks. Octets are used again.
+// it asks. Bytes are used again.
 #pragma once
 
 #include <vector>
@@ -23,7 +23,7 @@ class DatagramQueue {
   void set_sink(Sink sink, void* context);
   bool has_sink() const { return sink_ != nullptr; }
 
-  // `size` octets to be filled: an IP header's room, the segment.
+  // `size` bytes to be filled: an IP header's room, the segment.
   Bytes make(std::size_t size);
   // The IP header of a datagram that has its segment, and off it goes.
   void send(const IpAddress& src, const IpAddress& dst, std::uint8_t tos, std::uint16_t id,
@@ -52,7 +52,7 @@ class DatagramQueue {
   std::uint64_t sent_ = 0;
 };
 
-// Octets of the IP header of our datagrams to `dst`, and the sum of its addresses and protocol.
+// Bytes of the IP header of our datagrams to `dst`, and the sum of its addresses and protocol.
 std::size_t ip_header(const IpAddress& dst);
 std::uint32_t pseudo_sum(const IpAddress& src, const IpAddress& dst);
 

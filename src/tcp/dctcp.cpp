@@ -12,9 +12,9 @@ void dctcp_open(Dctcp& d) {
   d.alpha = Dctcp::kOne;
 }
 
-void dctcp_acked(Dctcp& d, std::uint32_t octets, bool ece, StreamOffset una, StreamOffset nxt) {
-  d.acked += octets;
-  if (ece) d.marked += octets;
+void dctcp_acked(Dctcp& d, std::uint32_t bytes, bool ece, StreamOffset una, StreamOffset nxt) {
+  d.acked += bytes;
+  if (ece) d.marked += bytes;
   if (una.value() < d.window_end || d.acked == 0) return;
   const auto m = static_cast<std::uint32_t>(std::uint64_t{d.marked} * Dctcp::kOne / d.acked);
   d.alpha = d.alpha - (d.alpha >> kGainShift) + (m >> kGainShift);

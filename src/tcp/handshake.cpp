@@ -244,7 +244,7 @@ bool packet_too_big(Tcb& t, std::uint32_t mtu, Seq quoted, Instant now) {
 
 void shrink_mss(Tcb& t, std::uint32_t mss) {
   t.snd.mss = static_cast<std::uint16_t>(mss);
-  // cwnd counts octets; a segment of it is smaller from here on.
+  // cwnd counts bytes; a segment of it is smaller from here on.
   t.cc.smss = emss(t);
   loss_on_smaller_mss(t);
 }

@@ -119,7 +119,7 @@ void write_header(const Tcb& t, const SendPlan& p, std::uint32_t len, bool psh,
   // RFC 3168 6.1.4-6.1.6: new data only.
   if (t.ecn_on && p.kind == Send::Data && len != 0) *ect = 2;
   Seq seq = snd_seq(t, p.begin);
-  // Behind the FIN for whatever carries nothing; one octet before what the peer expects, so that a
+  // Behind the FIN for whatever carries nothing; one byte before what the peer expects, so that a
   // keep-alive draws an ACK (RFC 9293 3.8.4).
   if (p.kind == Send::Ack && t.snd.fin_sent) seq = seq + 1;
   if (p.kind == Send::Probe && p.limit == 0) seq = seq + (t.snd.fin_sent ? 1 : 0) - 1;

@@ -1,10 +1,10 @@
-// Which octets beyond RCV.NXT have been received: a sorted list of holes, each followed by a
+// Which bytes beyond RCV.NXT have been received: a sorted list of holes, each followed by a
 // received block (specification 9.2, Fig 12). Knows no bytes; stores none.
 //
 //   RCV.NXT                                                        highest received
 //      |  hole 0  | block 0 |   hole 1   | block 1 | ... | hole n-1 | block n-1 |
 //
-// Invariants: hole 0 begins at RCV.NXT; every hole and every block has at least one octet; blocks
+// Invariants: hole 0 begins at RCV.NXT; every hole and every block has at least one byte; blocks
 // are disjoint and in order. insert() leaves the state unchanged when it refuses.
 #pragma once
 
@@ -34,8 +34,8 @@ struct HoleEvent {
 };
 
 struct Hole {
-  StreamOffset begin;      // first missing octet
-  StreamOffset block;      // first octet of the block behind it
+  StreamOffset begin;      // first missing byte
+  StreamOffset block;      // first byte of the block behind it
   StreamOffset block_end;  // one past that block
 };
 
@@ -48,13 +48,13 @@ class HoleList {
   StreamOffset rcv_nxt() const { return rcv_nxt_; }
   std::size_t size() const { return holes_.size(); }
   const Hole& operator[](std::size_t i) const { return holes_[i]; }
-  // One past the highest octet received (RCV.NXT when there is no hole).
+  // One past the highest byte received (RCV.NXT when there is no hole).
   StreamOffset highest() const { return holes_.empty() ? rcv_nxt_ : holes_.back().block_end; }
 
-  // Is any octet of [begin, end) missing / is every one missing?
+  // Is any byte of [begin, end) missing / is every one missing?
   bool any_new(StreamOffset begin, StreamOffset end) const;
   bool all_new(StreamOffset begin, StreamOffset end) const;
-  // The first run of missing octets in [begin, end). False when there is none.
+  // The first run of missing bytes in [begin, end). False when there is none.
   bool next_missing(StreamOffset begin, StreamOffset end, StreamOffset* from,
                     StreamOffset* to) const;
   // Would insert([begin, end)) need one hole more than the limit? (Range entirely new.)
@@ -65,7 +65,7 @@ class HoleList {
   // (Case A predicate of section 2, Q-8).
   bool is_received_edge(StreamOffset at) const;
 
-  // Index of the hole whose block holds the octet `at`; size() when no block does.
+  // Index of the hole whose block holds the byte `at`; size() when no block does.
   std::size_t block_at(StreamOffset at) const;
 
   // insert() of a range in order while there is no hole; false, and nothing done, otherwise.

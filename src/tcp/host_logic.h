@@ -50,7 +50,7 @@ struct Backlog {
   bool cookies_out(Instant now) const;
 };
 
-// `base` for a connection between these ends over a path of `mtu` octets: segment size, clock,
+// `base` for a connection between these ends over a path of `mtu` bytes: segment size, clock,
 // secrets.
 Config connection_config(const Config& base, const HostKeys&, const FlowKey&, std::uint32_t mtu);
 

@@ -82,7 +82,7 @@ bool mark_lost_by_sack(Tcb& t) {
   LossState& l = t.loss;
   if (b.sacked() == 0) return false;
   const std::uint32_t thresh = l.reordering;
-  std::uint32_t octets = 0, blocks = 0;
+  std::uint32_t bytes = 0, blocks = 0;
   bool in_block = false;
   std::size_t i = b.index_after(l.highest_sacked - 1) + 1;
   i = std::min(i, b.size());
@@ -92,12 +92,12 @@ bool mark_lost_by_sack(Tcb& t) {
       in_block = false;
       continue;
     }
-    octets += s.space();
+    bytes += s.space();
     if (!in_block) ++blocks;
     in_block = true;
-    if (blocks >= thresh || octets > (thresh - 1) * t.cc.smss) break;
+    if (blocks >= thresh || bytes > (thresh - 1) * t.cc.smss) break;
   }
-  if (blocks < thresh && octets <= (thresh - 1) * t.cc.smss) return false;
+  if (blocks < thresh && bytes <= (thresh - 1) * t.cc.smss) return false;
   // Everything below entry i. What lies below lost_edge has been through this.
   const StreamOffset edge = b[i].begin;
   for (std::size_t k = b.index_after(std::max(l.lost_edge, t.snd.una)); k < i; ++k) b.mark_lost(k);
@@ -140,25 +140,25 @@ bool frto_says_spurious(Tcb& t, const AckNews& news) {
   LossState& l = t.loss;
   Undo::Frto& f = l.undo.frto;
   if (l.state != Recovery::Loss || f == Undo::Frto::Off) return false;
-  const bool duplicate = news.octets == 0 && (t.sack_on ? news.sack.fresh != 0 : news.plain);
+  const bool duplicate = news.bytes == 0 && (t.sack_on ? news.sack.fresh != 0 : news.plain);
   if (f == Undo::Frto::First) {
-    if (duplicate || (news.octets != 0 && t.snd.una >= l.recover)) {
+    if (duplicate || (news.bytes != 0 && t.snd.una >= l.recover)) {
       f = Undo::Frto::Off;
-    } else if (news.octets != 0) {
+    } else if (news.bytes != 0) {
       f = Undo::Frto::Second;
     }
     return false;
   }
   // What was not sent again has arrived, so it had not been lost.
   if (news.delivered.original && news.delivered.lowest_end <= l.recover) return true;
-  if (duplicate || news.octets != 0) f = Undo::Frto::Off;
+  if (duplicate || news.bytes != 0) f = Undo::Frto::Off;
   return false;
 }
 
 // D-SACKs, timestamps, F-RTO. True when a cut was undone.
 bool try_undo(Tcb& t, const Segment& s, const AckNews& news) {
   if (news.sack.duplicate) undo_on_dsack(t);
-  if (!undo_due(t, news.octets != 0, s.opts.has_ts, s.opts.tsecr) &&
+  if (!undo_due(t, news.bytes != 0, s.opts.has_ts, s.opts.tsecr) &&
       !(frto_says_spurious(t, news) && t.config.undo)) {
     return false;
   }
@@ -188,7 +188,7 @@ void follow_prr(Tcb& t, std::uint32_t delivered, bool safe) {
 void after_ack(Tcb& t, const AckNews& news, Instant now) {
   bool lost = false;
   if (rack_on(t) || t.sent_segments.sacked() != 0) lost = look_for_losses(t, now);
-  follow_prr(t, news.delivered.octets, news.octets != 0 && !lost);
+  follow_prr(t, news.delivered.bytes, news.bytes != 0 && !lost);
 }
 
 }  // namespace
@@ -239,7 +239,7 @@ SackNews loss_take_sack(Tcb& t, const Segment& s, Delivery* delivered) {
 
 void loss_on_progress(Tcb& t, const Segment& s, const AckNews& news, Instant now) {
   LossState& l = t.loss;
-  corruption_earned(l.corruption, t.cc, news.octets);
+  corruption_earned(l.corruption, t.cc, news.bytes);
   AckTime at{now, t.rtt.srtt};
   const Delivery& d = news.delivered;
   if (d.any && !d.again) at.rtt = now - d.sent_at;
@@ -249,7 +249,7 @@ void loss_on_progress(Tcb& t, const Segment& s, const AckNews& news, Instant now
   if (l.rack.probe_out && probe_on_ack(t, news.sack.duplicate, false)) probe_repaired(t);
   const bool cut = l.undo.armed && try_undo(t, s, news);
   if (l.state == Recovery::Open) [[likely]] {
-    if (!cut) cc_acked(t.cc, t.config, news.octets, at);
+    if (!cut) cc_acked(t.cc, t.config, news.bytes, at);
     if (news.sack.fresh == 0) return;
     l.state = Recovery::Disorder;
     after_ack(t, news, now);
@@ -263,7 +263,7 @@ void loss_on_progress(Tcb& t, const Segment& s, const AckNews& news, Instant now
         leave_recovery(t);
       } else if (!t.sack_on && !t.sent_segments.empty()) {
         // RFC 6582 3.2 step 5: the next one is missing as well.
-        cc_partial_ack(t.cc, news.octets);
+        cc_partial_ack(t.cc, news.bytes);
         l.impatient = l.partial;
         l.partial = true;
         // One of what is acknowledged was the retransmission.
@@ -273,7 +273,7 @@ void loss_on_progress(Tcb& t, const Segment& s, const AckNews& news, Instant now
       }
       break;
     case Recovery::Loss:
-      cc_acked(t.cc, t.config, news.octets, at);
+      cc_acked(t.cc, t.config, news.bytes, at);
       if (done) leave_recovery(t);
       break;
     case Recovery::Cwr:
@@ -281,7 +281,7 @@ void loss_on_progress(Tcb& t, const Segment& s, const AckNews& news, Instant now
       break;
     case Recovery::Disorder:
     case Recovery::Open:
-      cc_acked(t.cc, t.config, news.octets, at);
+      cc_acked(t.cc, t.config, news.bytes, at);
       if (t.sent_segments.sacked() == 0 && t.sent_segments.to_resend() == 0) {
         l.state = Recovery::Open;
         l.corruption.together = 0;
@@ -466,7 +466,7 @@ std::size_t loss_next_unsure(Tcb& t) {
     }
     if (i < b.size() && b[i].begin > l.high_rxt) l.high_rxt = b[i].begin;
   }
-  // Rule 4: one rescue of the last octets, lest the tail wait for the timer.
+  // Rule 4: one rescue of the last bytes, lest the tail wait for the timer.
   if (l.has_rescue && t.snd.una <= l.rescue) return b.size();
   for (std::size_t i = b.size(); i > 0; --i) {
     const SentSegment& s = b[i - 1];

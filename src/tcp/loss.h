@@ -30,15 +30,15 @@ enum class Recovery : std::uint8_t {
 
 struct LossState {
   Recovery state = Recovery::Open;
-  std::uint8_t dup_acks = 0;  // in a row, saturating
-  bool has_recover = false;   // `recover` is meaningful
-  bool force = false;         // the next retransmission leaves whatever cwnd says
-  bool has_rescue = false;    // `rescue` is meaningful
-  bool any_sacked = false;    // `highest_sacked` is meaningful
-  bool partial = false;       // without SACK: this fast recovery has seen a partial ACK
-  bool impatient = false;     // ... and the next ones leave the timer alone (RFC 6582 3.2 step 5)
-  StreamOffset recover;       // RecoveryPoint: one past the highest octet sent when loss was found
-  StreamOffset highest_sacked;  // one past the highest SACKed octet
+  std::uint8_t dup_acks = 0;    // in a row, saturating
+  bool has_recover = false;     // `recover` is meaningful
+  bool force = false;           // the next retransmission leaves whatever cwnd says
+  bool has_rescue = false;      // `rescue` is meaningful
+  bool any_sacked = false;      // `highest_sacked` is meaningful
+  bool partial = false;         // without SACK: this fast recovery has seen a partial ACK
+  bool impatient = false;       // ... and the next ones leave the timer alone (RFC 6582 3.2 step 5)
+  StreamOffset recover;         // RecoveryPoint: one past the highest byte sent when loss was found
+  StreamOffset highest_sacked;  // one past the highest SACKed byte
   StreamOffset lost_edge;       // below it every entry has been judged by IsLost()
   StreamOffset high_rxt;        // HighRxt: entries below it have had their turn
   StreamOffset rescue;          // RescueRxt
@@ -58,14 +58,14 @@ struct LossState {
 };
 
 struct SackNews {
-  std::uint32_t fresh = 0;  // octets newly SACKed
+  std::uint32_t fresh = 0;  // bytes newly SACKed
   bool duplicate = false;   // a D-SACK block was there (RFC 2883)
 };
 
 // What an ACK says about our data.
 struct AckNews {
-  std::uint32_t octets = 0;  // SND.UNA advanced by so much sequence space
-  bool plain = false;        // a duplicate by RFC 5681 2
+  std::uint32_t bytes = 0;  // SND.UNA advanced by so much sequence space
+  bool plain = false;       // a duplicate by RFC 5681 2
   SackNews sack;
   Delivery delivered;
 };
@@ -87,15 +87,15 @@ void loss_on_ecn_echo(Tcb&);
 // The path MTU shrank: what does not fit any more goes again, cut.
 void loss_on_smaller_mss(Tcb&);
 
-// Octets thought to be in the network (RFC 6675 pipe).
+// Bytes thought to be in the network (RFC 6675 pipe).
 std::uint32_t loss_pipe(const Tcb&);
-// Octets beyond cwnd that limited transmit allows (RFC 3042).
+// Bytes beyond cwnd that limited transmit allows (RFC 3042).
 std::uint32_t loss_limited_transmit(const Tcb&);
 // NextSeg (RFC 6675 4), split at the point where new data is preferred: rule 1 before it, rules 3
 // and 4 after it. Index into the scoreboard, or its size when there is none.
 std::size_t loss_next_lost(Tcb&);
 std::size_t loss_next_unsure(Tcb&);
-// Entry `i` left again, its first `len` octets.
+// Entry `i` left again, its first `len` bytes.
 void loss_retransmitted(Tcb&, std::size_t i, std::uint32_t len, Instant now);
 
 }  // namespace urnic::tcp

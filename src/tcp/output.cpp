@@ -15,7 +15,7 @@ std::uint32_t plain_header(const Tcb& t) {
   return static_cast<std::uint32_t>(kHeaderMin) + (t.ts_on ? kTimestamps : 0);
 }
 
-// SACK blocks there are to report, `room` at most, and the header octets `n` of them take.
+// SACK blocks there are to report, `room` at most, and the header bytes `n` of them take.
 std::uint32_t sack_blocks(const Tcb& t, std::uint32_t room) {
   if (!t.sack_on) return 0;
   const auto holes = static_cast<std::uint32_t>(t.rcv.holes.size());
@@ -24,7 +24,7 @@ std::uint32_t sack_blocks(const Tcb& t, std::uint32_t room) {
 std::uint32_t sack_blocks(const Tcb& t) {
   return sack_blocks(t, t.ts_on ? 3 : 4);
 }
-std::uint32_t sack_octets(std::uint32_t n) {
+std::uint32_t sack_bytes(std::uint32_t n) {
   return n == 0 ? 0 : 4 + 8 * n;
 }
 
@@ -55,7 +55,7 @@ SendPlan plan_syn(const Tcb& t) {
   return plan(answer ? Send::SynAck : Send::Syn, StreamOffset(0), 0, header);
 }
 
-// May a segment of `len` octets be added to the network? With nothing in it, always.
+// May a segment of `len` bytes be added to the network? With nothing in it, always.
 bool cwnd_admits(const Tcb& t, std::uint32_t len) {
   if (t.loss.state == Recovery::Open) [[likely]] {
     const std::uint32_t in_flight = flight(t);
@@ -151,9 +151,9 @@ bool plan_data(Tcb& t, const SourceView& source, Instant now, SendPlan* out) {
   }
   fill_data(t, want, false, t.snd.fin_wanted && want == have, out);
   // SACK blocks ride along where the segment leaves room anyhow (E-24).
-  if (t.sack_on && full - want >= sack_octets(1)) {
+  if (t.sack_on && full - want >= sack_bytes(1)) {
     const std::uint32_t blocks = sack_blocks(t);
-    if (blocks != 0) out->header += sack_octets(std::min(blocks, (full - want - 4) / 8));
+    if (blocks != 0) out->header += sack_bytes(std::min(blocks, (full - want - 4) / 8));
   }
   return true;
 }
@@ -223,7 +223,7 @@ void note_resent(Tcb& t, const SendPlan& p, std::uint32_t len, Instant now) {
   if (len == 0 && t.sent_segments[i].len != 0) return;
   loss_retransmitted(t, i, std::min(len, t.sent_segments[i].len), now);
   t.timers.last_sent = now;
-  // The oldest octets went out anew: their time begins anew.
+  // The oldest bytes went out anew: their time begins anew.
   if (i == 0 && !t.loss.impatient) t.timers.retransmit = now + t.rtt.rto;
   arm_retransmit(t, now);
   if (t.loss.rack.probe_due) probe_was_sent(t, true, now);
@@ -286,16 +286,16 @@ SendPlan plan_ack(const Tcb& t) {
   if (t.rcv.has_corrupted && t.rcv.holes.any_new(t.rcv.corrupted, t.rcv.corrupted_end))
       [[unlikely]] {
     const std::uint32_t blocks = sack_blocks(t, t.ts_on ? 1 : 2);
-    SendPlan p = plan(Send::Ack, t.snd.nxt, 0, plain_header(t) + kCorrupted + sack_octets(blocks));
+    SendPlan p = plan(Send::Ack, t.snd.nxt, 0, plain_header(t) + kCorrupted + sack_bytes(blocks));
     p.corrupted = true;
     return p;
   }
-  return plan(Send::Ack, t.snd.nxt, 0, plain_header(t) + sack_octets(sack_blocks(t)));
+  return plan(Send::Ack, t.snd.nxt, 0, plain_header(t) + sack_bytes(sack_blocks(t)));
 }
 
 std::uint32_t planned_blocks(const Tcb& t, const SendPlan& p) {
-  const std::uint32_t octets = p.header - plain_header(t) - (p.corrupted ? kCorrupted : 0);
-  return octets == 0 ? 0 : (octets - 4) / 8;
+  const std::uint32_t bytes = p.header - plain_header(t) - (p.corrupted ? kCorrupted : 0);
+  return bytes == 0 ? 0 : (bytes - 4) / 8;
 }
 
 SendPlan plan_syn_ack(const Tcb& t) {

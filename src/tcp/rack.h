@@ -24,7 +24,7 @@ struct Rack {
   Instant min_rtt_at;
   StreamOffset dsack_round;        // no second widening before this is acknowledged (6.2 step 4)
   std::uint64_t probe_end = 0;     // sequence space sent when the probe left, counted from the SYN
-  std::uint32_t probe_flight = 0;  // most octets in flight in the window before it
+  std::uint32_t probe_flight = 0;  // most bytes in flight in the window before it
   bool any = false;                // something has arrived
   bool has_min_rtt = false;
   bool reordered = false;  // reordering was seen

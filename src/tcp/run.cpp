@@ -17,18 +17,18 @@ bool segments_are_alike(const Tcb& t, Instant now) {
 
 }  // namespace
 
-std::uint32_t run_length(const Tcb& t, std::uint32_t octets, Instant now) {
+std::uint32_t run_length(const Tcb& t, std::uint32_t bytes, Instant now) {
   if (!segments_are_alike(t, now)) return 0;
   const std::uint32_t full = emss(t);
   const std::uint64_t in_flight = flight(t);
   const std::uint64_t window = t.snd.edge > t.snd.nxt ? t.snd.edge - t.snd.nxt : 0;
   const std::uint64_t room = std::min(t.cc.cwnd > in_flight ? t.cc.cwnd - in_flight : 0, window);
   // The last one as well is asked for with the whole EMSS.
-  return room < full ? 0 : static_cast<std::uint32_t>((room - full) / octets + 1);
+  return room < full ? 0 : static_cast<std::uint32_t>((room - full) / bytes + 1);
 }
 
 RunHeader::RunHeader(const Tcb& t, std::uint16_t src_port, std::uint16_t dst_port,
-                     std::uint32_t pseudo_sum, std::uint32_t octets, Instant now)
+                     std::uint32_t pseudo_sum, std::uint32_t bytes, Instant now)
     : first_(snd_seq(t, StreamOffset(0)).value()) {
   std::uint8_t* p = bytes_.data();
   const auto word = [&](std::uint32_t v) {
@@ -50,7 +50,7 @@ RunHeader::RunHeader(const Tcb& t, std::uint16_t src_port, std::uint16_t dst_por
     word(ts_clock(t, now));
     word(t.rcv.ts_recent);
   }
-  sum_ += pseudo_sum + size_ + octets;
+  sum_ += pseudo_sum + size_ + bytes;
 }
 
 void run_sent(Tcb& t, Instant now) {

@@ -1,9 +1,9 @@
 // A run: segments of new data of one size, sent back to back by an undisturbed connection. What
 // plan_send(), write_header() and sent() would do for each of them, decided once:
 //
-//   n = run_length(tcb, octets, now)             how many may go; 0: go the ordinary way
-//   RunHeader header(tcb, ports, pseudo, octets, now)
-//   for each: header.write(tcb.snd.nxt, sum, dst); run_segment_sent(tcb, octets, now)
+//   n = run_length(tcb, bytes, now)             how many may go; 0: go the ordinary way
+//   RunHeader header(tcb, ports, pseudo, bytes, now)
+//   for each: header.write(tcb.snd.nxt, sum, dst); run_segment_sent(tcb, bytes, now)
 //   run_sent(tcb, now)                           if there was at least one
 //
 // Nothing else may touch the connection in between.
@@ -19,26 +19,26 @@
 
 namespace urnic::tcp {
 
-// Segments of `octets` of payload that plan_send() would send one after another now, without FIN,
-// PSH or SACK blocks. The source must hold more than that many, and `octets`
+// Segments of `bytes` of payload that plan_send() would send one after another now, without FIN,
+// PSH or SACK blocks. The source must hold more than that many, and `bytes`
 // be what it makes of emss().
-std::uint32_t run_length(const Tcb&, std::uint32_t octets, Instant now);
+std::uint32_t run_length(const Tcb&, std::uint32_t bytes, Instant now);
 
 // The TCP header they have in common.
 class RunHeader {
  public:
   // `pseudo_sum` as for write_header().
   RunHeader(const Tcb&, std::uint16_t src_port, std::uint16_t dst_port, std::uint32_t pseudo_sum,
-            std::uint32_t octets, Instant now);
+            std::uint32_t bytes, Instant now);
 
   std::uint32_t size() const { return size_; }
   // ECN codepoint for the IP header.
   std::uint8_t ect() const { return ect_; }
-  // Writes size() octets for the segment that begins at `begin`, whose payload has the unfolded
+  // Writes size() bytes for the segment that begins at `begin`, whose payload has the unfolded
   // Internet sum `payload_sum`.
   void write(StreamOffset begin, std::uint32_t payload_sum, std::uint8_t* dst) const {
     const std::uint32_t seq = first_ + static_cast<std::uint32_t>(begin.value());
-    // 20 or 32 octets: two copies of constant length, and no call.
+    // 20 or 32 bytes: two copies of constant length, and no call.
     std::memcpy(dst, bytes_.data(), 20);
     if (size_ == 32) std::memcpy(dst + 20, bytes_.data() + 20, 12);
     store_be32(dst + 4, seq);
@@ -53,9 +53,9 @@ class RunHeader {
   std::uint8_t ect_ = 0;
 };
 
-inline void run_segment_sent(Tcb& t, std::uint32_t octets, Instant now) {
-  t.sent_segments.push(t.snd.nxt, octets, false, now);
-  t.snd.nxt += octets;
+inline void run_segment_sent(Tcb& t, std::uint32_t bytes, Instant now) {
+  t.sent_segments.push(t.snd.nxt, bytes, false, now);
+  t.snd.nxt += bytes;
 }
 void run_sent(Tcb&, Instant now);
 

@@ -37,7 +37,7 @@ struct Delivery {
   // A retransmission that left later than this cannot be what the ACK answers; given by the caller.
   Instant latest_answered_send = Instant::never();
 
-  std::uint32_t octets = 0;    // sequence space
+  std::uint32_t bytes = 0;     // sequence space
   std::uint32_t segments = 0;  // as they were sent
   bool any = false;            // `sent_at`, `end`, `again` are those of the segment sent last
   bool again = false;          // ... which had been retransmitted
@@ -49,7 +49,7 @@ struct Delivery {
   StreamOffset lowest_end;
 
   void add(const SentSegment& s) {
-    octets += s.space();
+    bytes += s.space();
     ++segments;
     if (s.is(SentSegment::kEverAgain)) {
       resent = true;
@@ -82,7 +82,7 @@ class Scoreboard {
   const SentSegment& operator[](std::size_t i) const { return segs_[i]; }
   const SentSegment& front() const { return segs_.front(); }
 
-  // Octets of sequence space by mark. `to_resend`: lost, and neither SACKed nor retransmitted
+  // Bytes of sequence space by mark. `to_resend`: lost, and neither SACKed nor retransmitted
   // since.
   std::uint32_t sacked() const { return sacked_; }
   std::uint32_t lost() const { return lost_; }
@@ -99,10 +99,10 @@ class Scoreboard {
   void pop(StreamOffset una, bool fin, Delivery*);
 
   // Marks what [begin, end) covers in whole; `fin` tells that the range reaches over the FIN too.
-  // Returns the octets newly SACKed.
+  // Returns the bytes newly SACKed.
   std::uint32_t sack(StreamOffset begin, StreamOffset end, bool fin, Delivery*);
   void mark_lost(std::size_t i);
-  // The first `len` octets of entry i go out again; the rest, if any, becomes an entry of its own.
+  // The first `len` bytes of entry i go out again; the rest, if any, becomes an entry of its own.
   void mark_retransmitted(std::size_t i, std::uint32_t len, Instant now);
   // Entry i is lost anew: its retransmission too (NewReno partial ACK).
   void mark_lost_again(std::size_t i);

@@ -14,7 +14,7 @@ enum OptionKind : std::uint8_t {
   kOptSackPermitted = 4,  // RFC 2018 2
   kOptSack = 5,           // RFC 2018 3
   kOptTimestamps = 8,     // RFC 7323 3.2
-  kOptExperiment = 253,   // RFC 6994: told apart by the four octets behind the length
+  kOptExperiment = 253,   // RFC 6994: told apart by the four bytes behind the length
 };
 
 // What every segment of a connection with timestamps begins its options with.
@@ -157,7 +157,7 @@ void put_plain_options(OptionWriter& w, const Options& o) {
     w.put32(o.corrupted.begin.value());
     w.put32(o.corrupted.end.value());
   }
-  // 40 octets of options hold four blocks, three beside timestamps (RFC 2018 3), two fewer beside
+  // 40 bytes of options hold four blocks, three beside timestamps (RFC 2018 3), two fewer beside
   // what E-42 names.
   const std::size_t room = (o.has_ts ? 3u : 4u) - (o.has_corrupted ? 2u : 0u);
   const std::size_t blocks = std::min<std::size_t>(o.sack_count, room);

@@ -12,7 +12,7 @@ namespace urnic::tcp {
 
 inline constexpr std::size_t kHeaderMin = 20;
 inline constexpr std::size_t kHeaderMax = 60;
-// Octets of the options of E-42, padding included.
+// Bytes of the options of E-42, padding included.
 inline constexpr std::uint32_t kCorruptionPermitted = 8;
 inline constexpr std::uint32_t kCorrupted = 16;
 // What the experimental option is known by (RFC 6994 3): "urCR".
@@ -72,7 +72,7 @@ enum class ParseError : std::uint8_t { TooShort, BadDataOffset, BadOption };
 
 // Header and options from `header` (which holds at least the whole TCP header; may hold more).
 // `payload` is left empty: the caller sets it, since it may lie elsewhere. On success
-// `*header_len` is the data offset in octets. Malformed options end option parsing as RFC 9293
+// `*header_len` is the data offset in bytes. Malformed options end option parsing as RFC 9293
 // 3.1 allows (the segment is kept); only a bad data offset or a short header is an error.
 Outcome<Segment, ParseError> parse_segment(ByteView header, std::size_t* header_len);
 

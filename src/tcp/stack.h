@@ -60,7 +60,7 @@ class Stack : private StackCore {
 
   // Ok with bytes > 0 (or a `dst` of none), WouldBlock, EndOfStream, or the pending error.
   IoResult read(Endpoint, MutBytes dst, Instant now);
-  // As read(), from `skip` octets on, taking nothing; errors stay pending.
+  // As read(), from `skip` bytes on, taking nothing; errors stay pending.
   IoResult peek(Endpoint, MutBytes dst, std::size_t skip = 0) const;
   // Takes what fits below the send buffer's limit. `more`: what follows belongs to it, do not send
   // a small segment yet; push() or a write without `more` ends that.
@@ -114,7 +114,7 @@ class Stack : private StackCore {
   // Those without a handle, and in TIME-WAIT, too.
   std::size_t connections() const { return flows_.size() + time_wait_.size(); }
   std::size_t sockets() const { return sockets_.size(); }      // all there is, listeners too
-  std::uint64_t granted() const { return grants_.granted(); }  // octets of memory_limit given out
+  std::uint64_t granted() const { return grants_.granted(); }  // bytes of memory_limit given out
 };
 
 }  // namespace urnic::tcp

@@ -1,4 +1,4 @@
-// Octets in and out of endpoints.
+// Bytes in and out of endpoints.
 #include <algorithm>
 #include <utility>
 

@@ -22,7 +22,7 @@ struct StackConfig {
   std::uint8_t ttl = 64;
   std::uint16_t port_first = 32768, port_last = 60999;  // ephemeral ports
   std::uint8_t challenge_acks = 10;  // of each connection in 5 s, less a random share (RFC 5961 7)
-  // Octets the buffers of all endpoints with Option::AutoTune may grow to together. When it is
+  // Bytes the buffers of all endpoints with Option::AutoTune may grow to together. When it is
   // reached a new connection gets 4 KiB each way all the same.
   std::uint64_t memory_limit = 256u << 20;
 

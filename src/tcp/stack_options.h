@@ -16,9 +16,9 @@ enum class Option : std::uint8_t {
   Timestamps,     // 0, 1
   WindowScaling,  // 0, 1
   WindowShift,    // 0..14
-  Mtu,            // IP octets, 128..65535; the MSS follows
+  Mtu,            // IP bytes, 128..65535; the MSS follows
   MssClamp,       // 0 none; upper bound on what we send per segment
-  InitialWindow,  // octets; 0: RFC 6928
+  InitialWindow,  // bytes; 0: RFC 6928
   RtoInitial,
   Ecn,                // 0 off, 1 accept, 2 request
   CongestionControl,  // 0 NewReno, 1 Reno, 2 CUBIC, 3 DCTCP
@@ -32,8 +32,8 @@ enum class Option : std::uint8_t {
   Undo,               // 0, 1: cuts that were for nothing are undone (RFC 4015)
   AutoTune,           // 0, 1: buffers begin small and grow with what is moved; theirs are bounds
   // Changeable at any time:
-  ReceiveBuffer,  // octets, exact; the window cannot exceed 65535 << shift
-  SendBuffer,     // octets, exact
+  ReceiveBuffer,  // bytes, exact; the window cannot exceed 65535 << shift
+  SendBuffer,     // bytes, exact
   RtoMin,
   RtoMax,
   SynRetries,

@@ -40,13 +40,13 @@ struct Socket {
 
   Tcb tcb;
   ByteRing tx;                     // written, not acknowledged
-  ByteStore rx;                    // received, not read; out-of-order octets too
+  ByteStore rx;                    // received, not read; out-of-order bytes too
   Ring<std::uint64_t> write_ends;  // offsets behind which PSH goes (PshRule::EndOfWrite)
   std::uint64_t retransmissions = 0;
   std::uint16_t ip_id = 0;  // of its own: one for all would count our datagrams for everybody
   // Buffers: what each may hold now, and what was read since the round began (buffer_grants.cpp).
   std::uint32_t receive_granted = 0, send_granted = 0;
-  std::uint64_t round_octets = 0;
+  std::uint64_t round_bytes = 0;
   Instant round_begin;
   Instant timer_at = Instant::never();
   Instant orphan_deadline = Instant::never();  // in FIN-WAIT-2

@@ -41,11 +41,11 @@ struct IoResult {
 
 // What is true of an endpoint now (level).
 struct Readiness {
-  std::size_t readable = 0;  // octets read() would return
-  std::size_t writable = 0;  // octets write() would take
+  std::size_t readable = 0;  // bytes read() would return
+  std::size_t writable = 0;  // bytes write() would take
   bool acceptable = false;   // accept() would succeed
   bool connected = false;
-  bool peer_closed = false;  // end of stream, perhaps behind `readable` octets
+  bool peer_closed = false;  // end of stream, perhaps behind `readable` bytes
   bool error = false;        // take_error() has something
 };
 
@@ -66,10 +66,10 @@ struct Snapshot {
   State state = State::Closed;
   CloseReason close_reason = CloseReason::None;
   std::uint32_t snd_una = 0, snd_nxt = 0, rcv_nxt = 0, iss = 0, irs = 0;  // sequence numbers
-  std::uint32_t snd_wnd = 0;               // what the peer offers, octets
+  std::uint32_t snd_wnd = 0;               // what the peer offers, bytes
   std::uint32_t rcv_wnd = 0;               // what we offer
-  std::uint64_t acked = 0, delivered = 0;  // octets since the start, per direction
-  // Congestion and loss; octets unless said otherwise.
+  std::uint64_t acked = 0, delivered = 0;  // bytes since the start, per direction
+  // Congestion and loss; bytes unless said otherwise.
   std::uint32_t cwnd = 0, ssthresh = kInfiniteSsthresh;
   Recovery recovery = Recovery::Open;
   std::uint32_t in_flight = 0, pipe = 0, sacked = 0, lost = 0, retransmitted = 0;

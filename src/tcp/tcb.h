@@ -14,7 +14,7 @@
 //   send:     while ((p = plan_send(tcb, avail, now)).kind != None) { cut, write header, sent(...)
 //   } time:     next_deadline(tcb), on_deadline(tcb, now)
 //
-// All payload positions are StreamOffsets: octets since the octet after the SYN, per direction.
+// All payload positions are StreamOffsets: bytes since the byte after the SYN, per direction.
 #pragma once
 
 #include <cstdint>
@@ -56,7 +56,7 @@ void open_passive(Tcb&, const Config&, Seq iss, const Segment& syn, Instant now)
 // A connection whose SYN-ACK was a cookie (syn_cookie.h): as after open_passive() and the SYN-ACK's
 // departure, of which no round trip is known. `syn` and `iss` are those of syn_of_cookie().
 void open_from_cookie(Tcb&, const Config&, Seq iss, const Segment& syn, Instant now);
-// No more data after what the source now holds: FIN follows its last octet. Idempotent.
+// No more data after what the source now holds: FIN follows its last byte. Idempotent.
 void shutdown_send(Tcb&, Instant now);
 // RST now: the next plan_send yields it (if the state needs one), then state Closed.
 void abort(Tcb&, Instant now, CloseReason why = CloseReason::Aborted);
@@ -104,7 +104,7 @@ struct AckResult {
   bool closed = false;          // LastAck/Closing... finished: the state is Closed or TimeWait
   bool duplicate = false;       // a duplicate ACK (RFC 5681 2), or one with new SACK blocks
   bool ack_first = false;       // emit plan_ack() before the payload is looked at (RFC 8257 3.2)
-  StreamOffset una;             // all octets below are acknowledged cumulatively
+  StreamOffset una;             // all bytes below are acknowledged cumulatively
 };
 // May one more challenge leave (RFC 5961 7, challenge.h)? Counts it if so.
 bool may_challenge(Tcb&, Instant now);
@@ -151,19 +151,19 @@ AckNeed refuse(Tcb&, const Check&, bool ulp, bool immediate_dup_ack, Instant now
 void note_corrupted(Tcb&, const Check&);
 
 // Part of a segment that is about to be committed came before (Arrival::Overlap): its first run of
-// such octets is reported by D-SACK (RFC 2883 4.2). To be called before the new part is committed.
+// such bytes is reported by D-SACK (RFC 2883 4.2). To be called before the new part is committed.
 void note_duplicate_part(Tcb&, const Check&);
 
 // Forget every out-of-order range (downgrade, Fig 5; R-44..R-51): they are no longer SACKed and
 // are accepted as new when they come again.
 void forget_out_of_order(Tcb&);
 
-// Octets the layer above can still store, counted from RCV.NXT. The advertised window follows it,
+// Bytes the layer above can still store, counted from RCV.NXT. The advertised window follows it,
 // never shrinks what was promised, and avoids silly windows. Returns true when a window update
 // should be sent now.
-bool set_receive_room(Tcb&, std::uint64_t octets, Instant now);
+bool set_receive_room(Tcb&, std::uint64_t bytes, Instant now);
 // The same without an update of its own: segments that leave anyhow tell of it.
-void offer_receive_room(Tcb&, std::uint64_t octets);
+void offer_receive_room(Tcb&, std::uint64_t bytes);
 
 // ---- sending --------------------------------------------------------------------------------
 
@@ -171,16 +171,16 @@ enum class Send : std::uint8_t { None, Syn, SynAck, Data, Retransmit, Probe, Ack
 
 struct SendPlan {
   Send kind = Send::None;
-  StreamOffset begin;        // first payload octet
-  std::uint32_t limit = 0;   // at most this many payload octets (MSS, windows, SWS, Nagle applied)
+  StreamOffset begin;        // first payload byte
+  std::uint32_t limit = 0;   // at most this many payload bytes (MSS, windows, SWS, Nagle applied)
   std::uint32_t header = 0;  // TCP header length with options this segment will have
   bool must_cut = false;     // window or MSS cannot hold a whole unit: cutting an FPDU is allowed
-  bool fin = false;          // FIN goes with the last octet if all of [begin, source end) fits
+  bool fin = false;          // FIN goes with the last byte if all of [begin, source end) fits
   bool corrupted = false;    // an ACK that names a segment (E-42)
   bool repeated = false;     // SYN-ACK: because the peer asked again, not because it was lost
 };
 
-// What the source holds: octets up to `end` may be asked for; `more` = the layer above will add to
+// What the source holds: bytes up to `end` may be asked for; `more` = the layer above will add to
 // it at once (more-to-come: less than a segment waits, at most 200 ms).
 struct SourceView {
   StreamOffset end;
@@ -205,9 +205,9 @@ bool end_of_burst(Tcb&, bool may_wait = false);
 // What is owed is due now.
 void acknowledge(Tcb&);
 
-// Header for `plan` with `len` payload octets whose unfolded Internet sum is `payload_sum`.
+// Header for `plan` with `len` payload bytes whose unfolded Internet sum is `payload_sum`.
 // `pseudo_sum` is the sum of the IP pseudo header's addresses and protocol; the TCP length is added
-// here. Writes plan.header octets to dst, checksum included; `*ect` receives the ECN codepoint for
+// here. Writes plan.header bytes to dst, checksum included; `*ect` receives the ECN codepoint for
 // the IP header.
 void write_header(const Tcb&, const SendPlan&, std::uint32_t len, bool psh, std::uint16_t src_port,
                   std::uint16_t dst_port, std::uint32_t pseudo_sum, std::uint32_t payload_sum,
@@ -215,7 +215,7 @@ void write_header(const Tcb&, const SendPlan&, std::uint32_t len, bool psh, std:
 // The segment left. Must follow each emitted plan (plan_ack included) before the next plan.
 void sent(Tcb&, const SendPlan&, std::uint32_t len, bool psh, Instant now);
 
-// Payload octets one segment can carry now: EMSS of RFC 5044 (MSS less the options really sent;
+// Payload bytes one segment can carry now: EMSS of RFC 5044 (MSS less the options really sent;
 // timestamps only, E-24).
 std::uint32_t emss(const Tcb&);
 

@@ -1,7 +1,7 @@
 // The state of one connection as plain data. Field names follow RFC 9293 3.3.1. Only the functions
 // of tcp/tcb.h write it; drivers and tests may read all of it.
 //
-// Sequence numbers exist at the edge only: inside, both directions count octets from the first one
+// Sequence numbers exist at the edge only: inside, both directions count bytes from the first one
 // behind the SYN (StreamOffset), and SYN and FIN are flags.
 #pragma once
 
@@ -24,7 +24,7 @@ namespace urnic::tcp {
 struct SendState {
   StreamOffset una, nxt;
   StreamOffset edge;      // SND.UNA + SND.WND of the last window update
-  std::uint32_t wnd = 0;  // as last announced, octets
+  std::uint32_t wnd = 0;  // as last announced, bytes
   std::uint32_t max_wnd = 0;
   Seq iss;
   Seq wl1, wl2;                // SEG.SEQ and SEG.ACK of the last window update
@@ -34,7 +34,7 @@ struct SendState {
   bool fin_wanted = false;     // shutdown_send() was called
   bool fin_sent = false;       // the FIN lies at `nxt`
   bool fin_acked = false;
-  bool probe_out = false;  // the octet at `nxt` went out as a window probe; it is not counted
+  bool probe_out = false;  // the byte at `nxt` went out as a window probe; it is not counted
 };
 
 struct ReceiveState {
@@ -45,9 +45,9 @@ struct ReceiveState {
   Seq irs;
   Seq last_ack_sent;  // Last.ACK.sent of RFC 7323
   std::uint32_t ts_recent = 0;
-  std::uint32_t unacked = 0;  // octets taken since the last ACK left
+  std::uint32_t unacked = 0;  // bytes taken since the last ACK left
   Instant ts_recent_at;
-  std::array<StreamOffset, 4> recent{};  // an octet of each block, the newest first (RFC 2018 4)
+  std::array<StreamOffset, 4> recent{};  // a byte of each block, the newest first (RFC 2018 4)
   std::uint8_t recent_count = 0;
   std::uint8_t wscale = 0;      // our shift
   std::uint8_t quick_acks = 0;  // segments still to be acknowledged at once
@@ -121,7 +121,7 @@ inline bool synchronized(State s) {
   return s >= State::Established;
 }
 
-// Sequence number of an octet we send; of the FIN when `off` is where the data ends.
+// Sequence number of a byte we send; of the FIN when `off` is where the data ends.
 inline Seq snd_seq(const Tcb& t, StreamOffset off) {
   return t.snd.iss + (1 + static_cast<std::uint32_t>(off.value()));
 }
@@ -178,7 +178,7 @@ void take_handshake(Tcb&, const Segment&, AckResult*, Instant now);
 // Remember the peer's timestamp if RFC 7323 4.3 (2) allows.
 void take_timestamp(Tcb&, const Segment&, Instant now);
 void arm_keepalive(Tcb&, Instant now);
-// The path takes less from here on: segments of `mss` octets, options included.
+// The path takes less from here on: segments of `mss` bytes, options included.
 void shrink_mss(Tcb&, std::uint32_t mss);
 // What a peer takes that announces nothing, and what every path is sure to carry (RFC 9293 3.7.1).
 std::uint16_t default_mss(const Config&);

@@ -1,5 +1,5 @@
 // Connections in TIME-WAIT (RFC 9293 3.6.1, 3.10.7.4) that nobody holds any more: what their
-// answers need, and not the connection. A host moves them here, where each takes about 150 octets
+// answers need, and not the connection. A host moves them here, where each takes about 150 bytes
 // instead of some thousands for a minute.
 #pragma once
 

@@ -103,7 +103,7 @@ struct CmEvent {
   ConnectionRequest request = {};  // ConnectRequest
   Errc code = Errc::io;            // ConnectFailed, Failed
   std::string message;
-  std::string private_data;  // octets
+  std::string private_data;  // bytes
   RocePeer roce_peer;        // Answered, Established, ConnectFailed: what the peer's message says
 };
 

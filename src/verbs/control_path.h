@@ -54,7 +54,7 @@ class ControlPath {
     std::uint16_t ird = 0, ord = 0;
   };
   virtual Depths depths(const QueuePair&) const = 0;
-  // The longest message of a UD queue pair, in octets.
+  // The longest message of a UD queue pair, in bytes.
   virtual std::uint32_t most_datagram() const = 0;
   // Something was posted: transmits, flushes, goes on with what waited for a receive (E-17). Beside
   // posts.

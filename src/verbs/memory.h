@@ -71,8 +71,8 @@ enum class AccessVerdict : std::uint8_t {
 
 // Memory as a region has it.
 struct Extent {
-  std::uint8_t* base = nullptr;  // first octet in this process
-  std::uint64_t address = 0;     // that octet's, as work requests and peers name it
+  std::uint8_t* base = nullptr;  // first byte in this process
+  std::uint64_t address = 0;     // that byte's, as work requests and peers name it
   std::uint64_t length = 0;
 
   // Named as the process names it, or from 0 on.
@@ -87,8 +87,8 @@ struct Extent {
 struct alignas(64) Region {
   enum class Kind : std::uint8_t { Free, Memory, Reserved, Window };
 
-  std::uint8_t* base = nullptr;  // first octet in this process
-  std::uint64_t address = 0;     // that octet's, as work requests and peers name it
+  std::uint8_t* base = nullptr;  // first byte in this process
+  std::uint64_t address = 0;     // that byte's, as work requests and peers name it
   std::uint64_t length = 0;
   PdId pd = 0;
   std::uint32_t uses = 0;     // unacknowledged rebuildable messages and open reads on it (E-25)
@@ -220,7 +220,7 @@ AccessVerdict check_remote_read(const MemoryTable&, std::uint32_t key, std::uint
 AccessVerdict check_remote_atomic(const MemoryTable&, std::uint32_t key, std::uint64_t address,
                                   std::uint64_t len, const Requester& by);
 
-// Local key check of one SGE: the octets it names, or an empty span with data() == nullptr when
+// Local key check of one SGE: the bytes it names, or an empty span with data() == nullptr when
 // lkey, PD, bounds or (for `write`) rights do not allow it. lkey checks for length 0 are skipped.
 std::span<std::uint8_t> resolve_sge(const MemoryTable&, const Sge&, PdId pd, bool write);
 

@@ -6,7 +6,7 @@
 namespace urnic::verbs {
 namespace {
 
-constexpr unsigned kPositionShift = 2;  // log2 of the octets of a position
+constexpr unsigned kPositionShift = 2;  // log2 of the bytes of a position
 
 unsigned shift_of(std::uint32_t mask) {
   return static_cast<unsigned>(std::bit_width(mask)) + kPositionShift;

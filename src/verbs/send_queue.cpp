@@ -64,12 +64,12 @@ Post SendQueue::post(const SendWr& wr) {
   for (const Sge& sge : sges) length += sge.length;
   if (inlined && length > max_inline_) return Post::InlineTooLong;
   if (length > kMaxMessage) return Post::TooLong;
-  if (is_atomic(wr.op) && length != kAtomicOctets) return Post::BadOp;
+  if (is_atomic(wr.op) && length != kAtomicBytes) return Post::BadOp;
   const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
   if (tail - places_.oldest(head_.load(std::memory_order_acquire)) >= max_wr_) return Post::Full;
   if (!slots_) {
-    const std::size_t octets = (std::size_t{mask_} + 1) * stride_;
-    slots_.reset(static_cast<std::byte*>(::operator new (octets, std::align_val_t{kLine})));
+    const std::size_t bytes = (std::size_t{mask_} + 1) * stride_;
+    slots_.reset(static_cast<std::byte*>(::operator new (bytes, std::align_val_t{kLine})));
   }
   if (has_operands(wr.op)) {
     if (!operands_) operands_ = std::make_unique<SendOperands[]>(std::size_t{mask_} + 1);

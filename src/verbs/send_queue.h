@@ -32,14 +32,14 @@ struct SendWqe {
   std::uint64_t wr_id = 0;
   std::uint64_t remote_address = 0;
   std::uint32_t key = 0;  // SendInv, LocalInv: to invalidate. Bind: the window's. Else the peer's
-  std::uint32_t length = 0;  // octets of the message
+  std::uint32_t length = 0;  // bytes of the message
   WrOp op = WrOp::Send;
   std::uint8_t flags = 0;  // WrFlag
   std::uint8_t num_sge = 0;
   bool done = false;             // completes as soon as everything before it has
   std::uint32_t remote_srq = 0;  // XRC
 };
-static_assert(sizeof(SendWqe) == 32, "with 16 octets of the transport and one SGE a cache line");
+static_assert(sizeof(SendWqe) == 32, "with 16 bytes of the transport and one SGE a cache line");
 
 // What few requests have besides.
 struct SendOperands {
@@ -49,7 +49,7 @@ struct SendOperands {
 
 class SendQueue {
  public:
-  // `part`: octets a transport keeps with each WQE, zeroed when it is posted.
+  // `part`: bytes a transport keeps with each WQE, zeroed when it is posted.
   SendQueue(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t max_inline,
             std::uint32_t part);
   SendQueue(const SendQueue&) = delete;

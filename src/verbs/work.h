@@ -11,7 +11,7 @@ namespace urnic::verbs {
 // bound: SGEs of one work request; beyond: posting fails with invalid_argument; test:
 // SendQueue.HoldsItsLimitAndNoMore, ReceiveQueue.HoldsItsLimitAndNoMore
 inline constexpr std::uint32_t kMaxSges = 32;           // of one work request
-inline constexpr std::uint32_t kMaxMessage = 1u << 31;  // octets
+inline constexpr std::uint32_t kMaxMessage = 1u << 31;  // bytes
 
 enum class WrOp : std::uint8_t {
   Send,
@@ -26,7 +26,7 @@ enum class WrOp : std::uint8_t {
   CmpSwap,
   Swap,
 };
-// Done in the order of posting without an octet on the wire.
+// Done in the order of posting without a byte on the wire.
 constexpr bool is_local(WrOp op) {
   return op == WrOp::LocalInv || op == WrOp::Bind;
 }
@@ -37,9 +37,9 @@ constexpr bool is_atomic(WrOp op) {
 constexpr bool awaits_response(WrOp op) {
   return op == WrOp::Read || is_atomic(op);
 }
-inline constexpr std::uint32_t kAtomicOctets = 8;
+inline constexpr std::uint32_t kAtomicBytes = 8;
 
-// On the peer's eight octets, as a number of its own byte order.
+// On the peer's eight bytes, as a number of its own byte order.
 struct AtomicOperands {
   std::uint64_t data = 0;                       // FetchAdd: is added. CmpSwap, Swap: is stored
   std::uint64_t compare = 0;                    // CmpSwap: with what must be there
@@ -64,7 +64,7 @@ struct SendWr {
   std::uint32_t inv_key = 0;         // SendInv: the peer's. LocalInv: ours
   std::uint64_t immediate = 0;       // SendImm, WriteImm
   const WindowBind* bind = nullptr;  // Bind; borrowed for the call
-  AtomicOperands atomic;             // what was there comes to the SGEs, eight octets
+  AtomicOperands atomic;             // what was there comes to the SGEs, eight bytes
   std::uint32_t remote_srq = 0;      // XRC: number of the peer's shared receive queue
 };
 
@@ -101,7 +101,7 @@ struct Completion {
   bool with_invalidate = false;  // receive side: inv_key is meaningful
   bool solicited = false;
   bool with_immediate = false;  // receive side: so is immediate
-  bool datagram = false;        // receive side: behind 40 octets of a header (IB-144)
+  bool datagram = false;        // receive side: behind 40 bytes of a header (IB-144)
   bool ipv4 = false;            // of these: the last 20, an IPv4 header
   std::uint32_t byte_len = 0;
   std::uint32_t inv_key = 0;

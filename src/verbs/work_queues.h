@@ -20,7 +20,7 @@ struct WorkQueueSizes {
 
 // What the transport needs.
 struct WorkQueueLayout {
-  std::uint32_t send_part = 0;      // octets it keeps with each send WQE
+  std::uint32_t send_part = 0;      // bytes it keeps with each send WQE
   std::uint32_t first_receive = 0;  // index of the first receive
   BufferPool* pool = nullptr;       // with a shared receive queue: lends the list of bound WQEs
 };

@@ -23,14 +23,14 @@ namespace urnic::verbs {
 // WQE 516R. Behind it lies the part of the transport, then the SGEs.
 struct ReceiveWqe {
   std::uint64_t wr_id = 0;
-  std::uint64_t capacity = 0;   // octets of all SGEs
+  std::uint64_t capacity = 0;   // bytes of all SGEs
   std::uint64_t immediate = 0;  // with ReceiveEnd::with_immediate
   ReceiveEnd end;
   bool ended = false;  // `end` has been written (9.4)
   std::uint8_t num_sge = 0;
 };
 
-// Octets that a transport keeps with each WQE: at most these, zeroed when it is posted.
+// Bytes that a transport keeps with each WQE: at most these, zeroed when it is posted.
 inline constexpr std::uint32_t kReceivePart = 8;
 
 // The completion of the Send that ended as `end` in a receive.
@@ -51,7 +51,7 @@ class WqeStore {
 
   std::uint32_t mask() const { return mask_; }
   ReceiveWqe& wqe(std::uint32_t position) { return *reinterpret_cast<ReceiveWqe*>(slot(position)); }
-  // The transport's part: a trivial type of its own, at most kReceivePart octets.
+  // The transport's part: a trivial type of its own, at most kReceivePart bytes.
   template <class Part>
   Part& part(std::uint32_t position) {
     static_assert(sizeof(Part) <= kReceivePart && alignof(Part) <= alignof(ReceiveWqe));

@@ -33,7 +33,7 @@ TEST(AccessList, WhoIsDeniedIsKeptOutAndNobodyElse) {
   EXPECT_FALSE(list.admits(ip("10.255.255.255")));
   EXPECT_TRUE(list.admits(ip("9.255.255.255")));
   EXPECT_TRUE(list.admits(ip("11.0.0.0")));
-  EXPECT_TRUE(list.admits(ip("a00::1"))) << "the same octets in the other version";
+  EXPECT_TRUE(list.admits(ip("a00::1"))) << "the same bytes in the other version";
 }
 
 // proves: AC-1

@@ -114,7 +114,7 @@ class Written {
       if (end > offset) ranges_.emplace(offset, end);
     }
   }
-  // The first octet at or after `from` that is not there.
+  // The first byte at or after `from` that is not there.
   std::uint64_t first_missing(std::uint64_t from) const {
     for (const auto& [begin, end] : ranges_) {
       if (begin <= from && from < end) return end;

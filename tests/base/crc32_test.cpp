@@ -73,7 +73,7 @@ TEST_P(Crc32Kernels, CopyWhatTheyCountAndNothingBesideIt) {
   });
 }
 
-TEST(Crc32, WordsAreTheSameOctets) {
+TEST(Crc32, WordsAreTheSameBytes) {
   Rng rng(6);
   std::vector<std::uint8_t> data(72);
   for (auto& b : data) b = static_cast<std::uint8_t>(rng.next());

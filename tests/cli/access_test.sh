@@ -3,9 +3,9 @@
 # machine can be the client's.
 . "$(dirname "$0")/lib.sh"
 cd "$work"
-octets 1000000 >f
-octets 100000 >small
-octets 1000 >tiny
+bytes 1000000 >f
+bytes 100000 >small
+bytes 1000 >tiny
 head -c 32 /dev/urandom | base64 >token
 head -c 32 /dev/urandom | base64 >other
 # serve NAME OPTION...: a target of the folder NAME on a free port, which is in $port.
@@ -58,7 +58,7 @@ refused 2 "16 to 4096 bytes" "$urnic" ls "127.0.0.1:$port" --port tcp --token-fi
 refused 2 "No such file" "$urnic" ls "127.0.0.1:$port" --port tcp --token-file nowhere
 # ---- quotas
 mkdir whole.d
-octets 300000 >whole.d/there
+bytes 300000 >whole.d/there
 serve whole --quota 1000K --quota-files 3
 refused 1 "exceeds the target's quota of 1000 KiB, of which 293 KiB are used" \
   "$urnic" put f "127.0.0.1:$port" --port tcp
@@ -77,7 +77,7 @@ until_true 30 freed || fail "what was taken away still counts"
 grep -q "put of f by .* failed: exceeds the target's quota" whole.log || fail "$(cat whole.log)"
 
 mkdir client.d
-octets 500000 >client.d/nobodys
+bytes 500000 >client.d/nobodys
 serve client --client-quota 1100K --client-quota-files 2
 ok "a client" "$urnic" put f "127.0.0.1:$port/mine" --port tcp:bind=127.0.0.2
 refused 1 "exceeds this client's quota of 1.07 MiB" "$urnic" put f "127.0.0.1:$port/more" --port tcp:bind=127.0.0.2

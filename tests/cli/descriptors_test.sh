@@ -3,7 +3,7 @@
 # crash or half a file; and who has enough is served.
 . "$(dirname "$0")/lib.sh"
 cd "$work"
-octets 300000 >f
+bytes 300000 >f
 net=127.$((1 + $$ / 200 % 250)).$((1 + $$ % 200)).1
 tried=0
 # limited N COMMAND...: with so many descriptors

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 port=memif:socket=$work/m.sock,mtu=9000
 cd "$work"
-octets 3000000 >f
+bytes 3000000 >f
 
 # ---- arguments and configuration: exit 2, nothing tried
 refused 2 "FILE is required" "$urnic" put
@@ -67,7 +67,7 @@ refused 1 "the server refuses: this is urnic target" "$urnic" perf 10.77.0.1:187
 
 # A file that is cut while it is read.
 "$urnic" put big 10.77.0.1/cut --port "$port" >cut.log 2>&1 && fail "put of a file that is not there"
-octets 30000000 >big
+bytes 30000000 >big
 slowly=(--chunk 4K --slots 2 --limit 1M --port "$port")  # half a minute, of which each needs the beginning
 "$urnic" put big 10.77.0.1/cut "${slowly[@]}" >cut.log 2>&1 &
 pid=$!
@@ -79,7 +79,7 @@ grep -q "was truncated" cut.log || fail "truncated: $(cat cut.log)"
 [ -e export/cut ] && fail "half a file was left"
 
 # A client that is killed; the target goes on.
-octets 30000000 >big
+bytes 30000000 >big
 "$urnic" put big 10.77.0.1/killed "${slowly[@]}" >/dev/null 2>&1 &
 pid=$!
 under_way "$target"

@@ -5,7 +5,7 @@ programs=$(readlink -f "$2")
 start server "$programs/example_server"
 until_true 30 grep -q listening "$work/server.log" || fail "server: $(cat "$work/server.log")"
 "$programs/example_client" 10.77.0.1:18517 "a text of its own" >"$work/client.log" 2>&1 || fail "client: $(cat "$work/client.log")"
-grep -q "wrote 17 octets by RDMA Write, read them back by RDMA Read: the same" "$work/client.log" || fail "$(cat "$work/client.log")"
+grep -q "wrote 17 bytes by RDMA Write, read them back by RDMA Read: the same" "$work/client.log" || fail "$(cat "$work/client.log")"
 wait "$last" || fail "server: exit"
 grep -q "wrote: a text of its own$" "$work/server.log" || fail "$(cat "$work/server.log")"
 for f in server client; do
@@ -17,6 +17,6 @@ until_true 30 grep -q "queue pair" "$work/datagrams.log" || fail "datagrams: $(c
 number=$(awk '/^queue pair/ { sub(",", "", $3); print $3 }' "$work/datagrams.log")
 answer=$("$programs/example_datagrams" 10.77.0.1 "$number" "stressed" 2>&1) || fail "datagrams: $answer"
 [ "$answer" = "answer: desserts" ] || fail "datagrams: $answer"
-grep -q "^8 octets from 10.77.0.2, queue pair " "$work/datagrams.log" || fail "$(cat "$work/datagrams.log")"
+grep -q "^8 bytes from 10.77.0.2, queue pair " "$work/datagrams.log" || fail "$(cat "$work/datagrams.log")"
 stop_process "$last"
 done_testing

@@ -5,7 +5,7 @@
 failing=$(readlink -f "$2")
 port=memif:socket=$work/m.sock,mtu=9000
 cd "$work"
-octets 1000000 >f
+bytes 1000000 >f
 mkdir export
 cp f export/there
 tried=0

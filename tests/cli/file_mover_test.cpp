@@ -14,7 +14,7 @@
 namespace urnic::cli {
 namespace {
 
-std::vector<std::uint8_t> random_octets(std::size_t n, unsigned seed) {
+std::vector<std::uint8_t> random_bytes(std::size_t n, unsigned seed) {
   std::mt19937 rng(seed);
   std::vector<std::uint8_t> out(n);
   for (auto& b : out) b = static_cast<std::uint8_t>(rng());
@@ -42,12 +42,12 @@ struct TemporaryFile {
   int fd;
 };
 
-// The wire is a memcpy. What arrives and answers is delayed at random. Octets of the file that
+// The wire is a memcpy. What arrives and answers is delayed at random. Bytes of the file that
 // went.
 std::uint64_t carry(FileQueue& files, FileSource& source, FileSink& sink, const std::uint8_t* here,
                     std::uint8_t* there, std::uint32_t chunk, unsigned seed) {
   std::mt19937 rng(seed);
-  std::uint64_t octets = 0;
+  std::uint64_t bytes = 0;
   std::vector<ChunkRef> arriving;
   std::vector<std::uint32_t> answers;
   // For who hangs: a file of 150 MiB takes 3 s, and ten times as long while others use disk and
@@ -76,7 +76,7 @@ std::uint64_t carry(FileQueue& files, FileSource& source, FileSink& sink, const 
                     c->length);
       }
       arriving.push_back(*c);
-      octets += c->hole ? 0 : c->length;
+      bytes += c->hole ? 0 : c->length;
     }
     // A hole is there at once, whatever is on its way before it.
     for (std::size_t i = 0; i < arriving.size();) {
@@ -93,14 +93,14 @@ std::uint64_t carry(FileQueue& files, FileSource& source, FileSink& sink, const 
       answers.erase(answers.begin());
     }
   }
-  return octets;
+  return bytes;
 }
 
 // A file through two windows.
 void move(std::size_t size, std::uint32_t slots, std::uint32_t chunk, bool uring, unsigned seed) {
   SCOPED_TRACE("size " + std::to_string(size) + " slots " + std::to_string(slots) + " chunk " +
                std::to_string(chunk) + " seed " + std::to_string(seed));
-  const auto data = random_octets(size, seed);
+  const auto data = random_bytes(size, seed);
   TemporaryFile in, out;
   ASSERT_EQ(pwrite(in.fd, data.data(), data.size(), 0), static_cast<ssize_t>(size));
   std::vector<std::uint8_t> here(std::size_t{slots} * chunk), there(here.size());
@@ -184,7 +184,7 @@ TEST(FileMover, AStreamGetsTheZerosOfAHole) {
 }
 
 TEST(FileMover, GoesOnBehindWhatIsThere) {
-  const auto data = random_octets(200'000, 9);
+  const auto data = random_bytes(200'000, 9);
   TemporaryFile in, out;
   ASSERT_EQ(pwrite(in.fd, data.data(), data.size(), 0), 200'000);
   ASSERT_EQ(pwrite(out.fd, data.data(), 70'001, 0), 70'001);
@@ -273,7 +273,7 @@ TEST(FileQueue, FallsBackAndSaysSo) {
 TEST(FileQueue, MoreOperationsThanItsDepthAllComplete) {
   for (const bool uring : {true, false}) {
     TemporaryFile f;
-    const auto data = random_octets(100 * 512, 5);
+    const auto data = random_bytes(100 * 512, 5);
     std::vector<std::uint8_t> back(data.size());
     FileQueue files(4, uring);
     for (unsigned i = 0; i < 100; ++i) files.write(f.fd, &data[i * 512], 512, i * 512, i);

@@ -13,17 +13,17 @@ port=memif:socket=$work/m.sock,mtu=9000
 cd "$work"
 mkdir export small
 mount -t tmpfs -o size=1m none export && mount -t tmpfs -o size=1m none small || { echo "skipped: no mount"; exit 77; }
-octets 3000000 >f
+bytes 3000000 >f
 target_on "$port"
 refused 1 "target: x: No space left on device" "$urnic" put f 10.77.0.1/x --port "$port"
 # The target answers at once, and lets go of the file when what it was writing is over.
 empty() { [ -z "$(ls -A "$1")" ]; }
 until_true 30 empty export || fail "left behind: $(ls -A export)"
-octets 500000 >g
+bytes 500000 >g
 ok "a file that fits" "$urnic" put g 10.77.0.1/g --port "$port"
 # One that fills while the file comes: what has come goes as well, though it was to stay for later.
 rm export/g
-octets 800000 >h
+bytes 800000 >h
 filled() {
   local folder=$1 pid
   shift

@@ -5,7 +5,7 @@
 # Two ticks are 20 ms; sanitizers take about three times the time.
 most_ticks=$([ -z "${2:-}" ] && echo 2 || echo 6)
 cd "$work"
-octets 200000000 >big
+bytes 200000000 >big
 
 # spent PID: clock ticks used and voluntary switches of all its threads so far.
 spent() {

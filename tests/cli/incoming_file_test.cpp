@@ -30,12 +30,11 @@ class IncomingFileTest : public testing::Test {
     return IncomingFile::create(fd_.get(), "x", {6, 6, 0640, modified},
                                 resume ? Resume::Keep : Resume::No);
   }
-  // One that is given up after these octets.
-  void interrupted(const std::string& octets, bool resume = true) {
+  // One that is given up after these bytes.
+  void interrupted(const std::string& bytes, bool resume = true) {
     auto f = create(resume);
     ASSERT_TRUE(f.ok()) << f.error().text;
-    ASSERT_EQ(pwrite(f->fd(), octets.data(), octets.size(), 0),
-              static_cast<ssize_t>(octets.size()));
+    ASSERT_EQ(pwrite(f->fd(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
   }
   static std::string read(const std::string& path) {
     std::ostringstream out;

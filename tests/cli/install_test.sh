@@ -31,7 +31,7 @@ cd "$tree"
 env -i HOME="$work/home" PATH="$PATH" XDG_RUNTIME_DIR="$work" URNIC_CONFIG=/dev/null CXXFLAGS="${URNIC_TEST_CXXFLAGS-}" \
   bash -eu "$work/install.sh" >"$work/newcomer.log" 2>&1 || fail "docs/install.md: $(tail -5 "$work/newcomer.log")"
 grep -q "read them back by RDMA Read: the same" "$work/newcomer.log" || fail "the examples: $(tail -9 "$work/newcomer.log")"
-[ "$(grep -c "octets that others may write" "$work/newcomer.log")" = 2 ] || fail "a program of one's own: $(tail -9 "$work/newcomer.log")"
+[ "$(grep -c "bytes that others may write" "$work/newcomer.log")" = 2 ] || fail "a program of one's own: $(tail -9 "$work/newcomer.log")"
 cd "$work"
 # The examples again, and by pkg-config.
 export LD_LIBRARY_PATH=$lib PKG_CONFIG_PATH=$lib/pkgconfig
@@ -50,11 +50,11 @@ unset URNIC_TEST_CXXFLAGS
 [ "$failures" = 0 ] || done_testing
 ln -s "$tree/build/examples" "$work/by-cmake"
 for how in by-cmake by-pkg-config; do
-  # 1 % lost, twice: the same octet for octet, so the same line.
+  # 1 % lost, twice: the same byte for byte, so the same line.
   "$work/$how/example_virtual_time" 7 10 >"$work/once" || fail "virtual_time $how: $(cat "$work/once")"
   "$work/$how/example_virtual_time" 7 10 >"$work/twice"
   cmp -s "$work/once" "$work/twice" || wrong_data "virtual time does not repeat: $(cat "$work/once" "$work/twice")"
-  grep -q '^10000000 octets' "$work/once" || fail "virtual_time $how: $(cat "$work/once")"
+  grep -q '^10000000 bytes' "$work/once" || fail "virtual_time $how: $(cat "$work/once")"
 done
 ldd "$lib/liburnic-tcp.so" | grep -E 'liburnic|spdlog|uring|dpdk|rte_' && fail "liburnic-tcp needs more than ISA-L and the C++ library"
 for how in by-cmake by-pkg-config; do

@@ -4,7 +4,7 @@
 cd "$work"
 free_port
 port=$free
-octets 5000000 >f
+bytes 5000000 >f
 
 target_on tcp --service "$port"
 ok "put over the kernel's TCP" "$urnic" put f "127.0.0.1:$port" --port tcp
@@ -38,7 +38,7 @@ else
 fi
 
 # A connection that is open shows what it is.
-octets 60000000 >large
+bytes 60000000 >large
 start put "$urnic" put large "127.0.0.1:$port" --port tcp --for 60s --name mover
 shows() { "$urnic" stat --json >stat.json && grep -q no-segments stat.json; }
 until_true 30 shows || fail "urnic stat does not tell why the connection is SLOW: $(cat stat.json)"

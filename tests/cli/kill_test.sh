@@ -9,8 +9,8 @@ seed=${URNIC_TEST_SEED:-$$}
 RANDOM=$seed
 echo "URNIC_TEST_SEED=$seed repeats these moments"
 cd "$work"
-octets 3000000 >small
-octets 40000000 >big
+bytes 3000000 >small
+bytes 40000000 >big
 wire_m=memif:socket=$work/m.sock,mtu=9000 wire_n=memif:socket=$work/n.sock,mtu=1500
 limit=20 # seconds in which a process must have ended by itself
 
@@ -100,7 +100,7 @@ echo "ok: $rounds killed targets; what the clients said:"
 printf %s "$seen_lines" | sort | uniq -c
 
 # ---- however much is under way, the client says so at once: one reason, not one wait for each piece
-octets 400000000 >huge
+bytes 400000000 >huge
 "$urnic" put huge 10.77.0.1/k --chunk 16K --slots 32 --port "$wire_m" >put.log 2>&1 &
 put_pid=$!
 under_way "$target"

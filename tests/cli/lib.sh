@@ -145,8 +145,8 @@ END
   until_true 30 test -e "$file" || fail "no free port"
   free=$(cat "$file")
 }
-# octets N: so many random ones
-octets() { head -c "$1" /dev/urandom; }
+# bytes N: so many random ones
+bytes() { head -c "$1" /dev/urandom; }
 # in_fifo PID: it waits in open() for whoever is to be at the other end of a FIFO.
 in_fifo() { grep -qs wait_for_partner /proc/"$1"/task/*/wchan || grep -qsE '^(257|56|2) ' /proc/"$1"/task/*/syscall; }
 # measured_by PID: a client's data comes to this `urnic perf`, which is in the middle of it.
@@ -154,9 +154,9 @@ measured_by() {
   local so_far=
   more() {
     "$urnic" stat "$1" --json >"$work/measured.json" || return
-    local octets
-    octets=$(json "$work/measured.json" 'j[0]["port"]["rx_bytes"]')
-    [ "${so_far:=$octets}" -lt $((octets - 1000000)) ]
+    local bytes
+    bytes=$(json "$work/measured.json" 'j[0]["port"]["rx_bytes"]')
+    [ "${so_far:=$bytes}" -lt $((bytes - 1000000)) ]
   }
   until_true 30 more "$1" || fail "nothing is measured by process $1: $(cat "$work/measured.json")"
 }

@@ -11,8 +11,8 @@ get() { "$urnic" get "$@" --port "$port"; }
 
 # ---- many small files: one connection
 mkdir -p d/e/empty
-for ((i = 0; i < 100; ++i)); do octets $((i * 37)) >d/f$i; done
-octets 3000000 >d/e/big
+for ((i = 0; i < 100; ++i)); do bytes $((i * 37)) >d/f$i; done
+bytes 3000000 >d/e/big
 ok "a folder" put -r d 10.77.0.1 --json
 [ "$(json out '(j["files"], j["folders"], j["failed"], len(j["items"]), j["engine"]["connections_opened"])')" = "(101, 3, 0, 101, 1)" ] ||
   fail "a folder: $(head -c 400 out)"

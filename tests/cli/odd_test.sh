@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 port=memif:socket=$work/m.sock,mtu=9000 second=memif:socket=$work/n.sock,mtu=9000
 cd "$work"
-octets 3000000 >f
+bytes 3000000 >f
 
 # ---- every command: no such option, no such command, too many words
 for command in put get ls target perf stat config wire; do
@@ -67,7 +67,7 @@ cmp -s f "export/$long" || wrong_data "long name differs"
 rm -f "export/$long"
 refused 1 "..." put f "10.77.0.1/$long$long"
 refused 1 "..." put f "10.77.0.1/$(printf 'y%.0s' $(seq 5000))"
-[ "$(wc -c <"$work/err")" -lt 600 ] || fail "a long name hides the reason: $(wc -c <"$work/err") octets"
+[ "$(wc -c <"$work/err")" -lt 600 ] || fail "a long name hides the reason: $(wc -c <"$work/err") bytes"
 for bad in . .. a/../../b ./f /f f/ a//b; do
   refused 1 "'" put f "10.77.0.1/$bad/f"
   refused 1 "'" get "10.77.0.1/$bad/f" x
@@ -118,8 +118,8 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 fi
 
 # ---- two puts of one name at once: one of the files, whole
-octets 40000000 >one
-octets 40000000 >two
+bytes 40000000 >one
+bytes 40000000 >two
 "$urnic" put one 10.77.0.1/same --port "$port" >one.log 2>&1 &
 first=$!
 "$urnic" put two 10.77.0.1/same --port "$second" >two.log 2>&1 || fail "second: $(cat two.log)"

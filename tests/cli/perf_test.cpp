@@ -110,7 +110,7 @@ TEST(PerfMessage, WhatCannotBeIsRefused) {
   EXPECT_FALSE(reverse([](PerfRun& r) { r.test = PerfTest::Latency; }));
 }
 
-TEST(PerfMessage, RandomOctetsNeverDoHarm) {
+TEST(PerfMessage, RandomBytesNeverDoHarm) {
   const std::uint32_t seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 rng(seed);

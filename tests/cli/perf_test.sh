@@ -24,7 +24,7 @@ for op in write read send; do
   perf --op $op -s 4K -D 300ms
   check "$op for a time" '0.25 < r["seconds"] < 30 and r["iterations"] > 10'
 done
-# Verification sees every octet of every pass over the data area: one frame changed early in the run,
+# Verification sees every byte of every pass over the data area: one frame changed early in the run,
 # and overwritten by later passes, is found. Without CRC, so that nothing else finds it.
 start unchecked "$urnic" perf --forever --port "memif:socket=$work/u.sock,mtu=9000" --crc off
 until_true 30 grep -q waiting unchecked.log || fail "no server: $(cat unchecked.log)"
@@ -43,7 +43,7 @@ check "both ways" 'r["iterations"] == 4000'
 perf --op send -b -s 4K -n 2000
 check "both ways" 'r["iterations"] == 4000'
 perf --op write -s 1 -n 100 -t 1 -Q 1
-check "one octet, one at a time" 'r["iterations"] == 100'
+check "one byte, one at a time" 'r["iterations"] == 100'
 perf -a -n 20
 [ "$(json r.json '[x["bytes"] for x in j["results"]] == [2 << k for k in range(23)]')" = True ] || fail "-a: $(cat r.json)"
 perf --connection-type slow -s 64K -n 100

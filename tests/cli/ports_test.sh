@@ -10,7 +10,7 @@ if [ "${IN_NAMESPACE-}" = "" ]; then
 fi
 . "$(dirname "$0")/lib.sh"
 cd "$work"
-octets 3000000 >f
+bytes 3000000 >f
 # there_and_back NAME SERVER_OPTIONS -- CLIENT_OPTIONS
 there_and_back() {
   local name=$1 server=() client

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 old=$(readlink -f "$2")
 cd "$work"
-octets 5000000 >f
+bytes 5000000 >f
 mkdir export
 net=127.$((1 + $$ / 200 % 250)).$((1 + $$ % 200)).1
 # agree TEXT COMMAND...: it works, or the two say that their versions differ: one line, exit 1, within seconds

@@ -8,11 +8,11 @@ target=$last
 cd "$work"
 
 for size in 0 1 4095 4096 4097 262143 262144 262145 5000003; do
-  octets $size >f$size
+  bytes $size >f$size
   ok "put $size" "$urnic" put f$size 10.77.0.1 --port "$port"
   ok "get $size" "$urnic" get 10.77.0.1/f$size b$size --port "$port"
-  cmp -s f$size export/f$size || wrong_data "put of $size octets differs"
-  cmp -s f$size b$size || wrong_data "get of $size octets differs"
+  cmp -s f$size export/f$size || wrong_data "put of $size bytes differs"
+  cmp -s f$size b$size || wrong_data "get of $size bytes differs"
 done
 
 # Small windows, the fallback without io_uring, IPv6, another TCP port in the address.

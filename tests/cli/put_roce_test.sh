@@ -2,7 +2,7 @@
 # urnic target, put, get and ls over RoCE: memif, IPv6, a wire that loses, and the kernel's UDP.
 . "$(dirname "$0")/lib.sh"
 cd "$work"
-octets 3000001 >file
+bytes 3000001 >file
 # there_and_back TEXT PORT-OF-THE-TARGET PORT-OF-THE-CLIENT ADDRESS [OPTIONS...]
 there_and_back() {
   local text=$1 target=$2 client=$3 address=$4

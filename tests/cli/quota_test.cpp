@@ -21,8 +21,8 @@ class QuotaTest : public ::testing::Test {
   }
   ~QuotaTest() override { std::filesystem::remove_all(root_); }
   void begin(const QuotaLimits& limits) { quota_ = std::make_unique<Quota>(fd_.get(), limits); }
-  void write(const std::string& name, std::size_t octets) const {
-    std::ofstream(root_ + "/" + name) << std::string(octets, 'x');
+  void write(const std::string& name, std::size_t bytes) const {
+    std::ofstream(root_ + "/" + name) << std::string(bytes, 'x');
   }
   Outcome<Quota::Share, FileError> reserve(const std::string& name, std::uint64_t size,
                                            const std::string& client = "10.0.0.2") {
@@ -58,8 +58,8 @@ TEST_F(QuotaTest, CountsWhatIsThereWhateverItsNameAndWherever) {
   write(".urnic-abc.part", 1000);  // is on its way
   ASSERT_EQ(symlink("/etc/passwd", (root_ + "/link").c_str()), 0);
   ASSERT_EQ(symlink("..", (root_ + "/d/up").c_str()), 0);
-  EXPECT_EQ(folder_usage(fd_.get()), (Usage{180, 5})) << "folders count as files without octets";
-  begin({.octets = 200});
+  EXPECT_EQ(folder_usage(fd_.get()), (Usage{180, 5})) << "folders count as files without bytes";
+  begin({.bytes = 200});
   EXPECT_EQ(put("f", 20), "");
   EXPECT_THAT(put("g", 1),
               HasSubstr("g: exceeds the target's quota of 200 B, of which 200 B are used"));
@@ -68,7 +68,7 @@ TEST_F(QuotaTest, CountsWhatIsThereWhateverItsNameAndWherever) {
 // proves: AC-6
 TEST_F(QuotaTest, WhatIsReplacedMakesRoomForWhatReplacesIt) {
   write("f", 80);
-  begin({.octets = 100, .files = 1});
+  begin({.bytes = 100, .files = 1});
   EXPECT_EQ(put("f", 100), "");
   EXPECT_NE(put("f", 101), "");
   EXPECT_EQ(put("f", 10), "");
@@ -79,7 +79,7 @@ TEST_F(QuotaTest, WhatIsReplacedMakesRoomForWhatReplacesIt) {
 // proves: AC-6
 TEST_F(QuotaTest, OverTheQuotaAFileMayBecomeSmaller) {
   write("f", 500);
-  begin({.octets = 100});
+  begin({.bytes = 100});
   EXPECT_NE(put("g", 1), "");
   EXPECT_NE(put("f", 501), "");
   EXPECT_EQ(put("f", 400), "");
@@ -89,7 +89,7 @@ TEST_F(QuotaTest, OverTheQuotaAFileMayBecomeSmaller) {
 
 // proves: AC-6
 TEST_F(QuotaTest, SeveralAtOnceShareWhatIsLeft) {
-  begin({.octets = 100, .files = 3});
+  begin({.bytes = 100, .files = 3});
   auto a = reserve("a", 60), b = reserve("b", 40);
   ASSERT_TRUE(a.ok() && b.ok());
   EXPECT_FALSE(reserve("c", 1).ok());
@@ -107,7 +107,7 @@ TEST_F(QuotaTest, SeveralAtOnceShareWhatIsLeft) {
 
 // proves: AC-6
 TEST_F(QuotaTest, WhatOthersTakeAwayOrAddIsSeen) {
-  begin({.octets = 100});
+  begin({.bytes = 100});
   EXPECT_EQ(put("f", 100), "");
   EXPECT_NE(put("g", 50), "");
   std::filesystem::remove(root_ + "/f");
@@ -120,7 +120,7 @@ TEST_F(QuotaTest, WhatOthersTakeAwayOrAddIsSeen) {
 
 // proves: AC-6
 TEST_F(QuotaTest, SizesThatNoFileHasAreOverIt) {
-  begin({.octets = 100, .client_octets = 100});
+  begin({.bytes = 100, .client_bytes = 100});
   EXPECT_NE(put("f", ~std::uint64_t{0}), "");
   EXPECT_EQ(put("f", 100), "");
 }
@@ -128,7 +128,7 @@ TEST_F(QuotaTest, SizesThatNoFileHasAreOverIt) {
 // proves: AC-7
 TEST_F(QuotaTest, EachClientHasItsOwnAndWhatWasThereIsNobodys) {
   write("old", 1000);
-  begin({.client_octets = 100, .client_files = 2});
+  begin({.client_bytes = 100, .client_files = 2});
   EXPECT_EQ(put("a", 60, "10.0.0.2"), "");
   EXPECT_THAT(put("b", 41, "10.0.0.2"),
               HasSubstr("b: exceeds this client's quota of 100 B, of which 60 B are used"));
@@ -140,7 +140,7 @@ TEST_F(QuotaTest, EachClientHasItsOwnAndWhatWasThereIsNobodys) {
 
 // proves: AC-7
 TEST_F(QuotaTest, WhoReplacesAFileOfAnotherHasItFromThenOn) {
-  begin({.client_octets = 100});
+  begin({.client_bytes = 100});
   EXPECT_EQ(put("a", 100, "10.0.0.2"), "");
   EXPECT_EQ(put("a", 90, "10.0.0.3"), "");
   EXPECT_EQ(put("b", 100, "10.0.0.2"), "");
@@ -149,7 +149,7 @@ TEST_F(QuotaTest, WhoReplacesAFileOfAnotherHasItFromThenOn) {
 
 // proves: AC-7
 TEST_F(QuotaTest, WhatIsTakenAwayCountsNoMore) {
-  begin({.client_octets = 100, .client_files = 1});
+  begin({.client_bytes = 100, .client_files = 1});
   EXPECT_EQ(put("a", 100), "");
   EXPECT_NE(put("b", 100), "");
   std::filesystem::remove(root_ + "/a");
@@ -158,7 +158,7 @@ TEST_F(QuotaTest, WhatIsTakenAwayCountsNoMore) {
 
 // proves: AC-7
 TEST_F(QuotaTest, AFailedPutLeavesNothingReserved) {
-  begin({.octets = 100, .client_octets = 100});
+  begin({.bytes = 100, .client_bytes = 100});
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(reserve("a", 100).ok());
   EXPECT_EQ(put("a", 100), "");
 }

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 port=memif:socket=$work/m.sock,mtu=9000
 cd "$work"
-octets 60000000 >big
+bytes 60000000 >big
 target_on "$port"
 target=$last
 part() { find "$1" -maxdepth 1 -name '.urnic-*.part' -size +4000k; }
@@ -18,7 +18,7 @@ interrupted() {
   kill -"$signal" $pid
   wait $pid 2>/dev/null
 }
-# there_already: octets that the last one went on behind
+# there_already: bytes that the last one went on behind
 there_already() { json out 'j["bytes_there_already"]'; }
 finish_put() {
   ok "$1" "$urnic" put big 10.77.0.1 --resume --json --port "$port"
@@ -50,7 +50,7 @@ finish_put "put with a wrong part"
 [ "$(there_already)" -gt 1000000 ] && [ "$(there_already)" -le 3000000 ] || fail "wrong part: began at $(there_already)"
 rm export/big
 interrupted INT export put big 10.77.0.1
-octets 60000000 >other
+bytes 60000000 >other
 mv big first && mv other big
 finish_put "put of another file of that name"
 [ "$(there_already)" = 0 ] || fail "another file: began at $(there_already)"
@@ -104,23 +104,23 @@ interrupted INT . get 10.77.0.1/big got
 other=.urnic-aaaaaaaaaaaa.part
 touch -d '6 days ago' "$(part .)"
 echo old >$other && touch -d '8 days ago' $other
-octets 1000 >export/first
+bytes 1000 >export/first
 ok "a get beside parts" "$urnic" get 10.77.0.1/first new --port "$port"
 [ ! -e $other ] || fail "an old part stays"
 finish_get "of six days"
 [ "$(there_already)" -gt 1000000 ] || fail "of six days: began at $(there_already)"
 
 # ---- a folder of which a part is there; empty files
-mkdir d && : >d/empty && octets 5000 >d/small
+mkdir d && : >d/empty && bytes 5000 >d/small
 ok "a folder" "$urnic" put -r d 10.77.0.1 --resume --port "$port"
 ok "and back" "$urnic" get -r 10.77.0.1/d back --resume --port "$port"
 diff -r d back/d && diff -r d export/d || fail "a folder differs"
 # What is there as a whole is verified and not moved again; what has changed is.
-octets 2000000 >d/one && octets 2000000 >d/two
+bytes 2000000 >d/one && bytes 2000000 >d/two
 ok "a folder that has grown" "$urnic" put -r d 10.77.0.1 --resume --port "$port"
-# Random octets may have any single one by chance.
+# Random bytes may have any single one by chance.
 printf CHANGED | dd of=export/d/one bs=1 seek=1500000 conv=notrunc 2>/dev/null
-cp d/small small && octets 5000 >d/small
+cp d/small small && bytes 5000 >d/small
 chmod 600 d/two && touch -d 2001-01-01 d/two
 inode=$(stat -c %i export/d/two)
 ok "again" "$urnic" put -r d 10.77.0.1 --resume --json --port "$port"

@@ -18,9 +18,9 @@ class ScenarioFile : public testing::Test {
     folder_ = mkdtemp(name);
   }
   ~ScenarioFile() override { std::filesystem::remove_all(folder_); }
-  std::string write(std::size_t octets) const {
+  std::string write(std::size_t bytes) const {
     const std::string path = folder_ + "/s.toml";
-    std::ofstream(path, std::ios::trunc) << std::string(octets, '#');
+    std::ofstream(path, std::ios::trunc) << std::string(bytes, '#');
     return path;
   }
   std::string folder_;

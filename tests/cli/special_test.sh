@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 port=memif:socket=$work/m.sock,mtu=9000
 cd "$work"
-octets 3000000 >f
+bytes 3000000 >f
 target_on "$port"
 target=$last
 put() { "$urnic" put "$@" --port "$port"; }

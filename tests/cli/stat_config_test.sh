@@ -5,7 +5,7 @@ port=memif:socket=$work/m.sock,mtu=9000
 cd "$work"
 refused 1 "no urnic process" "$urnic" stat
 target_on "$port" --name "the one"
-octets 2000000 >f
+bytes 2000000 >f
 "$urnic" put f 10.77.0.1 --port "$port" >/dev/null || fail put
 "$urnic" stat >table || fail stat
 grep -q "^the one (process $last" table || fail "table: $(cat table)"

@@ -2,8 +2,8 @@
 # An end that is stopped (SIGSTOP) for longer than the other one waits: that one gives up within its bound, in one line,
 # the one that goes on learns it and ends in one line or serves the next, and no file is half there.
 . "$(dirname "$0")/lib.sh"
-octets 40000000 >"$work/big"
-octets 1000000 >"$work/small"
+bytes 40000000 >"$work/big"
+bytes 1000000 >"$work/small"
 tried=0
 is_over() { [ ! -e /proc/"$1"/stat ] || grep -q '^[0-9]* (.*) Z' /proc/"$1"/stat; }
 # ends PID LOG TEXT: by itself within 30 s, with exit 1 and one line

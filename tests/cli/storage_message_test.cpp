@@ -93,7 +93,7 @@ TEST(StorageMessage, FieldsOfTheirKindSurvive) {
   EXPECT_EQ(result.text, "folder/name with blanks");
 }
 
-// E-38: the layout is fixed. These octets are version 2; a change needs another version.
+// E-38: the layout is fixed. These bytes are version 2; a change needs another version.
 TEST(StorageMessage, LayoutOfVersion2) {
   Message m;
   m.kind = MessageKind::Chunk;
@@ -156,7 +156,7 @@ TEST(StorageMessage, OtherVersionsAndForeignMessagesSaySo) {
   EXPECT_THAT(decode(bytes).error(), HasSubstr("wrong magic number"));
 }
 
-TEST(StorageMessage, RandomOctetsNeverDoHarm) {
+TEST(StorageMessage, RandomBytesNeverDoHarm) {
   const std::uint32_t seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 rng(seed);

@@ -2,7 +2,7 @@
 # urnic switch: several processes on one LAN, unprivileged; one of them dies.
 . "$(dirname "$0")/lib.sh"
 cd "$work"
-octets 3000000 >f
+bytes 3000000 >f
 # member N: the options of a process at socket N
 member() { echo "--port memif:socket=$work/lan/$1.sock,role=client,mtu=9000 --address 10.77.0.1$1/24,fd77::1$1/64"; }
 
@@ -21,7 +21,7 @@ ok "over IPv6 as well" "$urnic" put f "[fd77::11]/b" $(member 2)
 cmp -s f export/b || wrong_data "what arrived differs"
 
 # Two at once; one is killed in the middle, the other does not notice.
-octets 100000000 >large
+bytes 100000000 >large
 start doomed "$urnic" put large 10.77.0.11/large $(member 2) --for 60s
 doomed=$last
 start other "$urnic" put f 10.77.0.11/c $(member 3) --repeat 20

@@ -167,9 +167,9 @@ TEST(WindowBudget, OneAddressLeavesTheRestToOthers) {
   WindowBudget b(128 * kMiB, 32 * kMiB);
   unsigned clients = 0;
   for (; clients < 64; ++clients) {
-    const std::uint64_t octets = b.offer("10.0.0.1", 32 * kMiB);
-    if (octets < WindowBudget::kLeast) break;
-    b.take("10.0.0.1", octets);
+    const std::uint64_t bytes = b.offer("10.0.0.1", 32 * kMiB);
+    if (bytes < WindowBudget::kLeast) break;
+    b.take("10.0.0.1", bytes);
   }
   EXPECT_GE(clients, 8u) << "who comes first leaves something";
   EXPECT_EQ(b.left(), 96 * kMiB);
@@ -247,7 +247,7 @@ TEST_F(TargetServerTest, WhoDoesNotSayTheTokenIsRefusedInOneLine) {
 TEST_F(TargetServerTest, APutOverTheQuotaIsOneLineAndLeavesNothing) {
   std::ofstream(root_ + "/export/old") << std::string(4000, 'o');
   TargetServer::Options o;
-  o.quota = std::make_shared<Quota>(folder_.get(), QuotaLimits{.octets = 10000});
+  o.quota = std::make_shared<Quota>(folder_.get(), QuotaLimits{.bytes = 10000});
   serve(o);
   auto client = connect();
   ASSERT_TRUE(client.ok()) << client.error().message;

@@ -45,7 +45,7 @@ class Transfers : public test::Walk, protected TargetWorld {
     agree_on(static_cast<int>(m->kind), static_cast<int>(kind), name(c) + "kind: " + m->text);
     return *m;
   }
-  // The octets that came before belong to a file that is no more.
+  // The bytes that came before belong to a file that is no more.
   void hear_result(Client& c, Status status) {
     while (!c.heard.empty() && c.heard.front().kind != MessageKind::Result) (void)next(c);
     const Message m = hear(c, MessageKind::Result);
@@ -99,7 +99,7 @@ class Transfers : public test::Walk, protected TargetWorld {
     }
     c.welcome = hear(c, MessageKind::Welcome);
     agree_on(c.welcome.slots, slots, name(c) + "slots");
-    agree_on(c.welcome.chunk, chunk, name(c) + "octets of a slot");
+    agree_on(c.welcome.chunk, chunk, name(c) + "bytes of a slot");
     agree_on(c.welcome.read_only, plan_.read_only, "read only");
     c.greeted = true;
     c.slots = slots;
@@ -202,7 +202,7 @@ class Transfers : public test::Walk, protected TargetWorld {
     static constexpr std::uint32_t kMost[] = {0, 100, 3000, 50'000};
     const auto known = disk_.find(c.name);
     c.content = known != disk_.end() && d.one_in(6) ? known->second
-                                                    : d.octets(d.below(kMost[d.below(4)] + 1));
+                                                    : d.bytes(d.below(kMost[d.below(4)] + 1));
     c.mode = m.mode = OpenMode::Put;
     m.size = m.allocated = c.content.size();
     m.permissions = 0640;

@@ -24,7 +24,7 @@ namespace urnic::cli::model {
 using test::agree;
 using test::agree_on;
 using test::Dice;
-using Octets = std::vector<std::uint8_t>;
+using Bytes = std::vector<std::uint8_t>;
 
 constexpr std::uint32_t kMostSlots = 4, kMostChunk = 16384;
 constexpr double kStall = 30, kGrace = 7, kSlack = 1.5;
@@ -50,7 +50,7 @@ struct Client {
   bool open = false;
   OpenMode mode = OpenMode::Put;
   std::string name;
-  Octets content, got;
+  Bytes content, got;
   std::uint64_t at = 0, growth = 0;
   std::uint32_t next = 0;
   std::set<std::uint32_t> lent;
@@ -127,7 +127,7 @@ class TargetWorld {
     o.use_uring = false;
     if (plan_.token) o.token = StorageToken::of(*plan_.token);
     if (plan_.quota != 0) {
-      o.quota = std::make_shared<Quota>(folder_.get(), QuotaLimits{.octets = plan_.quota});
+      o.quota = std::make_shared<Quota>(folder_.get(), QuotaLimits{.bytes = plan_.quota});
     }
     auto opened = TargetServer::open(c, o);
     agree(opened.ok(), "the target does not open");
@@ -215,9 +215,9 @@ class TargetWorld {
   void check_totals() {
     const TargetTotals is = server_->totals();
     agree_on(is.files_in, totals_.files_in, "files in");
-    agree_on(is.bytes_in, totals_.bytes_in, "octets in");
+    agree_on(is.bytes_in, totals_.bytes_in, "bytes in");
     agree_on(is.files_out, totals_.files_out, "files out");
-    agree_on(is.bytes_out, totals_.bytes_out, "octets out");
+    agree_on(is.bytes_out, totals_.bytes_out, "bytes out");
     agree_on(is.listings, totals_.listings, "listings");
     agree_on(is.failed, totals_.failed, "failures");
   }
@@ -241,7 +241,7 @@ class TargetWorld {
       const auto known = disk_.find(name);
       agree(known != disk_.end(), "a file nobody has put: " + name);
       std::ifstream in(entry.path(), std::ios::binary);
-      const Octets is((std::istreambuf_iterator<char>(in)), {});
+      const Bytes is((std::istreambuf_iterator<char>(in)), {});
       agree(is == known->second, "another content of " + name);
     }
     agree_on(files, disk_.size(), "files of the target");
@@ -260,7 +260,7 @@ class TargetWorld {
   std::map<std::uintptr_t, std::unique_ptr<Client>> clients_;
   std::uintptr_t last_ = 0;
   TargetTotals totals_;
-  std::map<std::string, Octets> disk_;
+  std::map<std::string, Bytes> disk_;
   std::set<std::string> parts_, folders_;
 };
 

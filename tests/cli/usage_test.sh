@@ -3,7 +3,7 @@
 # where nothing was tried, else 1. Nothing crashes, nothing hangs.
 . "$(dirname "$0")/lib.sh"
 cd "$work"
-octets 1000 >f
+bytes 1000 >f
 mkdir d
 no=memif:socket=$work/none/x.sock # can never be opened
 a=memif:socket=$work/a.sock b=memif:socket=$work/b.sock
@@ -133,7 +133,7 @@ refused 1 "No such file" "$urnic" put none 10.77.0.1 --port "$no"
 refused 1 "a folder" "$urnic" put d 10.77.0.1 --port "$no"
 refused 1 "use '-' to read standard input" "$urnic" put /dev/null 10.77.0.1/x --port "$no"
 refused 1 "No such file" "$urnic" put "$bad" 10.77.0.1 --port "$no"
-LC_ALL=C grep -q "$bad" err && fail "octets that are no UTF-8 reach the terminal"
+LC_ALL=C grep -q "$bad" err && fail "bytes that are no UTF-8 reach the terminal"
 refused 1 "No such file" "$urnic" get 10.77.0.1/f none/x --port "$no"
 refused 1 "Not a directory" "$urnic" get 10.77.0.1/f f/x --port "$no"
 refused 1 "No such file" "$urnic" target --export none --port "$a"
@@ -164,7 +164,7 @@ kill -CONT "$last"
 ok "it answers again" "$urnic" stat "$last"
 
 # ---- names inside an export
-octets 10 >d/x
+bytes 10 >d/x
 ok "ls of one file" "$urnic" ls 10.77.0.1/x --port "$a"
 grep -q " x$" out || fail "ls A/x: $(cat out)"
 refused 1 "y: No such file" "$urnic" ls 10.77.0.1/y --port "$a"
@@ -173,7 +173,7 @@ refused 1 "is a local address" "$urnic" ls 10.77.0.2 --port "$a"
 refused 1 "is a local address" "$urnic" perf 10.77.0.2 --port "$a"
 refused 1 "$work/a.sock is already served by a urnic target" timeout 10 "$urnic" target --export d --port "$a"
 refused 1 "$work/a.sock is already served by a urnic target" timeout 10 "$urnic" perf --port "$a"
-octets 20000000 >big
+bytes 20000000 >big
 "$urnic" put big 10.77.0.1/big --repeat 1000000 --port "$a" >/dev/null 2>&1 &
 busy=$!
 under_way "$last"

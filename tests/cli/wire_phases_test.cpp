@@ -12,19 +12,19 @@ TEST(WirePhases, LimitsBySizeTimeAndSignal) {
   auto p = parse_phases(" corrupt=0.001@64M ; loss=0.01:3@1.5s;clean@signal; reseg=0.5 ");
   ASSERT_TRUE(p.ok()) << p.error();
   ASSERT_EQ(p->size(), 4u);
-  EXPECT_EQ((*p)[0].octets, 64u << 20);
+  EXPECT_EQ((*p)[0].bytes, 64u << 20);
   EXPECT_DOUBLE_EQ((*p)[0].plan.corrupt, 0.001);
   EXPECT_EQ((*p)[1].milliseconds, 1500u);
   EXPECT_EQ((*p)[1].plan.loss_burst, 3u);
   EXPECT_TRUE((*p)[2].until_signal);
   EXPECT_TRUE((*p)[2].plan.idle());
-  EXPECT_EQ((*p)[3].octets, 0u);
+  EXPECT_EQ((*p)[3].bytes, 0u);
   EXPECT_EQ((*p)[3].text, "reseg=0.5");
 }
 
 TEST(WirePhases, MinutesAndMebibytesAreToldApart) {
   EXPECT_EQ(parse_phases("clean@2m; clean")->front().milliseconds, 120'000u);
-  EXPECT_EQ(parse_phases("clean@2M; clean")->front().octets, 2u << 20);
+  EXPECT_EQ(parse_phases("clean@2M; clean")->front().bytes, 2u << 20);
 }
 
 TEST(WirePhases, WrongOnesSayWhatIsWrong) {

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 cd "$work"
 i=memif:socket=$work/i.sock,mtu=1500 t=memif:socket=$work/t.sock,mtu=1500
-octets 20000000 >f
+bytes 20000000 >f
 # On a busy machine much is under way at a time: as many as are broken in it may be refused in one recovery.
 export URNIC_MAX_RECOVERY_ATTEMPTS=1000000
 target=
@@ -67,6 +67,6 @@ equal "$(json w.json 'len(j["phases"])')" 4 "phases"
 [ "$(json w.json 'j["phases"][0]["a_to_b"]["injected"]["corrupt"] > 0 and j["phases"][2]["a_to_b"]["injected"]["cut"] > 0 and sum(j["phases"][1]["a_to_b"]["injected"].values()) == 0')" = True ] ||
   fail "phases: $(cat w.json)"
 comes_to 'j[0]["ended"]["iwarp"]["recovery_attempts"] > 0 and j[0]["ended"]["iwarp"]["downgrades"] > 0' stat
-[ "$(stat -c %s c.pcapng)" -gt 40000000 ] || fail "the capture has only $(stat -c %s c.pcapng) octets"
+[ "$(stat -c %s c.pcapng)" -gt 40000000 ] || fail "the capture has only $(stat -c %s c.pcapng) bytes"
 [ "$(od -An -tx4 -N4 c.pcapng | tr -d ' ')" = 0a0d0d0a ] || fail "not pcapng"
 done_testing

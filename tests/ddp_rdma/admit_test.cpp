@@ -14,24 +14,24 @@ class Admitting : public StreamFixture {};
 // proves: R-87
 TEST_F(Admitting, WriteNeedsStagBoundsAndRights) {
   const std::uint64_t va = address(bytes.data());
-  const Admission a = admit(write_segment(key, va + 10, Octets(100)));
+  const Admission a = admit(write_segment(key, va + 10, Bytes(100)));
   EXPECT_EQ(a.what, Admit::Place);
   EXPECT_EQ(a.direct, bytes.data() + 10);
   EXPECT_EQ(a.segment.payload.size(), 100u);
   EXPECT_EQ(a.segment.header.op, Opcode::Write);
-  EXPECT_EQ(refused(write_segment(key ^ 1, va, Octets(1))), Violation::TaggedInvalidStag);
-  EXPECT_EQ(refused(write_segment(key, va, Octets(4097))), Violation::TaggedBounds);
-  EXPECT_EQ(refused(write_segment(source_key, address(source.data()), Octets(1))),
+  EXPECT_EQ(refused(write_segment(key ^ 1, va, Bytes(1))), Violation::TaggedInvalidStag);
+  EXPECT_EQ(refused(write_segment(key, va, Bytes(4097))), Violation::TaggedBounds);
+  EXPECT_EQ(refused(write_segment(source_key, address(source.data()), Bytes(1))),
             Violation::WriteAccess);
-  EXPECT_EQ(refused(write_segment(key, ~0ull, Octets(2))), Violation::TaggedToWrap);
+  EXPECT_EQ(refused(write_segment(key, ~0ull, Bytes(2))), Violation::TaggedToWrap);
 }
 
-// What is admitted in line is admitted by the Admitter, to the same octets; what is not in line is
+// What is admitted in line is admitted by the Admitter, to the same bytes; what is not in line is
 // the Admitter's to judge.
 // proves: R-87
 TEST_F(Admitting, PlainWritesAreAdmittedAlike) {
   const std::uint64_t va = address(bytes.data());
-  const auto in_line = [&](const Octets& ulpdu) {
+  const auto in_line = [&](const Bytes& ulpdu) {
     PlainWrite w;
     if (!admit_plain_write(s, ulpdu, &w)) return false;
     const Admission a = Admitter(s, true).next(ulpdu);
@@ -43,19 +43,19 @@ TEST_F(Admitting, PlainWritesAreAdmittedAlike) {
     EXPECT_EQ(a.segment.payload.size(), w.payload.size());
     return true;
   };
-  EXPECT_TRUE(in_line(write_segment(key, va, Octets(1))));
-  EXPECT_TRUE(in_line(write_segment(key, va, Octets(4096))));
-  EXPECT_TRUE(in_line(write_segment(key, va + 4095, Octets(1))));
-  EXPECT_FALSE(in_line(write_segment(key, va + 4096, Octets(1)))) << "bounds";
-  EXPECT_FALSE(in_line(write_segment(key, va - 1, Octets(2)))) << "base";
-  EXPECT_FALSE(in_line(write_segment(key, va, Octets(4097)))) << "length";
-  EXPECT_FALSE(in_line(write_segment(key, ~0ull, Octets(2)))) << "wrap";
-  EXPECT_FALSE(in_line(write_segment(key ^ 1, va, Octets(1)))) << "key";
-  EXPECT_FALSE(in_line(write_segment(source_key, address(source.data()), Octets(1)))) << "rights";
+  EXPECT_TRUE(in_line(write_segment(key, va, Bytes(1))));
+  EXPECT_TRUE(in_line(write_segment(key, va, Bytes(4096))));
+  EXPECT_TRUE(in_line(write_segment(key, va + 4095, Bytes(1))));
+  EXPECT_FALSE(in_line(write_segment(key, va + 4096, Bytes(1)))) << "bounds";
+  EXPECT_FALSE(in_line(write_segment(key, va - 1, Bytes(2)))) << "base";
+  EXPECT_FALSE(in_line(write_segment(key, va, Bytes(4097)))) << "length";
+  EXPECT_FALSE(in_line(write_segment(key, ~0ull, Bytes(2)))) << "wrap";
+  EXPECT_FALSE(in_line(write_segment(key ^ 1, va, Bytes(1)))) << "key";
+  EXPECT_FALSE(in_line(write_segment(source_key, address(source.data()), Bytes(1)))) << "rights";
   EXPECT_FALSE(in_line(write_segment(key, va, {}))) << "nothing to place";
-  EXPECT_FALSE(in_line(send_segment_of(1, 0, Octets(5))));
+  EXPECT_FALSE(in_line(send_segment_of(1, 0, Bytes(5))));
   EXPECT_FALSE(in_line({}));
-  Octets w = write_segment(key, va, Octets(4));
+  Bytes w = write_segment(key, va, Bytes(4));
   w[0] ^= 2;
   EXPECT_FALSE(in_line(w)) << "DDP version";
   w[0] ^= 2;
@@ -67,14 +67,14 @@ TEST_F(Admitting, PlainWritesAreAdmittedAlike) {
 
 // proves: E-55
 TEST_F(Admitting, WhatTheQueuePairDoesNotAllowIsRefusedWhateverTheRegionAllows) {
-  const Octets write = write_segment(key, address(bytes.data()), Octets(10));
+  const Bytes write = write_segment(key, address(bytes.data()), Bytes(10));
   PlainWrite w;
   ASSERT_TRUE(admit_plain_write(s, write, &w));
   s.remote_access = kRemoteRead | verbs::kRemoteAtomic;
   EXPECT_EQ(refused(write), Violation::WriteAccess);
   EXPECT_EQ(refused(write, false), Violation::WriteAccess);
   EXPECT_FALSE(admit_plain_write(s, write, &w));
-  EXPECT_EQ(refused(write_segment(key ^ 1, address(bytes.data()), Octets(10))),
+  EXPECT_EQ(refused(write_segment(key ^ 1, address(bytes.data()), Bytes(10))),
             Violation::TaggedInvalidStag)
       << "of a key that names nothing no more is told than before";
   s.reset();
@@ -87,7 +87,7 @@ TEST_F(Admitting, ZeroLengthTaggedIsNotChecked) {
 }
 
 TEST_F(Admitting, MalformedHeadersAreRowsOfTheTable) {
-  Octets w = write_segment(key, address(bytes.data()), Octets(4));
+  Bytes w = write_segment(key, address(bytes.data()), Bytes(4));
   w[0] ^= 2;
   EXPECT_EQ(refused(w), Violation::TaggedVersion);
   w[0] ^= 2;
@@ -100,34 +100,34 @@ TEST_F(Admitting, MalformedHeadersAreRowsOfTheTable) {
 
 // proves
 TEST_F(Admitting, SendNeedsItsReceive) {
-  EXPECT_EQ(admit(send_segment_of(1, 0, Octets(5))).what, Admit::NoReceive);
+  EXPECT_EQ(admit(send_segment_of(1, 0, Bytes(5))).what, Admit::NoReceive);
   post_receive(1, 0, 100);
-  EXPECT_EQ(admit(send_segment_of(1, 0, Octets(5))).what, Admit::Place);
-  EXPECT_EQ(admit(send_segment_of(2, 0, Octets(5)), false).what, Admit::NoReceive)
+  EXPECT_EQ(admit(send_segment_of(1, 0, Bytes(5))).what, Admit::Place);
+  EXPECT_EQ(admit(send_segment_of(2, 0, Bytes(5)), false).what, Admit::NoReceive)
       << "out of order: the WQE of that MSN";
-  EXPECT_EQ(admit(send_segment_of(5000, 0, Octets(5)), false).what, Admit::NoReceive)
+  EXPECT_EQ(admit(send_segment_of(5000, 0, Bytes(5)), false).what, Admit::NoReceive)
       << "a sender without credits may be far ahead";
   post_receive(2, 100, 100);
-  EXPECT_EQ(admit(send_segment_of(2, 0, Octets(5)), false).what, Admit::Place);
+  EXPECT_EQ(admit(send_segment_of(2, 0, Bytes(5)), false).what, Admit::Place);
 }
 
 TEST_F(Admitting, SendMsnMustBeTheNextInOrder) {
   for (int i = 0; i < 4; ++i) post_receive(1, 0, 100);
-  EXPECT_EQ(refused(send_segment_of(2, 0, Octets(5))), Violation::UntaggedMsnRange);
-  EXPECT_EQ(refused(send_segment_of(0, 0, Octets(5))), Violation::UntaggedMsnRange);
-  EXPECT_EQ(refused(send_segment_of(0, 0, Octets(5)), false), Violation::UntaggedMsnRange);
-  ASSERT_EQ(take(send_segment_of(1, 0, Octets(5))), Violation::None);
-  EXPECT_EQ(refused(send_segment_of(1, 0, Octets(5))), Violation::UntaggedMsnRange);
-  EXPECT_EQ(refused(send_segment_of(1, 0, Octets(5)), false), Violation::UntaggedMsnRange);
-  EXPECT_EQ(admit(send_segment_of(2, 0, Octets(5))).what, Admit::Place);
+  EXPECT_EQ(refused(send_segment_of(2, 0, Bytes(5))), Violation::UntaggedMsnRange);
+  EXPECT_EQ(refused(send_segment_of(0, 0, Bytes(5))), Violation::UntaggedMsnRange);
+  EXPECT_EQ(refused(send_segment_of(0, 0, Bytes(5)), false), Violation::UntaggedMsnRange);
+  ASSERT_EQ(take(send_segment_of(1, 0, Bytes(5))), Violation::None);
+  EXPECT_EQ(refused(send_segment_of(1, 0, Bytes(5))), Violation::UntaggedMsnRange);
+  EXPECT_EQ(refused(send_segment_of(1, 0, Bytes(5)), false), Violation::UntaggedMsnRange);
+  EXPECT_EQ(admit(send_segment_of(2, 0, Bytes(5))).what, Admit::Place);
 }
 
 TEST_F(Admitting, SeveralMessagesInOneSegmentAreCounted) {
   post_receive(1, 0, 100);
   post_receive(2, 100, 100);
-  const Octets a = send_segment_of(1, 0, Octets(5), false), b = send_segment_of(1, 5, Octets(5)),
-               c = send_segment_of(2, 0, Octets(5)), d = send_segment_of(3, 0, Octets(5)),
-               r = read_request(1, 0, 0, 0), r2 = read_request(2, 0, 0, 0);
+  const Bytes a = send_segment_of(1, 0, Bytes(5), false), b = send_segment_of(1, 5, Bytes(5)),
+              c = send_segment_of(2, 0, Bytes(5)), d = send_segment_of(3, 0, Bytes(5)),
+              r = read_request(1, 0, 0, 0), r2 = read_request(2, 0, 0, 0);
   Admitter admitter(s, true);
   EXPECT_EQ(admitter.next(a).what, Admit::Place);
   EXPECT_EQ(admitter.next(b).what, Admit::Place);
@@ -139,62 +139,62 @@ TEST_F(Admitting, SeveralMessagesInOneSegmentAreCounted) {
   EXPECT_EQ(s.next_send_msn(), 1u);
   EXPECT_EQ(s.next_read_msn(), 1u);
   EXPECT_EQ(admit(a).what, Admit::Place);
-  EXPECT_EQ(bytes, Octets(4096));
+  EXPECT_EQ(bytes, Bytes(4096));
 }
 
 // proves: R-117
 TEST_F(Admitting, MessageLongerThanTheReceiveIsAViolation) {
   post_receive(1, {{address(bytes.data()), 60, key}, {address(bytes.data() + 100), 40, key}});
-  EXPECT_EQ(admit(send_segment_of(1, 0, Octets(100))).what, Admit::Place);
-  EXPECT_EQ(refused(send_segment_of(1, 0, Octets(101))), Violation::UntaggedTooLong);
-  EXPECT_EQ(refused(send_segment_of(1, 90, Octets(11)), false), Violation::UntaggedTooLong);
-  EXPECT_EQ(refused(send_segment_of(1, 101, Octets(1)), false), Violation::UntaggedMo);
+  EXPECT_EQ(admit(send_segment_of(1, 0, Bytes(100))).what, Admit::Place);
+  EXPECT_EQ(refused(send_segment_of(1, 0, Bytes(101))), Violation::UntaggedTooLong);
+  EXPECT_EQ(refused(send_segment_of(1, 90, Bytes(11)), false), Violation::UntaggedTooLong);
+  EXPECT_EQ(refused(send_segment_of(1, 101, Bytes(1)), false), Violation::UntaggedMo);
   EXPECT_EQ(admit(send_segment_of(1, 100, {}), false).what, Admit::Place);
 }
 
 TEST_F(Admitting, OffsetsOfASendAreContiguousInOrder) {
   post_receive(1, 0, 1000);
   post_receive(2, 1000, 1000);
-  EXPECT_EQ(refused(send_segment_of(1, 10, Octets(5))), Violation::UntaggedMo);
-  put(send_segment_of(1, 0, Octets(10), false));
-  EXPECT_EQ(refused(send_segment_of(1, 11, Octets(5))), Violation::UntaggedMo);
-  EXPECT_EQ(refused(send_segment_of(1, 0, Octets(5))), Violation::UntaggedMo);
-  ASSERT_EQ(take(send_segment_of(1, 10, Octets(5))), Violation::None);
-  EXPECT_EQ(refused(send_segment_of(2, 15, Octets(5))), Violation::UntaggedMo);
-  EXPECT_EQ(admit(send_segment_of(2, 0, Octets(5))).what, Admit::Place);
+  EXPECT_EQ(refused(send_segment_of(1, 10, Bytes(5))), Violation::UntaggedMo);
+  put(send_segment_of(1, 0, Bytes(10), false));
+  EXPECT_EQ(refused(send_segment_of(1, 11, Bytes(5))), Violation::UntaggedMo);
+  EXPECT_EQ(refused(send_segment_of(1, 0, Bytes(5))), Violation::UntaggedMo);
+  ASSERT_EQ(take(send_segment_of(1, 10, Bytes(5))), Violation::None);
+  EXPECT_EQ(refused(send_segment_of(2, 15, Bytes(5))), Violation::UntaggedMo);
+  EXPECT_EQ(admit(send_segment_of(2, 0, Bytes(5))).what, Admit::Place);
 }
 
 TEST_F(Admitting, NoFalseAlarmBehindAClosedHole) {
   // Message 1 in three segments: the first in order, the last out of order, then the middle, which
   // closes the hole; message 2 the same, and message 3 in order again.
   for (int i = 0; i < 3; ++i) post_receive(1, 0, 1000);
-  put(send_segment_of(1, 0, Octets(10), false));
-  MessageCounts hole = put(send_segment_of(1, 20, Octets(10)), false);
-  hole += put(send_segment_of(2, 0, Octets(10), false), false);
-  put(send_segment_of(1, 10, Octets(10), false));
+  put(send_segment_of(1, 0, Bytes(10), false));
+  MessageCounts hole = put(send_segment_of(1, 20, Bytes(10)), false);
+  hole += put(send_segment_of(2, 0, Bytes(10), false), false);
+  put(send_segment_of(1, 10, Bytes(10), false));
   ASSERT_EQ(deliver_counts(hole), Violation::None);
-  ASSERT_EQ(take(send_segment_of(2, 10, Octets(10))), Violation::None);
-  EXPECT_EQ(refused(send_segment_of(3, 1, Octets(10))), Violation::UntaggedMo);
-  ASSERT_EQ(take(send_segment_of(3, 0, Octets(10))), Violation::None);
+  ASSERT_EQ(take(send_segment_of(2, 10, Bytes(10))), Violation::None);
+  EXPECT_EQ(refused(send_segment_of(3, 1, Bytes(10))), Violation::UntaggedMo);
+  ASSERT_EQ(take(send_segment_of(3, 0, Bytes(10))), Violation::None);
   EXPECT_EQ(done.size(), 3u);
 }
 
 TEST_F(Admitting, OffsetCheckReturnsWithTheMessageBehindTheHole) {
   for (int i = 0; i < 3; ++i) post_receive(1, 0, 1000);
   // Message 2 out of order in whole; message 1 fills the hole; 3 follows.
-  const MessageCounts hole = put(send_segment_of(2, 0, Octets(10)), false);
-  ASSERT_EQ(take(send_segment_of(1, 0, Octets(10))), Violation::None);
+  const MessageCounts hole = put(send_segment_of(2, 0, Bytes(10)), false);
+  ASSERT_EQ(take(send_segment_of(1, 0, Bytes(10))), Violation::None);
   ASSERT_EQ(deliver_counts(hole), Violation::None);
-  EXPECT_EQ(refused(send_segment_of(3, 10, Octets(10))), Violation::UntaggedMo);
+  EXPECT_EQ(refused(send_segment_of(3, 10, Bytes(10))), Violation::UntaggedMo);
 }
 
 TEST_F(Admitting, ReceiveWhoseMemoryIsGoneIsALocalError) {
   post_receive(1, {{address(bytes.data()), 10, key}, {address(bytes.data()), 10, 0xbad00}});
-  EXPECT_EQ(admit(send_segment_of(1, 0, Octets(10), false)).what, Admit::Place)
+  EXPECT_EQ(admit(send_segment_of(1, 0, Bytes(10), false)).what, Admit::Place)
       << "the bad piece is not touched";
-  EXPECT_EQ(refused(send_segment_of(1, 0, Octets(11))), Violation::LocalCatastrophic);
+  EXPECT_EQ(refused(send_segment_of(1, 0, Bytes(11))), Violation::LocalCatastrophic);
   post_receive(2, {{address(source.data()), 10, source_key}});
-  EXPECT_EQ(refused(send_segment_of(2, 0, Octets(1)), false), Violation::LocalCatastrophic)
+  EXPECT_EQ(refused(send_segment_of(2, 0, Bytes(1)), false), Violation::LocalCatastrophic)
       << "no local write";
 }
 
@@ -220,21 +220,21 @@ TEST_F(Admitting, ReadRequestsMeetTheNegotiatedLimit) {
 TEST_F(Admitting, ReadResponseBelongsToTheOldestRead) {
   EXPECT_EQ(refused(response_segment(1, 0, {})), Violation::UnexpectedOpcode);
   const std::uint32_t a = start_read(1, 0, 100), b = start_read(2, 200, 100);
-  EXPECT_EQ(refused(response_segment(b, 0, Octets(100))), Violation::TaggedInvalidStag);
-  EXPECT_EQ(refused(response_segment(key, address(bytes.data()), Octets(100))),
+  EXPECT_EQ(refused(response_segment(b, 0, Bytes(100))), Violation::TaggedInvalidStag);
+  EXPECT_EQ(refused(response_segment(key, address(bytes.data()), Bytes(100))),
             Violation::TaggedInvalidStag);
-  EXPECT_EQ(refused(response_segment(a, 0, Octets(50))), Violation::TaggedBounds)
+  EXPECT_EQ(refused(response_segment(a, 0, Bytes(50))), Violation::TaggedBounds)
       << "ends too early";
-  EXPECT_EQ(refused(response_segment(a, 1, Octets(99))), Violation::TaggedBounds) << "a gap";
+  EXPECT_EQ(refused(response_segment(a, 1, Bytes(99))), Violation::TaggedBounds) << "a gap";
   EXPECT_EQ(refused(response_segment(a, 0, {})), Violation::TaggedBounds) << "nothing came";
-  EXPECT_EQ(refused(response_segment(a, 0, Octets(101))), Violation::TaggedBounds);
-  EXPECT_EQ(admit(response_segment(b, 0, Octets(100)), false).what, Admit::Place)
+  EXPECT_EQ(refused(response_segment(a, 0, Bytes(101))), Violation::TaggedBounds);
+  EXPECT_EQ(admit(response_segment(b, 0, Bytes(100)), false).what, Admit::Place)
       << "out of order any open read";
-  EXPECT_EQ(refused(response_segment(b, 0, Octets(50)), false), Violation::TaggedBounds)
+  EXPECT_EQ(refused(response_segment(b, 0, Bytes(50)), false), Violation::TaggedBounds)
       << "but as long as that read";
-  const Octets first = response_segment(a, 0, Octets(40), false),
-               second = response_segment(a, 40, Octets(60)),
-               third = response_segment(b, 0, Octets(100)), more = response_segment(b, 0, {});
+  const Bytes first = response_segment(a, 0, Bytes(40), false),
+              second = response_segment(a, 40, Bytes(60)),
+              third = response_segment(b, 0, Bytes(100)), more = response_segment(b, 0, {});
   Admitter admitter(s, true);
   EXPECT_EQ(admitter.next(first).what, Admit::Place);
   EXPECT_EQ(admitter.next(second).what, Admit::Place);
@@ -244,17 +244,17 @@ TEST_F(Admitting, ReadResponseBelongsToTheOldestRead) {
 
 TEST_F(Admitting, NoFalseAlarmForAReadThatCameOutOfOrder) {
   const std::uint32_t a = start_read(1, 0, 100);
-  put(response_segment(a, 0, Octets(10), false));
-  const MessageCounts hole = put(response_segment(a, 60, Octets(40)), false);
-  put(response_segment(a, 10, Octets(50), false));
+  put(response_segment(a, 0, Bytes(10), false));
+  const MessageCounts hole = put(response_segment(a, 60, Bytes(40)), false);
+  put(response_segment(a, 10, Bytes(50), false));
   EXPECT_EQ(deliver_counts(hole), Violation::None);
   ASSERT_EQ(done.size(), 1u);
   EXPECT_EQ(done[0].wr_id, 1u);
   // And when it was forgotten by a downgrade and comes again in order.
   const std::uint32_t b = start_read(2, 0, 100);
-  put(response_segment(b, 60, Octets(40)), false);
-  put(response_segment(b, 0, Octets(60), false));
-  EXPECT_EQ(take(response_segment(b, 60, Octets(40))), Violation::None);
+  put(response_segment(b, 60, Bytes(40)), false);
+  put(response_segment(b, 0, Bytes(60), false));
+  EXPECT_EQ(take(response_segment(b, 60, Bytes(40))), Violation::None);
   EXPECT_EQ(done.size(), 2u);
 }
 
@@ -276,7 +276,7 @@ TEST_F(Admitting, HostileSegmentsNeitherCrashNorOverrun) {
     Stream stream(config, &state);
     stream.set_limits(4, 4);
     stream.sender.start(true);
-    Octets target(512), origin(512);
+    Bytes target(512), origin(512);
     const std::uint32_t t = memory.register_memory(
         kPd, target.data(), target.size(), kLocalWrite | kRemoteWrite | kRemoteRead | kZeroBased);
     std::uint64_t position = 0;
@@ -293,13 +293,13 @@ TEST_F(Admitting, HostileSegmentsNeitherCrashNorOverrun) {
         wr.sges = {&sge, 1};
         stream.sq.post(wr);
         const auto cut = stream.sender.cut(StreamOffset(position), 1460, 1460, false);
-        Octets out(cut.len);
+        Bytes out(cut.len);
         bool ok;
         stream.sender.fill(StreamOffset(position), cut.len, out.data(), &ok);
         position += cut.len;
       }
-      Octets u;
-      const Octets payload(rng.below(100));
+      Bytes u;
+      const Bytes payload(rng.below(100));
       const auto msn = stream.next_send_msn() + static_cast<std::uint32_t>(rng.below(3)) - 1;
       const auto rmsn = stream.next_read_msn() + static_cast<std::uint32_t>(rng.below(3)) - 1;
       switch (rng.below(5)) {
@@ -347,7 +347,7 @@ TEST_F(Admitting, HostileSegmentsNeitherCrashNorOverrun) {
         break;
       }
       const auto cut = stream.sender.cut(StreamOffset(position), 1460, 1460, false);
-      Octets out(cut.len);
+      Bytes out(cut.len);
       bool ok;
       stream.sender.fill(StreamOffset(position), cut.len, out.data(), &ok);
       position += cut.len;

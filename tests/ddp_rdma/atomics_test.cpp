@@ -58,7 +58,7 @@ TEST(Atomics, NoCarryOfAnAdditionLeavesItsField) {
 class AtomicTarget : public StreamFixture {
  protected:
   AtomicTarget() {
-    words = table.register_memory(kPd, octets, sizeof octets, kLocalWrite | verbs::kRemoteAtomic);
+    words = table.register_memory(kPd, bytes, sizeof bytes, kLocalWrite | verbs::kRemoteAtomic);
   }
   AtomicRequest add(std::uint32_t stag, std::uint64_t to) {
     AtomicRequest a = operation(AtomicCode::FetchAdd, 5, 0);
@@ -69,20 +69,19 @@ class AtomicTarget : public StreamFixture {
   }
   std::uint64_t word(std::size_t i) const {
     std::uint64_t out;
-    std::memcpy(&out, octets + 8 * i, 8);
+    std::memcpy(&out, bytes + 8 * i, 8);
     return out;
   }
-  alignas(8) std::uint8_t octets[32] = {};
+  alignas(8) std::uint8_t bytes[32] = {};
   std::uint32_t words = 0;
 };
 
 // proves: E-53
 TEST_F(AtomicTarget, RightsBoundsAndAlignmentAreCheckedBeforeItsTurn) {
-  const auto at = address(octets);
+  const auto at = address(bytes);
   const auto zero_based =
-      table.register_memory(kPd, octets + 4, 16, kLocalWrite | verbs::kRemoteAtomic | kZeroBased);
-  const auto others =
-      table.register_memory(kPd + 1, octets, 32, kLocalWrite | verbs::kRemoteAtomic);
+      table.register_memory(kPd, bytes + 4, 16, kLocalWrite | verbs::kRemoteAtomic | kZeroBased);
+  const auto others = table.register_memory(kPd + 1, bytes, 32, kLocalWrite | verbs::kRemoteAtomic);
   const struct {
     std::uint32_t stag;
     std::uint64_t to;
@@ -97,9 +96,9 @@ TEST_F(AtomicTarget, RightsBoundsAndAlignmentAreCheckedBeforeItsTurn) {
               {zero_based, 4, Violation::AtomicMisaligned},
               {zero_based, 0, Violation::AtomicMisaligned}};
   for (const auto& row : rows) {
-    const Octets u = atomic_request(s.next_read_msn(), add(row.stag, row.to));
+    const Bytes u = atomic_request(s.next_read_msn(), add(row.stag, row.to));
     EXPECT_EQ(take(u), row.want);
-    EXPECT_EQ(Octets(offending.begin(), offending.end()), u);
+    EXPECT_EQ(Bytes(offending.begin(), offending.end()), u);
     EXPECT_EQ(s.inbound_reads.ready(), 0u);
   }
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(word(i), 0u);
@@ -109,14 +108,14 @@ TEST_F(AtomicTarget, RightsBoundsAndAlignmentAreCheckedBeforeItsTurn) {
 // often its response is sent.
 // proves: E-53
 TEST_F(AtomicTarget, ItIsCarriedOutOnceInItsTurn) {
-  const auto readable = table.register_memory(kPd, octets, 32, kRemoteRead);
-  const auto at = address(octets);
+  const auto readable = table.register_memory(kPd, bytes, 32, kRemoteRead);
+  const auto at = address(bytes);
   ASSERT_EQ(take(read_request(1, 8, readable, at)), Violation::None);
   ASSERT_EQ(take(atomic_request(2, add(words, at))), Violation::None);
   ASSERT_EQ(take(read_request(3, 8, readable, at)), Violation::None);
   ASSERT_EQ(take(atomic_request(4, add(words, at))), Violation::None);
   EXPECT_EQ(word(0), 0u) << "not before its turn";
-  const Octets out = transmit();
+  const Bytes out = transmit();
   EXPECT_EQ(word(0), 10u);
   ASSERT_EQ(out.size(), 28u + 36 + 28 + 36);
   EXPECT_EQ(out[16], 0) << "read before the first";
@@ -128,7 +127,7 @@ TEST_F(AtomicTarget, ItIsCarriedOutOnceInItsTurn) {
   EXPECT_EQ(load_be32(out.data() + 28 + 20), 77u);
   EXPECT_EQ(load_be32(out.data() + 28 + 12), 1u) << "MSNs of their own queue";
   EXPECT_EQ(load_be32(out.data() + 92 + 12), 2u);
-  Octets again(out.size());
+  Bytes again(out.size());
   bool ok = false;
   s.sender.fill(StreamOffset(), static_cast<std::uint32_t>(again.size()), again.data(), &ok);
   EXPECT_TRUE(ok);
@@ -164,7 +163,7 @@ TEST_F(AtomicTarget, AResponseIsThatOfTheOldestRequest) {
   EXPECT_EQ(refused(atomic_response(1, sinks[0] ^ 1, 9)), Violation::UnexpectedOpcode);
   EXPECT_EQ(refused(atomic_response(1, sinks[1], 9)), Violation::UnexpectedOpcode);
   EXPECT_EQ(refused(atomic_response(2, sinks[0], 9)), Violation::UntaggedMsnRange);
-  EXPECT_EQ(refused(response_segment(sinks[0], 0, Octets(8))), Violation::TaggedStagNotAssociated);
+  EXPECT_EQ(refused(response_segment(sinks[0], 0, Bytes(8))), Violation::TaggedStagNotAssociated);
   EXPECT_EQ(refused(response_segment(sinks[0], 0, {})), Violation::TaggedBounds);
   // The second early: it waits for the first.
   MessageCounts counts = put(atomic_response(2, sinks[1], 22), false);
@@ -187,9 +186,9 @@ TEST_F(AtomicTarget, ResponsesAndOurOwnWorkTakeTurns) {
   wr.sges = {&sge, 1};
   for (std::uint32_t i = 0; i < 3; ++i) {
     ASSERT_EQ(s.sq.post(wr), verbs::Post::Ok);
-    ASSERT_EQ(take(atomic_request(i + 1, add(words, address(octets)))), Violation::None);
+    ASSERT_EQ(take(atomic_request(i + 1, add(words, address(bytes)))), Violation::None);
   }
-  const Octets out = transmit();
+  const Bytes out = transmit();
   ASSERT_EQ(out.size(), 3 * (28u + 36u));
   for (std::size_t at = 0; at < out.size(); at += 28 + 36) {
     EXPECT_EQ(out[at + 3] & 0x0f, static_cast<int>(Opcode::Write));
@@ -212,7 +211,7 @@ TEST_F(AtomicTarget, NoneMayBeAskedWhereNoReadMay) {
   EXPECT_EQ(ends, std::vector{verbs::Status::RemoteInvalidRequest});
 }
 
-TEST_F(AtomicTarget, EightOctetsAreTheWholeOfIt) {
+TEST_F(AtomicTarget, EightBytesAreTheWholeOfIt) {
   const Sge sge{address(bytes.data()), 7, key};
   SendWr wr;
   wr.op = WrOp::FetchAdd;

@@ -28,14 +28,14 @@ TEST_F(BacklogTest, CountsWhatHasNotBegun) {
   const std::uint64_t write = sizes.estimate_message(100, true);
   const std::uint64_t send = sizes.estimate_message(128, false);
   const std::uint64_t read = sizes.estimate(kReadRequestHeader);
-  EXPECT_EQ(backlog.octets().requests, write + send + read);
-  EXPECT_EQ(backlog.octets().responses, sizes.estimate_message(500, true));
+  EXPECT_EQ(backlog.bytes().requests, write + send + read);
+  EXPECT_EQ(backlog.bytes().responses, sizes.estimate_message(500, true));
   backlog.request_begins(0);
   queue.start();
   backlog.response_begins(1);
   owed.start_response();
-  EXPECT_EQ(backlog.octets().requests, send + read);
-  EXPECT_EQ(backlog.octets().responses, 0u);
+  EXPECT_EQ(backlog.bytes().requests, send + read);
+  EXPECT_EQ(backlog.bytes().responses, 0u);
 }
 
 TEST_F(BacklogTest, WhatBeginsBeforeAnybodyAskedIsNotCounted) {
@@ -43,7 +43,7 @@ TEST_F(BacklogTest, WhatBeginsBeforeAnybodyAskedIsNotCounted) {
   post(WrOp::Write, {200});
   backlog.request_begins(0);
   queue.start();
-  EXPECT_EQ(backlog.octets().requests, sizes.estimate_message(200, true));
+  EXPECT_EQ(backlog.bytes().requests, sizes.estimate_message(200, true));
 }
 
 TEST_F(BacklogTest, OtherSizesCountAnew) {
@@ -51,12 +51,12 @@ TEST_F(BacklogTest, OtherSizesCountAnew) {
   post(WrOp::Write, {400});
   backlog.request_begins(0);
   queue.start();
-  const std::uint64_t before = backlog.octets().requests;
+  const std::uint64_t before = backlog.bytes().requests;
   sizes.set_framing({mpa::Policy::Markers, 0});
   sizes.set_emss(200);
   backlog.recount();
-  EXPECT_EQ(backlog.octets().requests, sizes.estimate_message(400, true));
-  EXPECT_GT(backlog.octets().requests, before);
+  EXPECT_EQ(backlog.bytes().requests, sizes.estimate_message(400, true));
+  EXPECT_GT(backlog.bytes().requests, before);
 }
 
 TEST_F(BacklogTest, ForgottenWorkTakesNothing) {
@@ -64,10 +64,10 @@ TEST_F(BacklogTest, ForgottenWorkTakesNothing) {
   post(WrOp::Write, {400});
   owe(500);
   backlog.forget();
-  EXPECT_EQ(backlog.octets().requests, 0u);
-  EXPECT_EQ(backlog.octets().responses, 0u);
+  EXPECT_EQ(backlog.bytes().requests, 0u);
+  EXPECT_EQ(backlog.bytes().responses, 0u);
   post(WrOp::Write, {100});
-  EXPECT_EQ(backlog.octets().requests, sizes.estimate_message(100, true));
+  EXPECT_EQ(backlog.bytes().requests, sizes.estimate_message(100, true));
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ TEST(Captures, TsharkOfThisMachineCountsTheSame) {
       for (std::size_t i = 0; i < opcodes.size(); ++i) {
         Count& n = counts[{initiator, std::stoi(opcodes[i], nullptr, 0)}];
         ++n.fpdus;
-        n.ulpdu_octets += std::stoul(lengths[i]);
+        n.ulpdu_bytes += std::stoul(lengths[i]);
       }
     }
     expect_counts(counts, count(capture));

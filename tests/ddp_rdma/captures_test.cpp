@@ -21,7 +21,7 @@ TEST(Captures, EveryFpduOfLinuxSiwIsParsedAndCountedAsByTshark) {
   }
 }
 
-// The builder makes the same octets out of what the parsers understood (siw too sends a CRC field
+// The builder makes the same bytes out of what the parsers understood (siw too sends a CRC field
 // of 0 when it is off). Only the pad may differ: siw leaves what was there in some short FPDUs, and
 // the CRC covers it.
 TEST(Captures, EveryFpduIsRebuiltByteForByte) {

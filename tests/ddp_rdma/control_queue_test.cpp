@@ -15,10 +15,10 @@ struct ControlQueueTest : ::testing::Test {
 };
 
 TEST_F(ControlQueueTest, KeepsCopiesInOrder) {
-  std::array<std::uint8_t, 4> octets = {1, 2, 3, 4};
-  queue.add_raw(&kept, octets);
-  queue.add_ulpdu(&kept, {octets.data(), 3});
-  octets.fill(9);
+  std::array<std::uint8_t, 4> bytes = {1, 2, 3, 4};
+  queue.add_raw(&kept, bytes);
+  queue.add_ulpdu(&kept, {bytes.data(), 3});
+  bytes.fill(9);
   ASSERT_FALSE(queue.empty());
   EXPECT_TRUE(queue.front().raw);
   EXPECT_EQ(queue.front().len, 4u);
@@ -42,12 +42,12 @@ TEST_F(ControlQueueTest, TakesNothingThatCannotBeSent) {
   EXPECT_TRUE(queue.empty());
 }
 
-TEST_F(ControlQueueTest, UlpdusTakeWholeFpdusRawOctetsWhatTheyAre) {
-  const std::array<std::uint8_t, 18> octets{};
+TEST_F(ControlQueueTest, UlpdusTakeWholeFpdusRawBytesWhatTheyAre) {
+  const std::array<std::uint8_t, 18> bytes{};
   FpduSizes sizes(false);
   EXPECT_EQ(queue.estimate(sizes), 0u);
-  queue.add_raw(&kept, octets);
-  queue.add_ulpdu(&kept, octets);
+  queue.add_raw(&kept, bytes);
+  queue.add_ulpdu(&kept, bytes);
   EXPECT_EQ(queue.estimate(sizes), 18u + 24u);
   sizes.set_framing({mpa::Policy::Markers, 0});
   EXPECT_EQ(queue.estimate(sizes), 18u + 28u) << "a marker may lie in it";

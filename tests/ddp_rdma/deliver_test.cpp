@@ -20,10 +20,10 @@ class Delivery : public StreamFixture {
 // proves: R-109
 TEST_F(Delivery, SendsCompleteInMsnOrder) {
   for (std::uint64_t i = 1; i <= 3; ++i) post_receive(100 + i, i * 64, 64);
-  MessageCounts hole = put(send_segment_of(3, 0, Octets(3), true, Opcode::SendSe), false);
-  hole += put(send_segment_of(2, 0, Octets(2)), false);
+  MessageCounts hole = put(send_segment_of(3, 0, Bytes(3), true, Opcode::SendSe), false);
+  hole += put(send_segment_of(2, 0, Bytes(2)), false);
   EXPECT_TRUE(done.empty());
-  MessageCounts own = put(send_segment_of(1, 0, Octets(1)));
+  MessageCounts own = put(send_segment_of(1, 0, Bytes(1)));
   ASSERT_EQ(deliver_counts(own), Violation::None);
   ASSERT_EQ(deliver_counts(hole), Violation::None);
   ASSERT_EQ(done.size(), 3u);
@@ -39,7 +39,7 @@ TEST_F(Delivery, SendsCompleteInMsnOrder) {
 TEST_F(Delivery, InvalidationHappensBeforeTheCompletionIsSeen) {
   const std::uint32_t stag = table.register_memory(kPd, source.data(), 10, kRemoteRead);
   post_receive(1, 0, 64);
-  const MessageCounts c = put(send_segment_of(1, 0, Octets(3), true, Opcode::SendInv, stag));
+  const MessageCounts c = put(send_segment_of(1, 0, Bytes(3), true, Opcode::SendInv, stag));
   EXPECT_NE(table.find(stag), nullptr) << "not before delivery";
   bool seen = false;
   EXPECT_EQ(deliver(s, c,
@@ -56,12 +56,12 @@ TEST_F(Delivery, InvalidationHappensBeforeTheCompletionIsSeen) {
 TEST_F(Delivery, BadInvalidationEndsTheStreamWithItsHeader) {
   const std::uint32_t other = table.register_memory(kPd + 1, source.data(), 10, kRemoteRead);
   for (int i = 0; i < 3; ++i) post_receive(1, 0, 64);
-  MessageCounts c = put(send_segment_of(1, 0, Octets(3)));
-  const Octets bad = send_segment_of(2, 4, Octets(3), true, Opcode::SendSeInv, other);
+  MessageCounts c = put(send_segment_of(1, 0, Bytes(3)));
+  const Bytes bad = send_segment_of(2, 4, Bytes(3), true, Opcode::SendSeInv, other);
   c += put(bad, false);
   EXPECT_EQ(deliver_counts(c), Violation::InvalidateOther);
   EXPECT_EQ(done.size(), 1u) << "what came before it was delivered";
-  EXPECT_EQ(Octets(offending.begin(), offending.end()), Octets(bad.begin(), bad.begin() + 18));
+  EXPECT_EQ(Bytes(offending.begin(), offending.end()), Bytes(bad.begin(), bad.begin() + 18));
   EXPECT_EQ(s.next_send_msn(), 2u);
 }
 
@@ -76,8 +76,8 @@ TEST_F(Delivery, FixedOrderReadResponsesSendsDoorbell_Q31) {
   const std::uint32_t sink = start_read(7, 0, 10);
   post_receive(8, 64, 64);
   MessageCounts c = put(read_request(1, 10, source_key, address(source.data())));
-  c += put(send_segment_of(1, 0, Octets(3)));
-  c += put(response_segment(sink, 0, Octets(10)));
+  c += put(send_segment_of(1, 0, Bytes(3)));
+  c += put(response_segment(sink, 0, Bytes(10)));
   std::vector<std::uint64_t> order;
   EXPECT_EQ(deliver(s, c,
                     [&](const Completion& w) {
@@ -115,9 +115,9 @@ TEST_F(Delivery, ReadSourceIsCheckedAtTheDoorbell) {
               {source_key, va, 4097, Violation::ReadBounds},
               {source_key, ~0ull, 2, Violation::ReadToWrap}};
   for (const auto& row : rows) {
-    const Octets u = read_request(s.next_read_msn(), row.size, row.stag, row.to);
+    const Bytes u = read_request(s.next_read_msn(), row.size, row.stag, row.to);
     EXPECT_EQ(take(u), row.want);
-    EXPECT_EQ(Octets(offending.begin(), offending.end()), u);
+    EXPECT_EQ(Bytes(offending.begin(), offending.end()), u);
     EXPECT_EQ(s.inbound_reads.ready(), 0u);
   }
   EXPECT_EQ(take(read_request(1, 0, 0xdead, 5)), Violation::None) << "size 0: not looked at";
@@ -152,17 +152,17 @@ TEST_F(Delivery, CountsThatDoNotMatchWhatWasPlacedAreViolations) {
   post_receive(1, 0, 64);
   post_receive(2, 0, 64);
   // Message 2 ended twice, message 1 never.
-  MessageCounts hole = put(send_segment_of(2, 0, Octets(3)), false);
-  hole += put(send_segment_of(2, 0, Octets(3)), false);
+  MessageCounts hole = put(send_segment_of(2, 0, Bytes(3)), false);
+  hole += put(send_segment_of(2, 0, Bytes(3)), false);
   EXPECT_EQ(deliver_counts(hole), Violation::UntaggedMsnRange);
   EXPECT_TRUE(done.empty());
   EXPECT_EQ(deliver_counts(counts(0, 1)), Violation::TaggedInvalidStag) << "no read is open";
   EXPECT_EQ(deliver_counts(counts(0, 0, 1)), Violation::UntaggedMsnRange);
   const std::uint32_t a = start_read(1, 0, 10), b = start_read(2, 20, 10);
-  MessageCounts twice = put(response_segment(b, 0, Octets(10)), false);
+  MessageCounts twice = put(response_segment(b, 0, Bytes(10)), false);
   EXPECT_EQ(deliver_counts(twice), Violation::TaggedInvalidStag) << "read 1 was never answered";
   EXPECT_TRUE(done.empty());
-  put(response_segment(a, 0, Octets(10)));
+  put(response_segment(a, 0, Bytes(10)));
   EXPECT_EQ(deliver_counts(counts(0, 3)), Violation::TaggedInvalidStag);
   EXPECT_EQ(done.size(), 2u);
 }
@@ -171,17 +171,17 @@ TEST_F(Delivery, CountsThatDoNotMatchWhatWasPlacedAreViolations) {
 TEST_F(Delivery, ReadsCompleteInSqOrderAndOnlyOnDelivery) {
   const std::uint32_t a = start_read(1, 0, 10), b = start_read(2, 20, 10), c = start_read(3, 40, 0);
   EXPECT_NE(a, b);
-  MessageCounts hole = put(response_segment(b, 0, Octets(10)), false);
+  MessageCounts hole = put(response_segment(b, 0, Bytes(10)), false);
   hole += put(response_segment(c, 0, {}), false);
   EXPECT_TRUE(done.empty());
-  ASSERT_EQ(take(response_segment(a, 0, Octets(10))), Violation::None);
+  ASSERT_EQ(take(response_segment(a, 0, Bytes(10))), Violation::None);
   ASSERT_EQ(done.size(), 1u);
   ASSERT_EQ(deliver_counts(hole), Violation::None);
   ASSERT_EQ(done.size(), 3u);
   for (std::uint64_t i = 0; i < 3; ++i) EXPECT_EQ(done[i].wr_id, i + 1);
   EXPECT_EQ(done[0].byte_len, 10u);
   EXPECT_EQ(table.in_use(), 2u) << "sinks are single-use";
-  EXPECT_EQ(refused(response_segment(b, 0, Octets(10)), false), Violation::TaggedInvalidStag);
+  EXPECT_EQ(refused(response_segment(b, 0, Bytes(10)), false), Violation::TaggedInvalidStag);
 }
 
 TEST_F(Delivery, TerminateActsWhenDelivered_Q25) {
@@ -204,13 +204,13 @@ TEST_F(Delivery, ManySendsBehindOneHole) {
   }
   MessageCounts hole;
   for (std::uint32_t m = 100000; m >= 2; --m) {
-    const Octets u = send_segment_of(m, 0, {});
+    const Bytes u = send_segment_of(m, 0, {});
     const Admission a = Admitter(stream, false).next(u);
     ASSERT_EQ(a.what, Admit::Place);
     hole += place(stream, a);
   }
   EXPECT_EQ(state.pool.in_use(), 4096u) << "one block for the M completions that are held";
-  const Octets u = send_segment_of(1, 0, {});
+  const Bytes u = send_segment_of(1, 0, {});
   hole += place(stream, Admitter(stream, true).next(u));
   std::uint64_t next = 0;
   EXPECT_EQ(deliver(stream, hole, [&](const Completion& w) { EXPECT_EQ(w.wr_id, next++); }),
@@ -232,7 +232,7 @@ class Flushing : public Delivery {
 TEST_F(Flushing, EverythingOutstandingCompletesInOrder) {
   post_receive(1, 0, 64);
   post_receive(2, 0, 64);
-  put(send_segment_of(1, 0, Octets(3), false));
+  put(send_segment_of(1, 0, Bytes(3), false));
   start_read(10, 0, 10);
   SendWr wr;
   wr.wr_id = 11;  // unsignaled: errors complete all the same
@@ -272,7 +272,7 @@ TEST_F(Flushing, RemoteErrorGoesToTheOldestSendRequest) {
 TEST_F(Flushing, TooLongAMessageIsTheReceivesLocalLength) {
   post_receive(1, 0, 4);
   post_receive(2, 0, 4);
-  const Violation v = refused(send_segment_of(1, 0, Octets(5)));
+  const Violation v = refused(send_segment_of(1, 0, Bytes(5)));
   flush_all(flush_status(v));
   ASSERT_EQ(done.size(), 2u);
   EXPECT_EQ(done[0].status, Status::LocalLength);
@@ -282,7 +282,7 @@ TEST_F(Flushing, TooLongAMessageIsTheReceivesLocalLength) {
 TEST_F(Flushing, ReceiveWithBadMemoryIsLocalProtection) {
   post_receive(1, {{address(bytes.data()), 10, 0xbad00}});
   post_receive(2, {{address(bytes.data()), 10, 0xbad00}});
-  const Violation v = refused(send_segment_of(1, 0, Octets(5)));
+  const Violation v = refused(send_segment_of(1, 0, Bytes(5)));
   EXPECT_EQ(v, Violation::LocalCatastrophic);
   flush_all(flush_status(v));
   ASSERT_EQ(done.size(), 2u);
@@ -293,9 +293,9 @@ TEST_F(Flushing, ReceiveWithBadMemoryIsLocalProtection) {
 TEST_F(Flushing, ResetMakesANewStream) {
   post_receive(1, 0, 64);
   start_read(10, 0, 10);
-  ASSERT_EQ(take(send_segment_of(1, 0, Octets(3))), Violation::None);
+  ASSERT_EQ(take(send_segment_of(1, 0, Bytes(3))), Violation::None);
   post_receive(1, 0, 64);
-  put(send_segment_of(2, 0, Octets(3), false));
+  put(send_segment_of(2, 0, Bytes(3), false));
   take(read_request(1, 10, source_key, address(source.data())));
   flush_all(Status::Flushed);
   done.clear();
@@ -306,7 +306,7 @@ TEST_F(Flushing, ResetMakesANewStream) {
   EXPECT_EQ(table.in_use(), 2u);
   EXPECT_TRUE(s.sender.idle());
   post_receive(5, 0, 64);
-  ASSERT_EQ(take(send_segment_of(1, 0, Octets(3))), Violation::None);
+  ASSERT_EQ(take(send_segment_of(1, 0, Bytes(3))), Violation::None);
   ASSERT_EQ(take(read_request(1, 10, source_key, address(source.data()))), Violation::None);
   EXPECT_EQ(transmit().size(), 32u);
   ASSERT_EQ(done.size(), 1u);

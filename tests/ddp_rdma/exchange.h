@@ -38,9 +38,9 @@ class Exchange {
       c.pack_partial = rng_.chance(0.3);
       peers_.push_back(std::make_unique<Peer>(c, o.first_msn));
       Peer& p = *peers_.back();
-      p.source = random_octets(rng_, kArena);
-      p.readable = random_octets(rng_, 1 << 16);
-      p.writable = p.expected = random_octets(rng_, kArena);
+      p.source = random_bytes(rng_, kArena);
+      p.readable = random_bytes(rng_, 1 << 16);
+      p.writable = p.expected = random_bytes(rng_, kArena);
       p.landing.resize(kArena);
       p.receives.resize(kArena);
       p.source_key = p.end.add(p.source, 0);
@@ -197,7 +197,7 @@ class Exchange {
     }
     wr.immediate = rng_.next();
     if (wr.op == WrOp::LocalInv) len = 0;
-    if (is_atomic(wr.op)) len = kAtomicOctets;
+    if (is_atomic(wr.op)) len = kAtomicBytes;
     wr.wr_id = p.next_id;
     const bool signaled = rng_.chance(0.7);
     if (signaled) wr.flags |= kSignaled;
@@ -371,7 +371,7 @@ class Exchange {
     check(1 - i);
   }
 
-  // The ACK that came with octets of the other direction is seen before they are.
+  // The ACK that came with bytes of the other direction is seen before they are.
   void take_ack(std::size_t i, std::uint64_t end) {
     Peer& p = peer(i);
     p.out.una = std::max(p.out.una, peer(1 - i).out.ack_with(end));

@@ -20,9 +20,9 @@ TEST(FpduSizes, OneOfFullSizeFitsTheSegmentWhereverItBegins) {
       for (const bool tagged : {false, true}) {
         const std::uint32_t ulpdu = header_of(tagged) + sizes.most(tagged);
         for (std::uint64_t at = 0; at < 1024; at += 4) {
-          const std::uint32_t octets = sizes.of(StreamOffset(at), ulpdu);
-          ASSERT_LE(octets, emss);
-          ASSERT_LE(octets, sizes.estimate(ulpdu)) << "an estimate is never too small";
+          const std::uint32_t bytes = sizes.of(StreamOffset(at), ulpdu);
+          ASSERT_LE(bytes, emss);
+          ASSERT_LE(bytes, sizes.estimate(ulpdu)) << "an estimate is never too small";
         }
       }
     }
@@ -48,7 +48,7 @@ TEST(FpduSizes, BehindOtherFpdusAMessageBeginsWholeOrOfFullSize) {
   EXPECT_EQ(payload, 600u);
   EXPECT_FALSE(plain.fit(StreamOffset(), true, 5000, true, behind, &payload));
   EXPECT_TRUE(packing.fit(StreamOffset(), true, 5000, true, behind, &payload));
-  EXPECT_LE(packing.of(StreamOffset(), kTaggedHeader + payload), behind.octets);
+  EXPECT_LE(packing.of(StreamOffset(), kTaggedHeader + payload), behind.bytes);
   EXPECT_FALSE(packing.fit(StreamOffset(), true, 5000, false, behind, &payload)) << "has begun";
 }
 

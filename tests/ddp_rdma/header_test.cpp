@@ -141,7 +141,7 @@ TEST(Header, UnknownOpcodesAreUnexpected) {
   }
 }
 
-// Also of octets that changed behind the check.
+// Also of bytes that changed behind the check.
 // proves: E-53
 TEST(Header, AnAtomicRequestIsReadAsItWasWritten) {
   Rng rng(7306);
@@ -221,7 +221,7 @@ TEST(Header, OpcodeMustSuitTheQueue_RFC5040_4_1) {
           << int{op} << " on " << int{qn};
     }
   }
-  EXPECT_EQ(with(ulpdu("A1"), 6, 0x80), Violation::UntaggedQn);  // high octet of QN counts
+  EXPECT_EQ(with(ulpdu("A1"), 6, 0x80), Violation::UntaggedQn);  // high byte of QN counts
 }
 
 TEST(Header, SegmentsShorterThanTheirHeaderAreMalformed) {
@@ -248,7 +248,7 @@ TEST(Header, ReadRequestAndTerminateAreOneSegment) {
 }
 
 TEST(Header, MessageOffsetAndLengthStayBelowTwoToThe32_RFC5041_5_2) {
-  Bytes b = ulpdu("A1");  // 11 octets
+  Bytes b = ulpdu("A1");  // 11 bytes
   store_be32(b.data() + 14, 0xffffffff - 11);
   EXPECT_EQ(violation_of(b), Violation::None);
   store_be32(b.data() + 14, 0xffffffff - 10);

@@ -29,7 +29,7 @@ TEST(KeptBytes, OwnsNothingWhenEmpty) {
   KeptBytes kept(&pool);
   EXPECT_EQ(pool.in_use(), 0u);
   std::uint8_t* a = kept.allocate(84);
-  EXPECT_EQ(pool.in_use(), 4096u) << "a connection with a few octets takes the smallest chunk";
+  EXPECT_EQ(pool.in_use(), 4096u) << "a connection with a few bytes takes the smallest chunk";
   kept.free(a);
   EXPECT_EQ(pool.in_use(), 0u);
 }
@@ -44,7 +44,7 @@ TEST(KeptBytes, HoldsTheLargestFpdu) {
   EXPECT_EQ(pool.in_use(), 0u);
 }
 
-TEST(KeptBytes, BlocksKeepTheirOctetsInAnyOrderOfFreeing) {
+TEST(KeptBytes, BlocksKeepTheirBytesInAnyOrderOfFreeing) {
   const std::uint64_t seed = 4711;
   SCOPED_TRACE(seed);
   Rng rng(seed);

@@ -7,7 +7,7 @@
 namespace urnic::ddp {
 namespace {
 
-TEST(Ledger, FindsTheRecordOfEveryOctetAcrossTheWrapOfTheOffset) {
+TEST(Ledger, FindsTheRecordOfEveryByteAcrossTheWrapOfTheOffset) {
   const std::uint64_t seed = 99;
   SCOPED_TRACE(seed);
   Rng rng(seed);

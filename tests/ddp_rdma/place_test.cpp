@@ -14,8 +14,8 @@ namespace {
 
 class Placement : public StreamFixture {};
 
-Octets counting(std::size_t n, std::uint8_t from = 1) {
-  Octets v(n);
+Bytes counting(std::size_t n, std::uint8_t from = 1) {
+  Bytes v(n);
   for (auto& b : v) b = from++;
   return v;
 }
@@ -23,10 +23,10 @@ Octets counting(std::size_t n, std::uint8_t from = 1) {
 TEST_F(Placement, EveryLengthArrivesWholeAndNothingElseChanges) {
   for (std::size_t n = 0; n <= 200; ++n) {
     std::fill(bytes.begin(), bytes.end(), 0xEE);
-    const Octets payload = counting(n);
+    const Bytes payload = counting(n);
     const MessageCounts c = put(write_segment(key, address(bytes.data() + 300), payload));
     EXPECT_FALSE(c.any()) << "R-94: Writes produce no report";
-    Octets want(4096, 0xEE);
+    Bytes want(4096, 0xEE);
     std::copy(payload.begin(), payload.end(), want.begin() + 300);
     ASSERT_EQ(bytes, want) << n;
   }
@@ -39,13 +39,13 @@ TEST_F(Placement, SendGoesToThePiecesOfItsReceiveAlsoOutOfOrder) {
                    {0, 0, 0},
                    {address(bytes.data() + 200), 90, key},
                    {address(bytes.data() + 400), 100, key}});
-  const Octets m = counting(150);
+  const Bytes m = counting(150);
   // The second half of message 2 first.
-  const MessageCounts c = put(send_segment_of(2, 50, Octets(m.begin() + 50, m.end())), false);
+  const MessageCounts c = put(send_segment_of(2, 50, Bytes(m.begin() + 50, m.end())), false);
   EXPECT_EQ(c.sends, 1u);
   EXPECT_EQ(bytes[100], 0);
-  EXPECT_EQ(put(send_segment_of(2, 0, Octets(m.begin(), m.begin() + 50), false), false).sends, 0u);
-  Octets got(bytes.begin() + 100, bytes.begin() + 107);
+  EXPECT_EQ(put(send_segment_of(2, 0, Bytes(m.begin(), m.begin() + 50), false), false).sends, 0u);
+  Bytes got(bytes.begin() + 100, bytes.begin() + 107);
   got.insert(got.end(), bytes.begin() + 200, bytes.begin() + 290);
   got.insert(got.end(), bytes.begin() + 400, bytes.begin() + 453);
   EXPECT_EQ(got, m);
@@ -80,10 +80,10 @@ TEST_F(Placement, ReadResponseGoesToThePiecesOfItsRead) {
   auto c = s.sender.outstanding_reads();
   std::uint32_t sink = 0, size = 0;
   ASSERT_TRUE(s.sender.next_read(&c, &sink, &size));
-  const Octets m = counting(100);
-  put(response_segment(sink, 25, Octets(m.begin() + 25, m.end())), false);
-  put(response_segment(sink, 0, Octets(m.begin(), m.begin() + 25), false));
-  Octets got(bytes.begin(), bytes.begin() + 30);
+  const Bytes m = counting(100);
+  put(response_segment(sink, 25, Bytes(m.begin() + 25, m.end())), false);
+  put(response_segment(sink, 0, Bytes(m.begin(), m.begin() + 25), false));
+  Bytes got(bytes.begin(), bytes.begin() + 30);
   got.insert(got.end(), bytes.begin() + 100, bytes.begin() + 130);
   got.insert(got.end(), bytes.begin() + 200, bytes.begin() + 240);
   EXPECT_EQ(got, m);
@@ -115,7 +115,7 @@ struct FaultPage {
 };
 
 // proves: E-13
-TEST_F(Placement, LastOctetsAreStoredAfterTheRest) {
+TEST_F(Placement, LastBytesAreStoredAfterTheRest) {
   auto* memory = static_cast<std::uint8_t*>(
       mmap(nullptr, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(memory, MAP_FAILED);
@@ -125,7 +125,7 @@ TEST_F(Placement, LastOctetsAreStoredAfterTheRest) {
   action.sa_sigaction = FaultPage::on_fault;
   action.sa_flags = SA_SIGINFO;
   ASSERT_EQ(sigaction(SIGSEGV, &action, &before), 0);
-  // Length, and how many octets at its end come after all others.
+  // Length, and how many bytes at its end come after all others.
   std::vector<std::pair<std::size_t, std::size_t>> cases;
   for (const std::size_t n : {2, 3, 5}) cases.emplace_back(n, 1);  // 4, 6, 7 end in one wide store
   for (std::size_t n = 9; n <= 300; ++n) cases.emplace_back(n, 8);
@@ -137,13 +137,13 @@ TEST_F(Placement, LastOctetsAreStoredAfterTheRest) {
     FaultPage::page = memory + 4096;
     FaultPage::begin = memory + 4096 - (n - tail);
     FaultPage::faulted = false;
-    const Octets u = write_segment(stag, 4096 - (n - tail), Octets(n, 0xC3));
+    const Bytes u = write_segment(stag, 4096 - (n - tail), Bytes(n, 0xC3));
     const Admission a = Admitter(s, true).next(u);
     ASSERT_EQ(a.what, Admit::Place);
     ASSERT_EQ(mprotect(FaultPage::page, 4096, PROT_NONE), 0);
     place(s, a);
     EXPECT_TRUE(FaultPage::faulted);
-    EXPECT_TRUE(FaultPage::rest_there) << n << " octets, the last " << tail;
+    EXPECT_TRUE(FaultPage::rest_there) << n << " bytes, the last " << tail;
     for (std::size_t k = 0; k < n; ++k) ASSERT_EQ(FaultPage::begin[k], 0xC3);
   }
   sigaction(SIGSEGV, &before, nullptr);

@@ -22,7 +22,7 @@ class RequestsFixture : public ::testing::Test {
     for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::uint8_t>(i);
     key = memory.register_memory(kPd, source.data(), source.size(), kLocalWrite);
   }
-  // One request over as many pieces as there are lengths, each 100 octets behind the one before.
+  // One request over as many pieces as there are lengths, each 100 bytes behind the one before.
   void post(WrOp op, std::initializer_list<std::uint32_t> lengths, std::uint8_t flags = kSignaled) {
     std::array<Sge, 4> sges;
     std::size_t n = 0;

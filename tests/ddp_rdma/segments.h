@@ -9,16 +9,16 @@
 
 namespace urnic::ddp::test {
 
-using Octets = std::vector<std::uint8_t>;
+using Bytes = std::vector<std::uint8_t>;
 
-inline Octets ulpdu(const SegmentHeader& h, const Octets& payload = {}) {
-  Octets out(kMaxHeader);
+inline Bytes ulpdu(const SegmentHeader& h, const Bytes& payload = {}) {
+  Bytes out(kMaxHeader);
   out.resize(emit_header(h, out.data()));
   out.insert(out.end(), payload.begin(), payload.end());
   return out;
 }
-inline Octets write_segment(std::uint32_t stag, std::uint64_t to, const Octets& payload,
-                            bool last = true) {
+inline Bytes write_segment(std::uint32_t stag, std::uint64_t to, const Bytes& payload,
+                           bool last = true) {
   SegmentHeader h;
   h.op = Opcode::Write;
   h.last = last;
@@ -26,8 +26,8 @@ inline Octets write_segment(std::uint32_t stag, std::uint64_t to, const Octets& 
   h.to = to;
   return ulpdu(h, payload);
 }
-inline Octets response_segment(std::uint32_t stag, std::uint64_t to, const Octets& payload,
-                               bool last = true) {
+inline Bytes response_segment(std::uint32_t stag, std::uint64_t to, const Bytes& payload,
+                              bool last = true) {
   SegmentHeader h;
   h.op = Opcode::ReadResponse;
   h.last = last;
@@ -35,9 +35,9 @@ inline Octets response_segment(std::uint32_t stag, std::uint64_t to, const Octet
   h.to = to;
   return ulpdu(h, payload);
 }
-inline Octets send_segment_of(std::uint32_t msn, std::uint32_t mo, const Octets& payload,
-                              bool last = true, Opcode op = Opcode::Send,
-                              std::uint32_t inv_stag = 0) {
+inline Bytes send_segment_of(std::uint32_t msn, std::uint32_t mo, const Bytes& payload,
+                             bool last = true, Opcode op = Opcode::Send,
+                             std::uint32_t inv_stag = 0) {
   SegmentHeader h;
   h.op = op;
   h.last = last;
@@ -47,8 +47,8 @@ inline Octets send_segment_of(std::uint32_t msn, std::uint32_t mo, const Octets&
   h.inv_stag = inv_stag;
   return ulpdu(h, payload);
 }
-inline Octets read_request(std::uint32_t msn, std::uint32_t size, std::uint32_t source_stag,
-                           std::uint64_t source_to) {
+inline Bytes read_request(std::uint32_t msn, std::uint32_t size, std::uint32_t source_stag,
+                          std::uint64_t source_to) {
   SegmentHeader h;
   h.op = Opcode::ReadRequest;
   h.last = true;
@@ -57,17 +57,17 @@ inline Octets read_request(std::uint32_t msn, std::uint32_t size, std::uint32_t 
   h.read = {0x5151, 77, size, source_stag, source_to};
   return ulpdu(h);
 }
-inline Octets atomic_request(std::uint32_t msn, const AtomicRequest& a) {
+inline Bytes atomic_request(std::uint32_t msn, const AtomicRequest& a) {
   SegmentHeader h;
   h.op = Opcode::AtomicRequest;
   h.last = true;
   h.qn = kQnReadRequest;
   h.msn = msn;
-  Octets payload(kAtomicRequest);
+  Bytes payload(kAtomicRequest);
   emit_atomic_request(a, payload.data());
   return ulpdu(h, payload);
 }
-inline Octets atomic_response(std::uint32_t msn, std::uint32_t id, std::uint64_t original) {
+inline Bytes atomic_response(std::uint32_t msn, std::uint32_t id, std::uint64_t original) {
   SegmentHeader h;
   h.op = Opcode::AtomicResponse;
   h.last = true;
@@ -76,8 +76,8 @@ inline Octets atomic_response(std::uint32_t msn, std::uint32_t id, std::uint64_t
   h.atomic_reply = {id, original};
   return ulpdu(h);
 }
-inline Octets terminate_segment(Violation v) {
-  Octets out(kMaxTerminate);
+inline Bytes terminate_segment(Violation v) {
+  Bytes out(kMaxTerminate);
   out.resize(build_terminate(v, {}, out.data()));
   return out;
 }
@@ -129,10 +129,10 @@ class StreamFixture : public ::testing::Test {
     return sink;
   }
   // One segment of what the sender has.
-  Octets transmit(std::uint32_t limit = 1460) {
+  Bytes transmit(std::uint32_t limit = 1460) {
     const StreamOffset at(sent);
     const auto cut = s.sender.cut(at, limit, 1460, false);
-    Octets out(cut.len);
+    Bytes out(cut.len);
     if (cut.len == 0) return out;
     bool ok = false;
     s.sender.fill(at, cut.len, out.data(), &ok);
@@ -142,17 +142,17 @@ class StreamFixture : public ::testing::Test {
   }
 
   // Admission of one ULPDU as a segment of its own.
-  Admission admit(const Octets& u, bool in_order = true) {
+  Admission admit(const Bytes& u, bool in_order = true) {
     held.push_back(u);
     return Admitter(s, in_order).next(held.back());
   }
-  Violation refused(const Octets& u, bool in_order = true) {
+  Violation refused(const Bytes& u, bool in_order = true) {
     const Admission a = admit(u, in_order);
     EXPECT_EQ(a.what, Admit::Violate);
     return a.violation;
   }
   // Admit and place.
-  MessageCounts put(const Octets& u, bool in_order = true) {
+  MessageCounts put(const Bytes& u, bool in_order = true) {
     const Admission a = admit(u, in_order);
     EXPECT_EQ(a.what, Admit::Place) << violation_row(a.violation).name;
     return a.what == Admit::Place ? place(s, a) : MessageCounts{};
@@ -162,17 +162,17 @@ class StreamFixture : public ::testing::Test {
         s, counts, [this](const Completion& c) { done.push_back(c); }, &offending);
   }
   // Admit, place, deliver.
-  Violation take(const Octets& u) { return deliver_counts(put(u)); }
+  Violation take(const Bytes& u) { return deliver_counts(put(u)); }
 
   MemoryTable table;
   SharedState shared{&table};
-  Octets bytes, source;
+  Bytes bytes, source;
   std::uint32_t key = 0, source_key = 0;
   Stream s;
   std::vector<Completion> done;
   ByteView offending;
   std::uint64_t sent = 0;
-  std::vector<Octets> held;  // what admissions point into
+  std::vector<Bytes> held;  // what admissions point into
 
   StreamFixture(const StreamFixture&) = delete;
 };

@@ -34,9 +34,9 @@ struct SendCompletions {
     const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(bytes.data()), 64, key};
     return stream->rq.post({id, {&sge, 1}}) == verbs::ReceiveQueue::Post::Ok;
   }
-  // One whole Send, of `msn` octets modulo 64.
+  // One whole Send, of `msn` bytes modulo 64.
   MessageCounts place(std::uint32_t msn, bool in_order, Opcode op = Opcode::Send) {
-    const Octets u = send_segment_of(msn, 0, Octets(msn % 64), true, op);
+    const Bytes u = send_segment_of(msn, 0, Bytes(msn % 64), true, op);
     const ddp::Admission a = ddp::Admitter(*stream, in_order).next(u);
     EXPECT_EQ(a.what, ddp::Admit::Place);
     return ddp::place(*stream, a);
@@ -67,7 +67,7 @@ struct SendCompletions {
 
   verbs::MemoryTable table;
   ddp::SharedState shared{&table};
-  Octets bytes;
+  Bytes bytes;
   std::uint32_t key = 0;
   std::unique_ptr<verbs::CompletionQueue> own_cq;
   verbs::CompletionQueue* cq = nullptr;

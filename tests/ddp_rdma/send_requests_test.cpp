@@ -43,7 +43,7 @@ TEST_F(SendRequestsTest, RegionsCountWhoMayStillReadThem) {
   queue.start();
   requests.count_uses(0);
   requests.count_uses(1);
-  EXPECT_EQ(memory.find_registered(key)->uses, 2u) << "once for each piece with octets";
+  EXPECT_EQ(memory.find_registered(key)->uses, 2u) << "once for each piece with bytes";
   requests.finish(0);
   requests.finish(1);
   EXPECT_EQ(memory.find_registered(key)->uses, 0u);

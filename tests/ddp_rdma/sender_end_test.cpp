@@ -47,7 +47,7 @@ TEST_F(Ending, KeptRequestOfSeveralFpdusCompletesWhenAllAreHandedOver) {
   }
   ASSERT_EQ(cuts.size(), 3u);
   std::uint64_t from = 0;
-  Octets out(kEmss);
+  Bytes out(kEmss);
   for (const std::uint32_t n : cuts) {
     other.stream.sender.acked(StreamOffset(0), other.sink());
     EXPECT_TRUE(other.completions.empty());
@@ -70,7 +70,7 @@ TEST_F(Ending, OthersCompleteWhenAcknowledgedAndAllInPostingOrder) {
   ack(wire.log.size() - 290);
   EXPECT_EQ(ids(), (Ids{1, 2}));
   ack(wire.log.size() - 1);
-  EXPECT_EQ(ids(), (Ids{1, 2})) << "not before its last octet";
+  EXPECT_EQ(ids(), (Ids{1, 2})) << "not before its last byte";
   ack();
   EXPECT_EQ(ids(), (Ids{1, 2, 3}));
   EXPECT_EQ(end.completions[0].byte_len, 3000u);
@@ -197,7 +197,7 @@ TEST_F(Detaching, ResponseIntoGoneMemoryIsRefused) {
   std::uint32_t sink = 0, size = 0;
   ASSERT_TRUE(s.next_read(&c, &sink, &size));
   deregister();
-  const Octets u = response_segment(sink, 0, Octets(100));
+  const Bytes u = response_segment(sink, 0, Bytes(100));
   const Admission a = Admitter(end.stream, true).next(u);
   EXPECT_EQ(a.what, Admit::Violate);
   EXPECT_EQ(a.violation, Violation::TaggedInvalidStag);
@@ -206,7 +206,7 @@ TEST_F(Detaching, ResponseIntoGoneMemoryIsRefused) {
 }
 
 TEST_F(Detaching, ResponseFromGoneMemoryIsStillRetransmitted) {
-  const Octets u = read_request(1, 1000, stag, End::address(own.data()));
+  const Bytes u = read_request(1, 1000, stag, End::address(own.data()));
   const Admission a = Admitter(end.stream, true).next(u);
   ASSERT_EQ(deliver(end.stream, place(end.stream, a), end.sink()), Violation::None);
   const std::uint32_t n = go();
@@ -243,7 +243,7 @@ TEST_F(Ending, FlushOfALostConnectionForgetsEverything) {
   ASSERT_EQ(post(WrOp::Write, 10, 2), verbs::Post::Ok);
   request_read(2000);
   go();
-  s.queue_raw(Octets(10));
+  s.queue_raw(Bytes(10));
   s.flush(Status::FatalTransport, end.sink());
   ASSERT_EQ(end.completions.size(), 2u);
   EXPECT_EQ(end.completions[0].status, Status::FatalTransport);
@@ -275,7 +275,7 @@ TEST_F(Ending, DestroyedStreamLeavesNothingBehind) {
   {
     Stream stream(config(), &shared);
     stream.set_limits(2, 2);
-    stream.sender.queue_raw(Octets(10));
+    stream.sender.queue_raw(Bytes(10));
     stream.sender.start(true);
     for (const WrOp op : {WrOp::Read, WrOp::Write, WrOp::Send}) {
       const Sge sge{0, 3000, stag};
@@ -284,7 +284,7 @@ TEST_F(Ending, DestroyedStreamLeavesNothingBehind) {
       wr.sges = {&sge, 1};
       ASSERT_EQ(stream.sq.post(wr), verbs::Post::Ok);
     }
-    Octets out(1460);
+    Bytes out(1460);
     std::uint64_t at = 0;
     for (int i = 0; i < 4; ++i) {
       const auto cut = stream.sender.cut(StreamOffset(at), 1460, 1460, false);
@@ -292,7 +292,7 @@ TEST_F(Ending, DestroyedStreamLeavesNothingBehind) {
       stream.sender.fill(StreamOffset(at), cut.len, out.data(), &ok);
       at += cut.len;
     }
-    stream.sender.queue_ulpdu(Octets(20));
+    stream.sender.queue_ulpdu(Bytes(20));
     EXPECT_GT(memory.at_index(stag)->uses, 0u);
   }
   EXPECT_EQ(memory.in_use(), 1u);
@@ -302,11 +302,11 @@ TEST_F(Ending, DestroyedStreamLeavesNothingBehind) {
 
 // D3: nothing is allocated once a busy stream has what it needs.
 TEST_F(Ending, SteadyStateAllocatesNothing_D3) {
-  Octets out(9000);
+  Bytes out(9000);
   std::uint64_t at = 0, una = 0, completions = 0;
   const auto sink = [&](const Completion&) { ++completions; };
-  const Octets request = read_request(1, 3000, key, this->at(0));
-  std::array<Octets, 3> inbound;
+  const Bytes request = read_request(1, 3000, key, this->at(0));
+  std::array<Bytes, 3> inbound;
   const auto round = [&](int i) {
     for (int k = 0; k < 12; ++k) {
       post(WrOp::Write, 8u << (k % 6), 0, k % 4 == 0 ? kSignaled : 0);

@@ -8,16 +8,16 @@ namespace {
 
 class Filling : public SenderFixture {
  protected:
-  // Octets of [begin, begin+len) sent again, not compared with the first time.
-  Octets resend(std::uint64_t begin, std::uint32_t len) {
-    Octets out(len);
+  // Bytes of [begin, begin+len) sent again, not compared with the first time.
+  Bytes resend(std::uint64_t begin, std::uint32_t len) {
+    Bytes out(len);
     bool ok = false;
     const std::uint32_t sum = s.fill(StreamOffset(begin), len, out.data(), &ok);
     EXPECT_TRUE(ok);
     EXPECT_EQ(inet_fold(sum), inet_fold(inet_sum(out)));
     return out;
   }
-  Octets sent(std::uint64_t begin, std::uint64_t len) {
+  Bytes sent(std::uint64_t begin, std::uint64_t len) {
     return {wire.log.begin() + static_cast<std::ptrdiff_t>(begin),
             wire.log.begin() + static_cast<std::ptrdiff_t>(begin + len)};
   }
@@ -30,7 +30,7 @@ TEST_F(Filling, LargeWritesAreRebuiltFromMemoryWithoutACopy) {
   EXPECT_EQ(s.kept_chunks(), 0u);
   EXPECT_EQ(resend(0, 1460), sent(0, 1460));
   source[100] ^= 0xff;  // a consumer that breaks the rules sees his change, with a good CRC
-  const Octets changed = resend(0, 1460);
+  const Bytes changed = resend(0, 1460);
   EXPECT_NE(changed, sent(0, 1460));
   EXPECT_EQ(mpa::crc_of(changed), crc32c(ByteView(changed).first(1456)));
   EXPECT_EQ(s.kept_chunks(), 0u);
@@ -52,8 +52,8 @@ TEST_F(Filling, SmallAndInlinePayloadIsACopy) {
 TEST_F(Filling, ReadResponsesAreCopies) {
   request_read(3000, 500);
   const std::uint32_t a = go(), b = go();
-  EXPECT_EQ(Octets(fpdus()[0].payload.begin(), fpdus()[0].payload.end()),
-            Octets(source.begin() + 500, source.begin() + 500 + 1440));
+  EXPECT_EQ(Bytes(fpdus()[0].payload.begin(), fpdus()[0].payload.end()),
+            Bytes(source.begin() + 500, source.begin() + 500 + 1440));
   std::fill(source.begin(), source.end(), 0);
   EXPECT_EQ(resend(0, a), sent(0, a));
   EXPECT_EQ(resend(a, b), sent(a, b));
@@ -94,7 +94,7 @@ TEST_F(Filling, CutFpduIsOneMomentOfItsSource) {
   EXPECT_EQ(go(100, true), 100u);
   std::fill(source.begin(), source.end(), 0);  // between the two parts
   EXPECT_EQ(go(), 1360u);
-  EXPECT_EQ(fpdus().size(), 1u) << "the CRC is that of all its octets";
+  EXPECT_EQ(fpdus().size(), 1u) << "the CRC is that of all its bytes";
 }
 
 // proves: E-24
@@ -135,7 +135,7 @@ TEST_F(Filling, PiecesOfAnyLengthAndAlignment) {
   Rng rng(8);
   for (int round = 0; round < 200; ++round) {
     std::vector<Sge> sges;
-    Octets want;
+    Bytes want;
     for (int k = 0; k < 4; ++k) {
       const auto len = static_cast<std::uint32_t>(rng.below(rng.chance(0.5) ? 5 : 1500));
       const std::uint64_t offset = rng.below(10000);
@@ -149,7 +149,7 @@ TEST_F(Filling, PiecesOfAnyLengthAndAlignment) {
     const std::size_t from = wire.log.size();
     while (go() != 0) {
     }
-    Octets got;
+    Bytes got;
     for (const auto& f : fpdus(from)) got.insert(got.end(), f.payload.begin(), f.payload.end());
     ASSERT_EQ(got, want);
     if (rng.chance(0.5))
@@ -170,7 +170,7 @@ TEST_F(Filling, StreamsLongerThanFourGigabytes) {
   wr.op = WrOp::Write;
   wr.sges = sges;
   constexpr std::uint32_t kBig = 65495;
-  Octets first(kBig), second(kBig);
+  Bytes first(kBig), second(kBig);
   std::uint64_t at = 0, una = 0;
   bool crossed = false;
   while (at < (1ull << 32) + 10000000) {
@@ -208,7 +208,7 @@ TEST_F(Filling, RegionThatVanishedIsNoticed) {
   ASSERT_EQ(end.stream.sq.post(wr), verbs::Post::Ok);
   const std::uint32_t n = go();
   ASSERT_TRUE(end.memory.deregister(stag));  // without detach_region
-  Octets out(n);
+  Bytes out(n);
   bool ok = true;
   s.fill(StreamOffset(0), n, out.data(), &ok);
   EXPECT_FALSE(ok);
@@ -231,7 +231,7 @@ TEST_F(Filling, UnsentFpduWhoseSourceIsGoneLeavesTheStreamToTheTerminate) {
       wr.sges = {&bad, 1};
       ASSERT_EQ(other.stream.sq.post(wr), verbs::Post::Ok);
     } else {
-      const Octets u = read_request(1, 1000, gone, End::address(bytes.data()));
+      const Bytes u = read_request(1, 1000, gone, End::address(bytes.data()));
       const Admission a = Admitter(other.stream, true).next(u);
       ASSERT_EQ(deliver(other.stream, place(other.stream, a), other.sink()), Violation::None);
     }
@@ -239,13 +239,13 @@ TEST_F(Filling, UnsentFpduWhoseSourceIsGoneLeavesTheStreamToTheTerminate) {
     const auto cut = sender.cut(StreamOffset(0), kEmss, kEmss, false);
     ASSERT_GT(cut.len, 1000u) << "both FPDUs";
     ASSERT_TRUE(other.memory.deregister(gone));
-    Octets out(cut.len);
+    Bytes out(cut.len);
     bool ok = true;
     sender.fill(StreamOffset(0), cut.len, out.data(), &ok);
     EXPECT_FALSE(ok);
     EXPECT_TRUE(sender.failed());
     EXPECT_EQ(sender.failure_header().size(), round == 0 ? 0u : 46u);
-    const Octets t = terminate_segment(sender.failure());
+    const Bytes t = terminate_segment(sender.failure());
     sender.stop();
     sender.queue_ulpdu(t);
     flush(other.stream, flush_status(sender.failure()), other.sink());
@@ -256,7 +256,7 @@ TEST_F(Filling, UnsentFpduWhoseSourceIsGoneLeavesTheStreamToTheTerminate) {
     ASSERT_TRUE(fpdu_at(w, 0, &u, &size));
     EXPECT_EQ(u.size(), 118u);
     ASSERT_TRUE(fpdu_at(w, size, &u, &size));
-    EXPECT_EQ(Octets(u.begin(), u.end()), t);
+    EXPECT_EQ(Bytes(u.begin(), u.end()), t);
     sender.acked(StreamOffset(w.log.size()), other.sink());
     EXPECT_EQ(sender.kept_chunks(), 0u);
     EXPECT_EQ(sender.ledger_size(), 0u);
@@ -282,13 +282,13 @@ class Viewing : public Filling {
  protected:
   static constexpr std::uint32_t kLarge = 65536;
   Viewing() { s.start(false); }
-  // The octets a view names, behind the first `skip` of them.
-  static Octets octets(const FpduView& v, std::uint32_t skip) {
-    Octets out(v.head.begin(), v.head.begin() + v.head_octets);
+  // The bytes a view names, behind the first `skip` of them.
+  static Bytes bytes(const FpduView& v, std::uint32_t skip) {
+    Bytes out(v.head.begin(), v.head.begin() + v.head_bytes);
     for (std::uint32_t i = 0; i < v.count; ++i) {
       out.insert(out.end(), v.pieces[i].begin(), v.pieces[i].end());
     }
-    out.insert(out.end(), v.tail.begin(), v.tail.begin() + v.tail_octets);
+    out.insert(out.end(), v.tail.begin(), v.tail.begin() + v.tail_bytes);
     out.erase(out.begin(), out.begin() + skip);
     return out;
   }
@@ -307,12 +307,12 @@ TEST_F(Viewing, AreWhatFillWritesWithoutACopy) {
     const std::uint32_t len = cut(begin).len;
     ASSERT_TRUE(view(begin, len));
     EXPECT_EQ(skip, 0u);
-    const Octets viewed = octets(seen, skip);
+    const Bytes viewed = bytes(seen, skip);
     EXPECT_EQ(viewed, resend(begin, len));
     EXPECT_EQ(seen.pieces[0].data(), source.data());  // where it lies
     // The rest of it, when the kernel took a part.
     ASSERT_TRUE(view(begin + 1000, len - 1000));
-    EXPECT_EQ(octets(seen, skip), Octets(viewed.begin() + 1000, viewed.end()));
+    EXPECT_EQ(bytes(seen, skip), Bytes(viewed.begin() + 1000, viewed.end()));
     EXPECT_EQ(s.kept_chunks(), 0u);
     wire.log.insert(wire.log.end(), viewed.begin(), viewed.end());
   }
@@ -340,7 +340,7 @@ TEST_F(Viewing, OfARegionThatHasGoneAreNotGiven) {
   const std::uint32_t len = cut(0).len;
   s.detach_region(key);
   EXPECT_FALSE(view(0, len));  // a copy now
-  const Octets copied = resend(0, len);
+  const Bytes copied = resend(0, len);
   std::fill(source.begin(), source.end(), 0);
   EXPECT_EQ(resend(0, len), copied);
 }
@@ -349,7 +349,7 @@ TEST_F(Viewing, ReadResponsesAsWell) {
   request_read(8000, 500);
   const std::uint32_t len = cut(0).len;
   ASSERT_TRUE(view(0, len));
-  EXPECT_EQ(octets(seen, 0), resend(0, len));
+  EXPECT_EQ(bytes(seen, 0), resend(0, len));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ class SenderFixture : public ::testing::Test {
   SenderFixture() : SenderFixture(config()) {}
   explicit SenderFixture(const StreamConfig& c) : end(c), s(end.stream.sender) {
     Rng rng(5);
-    source = random_octets(rng, 1 << 17);
+    source = random_bytes(rng, 1 << 17);
     key = end.add(source, kLocalWrite | kRemoteRead);
     end.stream.set_limits(8, 2);
     s.start(true);
@@ -45,7 +45,7 @@ class SenderFixture : public ::testing::Test {
     wr.inv_key = 0x9876;
     return end.stream.sq.post(wr);
   }
-  // The next segment of new data; its octets are at the end of wire.log.
+  // The next segment of new data; its bytes are at the end of wire.log.
   std::uint32_t go(std::uint32_t limit = kEmss, bool must_cut = false) {
     return send_new(end, wire, limit, kEmss, must_cut, &push);
   }
@@ -71,7 +71,7 @@ class SenderFixture : public ::testing::Test {
   }
   // Delivers an inbound Read Request.
   void request_read(std::uint32_t size, std::uint64_t offset = 0) {
-    const Octets u = read_request(end.stream.next_read_msn(), size, key, at(offset));
+    const Bytes u = read_request(end.stream.next_read_msn(), size, key, at(offset));
     const Admission a = Admitter(end.stream, true).next(u);
     ASSERT_EQ(a.what, Admit::Place);
     ASSERT_EQ(deliver(end.stream, place(end.stream, a), end.sink()), Violation::None);
@@ -81,7 +81,7 @@ class SenderFixture : public ::testing::Test {
     auto c = s.outstanding_reads();
     std::uint32_t sink = 0, size = 0;
     ASSERT_TRUE(s.next_read(&c, &sink, &size));
-    const Octets u = response_segment(sink, 0, Octets(size, 0xAB));
+    const Bytes u = response_segment(sink, 0, Bytes(size, 0xAB));
     const Admission a = Admitter(end.stream, true).next(u);
     ASSERT_EQ(a.what, Admit::Place);
     ASSERT_EQ(deliver(end.stream, place(end.stream, a), end.sink()), Violation::None);

@@ -32,11 +32,11 @@ TEST_F(SendingOrder, NothingBeforeFullOperation) {
   EXPECT_EQ(send_segment(fresh, w, 10, 100, 1460), 100u);
 }
 
-TEST_F(SendingOrder, RawOctetsAreCutAnywhere) {
+TEST_F(SendingOrder, RawBytesAreCutAnywhere) {
   End fresh(config());
   Wire w;
   Rng rng(1);
-  const auto request = random_octets(rng, 532);
+  const auto request = random_bytes(rng, 532);
   fresh.stream.sender.queue_raw(request);
   while (send_new(fresh, w, 33, 536) != 0) {
   }
@@ -48,14 +48,14 @@ TEST_F(SendingOrder, ForgottenStartupBeginsAgain) {
   Wire w;
   SendWr wr;
   ASSERT_EQ(fresh.stream.sq.post(wr), verbs::Post::Ok);
-  fresh.stream.sender.queue_raw(Octets(100, 1));
+  fresh.stream.sender.queue_raw(Bytes(100, 1));
   send_new(fresh, w, 1460, 1460);
-  fresh.stream.sender.queue_raw(Octets(100, 2));
+  fresh.stream.sender.queue_raw(Bytes(100, 2));
   fresh.stream.sender.take_rtr_read_msn();
   fresh.stream.sender.forget_startup();
   EXPECT_EQ(fresh.stream.sender.available().value(), 0u);
   Wire second;
-  fresh.stream.sender.queue_raw(Octets(50, 3));
+  fresh.stream.sender.queue_raw(Bytes(50, 3));
   EXPECT_EQ(send_new(fresh, second, 1460, 1460), 50u);
   fresh.stream.sender.start(true);
   EXPECT_EQ(fresh.stream.sender.take_rtr_read_msn(), 1u);
@@ -225,7 +225,7 @@ TEST_F(SendingOrder, RtrReadCompletesNothing) {
   EXPECT_EQ(go(), 2 * 52u);
   EXPECT_EQ(fpdus()[1].header.msn, 2u);
   EXPECT_FALSE(s.idle());
-  const Octets u = response_segment(1, 0, {});
+  const Bytes u = response_segment(1, 0, {});
   const Admission a = Admitter(end.stream, true).next(u);
   ASSERT_EQ(a.what, Admit::Place);
   ASSERT_EQ(deliver(end.stream, place(end.stream, a), end.sink()), Violation::None);

@@ -1,4 +1,4 @@
-// Runs of FPDUs out of one message: the same octets, sums and ledger as cut() and fill() make.
+// Runs of FPDUs out of one message: the same bytes, sums and ledger as cut() and fill() make.
 #include <gtest/gtest.h>
 
 #include "ddp_rdma/sender_fixture.h"
@@ -17,7 +17,7 @@ class Running : public SenderFixture {
       if (most != 0 && s.begin_run(StreamOffset(wire.log.size()), kEmss, &run)) {
         EXPECT_GT(run.left, 0u);
         for (std::uint32_t i = 0; i < most && run.left != 0; ++i, ++n) {
-          Octets segment(run.wire + 16, 0xEE);
+          Bytes segment(run.wire + 16, 0xEE);
           std::uint32_t sum = 0;
           EXPECT_TRUE(s.next_of_run(&run, segment.data(), &sum));
           for (std::size_t k = run.wire; k < segment.size(); ++k) EXPECT_EQ(segment[k], 0xEE);
@@ -70,7 +70,7 @@ TEST_F(Twins, ARunIsWhatTheStepsOneByOneAre) {
       EXPECT_EQ(t->wire.log, plain.wire.log);
       EXPECT_EQ(t->s.ledger_size(), plain.s.ledger_size());
       EXPECT_EQ(t->s.kept_chunks(), plain.s.kept_chunks());
-      // Retransmission finds the boundaries the run made (E-24), and the same octets.
+      // Retransmission finds the boundaries the run made (E-24), and the same bytes.
       EXPECT_EQ(t->resend(3 * 1460, 1460), 1460u);
       EXPECT_EQ(t->resend(4 * 1460 + 8, 1452), 1452u);
       t->finish();

@@ -44,7 +44,7 @@ TEST_F(Sending, OneFpduPerSegmentSizedByTheMulpdu) {
 
 TEST_F(Sending, SendOf2048AtMulpdu1500) {  // the example of RFC 5041, 5.3
   ASSERT_EQ(post(WrOp::Send, 2048), verbs::Post::Ok);
-  const std::uint32_t emss = 1508;  // MULPDU 1502: two more octets fit
+  const std::uint32_t emss = 1508;  // MULPDU 1502: two more bytes fit
   while (send_new(end, wire, emss, emss) != 0) {
   }
   const auto f = fpdus();
@@ -120,7 +120,7 @@ TEST_F(Sending, SmallWindowForGoodMakesSmallerFpdus) {
   EXPECT_EQ(f.back().payload.size(), 1440u);
 }
 
-TEST_F(Sending, ZeroWindowProbeIsOneOctet) {
+TEST_F(Sending, ZeroWindowProbeIsOneByte) {
   ASSERT_EQ(post(WrOp::Send, 100), verbs::Post::Ok);
   EXPECT_EQ(go(1, true), 1u);
   EXPECT_EQ(again(0, 1), 1u);
@@ -249,7 +249,7 @@ TEST_F(Sending, ReadSinkNeedsLocalWriteOnly) {
 
 TEST_F(Sending, ResponseWhoseSourceGoesAwayNamesTheRequestAndThePointReached) {
   const std::uint32_t stag = end.add(source, kRemoteRead);
-  const Octets u = read_request(1, 3000, stag, at(100));
+  const Bytes u = read_request(1, 3000, stag, at(100));
   const Admission a = Admitter(end.stream, true).next(u);
   ASSERT_EQ(deliver(end.stream, place(end.stream, a), end.sink()), Violation::None);
   EXPECT_EQ(go(), 1460u);
@@ -269,7 +269,7 @@ TEST_F(Sending, ResponseWhoseSourceGoesAwayNamesTheRequestAndThePointReached) {
 TEST_F(Sending, MisbehavingCallersGetNothing) {
   ASSERT_EQ(post(WrOp::Write, 100), verbs::Post::Ok);
   go();
-  Octets out(1000);
+  Bytes out(1000);
   bool ok = true;
   EXPECT_EQ(s.cut(StreamOffset(5000), 100, kEmss, true).len, 0u) << "beyond the end";
   s.fill(StreamOffset(100), 100, out.data(), &ok);

@@ -62,11 +62,11 @@ class SharedStreams : public ::testing::Test {
     const Sge sge{reinterpret_cast<std::uintptr_t>(bytes.data()) + 32 * id, 32, key};
     ASSERT_EQ(queue.post({id, {&sge, 1}}), Post::Ok);
   }
-  Admission admit(Stream& s, const Octets& u, bool in_order) {
+  Admission admit(Stream& s, const Bytes& u, bool in_order) {
     held.push_back(u);
     return Admitter(s, in_order).next(held.back());
   }
-  MessageCounts put(Stream& s, const Octets& u, bool in_order = true) {
+  MessageCounts put(Stream& s, const Bytes& u, bool in_order = true) {
     const Admission a = admit(s, u, in_order);
     EXPECT_EQ(a.what, Admit::Place);
     return a.what == Admit::Place ? place(s, a) : MessageCounts{};
@@ -76,17 +76,17 @@ class SharedStreams : public ::testing::Test {
               Violation::None);
   }
   void take(Stream& s, std::uint32_t msn, std::uint8_t fill) {
-    deliver_counts(s, put(s, send_segment_of(msn, 0, Octets(8, fill))));
+    deliver_counts(s, put(s, send_segment_of(msn, 0, Bytes(8, fill))));
   }
 
   MemoryTable table;
   SharedState shared{&table};
   SharedReceiveQueue queue;
-  Octets bytes;
+  Bytes bytes;
   std::uint32_t key = 0;
   std::vector<std::unique_ptr<Stream>> streams;
   std::vector<std::uint64_t> done;
-  std::vector<Octets> held;
+  std::vector<Bytes> held;
 };
 
 TEST_F(SharedStreams, ReceivesGoToWhoComesFirst) {
@@ -98,20 +98,20 @@ TEST_F(SharedStreams, ReceivesGoToWhoComesFirst) {
   EXPECT_EQ(done, (std::vector<std::uint64_t>{0, 1, 2, 3}));
   const std::uint8_t want[] = {10, 20, 21, 11};
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(bytes[32 * i], want[i]);
-  EXPECT_EQ(admit(*streams[0], send_segment_of(3, 0, Octets(8)), true).what, Admit::NoReceive);
+  EXPECT_EQ(admit(*streams[0], send_segment_of(3, 0, Bytes(8)), true).what, Admit::NoReceive);
 }
 
 // proves: E-15
 TEST_F(SharedStreams, OutOfOrderEarlierSendsKeepEarlierReceives) {
   for (std::uint64_t i = 0; i < 4; ++i) post(i);
   Stream& s = *streams[0];
-  MessageCounts hole = put(s, send_segment_of(3, 0, Octets(8, 3)), false);
+  MessageCounts hole = put(s, send_segment_of(3, 0, Bytes(8, 3)), false);
   EXPECT_EQ(queue.available(), 1u) << "1, 2 and 3 have theirs";
   EXPECT_EQ(s.rq.posted(), 3u);
   take(*streams[1], 1, 9);
   EXPECT_EQ(done, (std::vector<std::uint64_t>{3}));
   // Nothing is left, yet what came before the third Send has its receives: no deadlock.
-  EXPECT_EQ(admit(*streams[1], send_segment_of(2, 0, Octets(8)), true).what, Admit::NoReceive);
+  EXPECT_EQ(admit(*streams[1], send_segment_of(2, 0, Bytes(8)), true).what, Admit::NoReceive);
   take(s, 1, 1);
   take(s, 2, 2);
   deliver_counts(s, hole);
@@ -124,8 +124,8 @@ TEST_F(SharedStreams, OutOfOrderEarlierSendsKeepEarlierReceives) {
 TEST_F(SharedStreams, BeyondWhatIsPostedThereIsNoReceive) {
   post(0);
   post(1);
-  EXPECT_EQ(admit(*streams[0], send_segment_of(3, 0, Octets(8)), false).what, Admit::NoReceive);
-  EXPECT_EQ(admit(*streams[0], send_segment_of(2, 0, Octets(8)), false).what, Admit::Place);
+  EXPECT_EQ(admit(*streams[0], send_segment_of(3, 0, Bytes(8)), false).what, Admit::NoReceive);
+  EXPECT_EQ(admit(*streams[0], send_segment_of(2, 0, Bytes(8)), false).what, Admit::Place);
   EXPECT_EQ(queue.available(), 2u) << "admission changes nothing";
 }
 
@@ -133,25 +133,25 @@ TEST_F(SharedStreams, BeyondWhatIsPostedThereIsNoReceive) {
 TEST_F(SharedStreams, BindingSurvivesADowngrade) {
   for (std::uint64_t i = 0; i < 4; ++i) post(i);
   Stream& s = *streams[0];
-  put(s, send_segment_of(2, 0, Octets(8, 2)), false);
+  put(s, send_segment_of(2, 0, Bytes(8, 2)), false);
   s.forget_out_of_order();
   take(*streams[1], 1, 7);
   take(s, 1, 1);
   take(s, 2, 2);
   EXPECT_EQ(done, (std::vector<std::uint64_t>{2, 0, 1}));
-  EXPECT_EQ(bytes[32], 2) << "the same octets in the same place";
+  EXPECT_EQ(bytes[32], 2) << "the same bytes in the same place";
 }
 
 // proves: R-48
 TEST_F(SharedStreams, AnEndAfterADowngradeIsNotTheOldOne) {
   for (std::uint64_t i = 0; i < 4; ++i) post(i);
   Stream& s = *streams[0];
-  put(s, send_segment_of(2, 0, Octets(8, 2)), false);
+  put(s, send_segment_of(2, 0, Bytes(8, 2)), false);
   s.forget_out_of_order();
   MessageCounts one;
   one.sends = 1;
   int ended = 0;
-  put(s, send_segment_of(1, 0, Octets(8, 1)), true);
+  put(s, send_segment_of(1, 0, Bytes(8, 1)), true);
   EXPECT_EQ(deliver(s, one, [&](const Completion&) { ++ended; }), Violation::None);
   EXPECT_EQ(deliver(s, one, [&](const Completion&) { ++ended; }), Violation::UntaggedMsnRange);
   EXPECT_EQ(ended, 1);
@@ -162,14 +162,14 @@ TEST_F(SharedStreams, KeysAreCheckedAgainstTheDomainOfTheQueue) {
   const std::uint32_t other = table.register_memory(kOtherPd, foreign, 32, kLocalWrite);
   const Sge sge{reinterpret_cast<std::uintptr_t>(foreign), 32, other};
   ASSERT_EQ(queue.post({9, {&sge, 1}}), Post::Ok);
-  const Admission a = admit(*streams[0], send_segment_of(1, 0, Octets(8)), true);
+  const Admission a = admit(*streams[0], send_segment_of(1, 0, Bytes(8)), true);
   EXPECT_EQ(a.what, Admit::Violate);
   EXPECT_EQ(a.violation, Violation::LocalCatastrophic);
 }
 
 TEST_F(SharedStreams, FlushTakesTheBoundOnesAlone) {
   for (std::uint64_t i = 0; i < 4; ++i) post(i);
-  put(*streams[0], send_segment_of(2, 0, Octets(8, 2)), false);
+  put(*streams[0], send_segment_of(2, 0, Bytes(8, 2)), false);
   std::vector<std::uint64_t> flushed;
   flush(*streams[0], Status::Flushed, [&](const Completion& c) {
     EXPECT_EQ(c.status, Status::Flushed);
@@ -204,7 +204,7 @@ TEST_F(SharedStreams, RunsOfNeighboursAreOneReport) {
   for (std::uint64_t i = 0; i < 8; ++i) post(i);
   Stream& s = *streams[0];
   MessageCounts hole;
-  for (std::uint32_t m = 2; m <= 5; ++m) hole += put(s, send_segment_of(m, 0, Octets(8)), false);
+  for (std::uint32_t m = 2; m <= 5; ++m) hole += put(s, send_segment_of(m, 0, Bytes(8)), false);
   take(s, 1, 1);
   deliver_counts(s, hole);
   EXPECT_EQ(s.completion_writes.wqe, 4u);
@@ -228,7 +228,7 @@ TEST_F(SharedStreams, RandomArrivalsOfManyStreams) {
     for (std::size_t i = later.size(); i > 1; --i) std::swap(later[i - 1], later[rng.below(i)]);
     MessageCounts hole;
     for (const std::uint32_t m : later) {
-      hole += put(s, send_segment_of(m, 0, Octets(8, static_cast<std::uint8_t>(m))), false);
+      hole += put(s, send_segment_of(m, 0, Bytes(8, static_cast<std::uint8_t>(m))), false);
     }
     done.clear();
     take(s, first, static_cast<std::uint8_t>(first));

@@ -4,7 +4,7 @@
 //   tshark -r F --disable-protocol nvme-tcp --disable-protocol rpcordma
 //     --disable-protocol smb_direct -o tcp.reassemble_out_of_order:TRUE -Y iwarp_mpa.fpdu
 //     -T fields -e tcp.srcport -e iwarp_rdma.opcode -e iwarp_mpa.ulpdulength
-// with FPDUs and ULPDU octets summed up per opcode. captures_real_test.cpp runs that command again.
+// with FPDUs and ULPDU bytes summed up per opcode. captures_real_test.cpp runs that command again.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ using test::to_hex;
 
 struct Count {
   std::uint32_t fpdus = 0;
-  std::uint64_t ulpdu_octets = 0;
+  std::uint64_t ulpdu_bytes = 0;
   bool operator==(const Count&) const = default;
 };
 // By who sent it and RDMAP opcode.
@@ -41,7 +41,7 @@ using Counts = std::map<std::pair<bool, int>, Count>;
 inline constexpr bool kInitiator = true, kResponder = false;
 
 inline std::ostream& operator<<(std::ostream& os, const Count& c) {
-  return os << c.fpdus << " FPDUs, " << c.ulpdu_octets << " octets";
+  return os << c.fpdus << " FPDUs, " << c.ulpdu_bytes << " bytes";
 }
 
 struct Fpdu {
@@ -125,7 +125,7 @@ inline Counts count(const Capture& capture) {
     for (const Fpdu& f : c.fpdus) {
       Count& n = counts[{f.initiator, static_cast<int>(f.segment.header.op)}];
       ++n.fpdus;
-      n.ulpdu_octets += mpa::ulpdu_of(f.bytes).size();
+      n.ulpdu_bytes += mpa::ulpdu_of(f.bytes).size();
     }
   }
   return counts;

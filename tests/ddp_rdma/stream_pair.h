@@ -1,5 +1,5 @@
 // Two streams joined back to back, for tests: what one sender fills is the other's input, cut,
-// delayed, acknowledged and repeated at random. Every octet ever sent is remembered, so that a
+// delayed, acknowledged and repeated at random. Every byte ever sent is remembered, so that a
 // retransmission can be compared with the original.
 #pragma once
 
@@ -24,7 +24,7 @@ namespace urnic::ddp::test {
 
 // One direction of bytes as TCP would carry it.
 struct Wire {
-  std::vector<std::uint8_t> log;     // every octet sent, by offset
+  std::vector<std::uint8_t> log;     // every byte sent, by offset
   std::vector<std::uint64_t> edges;  // ends of the segments sent as new data
   std::vector<std::uint64_t> acks;   // the ACK each of them carried
   std::uint64_t una = 0;             // acknowledged
@@ -33,7 +33,7 @@ struct Wire {
   mpa::Framing framing;
   std::deque<std::vector<std::uint8_t>> stripped;  // ULPDUs without their markers
 
-  // The highest ACK that came with octets below `end`.
+  // The highest ACK that came with bytes below `end`.
   std::uint64_t ack_with(std::uint64_t end) const {
     const auto k = std::lower_bound(edges.begin(), edges.end(), end) - edges.begin();
     if (acks.empty()) return 0;
@@ -41,7 +41,7 @@ struct Wire {
   }
 };
 
-inline std::vector<std::uint8_t> random_octets(Rng& rng, std::size_t n) {
+inline std::vector<std::uint8_t> random_bytes(Rng& rng, std::size_t n) {
   std::vector<std::uint8_t> v(n);
   for (auto& b : v) b = static_cast<std::uint8_t>(rng.next());
   return v;
@@ -66,8 +66,8 @@ struct End {
   static std::uint64_t address(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
 };
 
-// Sends [begin, begin + cut) and checks it: the sum, and the octets if they were sent before.
-// Returns the octets sent, 0 if there was nothing.
+// Sends [begin, begin + cut) and checks it: the sum, and the bytes if they were sent before.
+// Returns the bytes sent, 0 if there was nothing.
 inline std::uint32_t send_segment(End& from, Wire& wire, std::uint64_t begin, std::uint32_t limit,
                                   std::uint32_t emss, bool must_cut = false, bool* push = nullptr) {
   const auto cut = from.stream.sender.cut(StreamOffset(begin), limit, emss, must_cut);
@@ -86,7 +86,7 @@ inline std::uint32_t send_segment(End& from, Wire& wire, std::uint64_t begin, st
     const std::size_t again = std::min<std::size_t>(cut.len, wire.log.size() - begin);
     EXPECT_TRUE(std::equal(segment.begin(), segment.begin() + static_cast<std::ptrdiff_t>(again),
                            wire.log.begin() + static_cast<std::ptrdiff_t>(begin)))
-        << "octets [" << begin << ", +" << again << ") differ from those sent first";
+        << "bytes [" << begin << ", +" << again << ") differ from those sent first";
   }
   if (begin + cut.len > wire.log.size()) {
     EXPECT_LE(begin, wire.log.size());
@@ -98,7 +98,7 @@ inline std::uint32_t send_segment(End& from, Wire& wire, std::uint64_t begin, st
   return cut.len;
 }
 
-// New data, as TCP would ask for it. Returns the octets sent.
+// New data, as TCP would ask for it. Returns the bytes sent.
 // `ack` is what the segment acknowledges of the other direction.
 inline std::uint32_t send_new(End& from, Wire& wire, std::uint32_t limit, std::uint32_t emss,
                               bool must_cut = false, bool* push = nullptr, std::uint64_t ack = 0) {

@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 class Carried : public test::WiredEnds {
  protected:
   Carried() : WiredEnds(true, "poll") {}
-  // An eight-octet Write of `n` to the other end's memory.
+  // An eight-byte Write of `n` to the other end's memory.
   static void write(End& from, const MemoryRegion& to, std::uint64_t n) {
     SendRequest r;
     const Sge sge{reinterpret_cast<std::uintptr_t>(&n), sizeof n, 0};

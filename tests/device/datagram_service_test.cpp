@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kQkey = 0x01234567;
 
-std::span<const std::uint8_t> octets(const std::string& s) {
+std::span<const std::uint8_t> bytes(const std::string& s) {
   return {reinterpret_cast<const std::uint8_t*>(s.data()), s.size()};
 }
 std::string text(std::span<const std::uint8_t> s) {
@@ -106,7 +106,7 @@ TEST_P(DatagramService, WhoAsksSendsToWhoAccepts) {
   begin();
   ResolveOptions o;
   const std::string mine = "who takes datagrams?", its = "this one";
-  o.private_data = octets(mine);
+  o.private_data = bytes(mine);
   auto question = ask(o);
   ASSERT_TRUE(question.ok()) << question.error().message;
   auto request = asked();
@@ -116,7 +116,7 @@ TEST_P(DatagramService, WhoAsksSendsToWhoAccepts) {
   EXPECT_EQ(request->local(), there());
   EXPECT_EQ(text(request->private_data()), padded(mine, 180));
   ConnectionOptions answer;
-  answer.private_data = octets(its);
+  answer.private_data = bytes(its);
   ASSERT_TRUE(request->accept(qps[1], answer).ok());
   const auto e = next(EventKind::resolved);
   ASSERT_TRUE(e);
@@ -153,7 +153,7 @@ TEST_P(DatagramService, TheBlockingCallReturnsTheAnswer) {
     ASSERT_TRUE(request.ok());
     ConnectionOptions o;
     const std::string data = "hello";
-    o.private_data = octets(data);
+    o.private_data = bytes(data);
     o.roce.qkey = 0x77;
     EXPECT_TRUE(request->accept(qps[1], o).ok());
   });
@@ -172,7 +172,7 @@ TEST_P(DatagramService, ARefusalSaysWhy) {
   ASSERT_TRUE(question.ok());
   auto request = asked();
   ASSERT_TRUE(request.ok());
-  request->reject(octets("not today"));
+  request->reject(bytes("not today"));
   auto e = next(EventKind::resolve_failed);
   ASSERT_TRUE(e);
   expect_refused(e->error, Errc::rejected, "rejected");
@@ -229,7 +229,7 @@ TEST_P(DatagramService, ItsRequestIsAcceptedOnAQueuePairOfUdThatTakesDatagrams) 
   expect_refused(request->accept(fresh), Errc::wrong_state, "rtr or rts");
   ConnectionOptions o;
   const std::string large(137, 'x');
-  o.private_data = octets(large);
+  o.private_data = bytes(large);
   expect_refused(request->accept(qps[1], o), Errc::invalid_argument, "at most 136 bytes");
   ASSERT_TRUE(request->accept(qps[1]).ok()) << "none of these was an answer";
   expect_refused(request->accept(qps[1]), Errc::wrong_state, "already");
@@ -285,7 +285,7 @@ TEST_P(DatagramService, SaysWhatIsWrongAtOnce) {
   Device& d = ends[0].device;
   ResolveOptions o;
   const std::string large(181, 'x');
-  o.private_data = octets(large);
+  o.private_data = bytes(large);
   expect_refused(ask(o), Errc::invalid_argument, "at most 180 bytes");
   o = {};
   o.refusal_retry_ms = 101;

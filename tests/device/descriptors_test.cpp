@@ -69,7 +69,7 @@ TEST(Descriptors, AnEventBeforeTheDescriptorIsNotLost) {
   EXPECT_EQ(c[0].wr_id, 7u);
 }
 
-std::size_t resident_octets() {
+std::size_t resident_bytes() {
   std::ifstream statm("/proc/self/statm");
   std::size_t all = 0, resident = 0;
   statm >> all >> resident;
@@ -81,10 +81,10 @@ TEST(CompletionQueueMemory, IsTakenAsTheQueueFills) {
   GTEST_SKIP() << "the sanitizer's own memory is in it";
 #endif
   Device d = open_device();
-  const std::size_t before = resident_octets();
+  const std::size_t before = resident_bytes();
   auto cq = d.create_cq(1 << 22);
   ASSERT_TRUE(cq.ok()) << cq.error().message;
-  EXPECT_LT(resident_octets() - before, std::size_t{16} << 20);
+  EXPECT_LT(resident_bytes() - before, std::size_t{16} << 20);
 }
 
 TEST(CompletionQueueMemory, NoMoreEntriesThanMayBeAskedFor) {

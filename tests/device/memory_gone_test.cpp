@@ -10,18 +10,18 @@
 namespace urnic {
 namespace {
 
-constexpr std::size_t kOctets = 64 << 10;
+constexpr std::size_t kBytes = 64 << 10;
 
 // Memory of one end that can go.
 class Lent {
  public:
   Lent() : fd_(memfd_create("lent", MFD_CLOEXEC)) {
-    EXPECT_EQ(ftruncate(fd_, kOctets), 0);
+    EXPECT_EQ(ftruncate(fd_, kBytes), 0);
     at_ = static_cast<std::uint8_t*>(
-        mmap(nullptr, kOctets, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0));
+        mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0));
   }
   ~Lent() {
-    munmap(at_, kOctets);
+    munmap(at_, kBytes);
     close(fd_);
   }
   Lent(const Lent&) = delete;
@@ -29,11 +29,11 @@ class Lent {
   MemoryRegion add(Device& device, const ProtectionDomain& pd) {
     constexpr std::uint32_t kAll =
         access_local_write | access_remote_write | access_remote_read | access_remote_atomic;
-    auto mr = device.register_memory(pd, at_, kOctets, kAll);
+    auto mr = device.register_memory(pd, at_, kBytes, kAll);
     EXPECT_TRUE(mr.ok());
     return mr.ok() ? std::move(*mr) : MemoryRegion();
   }
-  void protect() { EXPECT_EQ(mprotect(at_, kOctets, PROT_NONE), 0); }
+  void protect() { EXPECT_EQ(mprotect(at_, kBytes, PROT_NONE), 0); }
   void cut() { EXPECT_EQ(ftruncate(fd_, 0), 0); }
   std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(at_); }
 
@@ -115,15 +115,15 @@ TEST_P(MemoryGoneOnWire, AReceiveIntoItIsALocalProtectionError) {
 }
 
 TEST_P(MemoryGoneOnWire, ASendOutOfItIsALocalProtectionError) {
-  for (const std::uint32_t octets : {100u, 3000u, static_cast<std::uint32_t>(kOctets)}) {
-    SCOPED_TRACE(octets);
+  for (const std::uint32_t bytes : {100u, 3000u, static_cast<std::uint32_t>(kBytes)}) {
+    SCOPED_TRACE(bytes);
     MemoryGoneOnWire::TearDown();
     WiredEnds::SetUp();
     begin();
     Lent mine_too;
     const MemoryRegion mr = mine_too.add(client.device, client.pd);
     mine_too.cut();
-    EXPECT_EQ(client.done(Opcode::write, {mine_too.address(), octets, mr.lkey()},
+    EXPECT_EQ(client.done(Opcode::write, {mine_too.address(), bytes, mr.lkey()},
                           theirs_.remote_address(), theirs_.rkey()),
               WcStatus::local_protection);
     expect_others_well();
@@ -169,10 +169,10 @@ class MemoryGoneOverRoce : public test::RoceDevices {
     EXPECT_TRUE(qps[0].post_send(r).ok());
     return ends[0].one().status;
   }
-  void expect_refused(Opcode op, std::uint32_t octets) {
+  void expect_refused(Opcode op, std::uint32_t bytes) {
     begin();
     owner_.protect();
-    EXPECT_EQ(status_of(op, ends[0].sge(0, octets)), WcStatus::remote_access);
+    EXPECT_EQ(status_of(op, ends[0].sge(0, bytes)), WcStatus::remote_access);
     EXPECT_TRUE(ends[1].next(EventKind::access_error).has_value());
     expect_others_well();
   }
@@ -209,7 +209,7 @@ TEST_P(MemoryGoneOverRoce, AReceiveIntoItIsALocalProtectionError) {
 TEST_P(MemoryGoneOverRoce, ARequestOutOfItIsALocalProtectionError) {
   begin();
   reader_.cut();
-  EXPECT_EQ(status_of(Opcode::write, {reader_.address(), kOctets, spare_.lkey()}),
+  EXPECT_EQ(status_of(Opcode::write, {reader_.address(), kBytes, spare_.lkey()}),
             WcStatus::local_protection);
   expect_others_well();
 }

@@ -34,9 +34,9 @@ class PresentMemory : public testing::TestWithParam<std::tuple<std::size_t, bool
     return mapped_.emplace_back(static_cast<char*>(p));
   }
   // Gone from its name at once.
-  static port::Fd file(std::size_t octets) {
+  static port::Fd file(std::size_t bytes) {
     port::Fd fd(memfd_create("present", MFD_CLOEXEC));
-    EXPECT_EQ(ftruncate(fd.get(), static_cast<off_t>(octets)), 0);
+    EXPECT_EQ(ftruncate(fd.get(), static_cast<off_t>(bytes)), 0);
     return fd;
   }
 

@@ -9,7 +9,7 @@
 namespace urnic::test {
 namespace {
 
-std::span<const std::uint8_t> octets(const std::string& s) {
+std::span<const std::uint8_t> bytes(const std::string& s) {
   return {reinterpret_cast<const std::uint8_t*>(s.data()), s.size()};
 }
 
@@ -82,7 +82,7 @@ TEST_P(RoceConnection, IsMadeAndCarriesDataOfTheProgramsBothWays) {
   begin();
   ConnectionOptions o;
   const std::string mine = "from the first", its = "from the second";
-  o.private_data = octets(mine);
+  o.private_data = bytes(mine);
   o.ird = 3;
   o.ord = 5;
   o.roce.rnr_retry = 8;
@@ -106,7 +106,7 @@ TEST_P(RoceConnection, IsMadeAndCarriesDataOfTheProgramsBothWays) {
   ASSERT_EQ(request->private_data().size(), 56u);
   EXPECT_EQ(std::memcmp(request->private_data().data(), mine.data(), mine.size()), 0);
   EXPECT_EQ(request->private_data()[mine.size()], 0);
-  o.private_data = octets(its);
+  o.private_data = bytes(its);
   ASSERT_TRUE(request->accept(qps[1], o).ok());
   const auto up = next(0, EventKind::established);
   ASSERT_TRUE(up);
@@ -172,7 +172,7 @@ TEST_P(RoceConnection, ARequestThatIsAnsweredWronglyCanBeAnsweredAgain) {
   begin();
   const std::string much(197, 'x');
   ConnectionOptions wrong;
-  wrong.private_data = octets(much);
+  wrong.private_data = bytes(much);
   for (const bool again : {false, true}) {
     qps[0] = ends[0].make();
     ASSERT_TRUE(qps[0].connect_start(there()).ok());
@@ -197,7 +197,7 @@ TEST_P(RoceConnection, IsRejectedWithTheProgramsReasonAndRefusedWhereNobodyListe
   ASSERT_TRUE(qps[0].connect_start(there()).ok());
   auto request = asked();
   ASSERT_TRUE(request.ok());
-  request->reject(octets("not today"));
+  request->reject(bytes("not today"));
   auto e = next(0, EventKind::connect_failed);
   ASSERT_TRUE(e);
   EXPECT_EQ(e->error.code, Errc::rejected);
@@ -304,7 +304,7 @@ TEST_P(RoceConnection, SaysWhatIsWrongAtOnce) {
   begin();
   ConnectionOptions o;
   const std::string large(57, 'x');
-  o.private_data = octets(large);
+  o.private_data = bytes(large);
   const auto no = qps[0].connect_start(there(), o);
   ASSERT_FALSE(no.ok());
   EXPECT_EQ(no.error().code, Errc::invalid_argument);

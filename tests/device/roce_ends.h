@@ -26,7 +26,7 @@ using Settings = std::map<std::string, std::string>;
 // What the program at one end has.
 struct RoceEnd {
   RoceEnd() = default;
-  explicit RoceEnd(const Settings& settings, std::size_t octets = 256 << 10,
+  explicit RoceEnd(const Settings& settings, std::size_t bytes = 256 << 10,
                    std::uint32_t depth = 1024) {
     Config c;
     for (const auto& [name, value] : settings) {
@@ -40,7 +40,7 @@ struct RoceEnd {
     events = *device.create_event_queue();
     pd = *device.alloc_pd();
     cq = *device.create_cq(depth, &tag);
-    memory.resize(octets);
+    memory.resize(bytes);
     Rng rng(reinterpret_cast<std::uintptr_t>(this));
     for (std::uint8_t& b : memory) b = static_cast<std::uint8_t>(rng.next());
     mr = *device.register_memory(

@@ -16,7 +16,7 @@
 namespace urnic {
 namespace {
 
-constexpr std::size_t kOctets = 32 << 20;
+constexpr std::size_t kBytes = 32 << 20;
 
 struct Room : testing::TestWithParam<std::tuple<const char*, const char*>> {
   void SetUp() override {
@@ -46,7 +46,7 @@ struct Room : testing::TestWithParam<std::tuple<const char*, const char*>> {
 
 TEST_P(Room, WaitsForItAsleepAndGoesOnAtOnce) {
   Device server = open("server", "poll"), client = open("client", std::get<1>(GetParam()));
-  std::vector<std::uint8_t> from(kOctets, 7), to(kOctets);
+  std::vector<std::uint8_t> from(kBytes, 7), to(kBytes);
   auto server_pd = *server.alloc_pd(), client_pd = *client.alloc_pd();
   auto target = *server.register_memory(server_pd, to.data(), to.size(),
                                         access_local_write | access_remote_write);
@@ -83,7 +83,7 @@ TEST_P(Room, WaitsForItAsleepAndGoesOnAtOnce) {
   ASSERT_TRUE(both([&] { return client_qp.state() == QpState::rts; }));
 
   // From here on the server receives nothing.
-  const Sge sge{reinterpret_cast<std::uint64_t>(from.data()), kOctets, source.lkey()};
+  const Sge sge{reinterpret_cast<std::uint64_t>(from.data()), kBytes, source.lkey()};
   SendRequest w;
   w.opcode = Opcode::write;
   w.flags = send_signaled;

@@ -127,7 +127,7 @@ class ConnectSteps {
  private:
   // What one end says.
   struct Said {
-    Said(WalkPair& p, Dice& dice) : data(dice.octets(dice.between(1, 50))) {
+    Said(WalkPair& p, Dice& dice) : data(dice.bytes(dice.between(1, 50))) {
       o.private_data = data;
       if (!dice.one_in(4)) o.ird = static_cast<std::uint16_t>(dice.between(1, 4) * 2 - p.end.which);
       if (!dice.one_in(4)) o.ord = static_cast<std::uint16_t>(dice.between(4, 7) * 2 - p.end.which);
@@ -144,9 +144,9 @@ class ConnectSteps {
       if (!dice.one_in(4))
         o.roce.traffic_class = static_cast<std::uint8_t>(dice.between(1, 63) * 4);
     }
-    std::string padded(std::size_t octets) const {
+    std::string padded(std::size_t bytes) const {
       std::string s(data.begin(), data.end());
-      if (octets != 0) s.resize(octets);
+      if (bytes != 0) s.resize(bytes);
       return s;
     }
     std::uint8_t traffic_class(std::uint8_t otherwise) const {

@@ -12,7 +12,7 @@
 
 namespace urnic::test {
 
-inline constexpr std::uint32_t kMost = 1024;         // octets of a datagram
+inline constexpr std::uint32_t kMost = 1024;         // bytes of a datagram
 inline constexpr std::uint32_t kOwnQkey = 1u << 31;  // "that of the queue pair it leaves from"
 
 struct WalkHandle {
@@ -154,7 +154,7 @@ class DatagramSteps {
     WalkEnd* end;
     std::size_t at;
     QpPath path;
-    std::uint32_t octets;  // of payload
+    std::uint32_t bytes;  // of payload
   };
   static void sends(WalkPair& p) { p.state = QpState::rts; }
 
@@ -183,7 +183,7 @@ class DatagramSteps {
     const bool fits = !dice.one_in(6);
     const std::uint32_t length = fits ? dice.between(0, kMost) : dice.between(kMost + 1, 3000);
     const std::size_t at = slot_++ % kSharedSlots * kSlot;
-    if (fits) p.end.write(at, dice.octets(length));
+    if (fits) p.end.write(at, dice.bytes(length));
     const Sge sge = p.end.sge(at, length);
     SendRequest r;
     r.wr_id = world_.next_id();
@@ -197,7 +197,7 @@ class DatagramSteps {
     const bool right = !dice.one_in(4);
     const std::uint32_t key = q == nullptr || !right ? dice.below(4) | 0x100 : *key_of(*q);
     r.remote_qkey = (key & kOwnQkey) != 0 || dice.one_in(5) ? kOwnQkey | dice.below(9) : key;
-    world_.tell("a datagram of " + std::to_string(length) + " octets by " + WalkWorld::name(p));
+    world_.tell("a datagram of " + std::to_string(length) + " bytes by " + WalkWorld::name(p));
     const auto posted = p.qp.post_send(r);
     if (!fits) {
       agree(!posted.ok() && posted.error().code == Errc::invalid_argument, "longer than a packet");
@@ -253,7 +253,7 @@ class DatagramSteps {
     agree_on(tos & 0xfc, c.path.traffic_class & 0xfcu, "the traffic class of a datagram");
     agree_on(std::uint32_t{ip[v6 ? 7 : 8]}, c.path.hop_limit, "the hop limit of a datagram");
     const unsigned ip_length = ip[v6 ? 4 : 2] << 8 | ip[v6 ? 5 : 3];
-    agree(ip_length >= c.octets + 8 + 12 + 8 + 4, "the length of a datagram");
+    agree(ip_length >= c.bytes + 8 + 12 + 8 + 4, "the length of a datagram");
     const char last = c.path.remote.back();
     const unsigned host =
         last - '0' + (c.path.remote.ends_with(".11") || c.path.remote.ends_with(".12") ? 10 : 0);

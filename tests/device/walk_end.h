@@ -29,10 +29,10 @@ inline constexpr std::uint32_t kAllRights = access_local_write | access_remote_w
 struct WalkArea {
   std::size_t at = 0, length = 0;  // of the end's memory
   std::uint32_t rights = 0;
-  std::uint64_t base = 0;      // what a peer calls its first octet
+  std::uint64_t base = 0;      // what a peer calls its first byte
   const void* only = nullptr;  // a window of type 2: the queue pair that bound it
-  bool covers(std::size_t from, std::size_t octets) const {
-    return from >= at && from + octets <= at + length;
+  bool covers(std::size_t from, std::size_t bytes) const {
+    return from >= at && from + bytes <= at + length;
   }
 };
 struct WalkRegion {
@@ -102,9 +102,9 @@ class WalkEnd {
             regions.front()->mr.lkey()};
   }
   // Both memories: what the program writes.
-  void write(std::size_t at, const std::vector<std::uint8_t>& octets) {
-    std::copy(octets.begin(), octets.end(), memory.begin() + static_cast<std::ptrdiff_t>(at));
-    std::copy(octets.begin(), octets.end(), model.begin() + static_cast<std::ptrdiff_t>(at));
+  void write(std::size_t at, const std::vector<std::uint8_t>& bytes) {
+    std::copy(bytes.begin(), bytes.end(), memory.begin() + static_cast<std::ptrdiff_t>(at));
+    std::copy(bytes.begin(), bytes.end(), model.begin() + static_cast<std::ptrdiff_t>(at));
   }
 
   WalkRegion& add_region(std::size_t at, std::size_t length, std::uint32_t rights) {
@@ -118,7 +118,7 @@ class WalkEnd {
     const bool zero_based = (rights & access_zero_based) != 0;
     r.area = {at, length, rights, zero_based ? 0 : reinterpret_cast<std::uintptr_t>(address(at)),
               nullptr};
-    agree_on(r.mr.remote_address(), r.area.base, "what a peer calls the first octet");
+    agree_on(r.mr.remote_address(), r.area.base, "what a peer calls the first byte");
     return r;
   }
   void unbind(WalkWindow& w) {
@@ -198,7 +198,7 @@ class WalkEnd {
     agree_on(srq.limit, shared.limit, "the limit of the shared queue");
     if (memory != model) {
       const auto [at, _] = std::mismatch(memory.begin(), memory.end(), model.begin());
-      agree(false, "memory of end " + std::to_string(which) + " differs from octet " +
+      agree(false, "memory of end " + std::to_string(which) + " differs from byte " +
                        std::to_string(at - memory.begin()) + " on");
     }
   }
@@ -234,7 +234,7 @@ class WalkEnd {
                           ? e.private_data.find_first_not_of('\0') == std::string::npos
                           : e.private_data == at->private_data;
     agree(same,
-          what + " has other private data: " + std::to_string(e.private_data.size()) + " octets");
+          what + " has other private data: " + std::to_string(e.private_data.size()) + " bytes");
     wanted.erase(at);
   }
 

@@ -343,14 +343,14 @@ class WorkSteps {
         r.opcode != Opcode::send_with_immediate) {
       far = aim(*p.peer, r.opcode, length, &r, dice);
     }
-    if (!reads(r.opcode)) p.end.write(at, dice.octets(length));
+    if (!reads(r.opcode)) p.end.write(at, dice.bytes(length));
     r.immediate = dice.number() & (p.is_roce() ? 0xffffffffu : ~0ull);
     r.atomic.data = dice.number();
     r.atomic.boundaries = 0;
     r.atomic.compare = dice.one_in(2) || !far ? dice.number() : number_at(p.peer->end, *far);
     agree(p.qp.post_send(r).ok(), "a request is taken");
     world_.tell("request " + std::to_string(static_cast<int>(r.opcode)) + " of " +
-                std::to_string(length) + " octets by " + WalkWorld::name(p));
+                std::to_string(length) + " bytes by " + WalkWorld::name(p));
     done(p, r, at, far, length);
     world_.settle(2);  // the next one may look at what this one leaves
   }

@@ -207,7 +207,7 @@ class WalkWorld {
     agree_on(t.queue_pairs, of_it, "queue pairs" + who);
     agree_on(t.pending + t.half_open, 0u, "connections half open" + who);
     agree_on(t.waiting_to_send + t.waiting_to_drain + t.looped, 0u, "work that waits" + who);
-    agree_on(t.reassembly_octets, 0u, "octets in reassembly" + who);
+    agree_on(t.reassembly_bytes, 0u, "bytes in reassembly" + who);
   }
 
   std::vector<std::string>& told_;

@@ -351,13 +351,13 @@ class XrcSteps {
     r.rkey = there.regions.front()->mr.rkey();
     r.remote_address = there.regions.front()->area.base + far;
     const bool reads = r.opcode == Opcode::read;
-    if (!reads) here.write(at, dice.octets(length));
+    if (!reads) here.write(at, dice.bytes(length));
     const bool receives = !reads && r.opcode != Opcode::write;
     const bool late = receives && q.receives.empty() && dice.one_in(2);
     if (receives && q.receives.empty() && !late) post_receive(q);
     agree(p.qp.post_send(r).ok(), "a request is taken");
     world_.tell("request " + std::to_string(static_cast<int>(r.opcode)) + " of " +
-                std::to_string(length) + " octets by " + name(p) + " for " + name(q) +
+                std::to_string(length) + " bytes by " + name(p) + " for " + name(q) +
                 (late ? ", which has no receive" : ""));
     if (late) {
       world_.settle(3);

@@ -12,7 +12,7 @@ namespace {
 TEST_F(CmDataTest, MessagesWritesAndReadsGoBothWays) {
   connect();
   EXPECT_EQ(said_, "hello");
-  char from[64] = "sixty-four octets of something", into[64] = {}, back[64] = {};
+  char from[64] = "sixty-four bytes of something", into[64] = {}, back[64] = {};
   ibv_mr* source = rdma_reg_msgs(client_, from, sizeof from);
   ibv_mr* sink =
       ibv_reg_mr(server_->pd, into, sizeof into,
@@ -208,7 +208,7 @@ TEST_F(CmDataTest, WindowsAreBoundUsedAndTakenBack) {
     EXPECT_EQ(done.status, IBV_WC_SUCCESS) << i;
     EXPECT_EQ(done.opcode, i == 1 ? IBV_WC_LOCAL_INV : IBV_WC_BIND_MW);
   }
-  EXPECT_EQ(two->rkey, last) << "of whose octet the program has named the lowest";
+  EXPECT_EQ(two->rkey, last) << "of whose byte the program has named the lowest";
   EXPECT_EQ(read(0, last), IBV_WC_SUCCESS);
   EXPECT_STREQ(back, "for a while");
   // Another window's key is told when it is posted, what cannot be bound when it is done.

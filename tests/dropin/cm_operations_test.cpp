@@ -51,7 +51,7 @@ TEST_F(CmDataTest, ASendThatInvalidatesSaysWhichKeyAndTakesItBack) {
 // proves: DI-5
 TEST_F(CmDataTest, ImmediateDataComesWithWritesAndSends) {
   connect();
-  char from[64] = "with four octets more", into[64] = {}, target[64] = {};
+  char from[64] = "with four bytes more", into[64] = {}, target[64] = {};
   ibv_mr* source = rdma_reg_msgs(client_, from, sizeof from);
   ibv_mr* sink = rdma_reg_msgs(client_, into, sizeof into);
   ibv_mr* open = ibv_reg_mr(client_->pd, target, sizeof target,

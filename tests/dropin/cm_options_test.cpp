@@ -13,9 +13,9 @@ TEST_F(CmTest, AWayThatIsKnownIsSaid) {
   ibv_path_data ways[2] = {};
   ways[0].flags = IBV_PATH_FLAG_ALTERNATE;
   ways[1].flags = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL;
-  const auto say = [&](std::size_t octets) {
+  const auto say = [&](std::size_t bytes) {
     errno = 0;
-    return rdma_set_option(client_, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, ways, octets);
+    return rdma_set_option(client_, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, ways, bytes);
   };
   EXPECT_EQ(say(sizeof ways), -1);
   EXPECT_EQ(errno, EINVAL) << "it has no address yet";
@@ -38,8 +38,8 @@ TEST_F(CmTest, AWayThatIsKnownIsSaid) {
 
 TEST_F(CmTest, OptionsThatAreNotThereSayTheErrnoOfRdmaCore) {
   std::uint8_t value = 3;
-  const auto set = [&](int level, int name, void* at, std::size_t octets) {
-    return rdma_set_option(client_, level, name, at, octets) == 0 ? 0 : errno;
+  const auto set = [&](int level, int name, void* at, std::size_t bytes) {
+    return rdma_set_option(client_, level, name, at, bytes) == 0 ? 0 : errno;
   };
   EXPECT_EQ(set(RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &value, 1), 0);
   EXPECT_EQ(set(RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &value, 4), EINVAL);

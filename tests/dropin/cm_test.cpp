@@ -76,10 +76,10 @@ TEST_F(CmTest, WhatWasPostedBeforeRdmaDisconnectArrivesThoughAllIsDestroyed) {
 TEST_F(CmTest, AnAccessWithoutRightIsAnAsynchronousEventThatIsWaitedFor) {
   connect();
   accept();
-  char octet = 0;
-  ibv_mr* mr = ibv_reg_mr(client_->pd, &octet, 1, IBV_ACCESS_LOCAL_WRITE);
+  char byte = 0;
+  ibv_mr* mr = ibv_reg_mr(client_->pd, &byte, 1, IBV_ACCESS_LOCAL_WRITE);
   ASSERT_NE(mr, nullptr);
-  ASSERT_EQ(rdma_post_write(client_, nullptr, &octet, 1, mr, 0, 0x1000, 0x12345601), 0);
+  ASSERT_EQ(rdma_post_write(client_, nullptr, &byte, 1, mr, 0, 0x1000, 0x12345601), 0);
   ibv_async_event event{};
   pollfd p{server_->verbs->async_fd, POLLIN, 0};
   ASSERT_EQ(poll(&p, 1, urnic::test::kSoonMs), 1);

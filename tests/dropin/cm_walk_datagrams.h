@@ -28,14 +28,14 @@ class CmDatagrams {
     if (dice.one_in(3)) {
       agree_on(error_of(rdma_reject(e.server, "no", 2)), 0, "rdma_reject");
       const Event refused(e.clients, RDMA_CM_EVENT_UNREACHABLE, 2);
-      refused.agree_data("no", kReplyOctets);
+      refused.agree_data("no", kReplyBytes);
     } else {
       answer(e, dice);
     }
   }
 
  private:
-  static constexpr std::size_t kRequestOctets = 180, kReplyOctets = 136;
+  static constexpr std::size_t kRequestBytes = 180, kReplyBytes = 136;
   static constexpr std::uint32_t kQkey = 0x01234567;
 
   struct Ends {
@@ -44,7 +44,7 @@ class CmDatagrams {
     rdma_cm_id *listener = nullptr, *client = nullptr, *server = nullptr;
     ibv_mr *in = nullptr, *out = nullptr;
     ibv_ah* way = nullptr;
-    std::uint8_t octets[128] = {};
+    std::uint8_t bytes[128] = {};
     std::uint8_t tos = 0;
 
     Ends() = default;
@@ -80,15 +80,15 @@ class CmDatagrams {
     Event(const Event&) = delete;
     Event& operator=(const Event&) = delete;
     ~Event() { rdma_ack_cm_event(e); }
-    void agree_data(std::string data, std::size_t octets) const {
-      data.resize(octets);
-      agree_on(e->param.ud.private_data_len, octets, "private_data_len of datagrams");
-      agree(std::memcmp(e->param.ud.private_data, data.data(), octets) == 0, "private data");
+    void agree_data(std::string data, std::size_t bytes) const {
+      data.resize(bytes);
+      agree_on(e->param.ud.private_data_len, bytes, "private_data_len of datagrams");
+      agree(std::memcmp(e->param.ud.private_data, data.data(), bytes) == 0, "private data");
     }
   };
   static std::string words(Dice& dice, std::size_t most) {
-    const auto octets = dice.octets(dice.between(1, static_cast<std::uint32_t>(most)));
-    return {octets.begin(), octets.end()};
+    const auto bytes = dice.bytes(dice.between(1, static_cast<std::uint32_t>(most)));
+    return {bytes.begin(), bytes.end()};
   }
 
   void ask(Ends& e, Dice& dice) {
@@ -108,7 +108,7 @@ class CmDatagrams {
     agree_on(error_of(rdma_connect(e.client, nullptr)), EINVAL, "asking without a route");
     agree_on(error_of(rdma_resolve_route(e.client, 2000)), 0, "rdma_resolve_route");
     { const Event resolved(e.clients, RDMA_CM_EVENT_ROUTE_RESOLVED); }
-    const std::string said = words(dice, kRequestOctets);
+    const std::string said = words(dice, kRequestBytes);
     rdma_conn_param p{};
     p.private_data = said.data();
     p.private_data_len = static_cast<std::uint8_t>(said.size());
@@ -120,10 +120,10 @@ class CmDatagrams {
           "a request for datagrams");
     agree(asked.e->param.ud.qp_num == 0 && asked.e->param.ud.qkey == 0,
           "a request names no number");
-    asked.agree_data(said, kRequestOctets);
+    asked.agree_data(said, kRequestBytes);
   }
   void answer(Ends& e, Dice& dice) {
-    const std::string said = words(dice, kReplyOctets);
+    const std::string said = words(dice, kReplyBytes);
     rdma_conn_param p{};
     p.private_data = said.data();
     p.private_data_len = static_cast<std::uint8_t>(said.size());
@@ -134,7 +134,7 @@ class CmDatagrams {
     agree_on(error_of(rdma_accept(e.server, &p)), 0, "rdma_accept");
     agree_on(error_of(rdma_accept(e.server, &p)), EINVAL, "answering twice");
     const Event found(e.clients, RDMA_CM_EVENT_ESTABLISHED);
-    found.agree_data(said, kReplyOctets);
+    found.agree_data(said, kReplyBytes);
     const rdma_ud_param& ud = found.e->param.ud;
     agree_on(ud.qp_num, sends ? e.server->qp->qp_num : p.qp_num, "the number behind a port");
     agree_on(ud.qkey, kQkey, "qkey");
@@ -157,13 +157,13 @@ class CmDatagrams {
     }
   }
   static void send(Ends& e, const rdma_ud_param& to, Dice& dice) {
-    e.in = rdma_reg_msgs(e.server, e.octets, sizeof e.octets);
-    e.out = rdma_reg_msgs(e.client, e.octets, sizeof e.octets);
-    agree_on(error_of(rdma_post_recv(e.server, &e, e.octets, 100, e.in)), 0, "rdma_post_recv");
+    e.in = rdma_reg_msgs(e.server, e.bytes, sizeof e.bytes);
+    e.out = rdma_reg_msgs(e.client, e.bytes, sizeof e.bytes);
+    agree_on(error_of(rdma_post_recv(e.server, &e, e.bytes, 100, e.in)), 0, "rdma_post_recv");
     ibv_ah_attr way = to.ah_attr;
     e.way = ibv_create_ah(e.client->pd, &way);
     agree(e.way != nullptr, "ibv_create_ah");
-    ibv_sge sge{reinterpret_cast<std::uint64_t>(e.octets) + 100, 20, e.out->lkey};
+    ibv_sge sge{reinterpret_cast<std::uint64_t>(e.bytes) + 100, 20, e.out->lkey};
     ibv_send_wr wr{}, *bad = nullptr;
     wr.wr_id = dice.number();
     wr.opcode = IBV_WR_SEND_WITH_IMM;
@@ -172,8 +172,8 @@ class CmDatagrams {
     wr.num_sge = 1;
     agree_on(ibv_post_send(e.client->qp, &wr, &bad), EINVAL, "a datagram to nobody");
     wr.wr.ud = {e.way, to.qp_num, to.qkey};
-    const auto data = dice.octets(20);
-    std::copy(data.begin(), data.end(), e.octets + 100);
+    const auto data = dice.bytes(20);
+    std::copy(data.begin(), data.end(), e.bytes + 100);
     agree_on(ibv_post_send(e.client->qp, &wr, &bad), 0, "a datagram");
     ibv_wc sent{}, got{};
     agree(Patience::waits_for([&] { return ibv_poll_cq(e.client->send_cq, 1, &sent) != 0; }) &&
@@ -188,10 +188,10 @@ class CmDatagrams {
     agree_on(got.byte_len, 60u, "byte_len of a datagram");
     agree_on(got.src_qp, e.client->qp->qp_num, "src_qp of a datagram");
     agree_on(got.wc_flags, unsigned{IBV_WC_GRH | IBV_WC_WITH_IMM}, "wc_flags of a datagram");
-    agree(std::memcmp(e.octets + 40, data.data(), data.size()) == 0, "the data of a datagram");
+    agree(std::memcmp(e.bytes + 40, data.data(), data.size()) == 0, "the data of a datagram");
     ibv_ah_attr back{};
     agree_on(error_of(ibv_init_ah_from_wc(e.server->verbs, 1, &got,
-                                          reinterpret_cast<ibv_grh*>(e.octets), &back)),
+                                          reinterpret_cast<ibv_grh*>(e.bytes), &back)),
              0, "the way back");
     agree_on(back.grh.traffic_class, to.ah_attr.grh.traffic_class, "the traffic class that came");
   }

@@ -109,7 +109,7 @@ class CmEnds {
   void refused(Id& client, int status, const std::string& data) {
     client.stage = Stage::over;
     std::string all = data;
-    if (world_.is_roce) all.resize(kRefusalOctets);
+    if (world_.is_roce) all.resize(kRefusalBytes);
     client.want(RDMA_CM_EVENT_REJECTED, status, {}, all);
   }
 

@@ -20,7 +20,7 @@ namespace calls_walk {
 // Settings of the device. No program of the walk asks for these by itself.
 inline constexpr std::uint8_t kIrd = 13, kOrd = 11;
 // The lengths of private data over RoCE, which are those of the messages.
-inline constexpr std::size_t kRequestOctets = 56, kReplyOctets = 196, kRefusalOctets = 148;
+inline constexpr std::size_t kRequestBytes = 56, kReplyBytes = 196, kRefusalBytes = 148;
 inline constexpr std::uint8_t kMostRetries = 7;           // without parameters
 inline constexpr int kRejected = 28, kNobodyListens = 8;  // reasons of a REJ
 
@@ -48,7 +48,7 @@ struct Words {
     w.p.initiator_depth = static_cast<std::uint8_t>(dice.between(1, 3) * 3 + 1);  // 4 7 10
     w.p.retry_count = static_cast<std::uint8_t>(dice.between(1, 2));
     w.p.rnr_retry_count = static_cast<std::uint8_t>(dice.between(3, 4));
-    w.fill(dice, roce ? kRequestOctets : 255);
+    w.fill(dice, roce ? kRequestBytes : 255);
     return w;
   }
   static Words reply(Dice& dice, bool roce) {
@@ -57,12 +57,12 @@ struct Words {
     w.p.initiator_depth = static_cast<std::uint8_t>(dice.between(0, 3) * 3 + 1);      // 1 4 7 10
     w.p.retry_count = static_cast<std::uint8_t>(dice.between(3, 4));  // of no meaning there
     w.p.rnr_retry_count = static_cast<std::uint8_t>(dice.between(5, 6));
-    w.fill(dice, roce ? kReplyOctets : 255);
+    w.fill(dice, roce ? kReplyBytes : 255);
     return w;
   }
-  std::string padded(bool roce, std::size_t octets) const {
+  std::string padded(bool roce, std::size_t bytes) const {
     std::string all = data;
-    if (roce) all.resize(octets);
+    if (roce) all.resize(bytes);
     return all;
   }
   rdma_conn_param* param() {
@@ -75,8 +75,8 @@ struct Words {
   void fill(Dice& dice, std::size_t most) {
     p.flow_control = static_cast<std::uint8_t>(dice.below(2));
     p.srq = static_cast<std::uint8_t>(dice.below(2));  // the queue pair's counts
-    const auto octets = dice.octets(dice.one_in(5) ? most : dice.below(most));
-    data.assign(octets.begin(), octets.end());
+    const auto bytes = dice.bytes(dice.one_in(5) ? most : dice.below(most));
+    data.assign(bytes.begin(), bytes.end());
     if (!dice.one_in(4)) return;
     given = false;
     data.clear();

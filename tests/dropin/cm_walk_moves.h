@@ -196,7 +196,7 @@ class CmMoves : public CmEnds {
     } else {
       ++to->waiting;
       to->wanted.push_back({RDMA_CM_EVENT_CONNECT_REQUEST, 0, as_asked(*i),
-                            i->ask.padded(world_.is_roce, kRequestOctets), i, false});
+                            i->ask.padded(world_.is_roce, kRequestBytes), i, false});
     }
     world_.settle(dice);
   }
@@ -325,10 +325,10 @@ class CmMoves : public CmEnds {
   }
   void fail_to_ask(Id& i, Dice& dice) {
     rdma_conn_param p{};
-    const std::string much(kRequestOctets + 1, 'x');
+    const std::string much(kRequestBytes + 1, 'x');
     if (world_.is_roce && dice.one_in(2)) {
       p.private_data = much.data();
-      p.private_data_len = kRequestOctets + 1;
+      p.private_data_len = kRequestBytes + 1;
     } else {
       (dice.one_in(2) ? p.responder_resources : p.initiator_depth) = kIrd + 1;
     }
@@ -361,7 +361,7 @@ class CmMoves : public CmEnds {
     world_.settle(dice);
   }
   void reject(Id& s, Dice& dice) {
-    const std::string why(s.answer.data.substr(0, dice.below(kRefusalOctets)));
+    const std::string why(s.answer.data.substr(0, dice.below(kRefusalBytes)));
     tell("reject " + name(*s.peer));
     agree_on(error_of(rdma_reject(s.id, why.empty() ? nullptr : why.data(),
                                   static_cast<std::uint8_t>(why.size()))),
@@ -374,9 +374,9 @@ class CmMoves : public CmEnds {
   }
   void accept_too_much(Id& s, Dice& dice) {
     rdma_conn_param p{};
-    const std::string much(kReplyOctets + 1, 'x');
+    const std::string much(kReplyBytes + 1, 'x');
     p.private_data = much.data();
-    p.private_data_len = kReplyOctets + 1;
+    p.private_data_len = kReplyBytes + 1;
     tell("accept with too much " + name(s));
     agree_on(error_of(rdma_accept(s.id, &p)), EINVAL, "more private data than fits");
     s.stage = Stage::over;
@@ -406,7 +406,7 @@ class CmMoves : public CmEnds {
       at_server.responder_resources = d.server_serves;
       at_server.initiator_depth = d.server_asks;
     }
-    c.want(RDMA_CM_EVENT_ESTABLISHED, 0, at_client, s.answer.padded(roce, kReplyOctets));
+    c.want(RDMA_CM_EVENT_ESTABLISHED, 0, at_client, s.answer.padded(roce, kReplyBytes));
     s.want(RDMA_CM_EVENT_ESTABLISHED, 0, at_server);
     world_.settle(dice);
     queues_.agree_connected(c, s);

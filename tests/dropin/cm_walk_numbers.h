@@ -26,7 +26,7 @@ class CmNumbers {
     if (dice.one_in(4)) {
       agree_on(error_of(rdma_reject(s.id, "no", 2)), 0, "rdma_reject");
       std::string why = "no";
-      why.resize(kRefusalOctets);
+      why.resize(kRefusalBytes);
       c.want(RDMA_CM_EVENT_REJECTED, kRejected, {}, why);
     } else {
       answer(c, s, dice);
@@ -79,7 +79,7 @@ class CmNumbers {
     seen.responder_resources = std::min(p.initiator_depth, kIrd);
     seen.initiator_depth = std::min(p.responder_resources, kOrd);
     listener.wanted.push_back(
-        {RDMA_CM_EVENT_CONNECT_REQUEST, 0, seen, c.ask.padded(true, kRequestOctets), &c, false});
+        {RDMA_CM_EVENT_CONNECT_REQUEST, 0, seen, c.ask.padded(true, kRequestBytes), &c, false});
     world_.settle(dice);
   }
   void answer(Id& c, Id& s, Dice& dice) {
@@ -95,13 +95,13 @@ class CmNumbers {
     seen.flow_control = p.flow_control;
     seen.srq = p.srq;
     seen.qp_num = p.qp_num;
-    c.want(RDMA_CM_EVENT_CONNECT_RESPONSE, 0, seen, s.answer.padded(true, kReplyOctets));
+    c.want(RDMA_CM_EVENT_CONNECT_RESPONSE, 0, seen, s.answer.padded(true, kReplyBytes));
     world_.settle(dice);
     agree_attributes(c, s, d);
     if (dice.one_in(4)) {
       agree_on(error_of(rdma_reject(c.id, "late", 4)), 0, "rejecting an answer");
       std::string why = "late";
-      why.resize(kRefusalOctets);
+      why.resize(kRefusalBytes);
       s.want(RDMA_CM_EVENT_REJECTED, kRejected, {}, why);
       return;
     }

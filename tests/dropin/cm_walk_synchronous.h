@@ -94,16 +94,15 @@ class CmSynchronous {
     seen.responder_resources = std::min(asks, kIrd);
     seen.initiator_depth = std::min(serves, kOrd);
     if (world_.is_roce) seen.rnr_retry_count = ask.p.rnr_retry_count;
-    agree_event(id, RDMA_CM_EVENT_CONNECT_REQUEST, seen,
-                ask.padded(world_.is_roce, kRequestOctets));
+    agree_event(id, RDMA_CM_EVENT_CONNECT_REQUEST, seen, ask.padded(world_.is_roce, kRequestBytes));
     agree(id->qp != nullptr && id->qp->qp_type == IBV_QPT_RC, "the queue pair of a request");
     if (rejects) {
       agree_on(error_of(rdma_reject(id, "no", 2)), 0, "rdma_reject");
       return;
     }
-    std::uint8_t octets[64] = {};
-    ibv_mr* const mr = rdma_reg_msgs(id, octets, sizeof octets);
-    agree_on(error_of(rdma_post_recv(id, octets, octets, sizeof octets, mr)), 0, "rdma_post_recv");
+    std::uint8_t bytes[64] = {};
+    ibv_mr* const mr = rdma_reg_msgs(id, bytes, sizeof bytes);
+    agree_on(error_of(rdma_post_recv(id, bytes, bytes, sizeof bytes, mr)), 0, "rdma_post_recv");
     agree_on(error_of(rdma_accept(id, answer.param())), 0, "rdma_accept");
     const Depths d(ask, answer, world_.is_roce);
     rdma_conn_param at_server{};
@@ -112,7 +111,7 @@ class CmSynchronous {
     agree_event(id, RDMA_CM_EVENT_ESTABLISHED, at_server, {});
     ibv_wc wc{};
     agree_on(rdma_get_recv_comp(id, &wc), 1, "rdma_get_recv_comp");
-    agree(wc.status == IBV_WC_SUCCESS && wc.byte_len == 33 && octets[32] == 77, "the message");
+    agree(wc.status == IBV_WC_SUCCESS && wc.byte_len == 33 && bytes[32] == 77, "the message");
     agree_on(error_of(rdma_disconnect(id)), 0, "rdma_disconnect of the server");
     agree_event(id, RDMA_CM_EVENT_DISCONNECTED, {}, {});
     agree_on(rdma_dereg_mr(mr), 0, "rdma_dereg_mr");
@@ -124,7 +123,7 @@ class CmSynchronous {
     agree_on(error_of(rdma_connect(id, ask.param())), rejects ? ECONNREFUSED : 0, "rdma_connect");
     if (rejects) {
       std::string why = "no";
-      if (world_.is_roce) why.resize(kRefusalOctets);
+      if (world_.is_roce) why.resize(kRefusalBytes);
       agree_event(id, RDMA_CM_EVENT_REJECTED, {}, why);
       return;
     }
@@ -133,14 +132,14 @@ class CmSynchronous {
     seen.responder_resources = d.client_serves;
     seen.initiator_depth = d.client_asks;
     if (world_.is_roce) seen.rnr_retry_count = answer.p.rnr_retry_count;
-    agree_event(id, RDMA_CM_EVENT_ESTABLISHED, seen, answer.padded(world_.is_roce, kReplyOctets));
-    std::uint8_t octets[33] = {};
-    octets[32] = 77;
-    ibv_mr* const mr = rdma_reg_msgs(id, octets, sizeof octets);
-    agree_on(error_of(rdma_post_send(id, octets, octets, sizeof octets, mr, 0)), 0, "a message");
+    agree_event(id, RDMA_CM_EVENT_ESTABLISHED, seen, answer.padded(world_.is_roce, kReplyBytes));
+    std::uint8_t bytes[33] = {};
+    bytes[32] = 77;
+    ibv_mr* const mr = rdma_reg_msgs(id, bytes, sizeof bytes);
+    agree_on(error_of(rdma_post_send(id, bytes, bytes, sizeof bytes, mr, 0)), 0, "a message");
     ibv_wc wc{};
     agree_on(rdma_get_send_comp(id, &wc), 1, "rdma_get_send_comp");
-    agree(wc.status == IBV_WC_SUCCESS && wc.wr_id == reinterpret_cast<std::uintptr_t>(octets),
+    agree(wc.status == IBV_WC_SUCCESS && wc.wr_id == reinterpret_cast<std::uintptr_t>(bytes),
           "the completion of a message");
     agree_on(error_of(rdma_disconnect(id)), 0, "rdma_disconnect of the client");
     agree_event(id, RDMA_CM_EVENT_DISCONNECTED, {}, {});

@@ -165,14 +165,14 @@ class CmWork {
     }
   }
   // The message's memory, in up to as many pieces as there may be.
-  static std::vector<ibv_sge> pieces(Queues& x, std::uint32_t octets, Dice& dice) {
-    const auto fresh = dice.octets(octets);
+  static std::vector<ibv_sge> pieces(Queues& x, std::uint32_t bytes, Dice& dice) {
+    const auto fresh = dice.bytes(bytes);
     std::copy(fresh.begin(), fresh.end(), x.memory);
     std::vector<ibv_sge> all;
     const std::uint32_t most = dice.between(1, x.cap.max_send_sge);
     std::uint32_t at = 0;
     for (std::uint32_t i = 0; i < most; ++i) {
-      const std::uint32_t n = i + 1 == most ? octets - at : dice.below(octets - at + 1);
+      const std::uint32_t n = i + 1 == most ? bytes - at : dice.below(bytes - at + 1);
       all.push_back({reinterpret_cast<std::uint64_t>(x.memory) + at, n, x.mr->lkey});
       at += n;
     }
@@ -201,9 +201,9 @@ class CmWork {
     ibv_send_wr wr = request(dice, opcode, signals(x, dice));
     const bool is_inline = dice.one_in(4);
     auto sges = pieces(x, dice.between(1, is_inline ? x.cap.max_inline_data : 500), dice);
-    std::uint32_t octets = 0;
-    for (const ibv_sge& s : sges) octets += s.length;
-    const std::vector<std::uint8_t> sent(x.memory, x.memory + octets);
+    std::uint32_t bytes = 0;
+    for (const ibv_sge& s : sges) bytes += s.length;
+    const std::vector<std::uint8_t> sent(x.memory, x.memory + bytes);
     if (is_inline) wr.send_flags |= IBV_SEND_INLINE;
     if (dice.one_in(2)) wr.send_flags |= IBV_SEND_SOLICITED;
     const bool writes = opcode == IBV_WR_RDMA_WRITE_WITH_IMM, immediate = opcode != IBV_WR_SEND;
@@ -213,33 +213,33 @@ class CmWork {
       wr.wr.rdma.rkey = y.mr->rkey;
     }
     post(x, wr, sges);
-    if (is_inline) std::fill(x.memory, x.memory + octets, 0);  // it has been copied
+    if (is_inline) std::fill(x.memory, x.memory + bytes, 0);  // it has been copied
     Done must{y.receives.front(), IBV_WC_SUCCESS, writes ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
-              octets};
+              bytes};
     y.receives.pop_front();
     if (immediate) must.flags = IBV_WC_WITH_IMM;
     if (immediate) must.word = wr.imm_data;
     agree_done(next(y.qp->recv_cq), must, y);
-    agree(std::memcmp(y.memory + kTarget, sent.data(), octets) == 0, "the data of a message");
+    agree(std::memcmp(y.memory + kTarget, sent.data(), bytes) == 0, "the data of a message");
     finish(x, wr, writes ? IBV_WC_RDMA_WRITE : IBV_WC_SEND, dice);
     has_come(y.qp->recv_cq, y, (wr.send_flags & IBV_SEND_SOLICITED) != 0, dice);
   }
   void one_sided(Queues& x, Queues& y, Dice& dice) {
     const bool reads = dice.one_in(2);
-    const std::uint32_t octets = dice.between(1, 500);
+    const std::uint32_t bytes = dice.between(1, 500);
     ibv_send_wr wr = request(dice, reads ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, true);
-    auto sges = pieces(x, octets, dice);
+    auto sges = pieces(x, bytes, dice);
     wr.wr.rdma.remote_addr = reinterpret_cast<std::uint64_t>(y.memory) + (reads ? 0 : kTarget);
     wr.wr.rdma.rkey = y.mr->rkey;
     if (dice.one_in(3)) wr.send_flags |= IBV_SEND_FENCE;
     if (reads) {
-      const auto there = dice.octets(octets);
+      const auto there = dice.bytes(bytes);
       std::copy(there.begin(), there.end(), y.memory);
     }
     post(x, wr, sges);
     finish(x, wr, reads ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE, dice);
     const auto is_there = [&] {
-      return std::memcmp(x.memory, y.memory + (reads ? 0 : kTarget), octets) == 0;
+      return std::memcmp(x.memory, y.memory + (reads ? 0 : kTarget), bytes) == 0;
     };
     // Over the kernel's TCP a Write is complete when the kernel has it.
     agree(Patience::waits_for(is_there), "the data of a Read or a Write");

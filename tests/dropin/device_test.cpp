@@ -36,7 +36,7 @@ TEST_F(VerbsTest, ThePortIsWrittenAsFarAsTheCallerSaid) {
   EXPECT_EQ(port.state, IBV_PORT_ACTIVE);
   EXPECT_EQ(port.link_layer, IBV_LINK_LAYER_ETHERNET);
   EXPECT_EQ(ibv_query_port(context_, 2, &port), EINVAL);
-  // The exported function has a caller with the old structure, of 48 octets.
+  // The exported function has a caller with the old structure, of 48 bytes.
   struct {
     std::uint8_t old[48];
     std::uint8_t behind[16];

@@ -21,7 +21,7 @@
 namespace {
 
 struct Field {
-  std::size_t at, octets;
+  std::size_t at, bytes;
 };
 using Fields = std::map<std::string, Field>;
 #define FIELD(type, name)                      \
@@ -171,11 +171,11 @@ std::set<std::string> members_of(const std::string& structure) {
 
 std::uint64_t number_at(const void* of, const Field& f) {
   std::uint64_t n = 0;
-  if (f.octets <= sizeof n) {
-    memcpy(&n, static_cast<const char*>(of) + f.at, f.octets);
+  if (f.bytes <= sizeof n) {
+    memcpy(&n, static_cast<const char*>(of) + f.at, f.bytes);
     return n;
   }
-  for (std::size_t i = 0; i < f.octets; ++i) n |= static_cast<const std::uint8_t*>(of)[f.at + i];
+  for (std::size_t i = 0; i < f.bytes; ++i) n |= static_cast<const std::uint8_t*>(of)[f.at + i];
   return n;  // 0: all of it
 }
 
@@ -334,7 +334,7 @@ TEST_P(FieldsTest, WhatIsRefusedConstantOrKeptOfAQueuePairIs) {
       ibv_qp_attr a{};
       const Field& f = kQp.at(name);
       const std::uint64_t value = 3;  // fits each of them
-      memcpy(reinterpret_cast<char*>(&a) + f.at, &value, f.octets);
+      memcpy(reinterpret_cast<char*>(&a) + f.at, &value, f.bytes);
       ASSERT_EQ(ibv_modify_qp(qp, &a, kBits.at(name)), 0) << name;
       ASSERT_EQ(ibv_query_qp(qp, &shown, 0, &made), 0);
       EXPECT_EQ(number_at(&shown, f), value) << name;

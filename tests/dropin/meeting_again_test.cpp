@@ -186,7 +186,7 @@ class OtherHost {
   ~OtherHost() { close(fd_); }
   OtherHost(const OtherHost&) = delete;
   OtherHost& operator=(const OtherHost&) = delete;
-  // Octets of an answer within so long; 0: it was turned away; -1: it waits.
+  // Bytes of an answer within so long; 0: it was turned away; -1: it waits.
   ssize_t answer(int ms) const {
     pollfd p{fd_, POLLIN, 0};
     char reply[64];

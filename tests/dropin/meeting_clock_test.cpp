@@ -69,7 +69,7 @@ class LatePeer {
 
   // Of two that meet the lower number connects: no own one is as high.
   std::uint32_t number() const { return 0xff0000u | port_; }
-  // Its Request, whole: 20 octets, IRD and ORD, and what two that meet tell each other.
+  // Its Request, whole: 20 bytes, IRD and ORD, and what two that meet tell each other.
   void take_request() {
     fd_ = ::accept(listening_, nullptr, nullptr);
     ASSERT_GE(fd_, 0);
@@ -82,12 +82,12 @@ class LatePeer {
     reply += {0x50, 2, 0, 4, '\x80', 1, '\x80', 1};  // peer to peer: a Write is the RTR
     ASSERT_EQ(write(fd_, reply.data(), reply.size()), static_cast<ssize_t>(reply.size()));
   }
-  // What comes within so long: octets, 0 for the end, -1 for nothing.
+  // What comes within so long: bytes, 0 for the end, -1 for nothing.
   ssize_t read_within(int ms) const {
     pollfd p{fd_, POLLIN, 0};
-    std::array<char, 256> octets{};
+    std::array<char, 256> bytes{};
     if (poll(&p, 1, ms) != 1) return -1;
-    const ssize_t n = read(fd_, octets.data(), octets.size());
+    const ssize_t n = read(fd_, bytes.data(), bytes.size());
     return n < 0 ? 0 : n;
   }
 

@@ -14,7 +14,7 @@ using cm::pass;
 using roce::at;
 using roce::padded;
 
-constexpr std::uint8_t kRequestOctets = 56, kReplyOctets = 196, kRefusalOctets = 148;
+constexpr std::uint8_t kRequestBytes = 56, kReplyBytes = 196, kRefusalBytes = 148;
 
 std::string data_of(const rdma_cm_event& e) {
   return {static_cast<const char*>(e.param.conn.private_data), e.param.conn.private_data_len};
@@ -47,7 +47,7 @@ class RoceCmTest : public roce::RoceIdsTest {
     auto* e = next(listeners_, RDMA_CM_EVENT_CONNECT_REQUEST);
     ASSERT_NE(e, nullptr);
     server_ = e->id;
-    EXPECT_EQ(data_of(*e), padded("hello", kRequestOctets));
+    EXPECT_EQ(data_of(*e), padded("hello", kRequestBytes));
     EXPECT_EQ(rdma_ack_cm_event(e), 0);
   }
   // The client's event is still to be fetched.
@@ -64,7 +64,7 @@ class RoceCmTest : public roce::RoceIdsTest {
     accept();
     auto* e = next(clients_, RDMA_CM_EVENT_ESTABLISHED);
     ASSERT_NE(e, nullptr);
-    EXPECT_EQ(data_of(*e), padded("welcome", kReplyOctets));
+    EXPECT_EQ(data_of(*e), padded("welcome", kReplyBytes));
     EXPECT_EQ(rdma_ack_cm_event(e), 0);
   }
 };
@@ -140,7 +140,7 @@ TEST_F(RoceCmTest, ARefusalSaysWhyAndNobodyThereIsOne) {
   auto* e = next(clients_, RDMA_CM_EVENT_REJECTED);
   ASSERT_NE(e, nullptr);
   EXPECT_EQ(e->status, 28) << "the reason of the REJ";
-  EXPECT_EQ(data_of(*e), padded("no", kRefusalOctets));
+  EXPECT_EQ(data_of(*e), padded("no", kRefusalBytes));
   EXPECT_EQ(rdma_ack_cm_event(e), 0);
 
   rdma_destroy_qp(client_);
@@ -178,7 +178,7 @@ TEST_F(RoceCmTest, WhatItsConnectionsDoNotHaveIsRefused) {
   p.responder_resources = 17;
   EXPECT_EQ(rdma_connect(client_, &p), -1);
   EXPECT_EQ(errno, EINVAL);
-  const std::string long_words(kRequestOctets + 1, 'x');
+  const std::string long_words(kRequestBytes + 1, 'x');
   p = saying(long_words.c_str());
   EXPECT_EQ(rdma_connect(client_, &p), -1);
   EXPECT_EQ(errno, EINVAL);
@@ -212,19 +212,19 @@ TEST_F(RoceRetriesTest, EachEndRepeatsAsOftenAsTheOtherSays) {
   ASSERT_EQ(rdma_accept(server_, &p), 0);
   pass(listeners_, RDMA_CM_EVENT_ESTABLISHED);
   pass(clients_, RDMA_CM_EVENT_ESTABLISHED);
-  char octets[16] = {};
+  char bytes[16] = {};
   constexpr int kRights = IBV_ACCESS_LOCAL_WRITE;
-  ibv_mr* mr = ibv_reg_mr(server_->pd, octets, sizeof octets, kRights);
+  ibv_mr* mr = ibv_reg_mr(server_->pd, bytes, sizeof bytes, kRights);
   ASSERT_NE(mr, nullptr);
   // Any number of times, until there is a receive.
-  ASSERT_EQ(rdma_post_send(client_, nullptr, octets, 8, mr, IBV_SEND_SIGNALED), 0);
+  ASSERT_EQ(rdma_post_send(client_, nullptr, bytes, 8, mr, IBV_SEND_SIGNALED), 0);
   ibv_wc wc;
   usleep(100'000);
   EXPECT_EQ(ibv_poll_cq(client_->send_cq, 1, &wc), 0);
-  ASSERT_EQ(rdma_post_recv(server_, nullptr, octets + 8, 8, mr), 0);
+  ASSERT_EQ(rdma_post_recv(server_, nullptr, bytes + 8, 8, mr), 0);
   EXPECT_EQ(cm::wait_for(client_->send_cq).status, IBV_WC_SUCCESS);
   // Once, and then no more.
-  ASSERT_EQ(rdma_post_send(server_, nullptr, octets, 8, mr, IBV_SEND_SIGNALED), 0);
+  ASSERT_EQ(rdma_post_send(server_, nullptr, bytes, 8, mr, IBV_SEND_SIGNALED), 0);
   EXPECT_EQ(cm::wait_for(server_->send_cq).status, IBV_WC_RNR_RETRY_EXC_ERR);
   rdma_destroy_qp(client_);
   rdma_destroy_qp(server_);
@@ -248,11 +248,11 @@ TEST_F(RoceCmTest, TheTimeOutIsTheProgramsWhereItSaysOne) {
   ibv_qp_attr error{};
   error.qp_state = IBV_QPS_ERR;
   ASSERT_EQ(ibv_modify_qp(server_->qp, &error, IBV_QP_STATE), 0);
-  char octets[8] = {};
-  ibv_mr* mr = ibv_reg_mr(client_->pd, octets, sizeof octets, IBV_ACCESS_LOCAL_WRITE);
+  char bytes[8] = {};
+  ibv_mr* mr = ibv_reg_mr(client_->pd, bytes, sizeof bytes, IBV_ACCESS_LOCAL_WRITE);
   ASSERT_NE(mr, nullptr);
   const auto begun = std::chrono::steady_clock::now();
-  ASSERT_EQ(rdma_post_send(client_, nullptr, octets, 8, mr, IBV_SEND_SIGNALED), 0);
+  ASSERT_EQ(rdma_post_send(client_, nullptr, bytes, 8, mr, IBV_SEND_SIGNALED), 0);
   EXPECT_EQ(cm::wait_for(client_->send_cq).status, IBV_WC_RETRY_EXC_ERR);
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(4));
   rdma_destroy_qp(client_);

@@ -14,7 +14,7 @@ using cm::pass;
 using roce::at;
 using roce::padded;
 
-constexpr std::uint8_t kRequestOctets = 180, kReplyOctets = 136;
+constexpr std::uint8_t kRequestBytes = 180, kReplyBytes = 136;
 constexpr int kNoSuchService = 1, kRejected = 2;  // a peer's status, as the kernel tells it
 
 std::string data_of(const rdma_cm_event& e) {
@@ -48,7 +48,7 @@ class RoceDatagramsTest : public roce::RoceIdsTest {
     EXPECT_EQ(listener_->qp_type, IBV_QPT_UD);
     EXPECT_EQ(server_->qp_type, IBV_QPT_UD);
     EXPECT_EQ(server_->verbs, client_->verbs);
-    EXPECT_EQ(data_of(*e), padded("hello", kRequestOctets));
+    EXPECT_EQ(data_of(*e), padded("hello", kRequestBytes));
     EXPECT_EQ(rdma_ack_cm_event(e), 0);
   }
 };
@@ -73,7 +73,7 @@ TEST_F(RoceDatagramsTest, AClientIsToldWhereDatagramsGoAndTheServerAnswersByWhat
   auto* e = next(clients_, RDMA_CM_EVENT_ESTABLISHED);
   ASSERT_NE(e, nullptr);
   const rdma_ud_param ud = e->param.ud;
-  EXPECT_EQ(data_of(*e), padded("welcome", kReplyOctets));
+  EXPECT_EQ(data_of(*e), padded("welcome", kReplyBytes));
   EXPECT_EQ(ud.qp_num, server_->qp->qp_num);
   EXPECT_EQ(ud.qkey, std::uint32_t{RDMA_UDP_QKEY});
   EXPECT_EQ(ud.ah_attr.is_global, 1);
@@ -122,7 +122,7 @@ TEST_F(RoceDatagramsTest, ARefusalIsUnreachableWithTheStatusAndTheDataOfThePeer)
   auto* e = next(clients_, RDMA_CM_EVENT_UNREACHABLE);
   ASSERT_NE(e, nullptr);
   EXPECT_EQ(e->status, kRejected);
-  EXPECT_EQ(data_of(*e), padded("no", kReplyOctets));
+  EXPECT_EQ(data_of(*e), padded("no", kReplyBytes));
   EXPECT_EQ(rdma_ack_cm_event(e), 0);
   EXPECT_EQ(rdma_accept(server_, nullptr), -1) << "answered";
 
@@ -228,7 +228,7 @@ TEST_F(RoceDatagramsTest, WhatItsIdsDoNotHaveIsRefused) {
   EXPECT_EQ(errno, EINVAL);
   attr = datagrams();
   ASSERT_EQ(rdma_create_qp(server_, nullptr, &attr), 0);
-  const std::string long_words(kReplyOctets + 1, 'x');
+  const std::string long_words(kReplyBytes + 1, 'x');
   p = saying(long_words.c_str());
   EXPECT_EQ(rdma_accept(server_, &p), -1);
   EXPECT_EQ(errno, EINVAL);
@@ -246,7 +246,7 @@ TEST_F(RoceDatagramsTest, AQuestionThatIsTooLongLeavesTheIdAsItWas) {
   if (!within()) return;
   ASSERT_EQ(rdma_listen(listener_, 4), 0);
   resolve(port());
-  const std::string long_words(kRequestOctets + 1, 'x');
+  const std::string long_words(kRequestBytes + 1, 'x');
   rdma_conn_param p = saying(long_words.c_str());
   EXPECT_EQ(rdma_connect(client_, &p), -1);
   EXPECT_EQ(errno, EINVAL);

@@ -17,8 +17,8 @@ inline sockaddr_in at(std::uint16_t port) {
   a.sin_port = htons(port);
   return a;
 }
-inline std::string padded(std::string text, std::size_t octets) {
-  text.resize(octets);
+inline std::string padded(std::string text, std::size_t bytes) {
+  text.resize(bytes);
   return text;
 }
 

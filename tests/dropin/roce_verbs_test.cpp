@@ -330,7 +330,7 @@ TEST_F(RoceVerbsTest, ADatagramSaysWhoSentItAndCanBeAnswered) {
   EXPECT_EQ(ibv_destroy_ah(answer), 0);
 }
 
-// What came has the header of IPv4 it came with, in the second half of the 40 octets.
+// What came has the header of IPv4 it came with, in the second half of the 40 bytes.
 // proves: DI-22
 TEST_F(RoceVerbsTest, ADatagramLeavesAsItsAddressHandleSays) {
   if (!within()) return;

@@ -129,8 +129,8 @@ TEST_F(DevicesTest, WhatIsOfOneIsRefusedByAnother) {
   EXPECT_TRUE(refused(own, cq, other_cq, nullptr));
   EXPECT_TRUE(refused(own, cq, cq, other_srq));
 
-  char octets[16];
-  ibv_mr* mr = ibv_reg_mr(own, octets, sizeof octets, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+  char bytes[16];
+  ibv_mr* mr = ibv_reg_mr(own, bytes, sizeof bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
   ASSERT_NE(mr, nullptr);
   errno = 0;
   EXPECT_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, other, nullptr, 0, 0), IBV_REREG_MR_ERR_CMD);

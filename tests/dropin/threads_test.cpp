@@ -21,7 +21,7 @@ constexpr unsigned kTrunk = kClients;  // its place among those that send
 // What the queue pair of a peer that has gone had received and nobody had fetched goes with it; so
 // there is a receive for everything.
 constexpr unsigned kAll = kPosters * kTrunkSends + kClients * kRounds * (kSends + 1);
-constexpr std::uint32_t kTrunkOctets = 32;  // of a message; the others have 64
+constexpr std::uint32_t kTrunkBytes = 32;  // of a message; the others have 64
 constexpr std::chrono::seconds kLong{60};
 
 ibv_qp_init_attr attributes(ibv_cq* cq, ibv_srq* srq) {
@@ -98,19 +98,19 @@ struct ThreadsTest : testing::Test {
     rdma_destroy_event_channel(channel);
   }
 
-  ibv_sge octets(unsigned place) const {
+  ibv_sge bytes(unsigned place) const {
     return {reinterpret_cast<std::uintptr_t>(memory.data()) + 64 * place, 64, region->lkey};
   }
   void post_receive() {
-    ibv_sge sge = octets(0);
+    ibv_sge sge = bytes(0);
     ibv_recv_wr wr{}, *bad;
     wr.sg_list = &sge;
     wr.num_sge = 1;
     EXPECT_EQ(ibv_post_srq_recv(receives, &wr, &bad), 0);
   }
   bool post_send(ibv_qp* qp, unsigned who) const {
-    ibv_sge sge = octets(1 + who);
-    if (who == kTrunk) sge.length = kTrunkOctets;
+    ibv_sge sge = bytes(1 + who);
+    if (who == kTrunk) sge.length = kTrunkBytes;
     ibv_send_wr wr{}, *bad;
     wr.wr_id = who;
     wr.opcode = IBV_WR_SEND;
@@ -130,7 +130,7 @@ struct ThreadsTest : testing::Test {
       if (wc[i].status != IBV_WC_SUCCESS) continue;  // flushed at the end of a connection
       if (wc[i].opcode == IBV_WC_SEND) completed[wc[i].wr_id].fetch_add(1);
       if (wc[i].opcode != IBV_WC_RECV) continue;
-      if (wc[i].byte_len == kTrunkOctets) arrived.fetch_add(1);
+      if (wc[i].byte_len == kTrunkBytes) arrived.fetch_add(1);
       post_receive();
     }
     return n > 0;

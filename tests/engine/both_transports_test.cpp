@@ -1,4 +1,4 @@
-// RoCE and iWARP at work on one port at once: each octet of both is right, and each work request
+// RoCE and iWARP at work on one port at once: each byte of both is right, and each work request
 // completes once, in its order.
 #include <gtest/gtest.h>
 
@@ -28,8 +28,8 @@ constexpr Mixed kMixed[] = {
 };
 
 // What a request leaves in the memory of both ends. Sends go to the place of their receive.
-void expect_done(const Mixed& m, std::size_t offset, std::uint64_t value, Octets* mine,
-                 Octets* there) {
+void expect_done(const Mixed& m, std::size_t offset, std::uint64_t value, Bytes* mine,
+                 Bytes* there) {
   std::uint8_t* const a = mine->data() + offset;
   std::uint8_t* const b = there->data() + offset;
   if (m.op == WrOp::Write || m.op == WrOp::WriteImm) std::memcpy(b, a, m.length);
@@ -47,7 +47,7 @@ bool uses_receive(WrOp op) {
 
 struct BothTransports : RoceEnds, ::testing::WithParamInterface<const char*> {};
 
-TEST_P(BothTransports, WorkByTurnsOnOnePortAndEachOctetIsRight) {
+TEST_P(BothTransports, WorkByTurnsOnOnePortAndEachByteIsRight) {
   sim::PairOptions options = both();
   options.faults_left = options.faults_right = GetParam();
   up(options);
@@ -56,7 +56,7 @@ TEST_P(BothTransports, WorkByTurnsOnOnePortAndEachOctetIsRight) {
   ASSERT_TRUE(pair->connect(*stream, *served));
   constexpr std::size_t kEach = 4 * std::size(kMixed), kAll = 2 * kEach;
   rooms(kAll * kSlot);
-  Octets mine = ours->bytes, there = theirs->bytes;
+  Bytes mine = ours->bytes, there = theirs->bytes;
   std::vector<std::uint32_t> spare;
   std::size_t receives = 0;
   std::vector<std::size_t> offsets[2];

@@ -30,14 +30,14 @@ struct Path : RxPath {
 
 // ---- frames that are no segment of a connection
 
-Octets ip_frame(HandPeer& p) {
+Bytes ip_frame(HandPeer& p) {
   net::HeaderTemplateConfig c;
   c.src_mac = {{2, 0, 0, 0, 0, 9}};
   c.dst_mac = p.node().engine().interface().mac();
   c.src = IpAddress::v4(10, 0, 0, 1);
   c.dst = IpAddress::v4(10, 0, 0, 2);
   const net::HeaderTemplate ip(c);
-  Octets f(ip.size() + 20, 0);
+  Bytes f(ip.size() + 20, 0);
   ip.emit(f.data(), 20, 1, 0);
   return f;
 }
@@ -46,16 +46,16 @@ void strange_frames(Moved* moved) {
   HandPeer p;
   p.flood = 50;  // cookies_sent, cookies_taken
   ASSERT_TRUE(p.up());
-  Octets bad = ip_frame(p);
+  Bytes bad = ip_frame(p);
   bad[net::kEthernetHeader + 10] ^= 1;
   p.frame(bad);  // rx_bad_ip
-  Octets fragment = ip_frame(p);
+  Bytes fragment = ip_frame(p);
   std::uint8_t* ip = fragment.data() + net::kEthernetHeader;
   store_be16(ip + 6, 0x2000);
   store_be16(ip + 10, 0);
   store_be16(ip + 10, inet_checksum(inet_sum({ip, 20})));
   p.frame(fragment);  // rx_fragments
-  Octets twin(net::kEthernetHeader + net::kArpPacket);
+  Bytes twin(net::kEthernetHeader + net::kArpPacket);
   const MacAddress theirs{{2, 0, 0, 0, 0, 7}}, everybody{{255, 255, 255, 255, 255, 255}};
   net::emit_ethernet({everybody, theirs, 0, net::kEtherTypeArp}, twin.data());
   net::ArpPacket arp;
@@ -70,8 +70,8 @@ void strange_frames(Moved* moved) {
   Cut spoiled;
   spoiled.bad_checksum = true;
   p.burst({spoiled});  // rx_bad_tcp_checksum
-  p.send(0, p.write(0, Octets(100, 1)));
-  p.send(0, p.write(0, Octets(100, 1)));  // rx_tcp_dropped
+  p.send(0, p.write(0, Bytes(100, 1)));
+  p.send(0, p.write(0, Bytes(100, 1)));  // rx_tcp_dropped
   Cut rst;
   rst.at = 1000;
   rst.flags = tcp::kRst;
@@ -88,10 +88,10 @@ void downgrade_and_upgrade(Moved* moved) {
     c.context.upgrade_after = 1;
   }));
   h.prepare();
-  h.p.send(0, Octets(h.fpdus[0].begin(), h.fpdus[0].begin() + 40));
-  h.p.send(0, Octets(h.fpdus[0].begin(), h.fpdus[0].begin() + 40));
+  h.p.send(0, Bytes(h.fpdus[0].begin(), h.fpdus[0].begin() + 40));
+  h.p.send(0, Bytes(h.fpdus[0].begin(), h.fpdus[0].begin() + 40));
   ASSERT_FALSE(h.p.fast());
-  h.p.send(40, Octets(h.fpdus[0].begin() + 40, h.fpdus[0].end()));
+  h.p.send(40, Bytes(h.fpdus[0].begin() + 40, h.fpdus[0].end()));
   h.send(1);
   ASSERT_TRUE(h.p.fast());
   moved->add(h.p);
@@ -111,9 +111,9 @@ void sends_out_of_order(Moved* moved) {
   HandPeer p;
   p.options.completion_method = ddp::CompletionMethod::PerSend;
   ASSERT_TRUE(p.up());
-  const Octets one = HandPeer::send_message(1, Octets(100, 1)),
-               two = HandPeer::send_message(2, Octets(100, 2)),
-               three = HandPeer::send_message(3, Octets(100, 3));
+  const Bytes one = HandPeer::send_message(1, Bytes(100, 1)),
+              two = HandPeer::send_message(2, Bytes(100, 2)),
+              three = HandPeer::send_message(3, Bytes(100, 3));
   p.send(0, one);  // empty_rq_drops
   for (std::uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(p.post_receive(i, i * 1000, 900));
   p.send(one.size() + two.size(), three);
@@ -127,7 +127,7 @@ void a_send_waits(Moved* moved) {
   p.options.receive_wait = Duration::s(1);
   ASSERT_TRUE(p.up(
       [](engine::ConnectParams& c) { c.context.initiated_as = fastpath::ConnectionType::Slow; }));
-  p.send(0, HandPeer::send_message(1, Octets(100, 1)));  // receive_waits
+  p.send(0, HandPeer::send_message(1, Bytes(100, 1)));  // receive_waits
   moved->add(p);
 }
 
@@ -137,7 +137,7 @@ void nobody_acknowledges(Moved* moved) {
   HandPeer p;
   p.memory.ring = 4;  // tx_full: the first window is larger
   ASSERT_TRUE(p.up());
-  p.send(0, p.write(0, Octets(100, 1)));  // before it the responder says nothing (RFC 5044, 7.1.2)
+  p.send(0, p.write(0, Bytes(100, 1)));  // before it the responder says nothing (RFC 5044, 7.1.2)
   const verbs::Sge sge{p.to(0), 40000, p.stag};
   verbs::SendWr wr;
   wr.op = verbs::WrOp::Write;

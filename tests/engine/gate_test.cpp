@@ -213,8 +213,8 @@ TEST(Gate, SynsThatNobodyStandsBehindUseNoPlaceUp) {
   EXPECT_EQ(got[0].seg.ack, tcp::Seq(100));
   EXPECT_EQ(p.engine_stats().peers_over_limit, 1u);
   EXPECT_TRUE(p.fast());
-  p.send(0, p.write(64, Octets(300, 7)));
-  EXPECT_EQ(p.at(64, 300), Octets(300, 7));
+  p.send(0, p.write(64, Bytes(300, 7)));
+  EXPECT_EQ(p.at(64, 300), Bytes(300, 7));
 }
 
 // ---- RoCE

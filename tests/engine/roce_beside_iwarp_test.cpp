@@ -380,7 +380,7 @@ TEST_F(RoceEngine, MemoryInUseByAConnectionGoesWithQueuePairsOfBothAround) {
   verbs::QueuePair* const stream = pair->left().make_qp();
   ASSERT_TRUE(pair->connect(*stream, *pair->right().make_qp()));
   rooms(4096);
-  const Octets was = ours->bytes;
+  const Bytes was = ours->bytes;
   pair->set_faults_left("loss=1");
   post(*stream, WrOp::Write, 1, 1000, 0);
   pair->run_for(Duration::us(100));
@@ -400,7 +400,7 @@ TEST_F(RoceEngine, AQueuePairIsDestroyedInTheMiddleOfItsWork) {
       Duration::s(1)));
   left->control->destroy(left, pair->now());
   right->control->destroy(right, pair->now());
-  const Octets there = theirs->bytes;
+  const Bytes there = theirs->bytes;
   std::fill(ours->bytes.begin(), ours->bytes.end(), 0);
   pair->run_for(Duration::s(1));
   EXPECT_EQ(theirs->bytes, there) << "nothing is placed any more";

@@ -1,4 +1,4 @@
-// Fig 3 by row (T1..T10), by case (A..E) and with section 4, from octets to verdict.
+// Fig 3 by row (T1..T10), by case (A..E) and with section 4, from bytes to verdict.
 #include "fastpath/fig3.h"
 
 #include <gtest/gtest.h>
@@ -18,17 +18,17 @@ using mpa::Policy;
 using tcp::Arrival;
 using tcp::Seq;
 using testing::append;
-using testing::Octets;
-using testing::random_octets;
+using testing::Bytes;
+using testing::random_bytes;
 
-// Octets of a stream with markers, from grid position `pos` on, and the segments cut from it.
+// Bytes of a stream with markers, from grid position `pos` on, and the segments cut from it.
 struct Segment {
   explicit Segment(std::uint32_t at, Policy p = Policy::Markers) : pos(at), policy(p) {}
   Segment& fpdu(std::size_t ulpdu) {
     const auto n = static_cast<std::uint32_t>(ulpdu);
     const auto here = pos + static_cast<std::uint32_t>(bytes.size());
-    Octets f(mpa::framed_size(policy, here, n));
-    const Octets u = random_octets(rng, ulpdu);
+    Bytes f(mpa::framed_size(policy, here, n));
+    const Bytes u = random_bytes(rng, ulpdu);
     EXPECT_EQ(mpa::build_framed(f.data(), policy, here, u, {}, true).len, f.size());
     starts.push_back(static_cast<std::uint32_t>(bytes.size()));
     append(bytes, f);
@@ -63,7 +63,7 @@ struct Segment {
   Rng rng{42};
   std::uint32_t pos;
   Policy policy;
-  Octets bytes;
+  Bytes bytes;
   std::vector<std::uint32_t> starts;
 };
 
@@ -105,7 +105,7 @@ void expect(const Verdict& v, Row row, Outcome outcome, Reason reason) {
 
 // ---- the five cases (Fig 1C)
 
-// A segment whose first marker lies `at` octets into it, invalid.
+// A segment whose first marker lies `at` bytes into it, invalid.
 Segment invalid_with_marker(std::uint32_t at) {
   Segment s(512 - at);
   s.fpdu(900).flip(600);
@@ -149,7 +149,7 @@ TEST(Fig3Case, E_NoMarkerInTheSegmentOrOnlyBehindTheFirstFrame_Q9) {
   Segment none(8);
   none.fpdu(300).flip(40);
   EXPECT_EQ(header_case(false, none.bytes, none.pos, none.validation()), HeaderCase::E);
-  Segment behind(200);  // the marker lies 312 octets in, in the second frame
+  Segment behind(200);  // the marker lies 312 bytes in, in the second frame
   behind.fpdu(100).fpdu(700).flip(40);
   EXPECT_EQ(header_case(false, behind.bytes, behind.pos, behind.validation()), HeaderCase::E);
 }
@@ -302,7 +302,7 @@ TEST(Fig3, TheFirstErrorDecides) {
 // proves: T-6
 TEST(Fig3, AGoodCrcWithAMarkerThatSaysOtherwiseIsNoFrame) {
   Segment s(412);
-  s.fpdu(400).marker(40);  // the first marker lies 100 octets in
+  s.fpdu(400).marker(40);  // the first marker lies 100 bytes in
   store_le32(s.bytes.data() + s.bytes.size() - 4,
              crc32c(ByteView(s.bytes).first(s.bytes.size() - 4)));
   Fig3 alone;
@@ -502,7 +502,7 @@ TEST_P(Fig3Policies, OnlyWholeValidAlignedFramesAreCutThrough) {
     ++rows[static_cast<std::size_t>(v.row)];
     if (v.outcome == Outcome::Fast) {
       EXPECT_FALSE(corrupt && !cut && !shift);
-      // Every octet lies in a frame that stands by itself.
+      // Every byte lies in a frame that stands by itself.
       std::uint32_t at = 0;
       while (at < s.bytes.size()) {
         const ByteView rest = ByteView(s.bytes).subspan(at);

@@ -10,20 +10,20 @@
 
 namespace urnic::testing {
 
-using Octets = std::vector<std::uint8_t>;
+using Bytes = std::vector<std::uint8_t>;
 
-inline Octets random_octets(Rng& rng, std::size_t n) {
-  Octets v(n);
+inline Bytes random_bytes(Rng& rng, std::size_t n) {
+  Bytes v(n);
   for (auto& b : v) b = static_cast<std::uint8_t>(rng.next());
   return v;
 }
 
-inline void append(Octets& to, ByteView more) {
+inline void append(Bytes& to, ByteView more) {
   to.insert(to.end(), more.begin(), more.end());
 }
 
-inline Octets make_fpdu(ByteView ulpdu, bool crc = true) {
-  Octets f(2 + ulpdu.size());
+inline Bytes make_fpdu(ByteView ulpdu, bool crc = true) {
+  Bytes f(2 + ulpdu.size());
   store_be16(f.data(), static_cast<std::uint16_t>(ulpdu.size()));
   std::copy(ulpdu.begin(), ulpdu.end(), f.begin() + 2);
   while (f.size() % 4 != 0) f.push_back(0);
@@ -33,8 +33,8 @@ inline Octets make_fpdu(ByteView ulpdu, bool crc = true) {
   return f;
 }
 
-inline Octets random_fpdu(Rng& rng, std::size_t ulpdu) {
-  return make_fpdu(random_octets(rng, ulpdu));
+inline Bytes random_fpdu(Rng& rng, std::size_t ulpdu) {
+  return make_fpdu(random_bytes(rng, ulpdu));
 }
 
 }  // namespace urnic::testing

@@ -200,7 +200,7 @@ enum Type : std::uint8_t { kWrite, kSend, kReadResponse, kReadRequest, kTypes };
 
 struct Message {
   Type type;
-  std::uint64_t end;  // one past its last octet in the stream
+  std::uint64_t end;  // one past its last byte in the stream
 };
 struct Segment {
   std::uint64_t begin, end;

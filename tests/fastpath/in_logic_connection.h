@@ -57,9 +57,9 @@ struct Connection {
     return arrive(sn, a, results({kInvalid}));
   }
   // Half of an FPDU: it ends, or begins, at `cut`.
-  Verdict first_half(std::uint32_t cut, std::uint32_t octets = 1444) {
-    facts.payload = octets;
-    return arrive(cut - octets, Arrival::InOrder, results({kTooLong}));
+  Verdict first_half(std::uint32_t cut, std::uint32_t bytes = 1444) {
+    facts.payload = bytes;
+    return arrive(cut - bytes, Arrival::InOrder, results({kTooLong}));
   }
   Verdict second_half(std::uint32_t cut) {
     facts.payload = 4;

@@ -235,7 +235,7 @@ TEST_P(BothVariants, AStaleLastRecoverySnTakesNoPart) {
   k.good(100);
   k.good(200);
   ASSERT_EQ(k.c.recovery_attempts, 0u);
-  // More than 2^31 octets later the old number would compare as larger.
+  // More than 2^31 bytes later the old number would compare as larger.
   const std::uint32_t later = 100 + 0x80000010u;
   k.bad(later);
   EXPECT_EQ(k.c.last_recovery_sn, Seq(later));

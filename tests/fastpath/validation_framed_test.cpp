@@ -13,11 +13,11 @@ namespace {
 
 using mpa::Policy;
 using testing::append;
-using testing::Octets;
-using testing::random_octets;
+using testing::Bytes;
+using testing::random_bytes;
 
-Octets frame(Policy policy, std::uint32_t pos, ByteView ulpdu) {
-  Octets f(mpa::framed_size(policy, pos, static_cast<std::uint32_t>(ulpdu.size())));
+Bytes frame(Policy policy, std::uint32_t pos, ByteView ulpdu) {
+  Bytes f(mpa::framed_size(policy, pos, static_cast<std::uint32_t>(ulpdu.size())));
   EXPECT_EQ(mpa::build_framed(f.data(), policy, pos, ulpdu, {}, true).len, f.size());
   return f;
 }
@@ -44,11 +44,11 @@ INSTANTIATE_TEST_SUITE_P(Framing, ValidationPolicies,
 // proves
 TEST_P(ValidationPolicies, EveryPlaceAndLengthIsOneValidFrame) {
   Rng rng(1);
-  const Octets data = random_octets(rng, 1800);
+  const Bytes data = random_bytes(rng, 1800);
   Validation v;
   for (std::uint32_t pos = 0; pos < 512; pos += 4) {
     for (std::uint32_t n = pos % 11; n < 1800; n += 1 + n / 5) {
-      const Octets f = frame(GetParam(), pos, ByteView(data).first(n));
+      const Bytes f = frame(GetParam(), pos, ByteView(data).first(n));
       judge(GetParam(), f, pos, v);
       ASSERT_TRUE(v.passed()) << pos << ' ' << n;
       ASSERT_EQ(v.frames.size(), 1u);
@@ -63,7 +63,7 @@ TEST_P(ValidationPolicies, SeveralFramesInOrderMarkersBetweenThemBelongToTheSeco
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     Rng rng(seed);
     const auto start = static_cast<std::uint32_t>(rng.below(128)) * 4;
-    Octets p;
+    Bytes p;
     std::vector<std::uint32_t> starts;
     for (int i = 0; i < 8; ++i) {
       starts.push_back(static_cast<std::uint32_t>(p.size()));
@@ -71,7 +71,7 @@ TEST_P(ValidationPolicies, SeveralFramesInOrderMarkersBetweenThemBelongToTheSeco
       // Now and then up to the next marker exactly.
       const std::uint32_t d = mpa::to_marker(pos);
       const std::size_t n = rng.chance(0.3) && d >= 8 ? d - 6 : rng.below(400);
-      append(p, frame(GetParam(), pos, random_octets(rng, n)));
+      append(p, frame(GetParam(), pos, random_bytes(rng, n)));
     }
     Validation v;
     judge(GetParam(), p, start, v);
@@ -85,10 +85,10 @@ TEST_P(ValidationPolicies, SeveralFramesInOrderMarkersBetweenThemBelongToTheSeco
 // proves: R-71
 TEST_P(ValidationPolicies, EveryBitCountsThoseOfMarkersToo) {
   Rng rng(3);
-  const Octets good = frame(GetParam(), 500, random_octets(rng, 61));
+  const Bytes good = frame(GetParam(), 500, random_bytes(rng, 61));
   Validation v;
   for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
-    Octets p = good;
+    Bytes p = good;
     p[bit / 8] ^= static_cast<std::uint8_t>(1u << (bit % 8));
     judge(GetParam(), p, 500, v);
     EXPECT_FALSE(v.passed()) << bit;
@@ -99,7 +99,7 @@ TEST_P(ValidationPolicies, EveryBitCountsThoseOfMarkersToo) {
 TEST_P(ValidationPolicies, WhatRunsPastThePayloadOrIsTooSmallForAFrameIsTooLong) {
   Rng rng(4);
   for (const std::uint32_t pos : {0u, 8u, 508u}) {
-    const Octets f = frame(GetParam(), pos, random_octets(rng, 300));
+    const Bytes f = frame(GetParam(), pos, random_bytes(rng, 300));
     Validation v;
     for (std::size_t n = 1; n < f.size(); ++n) {
       judge(GetParam(), ByteView(f).first(n), pos, v);
@@ -111,11 +111,11 @@ TEST_P(ValidationPolicies, WhatRunsPastThePayloadOrIsTooSmallForAFrameIsTooLong)
 }
 
 TEST_P(ValidationPolicies, AnEmbeddedFrameIsFoundOutByTheMarkersItCannotHave) {
-  // Octets of a payload that are a whole frame with a good CRC by themselves, placed so that a
+  // Bytes of a payload that are a whole frame with a good CRC by themselves, placed so that a
   // marker of the real stream falls into them: the marker points at the real frame's start.
   Rng rng(5);
-  const Octets fake = frame(GetParam(), 400, random_octets(rng, 200));
-  Octets p = fake;
+  const Bytes fake = frame(GetParam(), 400, random_bytes(rng, 200));
+  Bytes p = fake;
   store_be16(p.data() + 112 + 2, 412);  // as the real stream has it
   store_le32(p.data() + p.size() - 4,
              crc32c_finish(crc32c_update_portable(kCrc32cInit, ByteView(p).first(p.size() - 4))));
@@ -128,10 +128,10 @@ TEST_P(ValidationPolicies, AnEmbeddedFrameIsFoundOutByTheMarkersItCannotHave) {
 }
 
 // proves: R-72
-TEST_P(ValidationPolicies, AnyOctetsAreOnlyEverSummedAndJudged) {
+TEST_P(ValidationPolicies, AnyBytesAreOnlyEverSummedAndJudged) {
   for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
     Rng rng(seed);
-    Octets p = random_octets(rng, 1 + rng.below(rng.chance(0.2) ? 9000 : 64));
+    Bytes p = random_bytes(rng, 1 + rng.below(rng.chance(0.2) ? 9000 : 64));
     if (rng.chance(0.3)) std::fill_n(p.begin(), std::min<std::size_t>(4, p.size()), 0);
     const auto pos = static_cast<std::uint32_t>(rng.next());
     Validation v;
@@ -145,7 +145,7 @@ TEST_P(ValidationPolicies, AnyOctetsAreOnlyEverSummedAndJudged) {
 // proves: R-78
 TEST(ValidationModified, AtStep100AZeroWordIsAMarkerTheNextHoldsTheLength) {
   Rng rng(6);
-  const Octets f = frame(Policy::ModifiedLength, 512, random_octets(rng, 50));
+  const Bytes f = frame(Policy::ModifiedLength, 512, random_bytes(rng, 50));
   EXPECT_EQ(load_be32(f.data()), 0u);
   Validation v;
   validate_modified(f, v);
@@ -158,7 +158,7 @@ TEST(ValidationModified, AtStep100AZeroWordIsAMarkerTheNextHoldsTheLength) {
 // proves: R-78
 TEST(ValidationModified, NoContextIsNeededTheGridMayLieAnywhere) {
   Rng rng(7);
-  const Octets data = random_octets(rng, 1400);
+  const Bytes data = random_bytes(rng, 1400);
   for (std::uint32_t pos = 4; pos < 512; pos += 4) {  // the same call, whatever the grid
     Validation v;
     validate_modified(frame(Policy::ModifiedLength, pos, data), v);
@@ -169,7 +169,7 @@ TEST(ValidationModified, NoContextIsNeededTheGridMayLieAnywhere) {
 // proves: R-75
 TEST(ValidationMarked, TheWrongGridGivesNoFrame) {
   Rng rng(8);
-  const Octets f = frame(Policy::Markers, 300, random_octets(rng, 1400));
+  const Bytes f = frame(Policy::Markers, 300, random_bytes(rng, 1400));
   Validation v;
   validate_marked(f, 304, v);
   check_markers(Policy::Markers, f, 304, v);

@@ -13,10 +13,10 @@ namespace urnic::fastpath {
 namespace {
 
 using testing::append;
+using testing::Bytes;
 using testing::make_fpdu;
-using testing::Octets;
+using testing::random_bytes;
 using testing::random_fpdu;
-using testing::random_octets;
 
 void expect_sum(const Validation& v, ByteView payload) {
   EXPECT_EQ(inet_fold(v.sum), inet_fold(inet_sum_portable(payload)));
@@ -27,7 +27,7 @@ TEST(ValidationUnit, OneAlignedFpduOfEveryLengthResidue) {
   Rng rng(1);
   Validation v;
   for (std::size_t n = 0; n < 200; ++n) {
-    const Octets p = random_fpdu(rng, n);
+    const Bytes p = random_fpdu(rng, n);
     validate(p, v);
     ASSERT_EQ(v.frames.size(), 1u);
     EXPECT_EQ(v.frames[0].status, FrameStatus::Valid) << n;
@@ -42,7 +42,7 @@ TEST(ValidationUnit, OneAlignedFpduOfEveryLengthResidue) {
 TEST(ValidationUnit, SeveralFpdusInOneSegmentInOrder) {
   Rng rng(2);
   Validation v;
-  Octets p;
+  Bytes p;
   std::vector<std::uint32_t> offsets;
   for (const std::size_t n : {14u, 15u, 16u, 17u, 400u, 0u, 700u}) {
     offsets.push_back(static_cast<std::uint32_t>(p.size()));
@@ -62,7 +62,7 @@ TEST(ValidationUnit, SeveralFpdusInOneSegmentInOrder) {
 TEST(ValidationUnit, TheWalkEndsAtTheFirstInvalidFrame) {
   Rng rng(3);
   for (std::size_t bad = 0; bad < 4; ++bad) {
-    Octets p;
+    Bytes p;
     std::size_t where = 0;
     for (std::size_t i = 0; i < 4; ++i) {
       if (i == bad) where = p.size() + 2 + rng.below(100);
@@ -82,8 +82,8 @@ TEST(ValidationUnit, TheWalkEndsAtTheFirstInvalidFrame) {
 // proves
 TEST(ValidationUnit, AFrameThatRunsPastThePayloadIsTooLong) {
   Rng rng(4);
-  Octets p = random_fpdu(rng, 50);
-  const Octets cut = random_fpdu(rng, 1000);
+  Bytes p = random_fpdu(rng, 50);
+  const Bytes cut = random_fpdu(rng, 1000);
   const auto at = static_cast<std::uint32_t>(p.size());
   append(p, ByteView(cut).first(600));
   Validation v;
@@ -101,9 +101,9 @@ TEST(ValidationUnit, ATailTooSmallForAFrameIsTooLong) {
   Rng rng(5);
   for (std::size_t tail = 1; tail < 8; ++tail) {
     for (const bool leading : {false, true}) {
-      Octets p;
+      Bytes p;
       if (leading) append(p, random_fpdu(rng, 33));
-      append(p, Octets(tail, 0));  // zero: a length field that asks for the smallest frame
+      append(p, Bytes(tail, 0));  // zero: a length field that asks for the smallest frame
       Validation v;
       validate(p, v);
       ASSERT_EQ(v.frames.size(), leading ? 2u : 1u);
@@ -118,9 +118,9 @@ TEST(ValidationUnit, ATailTooSmallForAFrameIsTooLong) {
 // proves: R-24
 TEST(ValidationUnit, InvalidBeforeATooLongTailIsWhatIsReported) {
   Rng rng(6);
-  Octets p = random_fpdu(rng, 100);
+  Bytes p = random_fpdu(rng, 100);
   p[20] ^= 1;
-  append(p, Octets{0xff, 0xff, 1, 2, 3});
+  append(p, Bytes{0xff, 0xff, 1, 2, 3});
   Validation v;
   validate(p, v);
   ASSERT_EQ(v.frames.size(), 1u);
@@ -131,10 +131,10 @@ TEST(ValidationUnit, InvalidBeforeATooLongTailIsWhatIsReported) {
 // proves: R-84
 TEST(ValidationUnit, EveryBitOfAFrameCounts) {
   Rng rng(7);
-  const Octets good = random_fpdu(rng, 61);
+  const Bytes good = random_fpdu(rng, 61);
   Validation v;
   for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
-    Octets p = good;
+    Bytes p = good;
     p[bit / 8] ^= static_cast<std::uint8_t>(1u << (bit % 8));
     validate(p, v);
     EXPECT_FALSE(v.passed()) << "bit " << bit;
@@ -144,7 +144,7 @@ TEST(ValidationUnit, EveryBitOfAFrameCounts) {
 
 TEST(ValidationUnit, TheLargestFpduAndTheSmallest) {
   Rng rng(8);
-  Octets p = random_fpdu(rng, mpa::kMaxUlpdu);
+  Bytes p = random_fpdu(rng, mpa::kMaxUlpdu);
   Validation v;
   validate(p, v);
   EXPECT_TRUE(v.passed());
@@ -157,12 +157,12 @@ TEST(ValidationUnit, TheLargestFpduAndTheSmallest) {
 }
 
 // proves: R-72
-TEST(ValidationUnit, AnyOctetsAreOnlyEverSummedAndJudged) {
+TEST(ValidationUnit, AnyBytesAreOnlyEverSummedAndJudged) {
   for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
     Rng rng(seed);
-    // Exactly sized on the heap, so that a sanitizer sees every octet too many.
-    Octets p = random_octets(rng, 1 + rng.below(rng.chance(0.2) ? 9000 : 64));
+    // Exactly sized on the heap, so that a sanitizer sees every byte too many.
+    Bytes p = random_bytes(rng, 1 + rng.below(rng.chance(0.2) ? 9000 : 64));
     if (rng.chance(0.5) && p.size() > 2)
       store_be16(p.data(), static_cast<std::uint16_t>(rng.below(40)));
     Validation v;
@@ -176,26 +176,26 @@ TEST(ValidationUnit, AnyOctetsAreOnlyEverSummedAndJudged) {
 TEST(ValidationUnit, AResultIsNotMixedWithTheOneBefore) {
   Rng rng(9);
   Validation v;
-  Octets many;
+  Bytes many;
   for (int i = 0; i < 20; ++i) append(many, random_fpdu(rng, 30));
   validate(many, v);
   ASSERT_EQ(v.frames.size(), 20u);
   const FrameResult* storage = v.frames.data();
-  const Octets one = random_fpdu(rng, 30);
+  const Bytes one = random_fpdu(rng, 30);
   validate(one, v);
   EXPECT_EQ(v.frames.size(), 1u);
   EXPECT_EQ(v.frames.data(), storage) << "nothing is allocated again";
   EXPECT_TRUE(v.passed());
-  const Octets bad{0xff};
+  const Bytes bad{0xff};
   validate(bad, v);
   EXPECT_FALSE(v.passed());
 }
 
-// RFC 5044, figure 5 without its marker: Send, MSN 1, 24 zero octets.
+// RFC 5044, figure 5 without its marker: Send, MSN 1, 24 zero bytes.
 TEST(ValidationUnit, GoldenFpduWithoutMarker) {
-  Octets p = {0x00, 0x2a, 0x41, 0x43, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0};
+  Bytes p = {0x00, 0x2a, 0x41, 0x43, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0};
   p.resize(44, 0);
-  append(p, Octets{0xb7, 0x24, 0x3e, 0xc3});
+  append(p, Bytes{0xb7, 0x24, 0x3e, 0xc3});
   Validation v;
   validate(p, v);
   EXPECT_TRUE(v.passed());

@@ -17,7 +17,7 @@ namespace {
 using test::Bytes;
 using urnic::test::tcp_frame;
 
-// draft-ietf-opsawg-pcapng, 4: block layout, checked octet by octet.
+// draft-ietf-opsawg-pcapng, 4: block layout, checked byte by byte.
 TEST(Pcapng, BlocksMatchTheFormat) {
   std::vector<std::uint8_t> out;
   append_section(out, "urnic");

@@ -43,7 +43,7 @@ struct Line {
   FaultLine line;
 };
 
-// Segment i of a stream, `size` octets each.
+// Segment i of a stream, `size` bytes each.
 Bytes segment(std::uint32_t i, std::size_t size = 100) {
   return tcp_frame({.seq = 1 + i * static_cast<std::uint32_t>(size), .payload = size});
 }
@@ -231,7 +231,7 @@ TEST(FaultLine, JitterStaysInItsBoundsAndKeepsTheOrder) {
 }
 
 TEST(FaultLine, RateSpacesFramesByTheirLength) {
-  Line l("rate=8mbit");  // one octet per microsecond
+  Line l("rate=8mbit");  // one byte per microsecond
   const Bytes b = segment(0, 946);
   ASSERT_EQ(b.size(), 1000u);
   l.push(b, at(0));

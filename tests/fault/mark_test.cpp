@@ -54,7 +54,7 @@ TEST(FaultLineMark, MarksWhatWaitsTooLong) {
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->to_string(), "rate=8000000bit,mark=300us");
   FaultLine line(*plan, Direction::Tx, 0, nullptr);
-  // 134 octets take 134 us each.
+  // 134 bytes take 134 us each.
   for (int i = 0; i < 6; ++i) {
     line.push(datagram(false, 2).bytes, {}, URNIC_CSUM_UNKNOWN, Instant::from_ns(0));
   }

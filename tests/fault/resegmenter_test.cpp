@@ -20,7 +20,7 @@ struct Passage {
   ResegmentStats stats;
 };
 
-// `count` segments of `size` octets through a resegmenter, all flushed at the end.
+// `count` segments of `size` bytes through a resegmenter, all flushed at the end.
 Passage run(std::uint64_t seed, double p, std::size_t count, std::size_t size, bool v6 = false,
             std::uint32_t mtu = 1500) {
   Resegmenter r{Rng(seed)};
@@ -46,7 +46,7 @@ Passage run(std::uint64_t seed, double p, std::size_t count, std::size_t size, b
 }
 
 // The stream is the same: in order, complete, right content, FIN on the last segment only.
-void expect_same_stream(const Passage& r, std::size_t octets, std::uint32_t mtu) {
+void expect_same_stream(const Passage& r, std::size_t bytes, std::uint32_t mtu) {
   std::uint32_t seq = 0xffff0000;
   for (std::size_t i = 0; i < r.out.size(); ++i) {
     const auto v = view(r.out[i]);
@@ -57,7 +57,7 @@ void expect_same_stream(const Passage& r, std::size_t octets, std::uint32_t mtu)
     expect_sound(r.out[i]);
     seq += v.payload_len;
   }
-  ASSERT_EQ(seq, 0xffff0000 + static_cast<std::uint32_t>(octets));
+  ASSERT_EQ(seq, 0xffff0000 + static_cast<std::uint32_t>(bytes));
 }
 
 // proves: E-37
@@ -102,7 +102,7 @@ TEST(Resegmenter, SameSeedSameResult) {
   EXPECT_TRUE(differs);
 }
 
-TEST(Resegmenter, HeldOctetsLeaveWhenTheirTimeIsUp) {
+TEST(Resegmenter, HeldBytesLeaveWhenTheirTimeIsUp) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     Resegmenter r{Rng(seed)};
     std::vector<Frame> out;
@@ -149,9 +149,9 @@ TEST(Resegmenter, WhatIsNotPlainDataPassesInOrderAndPushesOutWhatIsHeld) {
       r.push(s, &vs, rule, at(1), out);
       EXPECT_EQ(r.held(), 0u);
       EXPECT_EQ(out.back().bytes, s.bytes);  // untouched
-      std::size_t octets = 0;
-      for (std::size_t i = 0; i + 1 < out.size(); ++i) octets += view(out[i]).payload_len;
-      EXPECT_EQ(octets, 100u);
+      std::size_t bytes = 0;
+      for (std::size_t i = 0; i + 1 < out.size(); ++i) bytes += view(out[i]).payload_len;
+      EXPECT_EQ(bytes, 100u);
     }
   }
 }

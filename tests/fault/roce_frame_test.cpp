@@ -48,7 +48,7 @@ Bytes frame(const PacketSpec& s) {
   h.bth.psn = ib::Psn(kPsn);
   Bytes payload(s.payload);
   for (std::size_t i = 0; i < payload.size(); ++i) payload[i] = static_cast<std::uint8_t>(i * 7);
-  const std::size_t packet = ib::packet_octets(h.bth.opcode, s.payload);
+  const std::size_t packet = ib::packet_bytes(h.bth.opcode, s.payload);
   Bytes f(ip.size() + 8 + packet);
   const auto udp_length = static_cast<std::uint32_t>(8 + packet);
   ip.emit(f.data(), udp_length, 0, 0);
@@ -74,7 +74,7 @@ Bytes frame(const PacketSpec& s) {
 
 bool icrc_is_right(const Frame& f, const RoceView& v) {
   const ByteView ip_udp = ByteView(f.bytes).subspan(v.net.l3_offset, v.bth - v.net.l3_offset);
-  return ib::icrc_good(ip_udp, ByteView(f.bytes).subspan(v.bth, v.octets));
+  return ib::icrc_good(ip_udp, ByteView(f.bytes).subspan(v.bth, v.bytes));
 }
 bool checksum_is_right(const Frame& f, const RoceView& v) {
   const ByteView udp = ByteView(f.bytes).subspan(v.net.l4_offset, v.net.l4_len);

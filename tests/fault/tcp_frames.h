@@ -30,8 +30,8 @@ struct SegmentSpec {
   std::size_t padding = 0;  // Ethernet padding behind the datagram
 };
 
-// Octet of the stream at sequence number `seq`.
-inline std::uint8_t stream_octet(std::uint32_t seq) {
+// Byte of the stream at sequence number `seq`.
+inline std::uint8_t stream_byte(std::uint32_t seq) {
   return static_cast<std::uint8_t>((seq * 2654435761u) >> 21);
 }
 
@@ -66,7 +66,7 @@ inline Bytes tcp_frame(const SegmentSpec& s) {
   store_be16(t + 14, 5000);
   std::copy(options.begin(), options.end(), t + 20);
   for (std::size_t i = 0; i < s.payload; ++i) {
-    t[header + i] = stream_octet(s.seq + static_cast<std::uint32_t>(i));
+    t[header + i] = stream_byte(s.seq + static_cast<std::uint32_t>(i));
   }
   store_be16(t + 16, inet_checksum(std::uint64_t{ip.pseudo_sum(len)} + inet_sum({t, len})));
   f.resize(f.size() + s.padding, 0xee);
@@ -90,14 +90,14 @@ inline Bytes payload_of(const fault::Frame& f) {
   const auto at = f.bytes.begin() + v.payload_offset();
   return {at, at + v.payload_len};
 }
-// Header checksums right, content as stream_octet says.
+// Header checksums right, content as stream_byte says.
 inline void expect_sound(const fault::Frame& f) {
   const auto v = view(f);
   EXPECT_TRUE(fault::tcp_checksum_ok(f, v));
   EXPECT_EQ(f.bytes.size(), v.overhead() + v.payload_len);
   const Bytes data = payload_of(f);
   for (std::size_t i = 0; i < data.size(); ++i) {
-    ASSERT_EQ(data[i], stream_octet(v.seq + static_cast<std::uint32_t>(i))) << i;
+    ASSERT_EQ(data[i], stream_byte(v.seq + static_cast<std::uint32_t>(i))) << i;
   }
 }
 

@@ -1,6 +1,6 @@
 // main() of a fuzz target where libFuzzer is not: inputs made from seeds, and files.
 //
-//   fuzz_NAME [--seconds N] [--seed FIRST] [--runs N] [--longest OCTETS] [FILE or FOLDER...]
+//   fuzz_NAME [--seconds N] [--seed FIRST] [--runs N] [--longest BYTES] [FILE or FOLDER...]
 //
 // First every file, then inputs of seeds FIRST, FIRST + 1, ... until the runs or the seconds are
 // over. Whatever goes wrong, the seed or the file is told, and `--seed S --runs 1` does it again.

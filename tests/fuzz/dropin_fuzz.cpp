@@ -1,4 +1,4 @@
-// The C libraries, libibverbs and librdmacm, with four devices of one process: each octet of the
+// The C libraries, libibverbs and librdmacm, with four devices of one process: each byte of the
 // input is a call, in any order, with anything for arguments that a program could give without
 // going astray itself: objects of another device, missing members, masks and states that do not
 // fit, lists of requests of which one is wrong, objects destroyed in any order, events not

@@ -40,10 +40,10 @@ class World {
  private:
   // What one host has sent and the other has not received.
   struct Way {
-    std::deque<Octets> frames;
-    std::vector<Octets> seen;  // segments of victims, the last ones
-    bool vanished = false;     // nothing of the victims comes through any more, for a while
-    int full = 0, down = 0;    // moves until there is room again, or a link
+    std::deque<Bytes> frames;
+    std::vector<Bytes> seen;  // segments of victims, the last ones
+    bool vanished = false;    // nothing of the victims comes through any more, for a while
+    int full = 0, down = 0;   // moves until there is room again, or a link
   };
 
   static IpAddress address(std::uint8_t n) { return IpAddress::v4(10, 0, 0, n); }
@@ -80,12 +80,12 @@ class World {
 
   // ---- frames
 
-  bool is_spared(const Octets& frame) const {
+  bool is_spared(const Bytes& frame) const {
     const auto v = fault::parse_tcp_frame(frame, static_cast<std::uint32_t>(frame.size()));
     return v && ((v->src_port == kSparedPort && v->dst_port == spared_port_) ||
                  (v->dst_port == kSparedPort && v->src_port == spared_port_));
   }
-  static bool is_tcp(const Octets& frame) {
+  static bool is_tcp(const Bytes& frame) {
     return fault::parse_tcp_frame(frame, static_cast<std::uint32_t>(frame.size())).has_value();
   }
 
@@ -93,7 +93,7 @@ class World {
   // spared connection's, and whatever finds addresses.
   void collect() {
     for (unsigned n = 0; n < 2; ++n) {
-      for (Octets& f : host(n).wire.take()) {
+      for (Bytes& f : host(n).wire.take()) {
         if (!is_tcp(f)) {
           if (arp_answers_) host(n).wire.put(stranger_arp(f));
           host(n + 1).wire.put(f);
@@ -110,7 +110,7 @@ class World {
   }
   // A frame that the fuzzer has a hand in reaches the other host; it is never one of the spared
   // ones.
-  void deliver(unsigned to, const Octets& frame) {
+  void deliver(unsigned to, const Bytes& frame) {
     if (!frame.empty() && frame.size() <= kMtu + kHeader && !is_spared(frame))
       host(to).wire.put(frame);
   }
@@ -127,7 +127,7 @@ class World {
     for (int i = 0; i < rounds; ++i) {
       bool any = false;
       for (unsigned n = 0; n < 2; ++n) {
-        for (Octets& f : std::exchange(from(n).frames, {})) {
+        for (Bytes& f : std::exchange(from(n).frames, {})) {
           deliver(n + 1, f);
           any = true;
         }
@@ -245,7 +245,7 @@ class World {
   // One frame on the wire.
   void treat(unsigned n, Way& w, unsigned what) {
     const std::size_t at = in_.below(static_cast<std::uint32_t>(w.frames.size()));
-    Octets frame = w.frames[at];
+    Bytes frame = w.frames[at];
     const auto place = w.frames.begin() + static_cast<std::ptrdiff_t>(at);
     if (what < 212) {  // now, before the others
       w.frames.erase(place);
@@ -261,10 +261,10 @@ class World {
     }
     if (what < 234) {  // in two pieces
       w.frames.erase(place);
-      for (const Octets& piece : cut(frame, in_)) deliver(n + 1, piece);
+      for (const Bytes& piece : cut(frame, in_)) deliver(n + 1, piece);
       return;
     }
-    Octets changed = mutate(std::move(frame), in_);
+    Bytes changed = mutate(std::move(frame), in_);
     if (in_.often(128)) w.frames.erase(place);  // instead of the real one, or before it
     deliver(n + 1, changed);
   }
@@ -276,7 +276,7 @@ class World {
                                      address(static_cast<std::uint8_t>(n + 1)), kVictimPort, in_));
     }
     if (w.seen.empty()) return;
-    const Octets& seen =
+    const Bytes& seen =
         w.seen[w.seen.size() - 1 - in_.below(static_cast<std::uint32_t>(w.seen.size()))];
     if (kind == 1) return deliver(n, forge_icmp(seen, in_));
     const bool back = in_.often(128);

@@ -15,7 +15,7 @@ namespace {
 using fault::TcpView;
 
 // Lengths and checksums of a frame whose payload is what follows the headers.
-Octets finished(Octets bytes, const TcpView& v) {
+Bytes finished(Bytes bytes, const TcpView& v) {
   fault::Frame f{std::move(bytes), URNIC_CSUM_UNKNOWN};
   fault::finish_tcp_frame(f, v, static_cast<std::uint32_t>(f.bytes.size() - v.payload_offset()));
   return std::move(f.bytes);
@@ -32,7 +32,7 @@ void repair_crcs(std::uint8_t* p, std::size_t n) {
   }
 }
 
-void change_header(Octets& b, const TcpView& v, Input& in) {
+void change_header(Bytes& b, const TcpView& v, Input& in) {
   std::uint8_t* t = b.data() + v.net.l4_offset;
   switch (in.below(6)) {
     case 0:
@@ -58,7 +58,7 @@ void change_header(Octets& b, const TcpView& v, Input& in) {
 
 }  // namespace
 
-Octets mutate(Octets frame, Input& in) {
+Bytes mutate(Bytes frame, Input& in) {
   const auto v = fault::parse_tcp_frame(frame, static_cast<std::uint32_t>(frame.size()));
   if (!v) return frame;
   const std::uint32_t at = v->payload_offset();
@@ -93,7 +93,7 @@ Octets mutate(Octets frame, Input& in) {
   return finished(std::move(frame), *v);
 }
 
-std::vector<Octets> cut(const Octets& frame, Input& in) {
+std::vector<Bytes> cut(const Bytes& frame, Input& in) {
   const fault::Frame f{frame, URNIC_CSUM_UNKNOWN};
   const auto v = fault::parse_tcp_frame(f);
   if (!v || v->payload_len < 2) return {frame};
@@ -102,7 +102,7 @@ std::vector<Octets> cut(const Octets& frame, Input& in) {
           fault::piece_of(f, *v, first, v->payload_len - first).bytes};
 }
 
-Octets forge(const Octets& seen, bool back, Input& in) {
+Bytes forge(const Bytes& seen, bool back, Input& in) {
   const auto v = fault::parse_tcp_frame(seen, static_cast<std::uint32_t>(seen.size()));
   if (!v) return {};
   const std::uint32_t next =
@@ -114,7 +114,7 @@ Octets forge(const Octets& seen, bool back, Input& in) {
   s.ack = tcp::Seq(back ? next : v->ack);
   s.window = 4000;
   s.flags = tcp::kAck;
-  Octets payload;
+  Bytes payload;
   switch (in.below(10)) {
     case 0:
     case 1:
@@ -167,22 +167,22 @@ Octets forge(const Octets& seen, bool back, Input& in) {
   c.src = back ? v->net.dst : v->net.src;
   c.dst = back ? v->net.src : v->net.dst;
   const net::HeaderTemplate ip(c);
-  Octets out(ip.size() + tcp::kHeaderMax + payload.size());
+  Bytes out(ip.size() + tcp::kHeaderMax + payload.size());
   const std::size_t header = tcp::emit_header(s, out.data() + ip.size());
   std::copy(payload.begin(), payload.end(),
             out.begin() + static_cast<std::ptrdiff_t>(ip.size() + header));
   out.resize(ip.size() + header + payload.size());
   ip.emit(out.data(), static_cast<std::uint32_t>(header + payload.size()), 1, 0);
   const auto made = fault::parse_tcp_frame(out, static_cast<std::uint32_t>(out.size()));
-  return made ? finished(std::move(out), *made) : Octets{};
+  return made ? finished(std::move(out), *made) : Bytes{};
 }
 
 namespace {
 
-// Ethernet and IPv4 headers for `l4_len` octets of `protocol`.
-Octets ipv4_frame(const MacAddress& from_mac, const MacAddress& to_mac, const IpAddress& from,
-                  const IpAddress& to, std::uint8_t protocol, std::size_t l4_len) {
-  Octets out(net::kEthernetHeader + net::kIpv4Header + l4_len);
+// Ethernet and IPv4 headers for `l4_len` bytes of `protocol`.
+Bytes ipv4_frame(const MacAddress& from_mac, const MacAddress& to_mac, const IpAddress& from,
+                 const IpAddress& to, std::uint8_t protocol, std::size_t l4_len) {
+  Bytes out(net::kEthernetHeader + net::kIpv4Header + l4_len);
   net::emit_ethernet({to_mac, from_mac, 0, net::kEtherTypeIpv4}, out.data());
   net::Ipv4Header h;
   h.total_len = static_cast<std::uint16_t>(net::kIpv4Header + l4_len);
@@ -196,13 +196,13 @@ Octets ipv4_frame(const MacAddress& from_mac, const MacAddress& to_mac, const Ip
 
 }  // namespace
 
-Octets forge_icmp(const Octets& seen, Input& in) {
+Bytes forge_icmp(const Bytes& seen, Input& in) {
   const auto v = fault::parse_tcp_frame(seen, static_cast<std::uint32_t>(seen.size()));
   if (!v || v->net.v6) return {};
   const std::size_t quoted =
       std::min<std::size_t>(seen.size() - v->net.l3_offset, 28u + in.below(40));
-  Octets out = ipv4_frame(v->net.dst_mac, v->net.src_mac, v->net.dst, v->net.src, 1,
-                          net::kIcmpHeader + quoted);
+  Bytes out = ipv4_frame(v->net.dst_mac, v->net.src_mac, v->net.dst, v->net.src, 1,
+                         net::kIcmpHeader + quoted);
   const std::size_t at = net::kEthernetHeader + net::kIpv4Header;
   constexpr std::uint8_t kTypes[] = {net::kIcmpUnreachable, net::kIcmpUnreachable,
                                      net::kIcmpTimeExceeded, net::kIcmpParameterProblem};
@@ -216,7 +216,7 @@ Octets forge_icmp(const Octets& seen, Input& in) {
   return out;
 }
 
-Octets stranger_syn(const MacAddress& to_mac, const IpAddress& to, std::uint16_t port, Input& in) {
+Bytes stranger_syn(const MacAddress& to_mac, const IpAddress& to, std::uint16_t port, Input& in) {
   const auto n = static_cast<std::uint8_t>(3 + in.below(200));
   const IpAddress from =
       in.often(128) ? IpAddress::v4(10, 0, 0, n) : IpAddress::v4(198, 51, 100, n);
@@ -230,20 +230,20 @@ Octets stranger_syn(const MacAddress& to_mac, const IpAddress& to, std::uint16_t
   s.opts.mss = 1460;
   std::uint8_t header[tcp::kHeaderMax];
   const std::size_t len = tcp::emit_header(s, header);
-  Octets out = ipv4_frame(MacAddress{{2, 9, 9, 9, 9, n}}, to_mac, from, to, net::kProtoTcp, len);
+  Bytes out = ipv4_frame(MacAddress{{2, 9, 9, 9, 9, n}}, to_mac, from, to, net::kProtoTcp, len);
   std::copy_n(header, len, out.begin() + net::kEthernetHeader + net::kIpv4Header);
   const auto made = fault::parse_tcp_frame(out, static_cast<std::uint32_t>(out.size()));
-  return made ? finished(std::move(out), *made) : Octets{};
+  return made ? finished(std::move(out), *made) : Bytes{};
 }
 
-Octets stranger_arp(const Octets& request) {
+Bytes stranger_arp(const Bytes& request) {
   if (request.size() < net::kEthernetHeader + net::kArpPacket) return {};
   const auto asked = net::parse_arp(ByteView(request).subspan(net::kEthernetHeader));
   if (!asked || asked->operation != net::kArpRequest) return {};
   const std::uint32_t host = asked->target_ip.v4_value() & 0xff;
   if (host < 3) return {};
   const MacAddress mac{{2, 9, 9, 9, 9, static_cast<std::uint8_t>(host)}};
-  Octets out(net::kEthernetHeader + net::kArpPacket);
+  Bytes out(net::kEthernetHeader + net::kArpPacket);
   net::emit_ethernet({asked->sender_mac, mac, 0, net::kEtherTypeArp}, out.data());
   net::emit_arp({net::kArpReply, mac, asked->target_ip, asked->sender_mac, asked->sender_ip},
                 out.data() + net::kEthernetHeader);

@@ -9,16 +9,16 @@
 namespace urnic::fuzz {
 
 // `frame` with one thing changed; as it was when it is no TCP segment.
-Octets mutate(Octets frame, Input& in);
+Bytes mutate(Bytes frame, Input& in);
 // A segment in two, cut anywhere; one when there is nothing to cut.
-std::vector<Octets> cut(const Octets& frame, Input& in);
+std::vector<Bytes> cut(const Bytes& frame, Input& in);
 // A segment invented from one that was seen: by its sender (`back` false) or by its receiver.
-Octets forge(const Octets& seen, bool back, Input& in);
+Bytes forge(const Bytes& seen, bool back, Input& in);
 // An ICMP error about a segment that was seen, for its sender.
-Octets forge_icmp(const Octets& seen, Input& in);
+Bytes forge_icmp(const Bytes& seen, Input& in);
 // A SYN from an address where nobody is: on the net, or behind a gateway that is not there.
-Octets stranger_syn(const MacAddress& to_mac, const IpAddress& to, std::uint16_t port, Input& in);
+Bytes stranger_syn(const MacAddress& to_mac, const IpAddress& to, std::uint16_t port, Input& in);
 // The answer of a stranger (10.0.0.3 and above) to an ARP request.
-Octets stranger_arp(const Octets& request);
+Bytes stranger_arp(const Bytes& request);
 
 }  // namespace urnic::fuzz

@@ -14,7 +14,7 @@
 
 namespace urnic::fuzz {
 
-using Octets = std::vector<std::uint8_t>;
+using Bytes = std::vector<std::uint8_t>;
 
 class FuzzPort {
  public:
@@ -24,10 +24,10 @@ class FuzzPort {
 
   port::Port open() { return {&kOps, reinterpret_cast<urnic_port*>(this)}; }
 
-  void put(const Octets& frame) {
+  void put(const Bytes& frame) {
     if (up_ && !frame.empty() && in_.size() < 512) in_.push_back(copy(frame.data(), frame.size()));
   }
-  std::deque<Octets> take() { return std::exchange(out_, {}); }
+  std::deque<Bytes> take() { return std::exchange(out_, {}); }
   bool nothing_to_receive() const { return in_.empty(); }
 
   void set_link(bool up) {
@@ -40,12 +40,12 @@ class FuzzPort {
 
  private:
   struct Buffer {
-    std::unique_ptr<std::uint8_t[]> octets;
+    std::unique_ptr<std::uint8_t[]> bytes;
     std::uint32_t length = 0;
   };
   static Buffer copy(const std::uint8_t* data, std::size_t n) {
     Buffer b{std::make_unique<std::uint8_t[]>(n), static_cast<std::uint32_t>(n)};
-    std::memcpy(b.octets.get(), data, n);
+    std::memcpy(b.bytes.get(), data, n);
     return b;
   }
   static FuzzPort& of(urnic_port* p) { return *reinterpret_cast<FuzzPort*>(p); }
@@ -66,7 +66,7 @@ class FuzzPort {
       self.lent_.push_back(std::move(self.in_.front()));
       self.in_.pop_front();
       *f = {};
-      f->data[0] = self.lent_.back().octets.get();
+      f->data[0] = self.lent_.back().bytes.get();
       f->len[0] = self.lent_.back().length;
       ++f;
     }
@@ -85,7 +85,7 @@ class FuzzPort {
     for (unsigned i = 0; i < n; ++i) {
       self.reserved_.push_back({std::make_unique<std::uint8_t[]>(len), len});
       f[i] = {};
-      f[i].data[0] = self.reserved_.back().octets.get();
+      f[i].data[0] = self.reserved_.back().bytes.get();
       f[i].len[0] = len;
     }
     return n;
@@ -96,7 +96,7 @@ class FuzzPort {
     for (unsigned i = 0; i < n; ++i) {
       if (f[i].len[0] == 0) continue;
       require(f[i].len[0] <= self.reserved_[i].length, "a frame is longer than its buffer");
-      Octets all(f[i].data[0], f[i].data[0] + f[i].len[0]);
+      Bytes all(f[i].data[0], f[i].data[0] + f[i].len[0]);
       if (f[i].len[1] != 0) all.insert(all.end(), f[i].data[1], f[i].data[1] + f[i].len[1]);
       require(all.size() <= self.max_frame_, "a frame is longer than the wire carries");
       if (self.up_) self.out_.push_back(std::move(all));
@@ -129,7 +129,7 @@ class FuzzPort {
   bool up_ = true, full_ = false;
   std::deque<Buffer> in_;
   std::vector<Buffer> lent_, reserved_;
-  std::deque<Octets> out_;
+  std::deque<Bytes> out_;
 };
 
 }  // namespace urnic::fuzz

@@ -15,14 +15,14 @@ namespace urnic::fuzz {
 
 class GuardedMemory {
  public:
-  explicit GuardedMemory(std::size_t octets)
-      : octets_(octets), all_(std::make_unique<std::uint8_t[]>(octets + 2 * kGuard)) {
-    std::fill_n(all_.get(), octets + 2 * kGuard, kCanary);
-    for (std::size_t i = 0; i < octets; ++i) data()[i] = untouched(i);
+  explicit GuardedMemory(std::size_t bytes)
+      : bytes_(bytes), all_(std::make_unique<std::uint8_t[]>(bytes + 2 * kGuard)) {
+    std::fill_n(all_.get(), bytes + 2 * kGuard, kCanary);
+    for (std::size_t i = 0; i < bytes; ++i) data()[i] = untouched(i);
   }
   std::uint8_t* data() { return all_.get() + kGuard; }
   const std::uint8_t* data() const { return all_.get() + kGuard; }
-  std::size_t size() const { return octets_; }
+  std::size_t size() const { return bytes_; }
   std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(data()); }
 
   // Nobody has asked for anything to be written there so far, and nobody may.
@@ -40,19 +40,19 @@ class GuardedMemory {
   }
   // Not registered any more.
   void close() {
-    std::fill_n(data(), octets_, kClosed);
+    std::fill_n(data(), bytes_, kClosed);
     is_closed_ = true;
   }
   void check() const {
     const auto all = [](const std::uint8_t* p, std::size_t n, std::uint8_t what) {
       return std::all_of(p, p + n, [what](std::uint8_t b) { return b == what; });
     };
-    require(all(all_.get(), kGuard, kCanary) && all(data() + octets_, kGuard, kCanary),
+    require(all(all_.get(), kGuard, kCanary) && all(data() + bytes_, kGuard, kCanary),
             "memory beside a region was written");
-    require(!is_closed_ || all(data(), octets_, kClosed),
+    require(!is_closed_ || all(data(), bytes_, kClosed),
             "memory was written that is not registered any more");
     if (is_closed_ || may_change) return;
-    for (std::size_t i = 0; i < octets_; ++i) {
+    for (std::size_t i = 0; i < bytes_; ++i) {
       require(data()[i] == untouched(i), "memory was written that nobody gave away");
     }
   }
@@ -62,7 +62,7 @@ class GuardedMemory {
   static constexpr std::uint8_t kCanary = 0xcd, kClosed = 0xdd;
   static std::uint8_t untouched(std::size_t i) { return static_cast<std::uint8_t>(i * 11 + 3); }
 
-  std::size_t octets_;
+  std::size_t bytes_;
   std::unique_ptr<std::uint8_t[]> all_;
   bool is_closed_ = false, is_named_ = false;
 };

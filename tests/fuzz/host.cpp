@@ -68,10 +68,10 @@ Pair& Host::make_pair(std::uint32_t depth, verbs::SharedReceiveQueue* shared) {
 
 Region& Host::make_region(std::uint32_t length) {
   Region r;
-  r.octets = std::make_unique<std::uint8_t[]>(length);
+  r.bytes = std::make_unique<std::uint8_t[]>(length);
   r.length = length;
   r.stag = engine_->memory().register_memory(
-      pd_, r.octets.get(), length,
+      pd_, r.bytes.get(), length,
       static_cast<std::uint8_t>(verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kRemoteRead));
   require(r.stag != 0, "no region to be had");
   regions.push_back(std::move(r));
@@ -291,7 +291,7 @@ std::string Host::leftovers() const {
   add("waiting to send", t.waiting_to_send);
   add("waiting to be parsed", t.waiting_to_drain);
   add("regions", t.regions);
-  add("octets to reassemble", t.reassembly_octets);
+  add("bytes to reassemble", t.reassembly_bytes);
   return out;
 }
 

@@ -15,10 +15,10 @@
 namespace urnic::fuzz {
 
 struct Region {
-  std::unique_ptr<std::uint8_t[]> octets;
+  std::unique_ptr<std::uint8_t[]> bytes;
   std::uint32_t length = 0;
   std::uint32_t stag = 0;
-  std::uint64_t to() const { return reinterpret_cast<std::uintptr_t>(octets.get()); }
+  std::uint64_t to() const { return reinterpret_cast<std::uintptr_t>(bytes.get()); }
 };
 
 // A queue pair with completion queues of its own.

@@ -1,4 +1,4 @@
-// Connection management: messages of any octets, read, written and read again; and one end that
+// Connection management: messages of any bytes, read, written and read again; and one end that
 // anything comes to, mostly MADs that fit what it waits for, while its owner does what it likes:
 // memory is bounded, a handle has nothing behind its release, everything comes to its end.
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace urnic::fuzz {
 namespace {
 
 using namespace ib_cm;
-using Octets = std::vector<std::uint8_t>;
+using Bytes = std::vector<std::uint8_t>;
 
 Mad again(const MadHeader& h, const Mad& m) {
   switch (h.attribute) {
@@ -38,11 +38,11 @@ Mad again(const MadHeader& h, const Mad& m) {
   }
 }
 
-// What is written of what was read is the same but for reserved octets, and stays so.
-void message(const Octets& b) {
+// What is written of what was read is the same but for reserved bytes, and stays so.
+void message(const Bytes& b) {
   const auto h = read_header(b);
   if (!h.ok()) {
-    require(b.size() != kMadOctets || b[0] != 1 || b[1] != 7 || b[2] != 2 || b[3] != 3 ||
+    require(b.size() != kMadBytes || b[0] != 1 || b[1] != 7 || b[2] != 2 || b[3] != 3 ||
                 b[16] != 0 || b[17] < 0x10 || b[17] > 0x1a,
             "a MAD of ours is none");
     return;
@@ -136,7 +136,7 @@ class Owner {
 
   void act(Handle h) {
     Connections& c = manager_.connections();
-    const Octets data(in_.below(256));
+    const Bytes data(in_.below(256));
     switch (in_.below(8)) {
       case 0:
         c.confirm(h, data);
@@ -164,7 +164,7 @@ class Owner {
     }
   }
 
-  // One that fits, with some octets of it changed, or cut.
+  // One that fits, with some bytes of it changed, or cut.
   void arrive() {
     const IpAddress from = host(2 + in_.below(3));
     const Handle h = any_handle();
@@ -173,15 +173,15 @@ class Owner {
     const std::uint64_t exchange = c != nullptr ? c->transaction : in_.u8();
     Mad m = fitting(from, h, theirs, exchange, c != nullptr ? c->qpn : 0);
     for (std::uint32_t n = in_.often(128) ? 0 : in_.below(4); n != 0; --n) {
-      m[in_.below(kMadOctets)] = in_.u8();
+      m[in_.below(kMadBytes)] = in_.u8();
     }
-    const std::size_t octets = in_.often(250) ? m.size() : in_.below(kMadOctets);
-    const Octets exact(m.begin(), m.begin() + static_cast<std::ptrdiff_t>(octets));
+    const std::size_t bytes = in_.often(250) ? m.size() : in_.below(kMadBytes);
+    const Bytes exact(m.begin(), m.begin() + static_cast<std::ptrdiff_t>(bytes));
     manager_.take({host(1), c != nullptr && in_.often(200) ? c->way.remote : from}, exact, now_);
   }
   Mad fitting(const IpAddress& from, Handle h, std::uint32_t theirs, std::uint64_t exchange,
               std::uint32_t qpn) {
-    std::array<std::uint8_t, kIpHeaderOctets> ip;
+    std::array<std::uint8_t, kIpHeaderBytes> ip;
     write_ip_header({from, host(1), 9}, ip.data());
     switch (in_.below(10)) {
       case 0:
@@ -257,9 +257,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace urnic::fuzz;
   Input in(data, size);
   if (in.often(64)) {
-    Octets b = in.rest();
-    if (b.size() >= urnic::ib_cm::kMadOctets) {
-      b.resize(urnic::ib_cm::kMadOctets);
+    Bytes b = in.rest();
+    if (b.size() >= urnic::ib_cm::kMadBytes) {
+      b.resize(urnic::ib_cm::kMadBytes);
       const std::uint8_t head[] = {1, 7, 2, 3};
       std::copy(std::begin(head), std::end(head), b.begin());
       b[16] = 0;

@@ -13,14 +13,14 @@ namespace urnic::fuzz {
 namespace {
 
 using namespace ib;
-using Octets = std::vector<std::uint8_t>;
+using Bytes = std::vector<std::uint8_t>;
 
-void packet(const Octets& b) {
+void packet(const Bytes& b) {
   const auto p = parse_packet(b);
   if (!p.ok()) return;
-  require(p->payload.size() + kBthOctets + kIcrcOctets <= b.size(), "a payload beyond the packet");
+  require(p->payload.size() + kBthBytes + kIcrcBytes <= b.size(), "a payload beyond the packet");
   if (!p->header.row().known()) return;
-  Octets again(packet_octets(p->header.bth.opcode, p->payload.size()));
+  Bytes again(packet_bytes(p->header.bth.opcode, p->payload.size()));
   require(emit_packet(p->header, p->payload, again.data()) == again.size(), "another length");
   const auto q = parse_packet(again);
   require(
@@ -48,8 +48,8 @@ class Peer {
     qp_.access = verbs::kRemoteWrite | verbs::kRemoteRead | verbs::kRemoteAtomic;
     qp_.responder_depth = static_cast<std::uint8_t>(in.often(16) ? 0 : 1 + in.below(8));
     qp_.rq_psn = Psn(in.often(128) ? 0xfffff0 + in.below(16) : in.u32());
-    std::uint8_t* const base = octets() + kGuard;
-    std::fill(octets(), octets() + sizeof memory_, std::uint8_t{0xcd});
+    std::uint8_t* const base = bytes() + kGuard;
+    std::fill(bytes(), bytes() + sizeof memory_, std::uint8_t{0xcd});
     rkey_ = table_.register_memory(
         3, {base, kAddress, kRegion},
         verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kRemoteRead | verbs::kRemoteAtomic);
@@ -59,7 +59,7 @@ class Peer {
   // One connection after another: most end by an error.
   void run() {
     while (!in_.empty()) connection();
-    const std::uint8_t* const m = octets();
+    const std::uint8_t* const m = bytes();
     require(std::all_of(m, m + kGuard, [](std::uint8_t b) { return b == 0xcd; }) &&
                 std::all_of(m + kGuard + kRegion, m + sizeof memory_,
                             [](std::uint8_t b) { return b == 0xcd; }),
@@ -127,7 +127,7 @@ class Peer {
     }
   }
 
-  std::uint8_t* octets() { return reinterpret_cast<std::uint8_t*>(memory_); }
+  std::uint8_t* bytes() { return reinterpret_cast<std::uint8_t*>(memory_); }
 
   void post() {
     const std::uint32_t first = in_.below(700), second = in_.below(700);
@@ -180,7 +180,7 @@ class Peer {
   static void fit_write(const ResponderState& s, ParsedPacket* p) {
     if (p->header.row().begins()) {
       p->header.reth.length = static_cast<std::uint32_t>(p->payload.size());
-    } else if (const std::uint32_t left = s.message.length - s.message.octets;
+    } else if (const std::uint32_t left = s.message.length - s.message.bytes;
                left <= p->payload.size()) {
       p->payload = p->payload.first(left);
     }
@@ -232,8 +232,8 @@ class Peer {
       nak |= row.family == Family::Acknowledge && out.header.aeth.syndrome.kind() != AckKind::Ack;
       failed = r.failed();
       require(out.payload.empty() || row.family == Family::Sack ||
-                  (out.payload.data() >= octets() + kGuard &&
-                   out.payload.data() + out.payload.size() <= octets() + kGuard + kRegion),
+                  (out.payload.data() >= bytes() + kGuard &&
+                   out.payload.data() + out.payload.size() <= bytes() + kGuard + kRegion),
               "memory that nobody gave away is read");
     }
     require(n <= 8 * 8192, "answers without end");
@@ -247,7 +247,7 @@ class Peer {
   verbs::ReceiveQueue rq_{16, 2, 0};
   std::uint32_t rkey_ = 0, lkey_ = 0;
   std::uint64_t posted_ = 0, completed_ = 0;
-  Octets payload_;
+  Bytes payload_;
 };
 
 }  // namespace

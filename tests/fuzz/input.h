@@ -1,4 +1,4 @@
-// What a fuzzer is given, taken octet by octet. Every sequence means something; behind its end all
+// What a fuzzer is given, taken byte by byte. Every sequence means something; behind its end all
 // is zero, so that a shorter input is the beginning of the same run.
 #pragma once
 
@@ -21,7 +21,7 @@ class Input {
   std::uint8_t u8() { return at_ < size_ ? data_[at_++] : std::uint8_t{0}; }
   std::uint16_t u16() { return static_cast<std::uint16_t>(u8() << 8 | u8()); }
   std::uint32_t u32() { return std::uint32_t{u16()} << 16 | u16(); }
-  // One of [0, n), n > 0; one octet while that is enough.
+  // One of [0, n), n > 0; one byte while that is enough.
   std::uint32_t below(std::uint32_t n) {
     return (n <= 256 ? u8() : n <= 65536 ? u16() : u32()) % n;
   }

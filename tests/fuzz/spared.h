@@ -23,9 +23,9 @@ class SparedStream {
     if (sent_ - heard_ >= kSlots / 2) return;
     Region& r = from_.regions[0];
     const std::uint64_t slot = sent_ % kSlots;
-    std::uint8_t* data = r.octets.get() + slot * kSlot;
+    std::uint8_t* data = r.bytes.get() + slot * kSlot;
     const std::uint32_t length = length_of(sent_);
-    for (std::uint32_t i = 0; i < length; ++i) data[i] = octet(sent_, i);
+    for (std::uint32_t i = 0; i < length; ++i) data[i] = byte(sent_, i);
     const verbs::Sge sge{r.to() + slot * kSlot, length, r.stag};
     verbs::SendWr wr;
     wr.wr_id = sent_;
@@ -63,7 +63,7 @@ class SparedStream {
   static std::uint32_t length_of(std::uint64_t n) {
     return 1 + static_cast<std::uint32_t>(n * 977 % kSlot);
   }
-  std::uint8_t octet(std::uint64_t n, std::uint32_t i) const {
+  std::uint8_t byte(std::uint64_t n, std::uint32_t i) const {
     return static_cast<std::uint8_t>(n * 31 + i * 7 + (i >> 8) + (&from_ < &to_ ? 1 : 0));
   }
   void post_receive(Instant now) {
@@ -77,11 +77,11 @@ class SparedStream {
     require(heard_ < sent_, "a message arrived that was never sent");
     require(c.wr_id == heard_, "a receive completed out of turn");
     require(c.byte_len == length_of(heard_), "a message arrived with another length");
-    const std::uint8_t* r = to_.regions[0].octets.get();
+    const std::uint8_t* r = to_.regions[0].bytes.get();
     const std::uint64_t slot = heard_ % kSlots * kSlot;
     for (std::uint32_t i = 0; i < c.byte_len; ++i) {
-      require(r[2 * kArea + slot + i] == octet(heard_, i), "a Send arrived with other octets");
-      require(r[kArea + slot + i] == octet(heard_, i), "a Write arrived with other octets");
+      require(r[2 * kArea + slot + i] == byte(heard_, i), "a Send arrived with other bytes");
+      require(r[kArea + slot + i] == byte(heard_, i), "a Write arrived with other bytes");
     }
     ++heard_;
   }

@@ -94,14 +94,14 @@ void End::move_queue(Input& in) {
   }
 }
 
-void End::make_region(std::uint32_t access, std::uint32_t octets, Input& in) {
+void End::make_region(std::uint32_t access, std::uint32_t bytes, Input& in) {
   if (domains_.empty()) return;
   const std::size_t pd = in.below(static_cast<std::uint32_t>(domains_.size()));
-  auto memory = std::make_unique<GuardedMemory>(octets);
+  auto memory = std::make_unique<GuardedMemory>(bytes);
   std::optional<std::uint64_t> iova;
   if (in.often(32)) iova = std::uint64_t{in.u32()} << (in.u8() % 33);
   auto made = call(
-      [&] { return device.register_memory(domains_[pd], memory->data(), octets, access, iova); });
+      [&] { return device.register_memory(domains_[pd], memory->data(), bytes, access, iova); });
   if (!made) return;
   memory->may_change = (access & (access_remote_write | access_remote_atomic)) != 0;
   regions_.push_back({std::move(memory), std::move(*made), access});

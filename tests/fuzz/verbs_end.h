@@ -92,7 +92,7 @@ class End {
   void look(Input& in);
   void make_domain();
   void make_queue(Input& in);
-  void make_region(std::uint32_t access, std::uint32_t octets, Input& in);
+  void make_region(std::uint32_t access, std::uint32_t bytes, Input& in);
   void close_region(std::size_t at);
 
   // verbs_connect.cpp: queue pairs and their connections

@@ -1,5 +1,5 @@
 // Two devices that speak both transports, joined by a wire of memory and driven by their program
-// alone, in virtual time; each octet of the input is a call, on either, in any order, with anything
+// alone, in virtual time; each byte of the input is a call, on either, in any order, with anything
 // for arguments that C++ lets through; or a while that passes. Memory and descriptors may run out
 // in any of them.
 //
@@ -139,7 +139,7 @@ class World {
   void check() {
     for (const End& e : ends_) e.check_memory();
     for (const SparedConnection& s : spared_) s.check();
-    require(testing::allocated_octets() < kMostMemory, "memory without bounds");
+    require(testing::allocated_bytes() < kMostMemory, "memory without bounds");
   }
   void poll_all() {
     for (End& e : ends_) e.poll_all();
@@ -196,7 +196,7 @@ class World {
          " counters, " + std::to_string(t.timers) + " timers, " +
          std::to_string(t.waiting_to_send) + " and " + std::to_string(t.waiting_to_drain) +
          " waiting, " + std::to_string(t.looped) + " looped, " + std::to_string(t.regions) +
-         " regions, " + std::to_string(t.reassembly_octets) + " octets, " +
+         " regions, " + std::to_string(t.reassembly_bytes) + " bytes, " +
          std::to_string(t.roce_connections) + " connections of RoCE, " +
          std::to_string(t.cm_connections) + " of its management, " +
          std::to_string(t.resting_numbers) + " numbers");
@@ -223,13 +223,13 @@ void run(const std::uint8_t* data, std::size_t size) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace urnic;
   const int descriptors = fuzz::descriptors();
-  const std::uint64_t before = testing::allocated_octets();
+  const std::uint64_t before = testing::allocated_bytes();
   fuzz::run(data, size);
-  const std::uint64_t once = testing::allocated_octets();
+  const std::uint64_t once = testing::allocated_bytes();
   // What is made once and kept is made once.
   if (once > before) {
     fuzz::run(data, size);
-    if (testing::allocated_octets() > once) fuzz::fail("memory is left behind");
+    if (testing::allocated_bytes() > once) fuzz::fail("memory is left behind");
   }
   fuzz::require(fuzz::descriptors() == descriptors, "a descriptor is left behind");
   return 0;

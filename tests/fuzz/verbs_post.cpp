@@ -74,7 +74,7 @@ void End::post_send(End& peer, Input& in) {
     if (atomic && in.often(250)) pieces[i].length = std::min(pieces[i].length, 8u);
   }
   r.sges = {pieces, n};
-  // Inline octets are the program's to read: they have to be there.
+  // Inline bytes are the program's to read: they have to be there.
   std::uint8_t text[2048] = {1, 2, 3};
   if (!sink && in.often(32)) {
     r.flags |= send_inline;

@@ -48,7 +48,7 @@ class SparedConnection {
     const std::uint64_t slot = s.sent % kSlots;
     const std::uint32_t length = length_of(s.sent);
     for (std::uint32_t i = 0; i < length; ++i) {
-      s.memory[slot * kSlot + i] = octet(from, s.sent, i);
+      s.memory[slot * kSlot + i] = byte(from, s.sent, i);
     }
     const Sge sge = s.sge(slot * kSlot, length);
     SendRequest r;
@@ -147,7 +147,7 @@ class SparedConnection {
   static std::uint32_t length_of(std::uint64_t n) {
     return 1 + static_cast<std::uint32_t>(n * 977 % kSlot);
   }
-  static std::uint8_t octet(unsigned from, std::uint64_t n, std::uint32_t i) {
+  static std::uint8_t byte(unsigned from, std::uint64_t n, std::uint32_t i) {
     return static_cast<std::uint8_t>(n * 31 + i * 7 + (i >> 8) + from);
   }
   bool end(const std::string& why) {
@@ -167,9 +167,9 @@ class SparedConnection {
     require(c.byte_len == length_of(s.heard), "a message arrived with another length");
     const std::uint64_t slot = s.heard % kSlots * kSlot;
     for (std::uint32_t i = 0; i < c.byte_len; ++i) {
-      const std::uint8_t wanted = octet(1 - at, s.heard, i);
-      require(s.memory[2 * kArea + slot + i] == wanted, "a Send arrived with other octets");
-      require(s.memory[kArea + slot + i] == wanted, "a Write arrived with other octets");
+      const std::uint8_t wanted = byte(1 - at, s.heard, i);
+      require(s.memory[2 * kArea + slot + i] == wanted, "a Send arrived with other bytes");
+      require(s.memory[kArea + slot + i] == wanted, "a Write arrived with other bytes");
     }
     ++s.heard;
     s.post_receive();

@@ -18,9 +18,9 @@
 namespace urnic::fuzz {
 namespace {
 
-using Octets = std::vector<std::uint8_t>;
+using Bytes = std::vector<std::uint8_t>;
 
-void segment(const Octets& b) {
+void segment(const Bytes& b) {
   std::size_t header = 0;
   const auto s = tcp::parse_segment(b, &header);
   tcp::Segment plain;
@@ -45,7 +45,7 @@ void segment(const Octets& b) {
     require(s->opts.has_ts && t->opts.tsval == s->opts.tsval, "another timestamp");
 }
 
-void frame(const Octets& b) {
+void frame(const Bytes& b) {
   const auto length = static_cast<std::uint32_t>(b.size());
   const net::Classified c = net::classify(b, length);
   net::classify_datagram(b, length);
@@ -70,13 +70,13 @@ void frame(const Octets& b) {
   }
 }
 
-void startup_frame(const Octets& b, Input& in) {
+void startup_frame(const Bytes& b, Input& in) {
   for (const bool reply : {false, true}) {
     const auto whole = mpa::frame_length(b, reply);
     if (whole.ok() && *whole && **whole > b.size()) continue;
     const auto f = mpa::parse_frame(b, reply);
     if (!f.ok()) continue;
-    Octets again(mpa::emitted_length(*f));
+    Bytes again(mpa::emitted_length(*f));
     require(mpa::emit_frame(*f, again.data()) == again.size(),
             "a start-up frame of another length");
     const auto g = mpa::parse_frame(again, reply);
@@ -92,7 +92,7 @@ void startup_frame(const Octets& b, Input& in) {
     iwarp::Startup s = active ? iwarp::Startup::active(o, {}) : iwarp::Startup::passive(o);
     s.set_first_sns(in.u32(), in.u32());
     if (active) s.request_bytes();
-    // Octet by octet at first: it must not matter how they come.
+    // Byte by byte at first: it must not matter how they come.
     std::size_t have = 0;
     while (have < b.size()) {
       have = std::min(b.size(), have + 1 + in.below(40));
@@ -114,13 +114,13 @@ void startup_frame(const Octets& b, Input& in) {
   }
 }
 
-void ulpdu(const Octets& b) {
+void ulpdu(const Bytes& b) {
   const auto s = ddp::parse_segment(b);
   if (s.ok()) {
     std::uint8_t head[ddp::kMaxHeader];
     const std::uint32_t n = ddp::emit_header(s->header, head);
     require(n <= b.size() && s->payload.size() == b.size() - n, "a header longer than the segment");
-    Octets again(head, head + n);
+    Bytes again(head, head + n);
     again.insert(again.end(), s->payload.begin(), s->payload.end());
     const auto t = ddp::parse_segment(again);
     require(t.ok() && t->header.op == s->header.op && t->header.stag == s->header.stag &&
@@ -138,7 +138,7 @@ void ulpdu(const Octets& b) {
   ddp::parse_terminate(b);
 }
 
-void fpdus(const Octets& b) {
+void fpdus(const Bytes& b) {
   for (const bool crc : {true, false}) {
     ByteView rest = b, payload;
     for (std::uint32_t n = 0; !rest.empty(); rest = rest.subspan(n)) {
@@ -146,7 +146,7 @@ void fpdus(const Octets& b) {
       if (reassembly::next_fpdu(rest, crc, &payload, &n) != reassembly::Extracted::Fpdu) break;
       require(n > 0 && n <= rest.size() && payload.data() >= rest.data() &&
                   payload.data() + payload.size() <= rest.data() + n,
-              "an FPDU outside its octets");
+              "an FPDU outside its bytes");
     }
   }
 }
@@ -157,10 +157,10 @@ void fpdus(const Octets& b) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace urnic::fuzz;
   Input in(data, size);
-  // What follows comes first behind the few octets that say what it is: most are short.
+  // What follows comes first behind the few bytes that say what it is: most are short.
   const unsigned what = in.below(5);
   const unsigned begin = in.u8();
-  Octets b = in.bytes(in.often(200) ? in.below(200) : in.below(2000));
+  Bytes b = in.bytes(in.often(200) ? in.below(200) : in.below(2000));
   constexpr std::string_view kRequest = "MPA ID Req Frame", kReply = "MPA ID Rep Frame";
   switch (what) {
     case 0:

@@ -14,7 +14,7 @@ namespace urnic::fuzz {
 struct Work {
   std::uint64_t queue = 0;      // whose: a name of the program's own for a work queue
   std::uint32_t qp_number = 0;  // 0: of a shared queue, any
-  std::uint32_t most = 0;       // octets it has room for
+  std::uint32_t most = 0;       // bytes it has room for
   bool receive = false, signaled = true;
 };
 
@@ -32,7 +32,7 @@ class WorkLedger {
   void lose(std::uint64_t queue) { queues_[queue].lost_to = last_; }
 
   void complete(std::uint64_t id, std::uint32_t qp_number, bool receive, bool success,
-                std::uint32_t octets) {
+                std::uint32_t bytes) {
     const auto found = entries_.find(id);
     if (found == entries_.end()) fail("a completion of what was never posted: " + text(id));
     Entry& e = found->second;
@@ -43,7 +43,7 @@ class WorkLedger {
     require(e.work.qp_number == 0 || qp_number == e.work.qp_number,
             "a completion names another queue pair");
     require(!success || e.work.signaled, "a request that wanted none has a completion");
-    require(!receive || !success || octets <= e.work.most,
+    require(!receive || !success || bytes <= e.work.most,
             "more was received than there was room for");
     if (e.work.qp_number != 0) {
       if (id < q.last) fail("completions out of order: " + text(id));

@@ -22,7 +22,7 @@ struct BehindGap : test::ResponderFixture {
 // proves: S-3
 TEST_F(BehindGap, NothingCountsBeforeTheGapIsClosed) {
   for (int i = 0; i < 4; ++i) post(i);
-  const Bytes before(target(), target() + kOctets);
+  const Bytes before(target(), target() + kBytes);
   EXPECT_EQ(verdict(send_only(1)), Verdict::OutOfSequence);
   EXPECT_EQ(verdict(write_only(psn + 2, 512, counting(64))), Verdict::OutOfSequence);
   EXPECT_EQ(verdict(fetch_add(psn + 3, 0, 5)), Verdict::OutOfSequence);
@@ -33,7 +33,7 @@ TEST_F(BehindGap, NothingCountsBeforeTheGapIsClosed) {
   EXPECT_EQ(state().msn, Msn(0));
   EXPECT_TRUE(completions.empty());
   EXPECT_EQ(rq.posted(), 4u);
-  EXPECT_EQ(Bytes(target(), target() + kOctets), before);
+  EXPECT_EQ(Bytes(target(), target() + kBytes), before);
   const Response nak = only_response();
   EXPECT_TRUE(nak.is_nak(NakCode::SequenceError));
   EXPECT_EQ(nak.psn, psn);
@@ -131,7 +131,7 @@ TEST_F(BehindGap, TheNextGapHasItsOwnNakWhenItShows) {
 // proves: S-3
 TEST_F(BehindGap, WhatIsRefusedInItsTurnHasItsNakAndNothingBehindItCounts) {
   post(1);
-  verdict(write_only(psn + 1, kOctets - 4, counting(8)));  // beyond the region
+  verdict(write_only(psn + 1, kBytes - 4, counting(8)));  // beyond the region
   verdict(send_only(2));
   responses();
   verdict(write_only(psn, 0, counting(8)));

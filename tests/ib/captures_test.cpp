@@ -59,7 +59,7 @@ TEST(RoceCaptures, EveryPacketOfLinuxRxeIsParsedAndCountedAsByTshark) {
       const auto packet = open_packet(c.ip_udp, c.datagram);
       ASSERT_TRUE(packet.ok()) << name(packet.error()) << ": " << to_hex(c.datagram);
       EXPECT_TRUE(packet->header.row().known());
-      ++opcodes[packet->header.bth.opcode.octet];
+      ++opcodes[packet->header.bth.opcode.byte];
     }
     EXPECT_EQ(opcodes, e.opcodes);
   }
@@ -76,17 +76,17 @@ TEST(RoceCaptures, EveryIcrcOfLinuxRxeIsOurs) {
 }
 
 // Out of what was understood alone, ICRC included.
-TEST(RoceCaptures, EveryPacketIsRebuiltOctetForOctet) {
+TEST(RoceCaptures, EveryPacketIsRebuiltByteForByte) {
   for (const Expected& e : expected()) {
     SCOPED_TRACE(e.file);
     for (const Captured& c : roce_capture(e.file)) {
       const auto packet = parse_packet(c.datagram);
       ASSERT_TRUE(packet.ok());
-      const std::size_t size = packet_octets(packet->header.bth.opcode, packet->payload.size());
+      const std::size_t size = packet_bytes(packet->header.bth.opcode, packet->payload.size());
       ASSERT_EQ(size, c.datagram.size());
       Bytes again(size, 0xee);
       ASSERT_EQ(emit_packet(packet->header, packet->payload, again.data()), size);
-      const bool v4 = c.ip_udp.size() == kIpv4UdpOctets;
+      const bool v4 = c.ip_udp.size() == kIpv4UdpBytes;
       const ByteView ip = c.ip_udp, addresses = ip.subspan(v4 ? 12 : 8);
       const std::size_t address = v4 ? 4 : 16;
       DatagramFields f;

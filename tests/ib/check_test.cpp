@@ -180,13 +180,13 @@ struct OpenTest : CheckTest {
     fields.source_port = 0xc001;
   }
   Bytes packet() const {
-    Bytes out(packet_octets(header.bth.opcode, 6));
+    Bytes out(packet_bytes(header.bth.opcode, 6));
     emit_packet(header, Bytes(6, 0x77), out.data());
     seal(headers().view(), out);
     return out;
   }
   IpUdpHeaders headers() const {
-    return pseudo_headers(fields, packet_octets(header.bth.opcode, 6));
+    return pseudo_headers(fields, packet_bytes(header.bth.opcode, 6));
   }
   Drop drop_of(const Bytes& b) const {
     const auto p = open_packet(headers().view(), b);

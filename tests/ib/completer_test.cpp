@@ -56,7 +56,7 @@ TEST_F(Completer, ADuplicateAckDoesNothing) {
   EXPECT_EQ(nak(100, NakCode::RemoteAccess), Response::Duplicate);
   EXPECT_EQ(rnr(100, 1), Response::Duplicate);
   EXPECT_EQ(result(100, 7), Response::Duplicate);
-  EXPECT_EQ(data(Operation::ReadResponseOnly, 100, octets_of(1, 1)), Response::Duplicate);
+  EXPECT_EQ(data(Operation::ReadResponseOnly, 100, bytes_of(1, 1)), Response::Duplicate);
   EXPECT_THAT(done(), IsEmpty());
   EXPECT_THAT(leave(), IsEmpty());
   EXPECT_EQ(r().due(), due);
@@ -96,7 +96,7 @@ TEST_F(Completer, CompletionsComeInTheOrderOfPosting) {
   ack(102);
   EXPECT_THAT(done(), ElementsAre(1)) << "nothing passes the READ";
   leave();
-  data(Operation::ReadResponseOnly, 101, octets_of(10, 0xcd));
+  data(Operation::ReadResponseOnly, 101, bytes_of(10, 0xcd));
   EXPECT_TRUE(filled(4096, 10, 0xcd)) << "before its completion is reported";
   EXPECT_THAT(done(), ElementsAre(2));
   ack(102);
@@ -109,12 +109,12 @@ TEST_F(Completer, CompletionsComeInTheOrderOfPosting) {
 TEST_F(Completer, ReservedSyndromesAreDiscarded) {
   post_sends(1);
   leave();
-  for (unsigned octet = 0; octet < 256; ++octet) {
+  for (unsigned byte = 0; byte < 256; ++byte) {
     const bool reserved =
-        octet >= 0x80 || (octet >= 0x40 && octet < 0x60) || (octet >= 0x66 && octet < 0x80);
+        byte >= 0x80 || (byte >= 0x40 && byte < 0x60) || (byte >= 0x66 && byte < 0x80);
     if (!reserved) continue;
-    const Syndrome s{static_cast<std::uint8_t>(octet)};
-    EXPECT_EQ(take(acknowledge(100, s, 1)), Response::Malformed) << octet;
+    const Syndrome s{static_cast<std::uint8_t>(byte)};
+    EXPECT_EQ(take(acknowledge(100, s, 1)), Response::Malformed) << byte;
   }
   EXPECT_THAT(done(), IsEmpty());
   EXPECT_THAT(leave(), IsEmpty());
@@ -126,7 +126,7 @@ TEST_F(Completer, AnAcknowledgeWithPayloadIsDropped) {
   post_sends(1);
   post_atomic(WrOp::FetchAdd, {}, 0);
   leave();
-  const auto more = octets_of(4, 9);
+  const auto more = bytes_of(4, 9);
   ParsedPacket p = acknowledge(100, Syndrome::ack(kNoCredits), 1);
   p.payload = more;
   EXPECT_EQ(take(p), Response::Malformed);
@@ -152,7 +152,7 @@ TEST_F(Completer, AReadResponseThatIsANakIsNone) {
   post(WrOp::Read, 1);
   leave();
   ParsedPacket p = response(Operation::ReadResponseOnly, 100);
-  const auto one = octets_of(1, 1);
+  const auto one = bytes_of(1, 1);
   p.payload = one;
   p.header.aeth.syndrome = Syndrome::nak(NakCode::RemoteAccess);
   EXPECT_EQ(take(p), Response::Malformed);
@@ -217,7 +217,7 @@ TEST_F(Completer, ARefusalBehindAnUnansweredReadIsTold) {
 TEST_F(Completer, ANakInPlaceOfAReadsResponseEndsTheRead) {
   post(WrOp::Read, 3 * kPmtu, 4096);
   leave();
-  data(Operation::ReadResponseFirst, 100, octets_of(kPmtu, 1));
+  data(Operation::ReadResponseFirst, 100, bytes_of(kPmtu, 1));
   EXPECT_EQ(nak(101, NakCode::RemoteOperational), Response::Refused);
   EXPECT_THAT(statuses(), ElementsAre(Status::RemoteOperation));
 }
@@ -275,9 +275,9 @@ TEST_F(Completer, TheMsnWraps) {
 TEST_F(Completer, AReadsMsnMayComeWithItsFirstResponse) {
   post(WrOp::Read, 2 * kPmtu, 4096);
   leave();
-  EXPECT_EQ(data(Operation::ReadResponseFirst, 100, octets_of(kPmtu, 1), 1), Response::ReadData);
+  EXPECT_EQ(data(Operation::ReadResponseFirst, 100, bytes_of(kPmtu, 1), 1), Response::ReadData);
   EXPECT_THAT(done(), IsEmpty());
-  EXPECT_EQ(data(Operation::ReadResponseLast, 101, octets_of(kPmtu, 2), 1), Response::ReadData);
+  EXPECT_EQ(data(Operation::ReadResponseLast, 101, bytes_of(kPmtu, 2), 1), Response::ReadData);
   EXPECT_THAT(done(), ElementsAre(1));
   EXPECT_EQ(r().counters().duplicates + r().counters().ghosts, 0u);
 }
@@ -288,9 +288,9 @@ TEST_F(Completer, CompletionByMsnStopsAtAnUnansweredRead) {
   post(WrOp::Read, 2 * kPmtu, 4096);
   post_sends(1);
   leave();
-  data(Operation::ReadResponseFirst, 102, octets_of(kPmtu, 1), 4);
+  data(Operation::ReadResponseFirst, 102, bytes_of(kPmtu, 1), 4);
   EXPECT_THAT(done(), ElementsAre(1, 2));
-  data(Operation::ReadResponseLast, 103, octets_of(kPmtu, 1), 4);
+  data(Operation::ReadResponseLast, 103, bytes_of(kPmtu, 1), 4);
   EXPECT_THAT(done(), ElementsAre(3, 4));
 }
 

@@ -152,8 +152,8 @@ TEST_F(RequesterCongestion, ATwentiethOfAWindowLostClosesIt) {
     const Psn una = r().state().una.psn;
     pass(Duration::us(50));
     // Everything else has come, behind the first one.
-    SackOctets octets;
-    SackWriter writer(&octets, lost);
+    SackBytes bytes;
+    SackWriter writer(&bytes, lost);
     for (std::uint32_t i = lost; i < 256; ++i) writer.set(i);
     ParsedPacket p = acknowledge((una - 1).value(), Syndrome::ack(kNoCredits), 0);
     p.header.bth.opcode = kSackOpcode;

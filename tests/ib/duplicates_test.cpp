@@ -96,7 +96,7 @@ TEST_F(Duplicates, APartOfAReadIsServedAndWhatLiesOutsideIsNot) {
     EXPECT_EQ(verdict(p), Verdict::Duplicate);
     EXPECT_TRUE(responses().empty());
   };
-  silent(read(first + 2, 1024 + 2 * kPmtu, 2 * kPmtu + 1));  // beyond the last octet
+  silent(read(first + 2, 1024 + 2 * kPmtu, 2 * kPmtu + 1));  // beyond the last byte
   silent(read(first, 1024 + 8, 4 * kPmtu - 7));              // the same, within its PSNs
   silent(read(first, 1024 - 1, 8));                          // before the first
   silent(read(first + 3, 1024, 2 * kPmtu));                  // beyond the last PSN
@@ -224,7 +224,7 @@ TEST_F(Duplicates, AnAnswerUnderWayGoesOnWhereAPartOfItIsAskedForAgain) {
 }
 
 // proves: IB-44
-TEST_F(Duplicates, OtherOctetsUnderItsPsnsDoNotReachBeyondTheEnd) {
+TEST_F(Duplicates, OtherBytesUnderItsPsnsDoNotReachBeyondTheEnd) {
   const Psn first = psn;
   next(read(psn, 1024, 6 * kPmtu));
   Response r;
@@ -255,7 +255,7 @@ TEST_F(Duplicates, AreNeverNaked) {
   silent(packet(static_cast<Operation>(0x1f), first));
   silent(packet(Operation::SendOnly, first + 3, counting(kPmtu + 1)));
   silent(packet(Operation::SendFirst, first + 3, counting(3)));
-  silent(read(first, kOctets, 4));
+  silent(read(first, kBytes, 4));
   // The memory goes away before the first packet, and behind it.
   Response r;
   verdict(read(first, 0, 2 * kPmtu));

@@ -16,8 +16,8 @@ using Kept = HeldPackets::Kept;
 using Bytes = std::vector<std::uint8_t>;
 
 struct HeldPacketsTest : testing::Test {
-  Kept keep(std::uint32_t psn, std::size_t octets = 100) {
-    Bytes payload(octets, static_cast<std::uint8_t>(psn));
+  Kept keep(std::uint32_t psn, std::size_t bytes = 100) {
+    Bytes payload(bytes, static_cast<std::uint8_t>(psn));
     ParsedPacket p;
     p.header.bth.opcode = Opcode(ServiceType::Rc, Operation::WriteMiddle);
     p.header.bth.psn = Psn(psn);
@@ -29,8 +29,8 @@ struct HeldPacketsTest : testing::Test {
     while (!held.empty()) {
       const ParsedPacket& p = held.first();
       psns.push_back(p.header.bth.psn.value());
-      for (const std::uint8_t octet : p.payload) {
-        EXPECT_EQ(octet, static_cast<std::uint8_t>(psns.back()));
+      for (const std::uint8_t byte : p.payload) {
+        EXPECT_EQ(byte, static_cast<std::uint8_t>(psns.back()));
       }
       held.remove_first();
     }

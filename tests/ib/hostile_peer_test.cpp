@@ -42,7 +42,7 @@ class HostilePeer : public RequesterBench {
     ParsedPacket p = response(kOperations[rng->below(std::size(kOperations))], psn);
     // Mostly positive, or none would live long.
     const bool ack = rng->chance(0.8);
-    p.header.aeth.syndrome.octet = static_cast<std::uint8_t>(rng->below(ack ? 32 : 256));
+    p.header.aeth.syndrome.byte = static_cast<std::uint8_t>(rng->below(ack ? 32 : 256));
     p.header.aeth.msn = Msn(s.ssn.value() + 3 - static_cast<std::uint32_t>(rng->below(8)));
     p.header.original = rng->next();
     constexpr std::uint32_t kLengths[] = {0, 0, kPmtu, kPmtu, kPmtu - 1, kPmtu + 4, 4, 4096};
@@ -59,7 +59,7 @@ TEST_F(HostilePeer, AnswersWithoutAQuestionDoNothing) {
     nak(psn, NakCode::RemoteAccess);
     nak(psn, NakCode::SequenceError);
     rnr(psn, 1);
-    data(Operation::ReadResponseOnly, psn, octets_of(8, 0xee));
+    data(Operation::ReadResponseOnly, psn, bytes_of(8, 0xee));
     result(psn, 7);
   }
   EXPECT_FALSE(r().failed());
@@ -122,10 +122,10 @@ TEST_F(HostilePeer, AnyResponsesHarmNothingElse) {
       failed = failed || (got[i].status != Status::Success && got[i].status != Status::Flushed);
     }
     ASSERT_TRUE(std::all_of(memory.begin(), memory.begin() + 32'768,
-                            [](std::uint8_t octet) { return octet == 0x11; }))
+                            [](std::uint8_t byte) { return byte == 0x11; }))
         << "seed " << seed;
     ASSERT_TRUE(std::all_of(memory.begin() + 32'768 + 900, memory.end(),
-                            [](std::uint8_t octet) { return octet == 0x11; }))
+                            [](std::uint8_t byte) { return byte == 0x11; }))
         << "seed " << seed;
   }
   EXPECT_GT(ended, 1000u);

@@ -43,10 +43,10 @@ TEST(Icrc, MatchesTheVectors) {
 
 // Bits of the IP and UDP headers that routers change.
 bool free_of(const Bytes& ip, std::size_t bit) {
-  const std::size_t octet = bit / 8, udp = ip.size() - 8;
-  if (octet >= udp + 6) return true;  // UDP checksum
-  if (ip[0] >> 4 == 4) return octet == 1 || octet == 8 || octet == 10 || octet == 11;
-  return (bit >= 4 && bit < 8) || (octet >= 1 && octet < 4) || octet == 7;
+  const std::size_t byte = bit / 8, udp = ip.size() - 8;
+  if (byte >= udp + 6) return true;  // UDP checksum
+  if (ip[0] >> 4 == 4) return byte == 1 || byte == 8 || byte == 10 || byte == 11;
+  return (bit >= 4 && bit < 8) || (byte >= 1 && byte < 4) || byte == 7;
 }
 
 // Headers and packet in one piece, as they mostly are, and apart.
@@ -104,8 +104,8 @@ TEST(Icrc, OptionsAreCoveredAsTheyAreWhereverThePacketLies) {
   for (std::size_t bit = 8; bit < ip_udp.size() * 8; ++bit) {
     Bytes changed = ip_udp;
     changed[bit / 8] ^= static_cast<std::uint8_t>(0x80 >> bit % 8);
-    const std::size_t octet = bit / 8;
-    const bool free = octet == 1 || octet == 8 || octet == 10 || octet == 11 || octet >= 66;
+    const std::size_t byte = bit / 8;
+    const bool free = byte == 1 || byte == 8 || byte == 10 || byte == 11 || byte >= 66;
     EXPECT_EQ(good_both_ways(changed, packet), free) << bit;
   }
   for (std::size_t bit = 0; bit < packet.size() * 8; ++bit) {
@@ -133,7 +133,7 @@ TEST(Icrc, AHiddenIdentificationIsFoundWhateverItIs) {
       f.identification = 0;
       const IpUdpHeaders known = pseudo_headers(f, length);
       EXPECT_TRUE(icrc_good_for_some_identification(known.view(), packet));
-      // One bit of what is covered, anywhere but in the octet that routers change.
+      // One bit of what is covered, anywhere but in the byte that routers change.
       std::size_t bit = rng.below(length * 8);
       if (bit / 8 == 4) bit += 8;
       packet[bit / 8] ^= static_cast<std::uint8_t>(0x80 >> bit % 8);

@@ -72,8 +72,8 @@ TEST_F(RequestCheck, WhatIsNotEnabledIsAnInvalidRequest) {
 
 // proves: IB-20
 TEST_F(RequestCheck, AReservedOpcodeIsAnInvalidRequest) {
-  for (const unsigned octet : {0x15u, 0x18u, 0x1bu, 0x1cu, 0x1du, 0x1fu}) {
-    expect_refused(packet(static_cast<Operation>(octet), psn), NakCode::InvalidRequest);
+  for (const unsigned byte : {0x15u, 0x18u, 0x1bu, 0x1cu, 0x1du, 0x1fu}) {
+    expect_refused(packet(static_cast<Operation>(byte), psn), NakCode::InvalidRequest);
     again();
   }
 }
@@ -134,15 +134,15 @@ TEST_F(RequestCheck, AKeyRangeRightOrDomainThatDoesNotAllowItIsARemoteAccessErro
     expect_refused(a, NakCode::RemoteAccess);
     again();
   };
-  const Bytes before(target(), target() + kOctets);
+  const Bytes before(target(), target() + kBytes);
   all_three(rkey ^ 0x5a, kTarget);         // no such key
   all_three(rkey, kTarget - 8);            // before the region
-  all_three(rkey, kTarget + kOctets - 4);  // beyond its end
+  all_three(rkey, kTarget + kBytes - 4);   // beyond its end
   all_three(rkey, ~std::uint64_t{0} - 3);  // around the end of all addresses
   all_three(lkey, 0);                      // no remote right
-  const std::uint32_t other = table.register_memory(kPd + 1, {target(), kTarget, kOctets}, kAll);
+  const std::uint32_t other = table.register_memory(kPd + 1, {target(), kTarget, kBytes}, kAll);
   all_three(other, kTarget);  // another protection domain
-  EXPECT_EQ(before, Bytes(target(), target() + kOctets));
+  EXPECT_EQ(before, Bytes(target(), target() + kBytes));
 }
 
 // proves: IB-24
@@ -222,7 +222,7 @@ TEST_F(RequestCheck, AWriteIsAsLongAsItSays) {
   expect_refused(packet(Operation::WriteLast, psn, counting(45)), NakCode::InvalidRequest);
 }
 
-TEST_F(RequestCheck, AnAtomicLiesOnEightOctets) {
+TEST_F(RequestCheck, AnAtomicLiesOnEightBytes) {
   expect_refused(fetch_add(psn, 4, 1), NakCode::InvalidRequest);
 }
 
@@ -232,11 +232,11 @@ TEST_F(RequestCheck, AReadOfMoreThanTheLargestMessageIsAnInvalidRequest) {
   constexpr std::uint64_t kHuge = 3ull << 30;
   const std::uint32_t huge = table.register_memory(kPd, {target(), 0, kHuge}, kAll);
   ParsedPacket r = read(psn, 0, 0);
-  r.header.reth = {0, huge, kMaxMessageOctets + 1};
+  r.header.reth = {0, huge, kMaxMessageBytes + 1};
   ASSERT_EQ(judge_request(responder().state(), r).verdict, Verdict::InvalidRequest);
   expect_refused(r, NakCode::InvalidRequest);
   again();
-  r.header.reth.length = kMaxMessageOctets;
+  r.header.reth.length = kMaxMessageBytes;
   EXPECT_EQ(verdict(r), Verdict::Accept);
   EXPECT_EQ(responder().state().expected, psn + kPsnWindow);
 }
@@ -261,11 +261,11 @@ TEST_F(RequestCheck, AReceiveThatCannotBeWrittenIsARemoteOperationalError) {
 
 // proves: IB-30
 TEST_F(RequestCheck, AWriteThatLeavesTheRegionIsRefusedWhereItDoes) {
-  const std::uint64_t offset = kOctets - 2 * kPmtu;
+  const std::uint64_t offset = kBytes - 2 * kPmtu;
   EXPECT_EQ(next(write(Operation::WriteFirst, psn, offset, 3 * kPmtu, counting(kPmtu))),
             Verdict::Accept);
   EXPECT_EQ(next(packet(Operation::WriteMiddle, psn, counting(kPmtu, 9))), Verdict::Accept);
-  EXPECT_EQ(Bytes(target() + offset + kPmtu, target() + kOctets), counting(kPmtu, 9));
+  EXPECT_EQ(Bytes(target() + offset + kPmtu, target() + kBytes), counting(kPmtu, 9));
   expect_refused(packet(Operation::WriteLast, psn, counting(kPmtu)), NakCode::RemoteAccess);
 }
 
@@ -284,7 +284,7 @@ TEST_F(RequestCheck, NoFailureMovesTheExpectedPsn) {
   unmoved(packet(Operation::SendOnly, psn), Verdict::NotReady);
   unmoved(packet(Operation::SendOnly, psn + 1), Verdict::OutOfSequence);
   unmoved(packet(Operation::SendOnly, psn - 1), Verdict::Duplicate);
-  unmoved(read(psn, kOctets, 1), Verdict::RemoteAccess);
+  unmoved(read(psn, kBytes, 1), Verdict::RemoteAccess);
   const verbs::Sge sges[] = {{0, 100, lkey ^ 1}};
   rq.post({9, sges});
   unmoved(packet(Operation::SendOnly, psn, counting(8)), Verdict::Operational);

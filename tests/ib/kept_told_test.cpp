@@ -20,7 +20,7 @@ class KeptTold : public test::ResponderFixture {
     qp.loss.type = ConnectionType::Fast;
     qp.selective = qp.peer_selective = true;
   }
-  // The next write of eight octets, `ahead` PSNs beyond the expected one.
+  // The next write of eight bytes, `ahead` PSNs beyond the expected one.
   Verdict write_ahead(std::uint32_t ahead, unsigned value = 1) {
     const std::uint64_t at = 64 * ahead;
     return verdict(write_only(qp.rq_psn + ahead, at, counting(8, value)));

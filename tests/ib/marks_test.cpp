@@ -32,21 +32,21 @@ TEST(Marks, ACnpIsAsTheAnnexHasIt) {
   qp.dest_qp = 0x123456;
   const PacketHeader h = m.next(qp);
   const auto payload = Marks::payload();
-  std::uint8_t octets[64] = {};
-  ASSERT_EQ(emit_packet(h, payload, octets), 32u);  // BTH, 16 reserved, ICRC
-  EXPECT_EQ(octets[0], 0x81);
-  EXPECT_EQ(octets[4], 0x40);  // BECN
-  EXPECT_EQ(load_be32(octets + 4) & 0xffffff, 0x123456u);
-  EXPECT_EQ(load_be32(octets + 8), 0u);  // no AckReq, PSN 0
-  for (int i = 12; i < 28; ++i) EXPECT_EQ(octets[i], 0) << i;
-  const auto parsed = parse_packet({octets, 32});
+  std::uint8_t bytes[64] = {};
+  ASSERT_EQ(emit_packet(h, payload, bytes), 32u);  // BTH, 16 reserved, ICRC
+  EXPECT_EQ(bytes[0], 0x81);
+  EXPECT_EQ(bytes[4], 0x40);  // BECN
+  EXPECT_EQ(load_be32(bytes + 4) & 0xffffff, 0x123456u);
+  EXPECT_EQ(load_be32(bytes + 8), 0u);  // no AckReq, PSN 0
+  for (int i = 12; i < 28; ++i) EXPECT_EQ(bytes[i], 0) << i;
+  const auto parsed = parse_packet({bytes, 32});
   ASSERT_TRUE(parsed.ok());
   EXPECT_TRUE(Marks::is_cnp(*parsed));
   EXPECT_TRUE(parsed->header.row().response()) << "it is for who sends";
-  octets[4] = 0;
-  EXPECT_FALSE(Marks::is_cnp(*parse_packet({octets, 32})));
-  octets[4] = 0x40;
-  EXPECT_FALSE(Marks::is_cnp(*parse_packet({octets, 28})));
+  bytes[4] = 0;
+  EXPECT_FALSE(Marks::is_cnp(*parse_packet({bytes, 32})));
+  bytes[4] = 0x40;
+  EXPECT_FALSE(Marks::is_cnp(*parse_packet({bytes, 28})));
 }
 
 }  // namespace

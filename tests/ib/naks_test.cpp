@@ -21,12 +21,12 @@ TEST_F(Naks, AreAcknowledgesWithoutPayload) {
     EXPECT_EQ(out.header.bth.opcode, Opcode(ServiceType::Rc, Operation::Acknowledge));
     EXPECT_EQ(out.header.aeth.syndrome, syndrome);
     EXPECT_TRUE(out.payload.empty());
-    EXPECT_EQ(packet_octets(out.header.bth.opcode, out.payload.size()), 20u);
+    EXPECT_EQ(packet_bytes(out.header.bth.opcode, out.payload.size()), 20u);
   };
   refused(packet(Operation::SendOnly, psn + 1), Syndrome::nak(NakCode::SequenceError));
   refused(packet(Operation::SendOnly, psn), Syndrome::rnr_nak(12));
   refused(packet(Operation::SendMiddle, psn), Syndrome::nak(NakCode::InvalidRequest));
-  refused(read(psn, kOctets, 1), Syndrome::nak(NakCode::RemoteAccess));
+  refused(read(psn, kBytes, 1), Syndrome::nak(NakCode::RemoteAccess));
   // In the place of a READ response too.
   next(read(qp.rq_psn, 0, 300));
   again();
@@ -51,7 +51,7 @@ TEST_F(Naks, LeaveBehindTheAnswersToWhatCameBefore) {
       while (rq.posted() != 0) rq.pop();
       p = packet(Operation::SendOnly, psn);
     }
-    if (why == Verdict::RemoteAccess) p = read(psn, kOctets, 1);
+    if (why == Verdict::RemoteAccess) p = read(psn, kBytes, 1);
     EXPECT_EQ(verdict(p), why);
     EXPECT_EQ(Bytes(target() + 512, target() + 528), counting(16));
     const auto all = responses();

@@ -16,20 +16,19 @@ const OpcodeRow& rc(Operation o) {
 TEST(OpcodeTable, EachServiceHasItsOperationsAndNoOthers) {
   const std::set<int> uc = {0x20, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28, 0x29, 0x2a, 0x2b};
   const std::set<int> ud = {0x64, 0x65};
-  for (int octet = 0; octet < 256; ++octet) {
-    const bool rd = octet >= 0x40 && octet <= 0x55;
-    const bool known = octet <= 0x14 || octet == 0x16 || octet == 0x17 || uc.contains(octet) ||
-                       rd || ud.contains(octet) || octet == 0x81 || octet == 0xc0 ||
-                       octet == 0xc1 || (octet >= 0xa0 && octet <= 0xb4) || octet == 0xb6 ||
-                       octet == 0xb7;
-    EXPECT_EQ(row(Opcode(static_cast<std::uint8_t>(octet))).known(), known) << octet;
+  for (int byte = 0; byte < 256; ++byte) {
+    const bool rd = byte >= 0x40 && byte <= 0x55;
+    const bool known = byte <= 0x14 || byte == 0x16 || byte == 0x17 || uc.contains(byte) || rd ||
+                       ud.contains(byte) || byte == 0x81 || byte == 0xc0 || byte == 0xc1 ||
+                       (byte >= 0xa0 && byte <= 0xb4) || byte == 0xb6 || byte == 0xb7;
+    EXPECT_EQ(row(Opcode(static_cast<std::uint8_t>(byte))).known(), known) << byte;
   }
 }
 
 TEST(OpcodeTable, OpcodesHaveTheNumbersOfTheWire) {
-  EXPECT_EQ(Opcode(ServiceType::Rc, Operation::SendOnly).octet, 0x04);
-  EXPECT_EQ(Opcode(ServiceType::Uc, Operation::WriteOnlyImm).octet, 0x2b);
-  EXPECT_EQ(Opcode(ServiceType::Ud, Operation::SendOnlyImm).octet, 0x65);
+  EXPECT_EQ(Opcode(ServiceType::Rc, Operation::SendOnly).byte, 0x04);
+  EXPECT_EQ(Opcode(ServiceType::Uc, Operation::WriteOnlyImm).byte, 0x2b);
+  EXPECT_EQ(Opcode(ServiceType::Ud, Operation::SendOnlyImm).byte, 0x65);
   EXPECT_EQ(Opcode(0x65).service(), ServiceType::Ud);
   EXPECT_EQ(Opcode(0x65).operation(), Operation::SendOnlyImm);
 }
@@ -37,29 +36,29 @@ TEST(OpcodeTable, OpcodesHaveTheNumbersOfTheWire) {
 // The split of section 0.7: 0x0d..0x12 are the requester's, with RD as well, and so are CNPs and
 // the SACK of our own.
 TEST(OpcodeTable, ResponsesAreReadResponsesAndAcknowledges) {
-  for (int octet = 0; octet < 256; ++octet) {
-    const int service = octet >> 5;
+  for (int byte = 0; byte < 256; ++byte) {
+    const int service = byte >> 5;
     const bool of_service =
-        (service == 0 || service == 2 || service == 5) && octet % 32 >= 0x0d && octet % 32 <= 0x12;
-    const bool response = of_service || octet == 0x81 || octet == 0xc0;
-    EXPECT_EQ(row(Opcode(static_cast<std::uint8_t>(octet))).response(), response) << octet;
+        (service == 0 || service == 2 || service == 5) && byte % 32 >= 0x0d && byte % 32 <= 0x12;
+    const bool response = of_service || byte == 0x81 || byte == 0xc0;
+    EXPECT_EQ(row(Opcode(static_cast<std::uint8_t>(byte))).response(), response) << byte;
   }
 }
 
 TEST(OpcodeTable, HeadersBehindTheBth) {
-  EXPECT_EQ(rc(Operation::SendFirst).header_octets, 0);
+  EXPECT_EQ(rc(Operation::SendFirst).header_bytes, 0);
   EXPECT_EQ(rc(Operation::SendLastImm).headers, kImmDt);
   EXPECT_EQ(rc(Operation::SendOnlyInv).headers, kIeth);
   EXPECT_EQ(rc(Operation::WriteFirst).headers, kReth);
   EXPECT_EQ(rc(Operation::WriteMiddle).headers, 0);
   EXPECT_EQ(rc(Operation::WriteOnlyImm).headers, kReth | kImmDt);
-  EXPECT_EQ(rc(Operation::WriteOnlyImm).header_octets, 20);
-  EXPECT_EQ(rc(Operation::ReadRequest).header_octets, 16);
-  EXPECT_EQ(rc(Operation::FetchAdd).header_octets, 28);
-  EXPECT_EQ(rc(Operation::AtomicAcknowledge).header_octets, 12);
+  EXPECT_EQ(rc(Operation::WriteOnlyImm).header_bytes, 20);
+  EXPECT_EQ(rc(Operation::ReadRequest).header_bytes, 16);
+  EXPECT_EQ(rc(Operation::FetchAdd).header_bytes, 28);
+  EXPECT_EQ(rc(Operation::AtomicAcknowledge).header_bytes, 12);
   EXPECT_EQ(rc(Operation::ReadResponseMiddle).headers, 0);
   EXPECT_EQ(row(Opcode(ServiceType::Ud, Operation::SendOnlyImm)).headers, kDeth | kImmDt);
-  EXPECT_EQ(row(Opcode(ServiceType::Ud, Operation::SendOnlyImm)).header_octets, 12);
+  EXPECT_EQ(row(Opcode(ServiceType::Ud, Operation::SendOnlyImm)).header_bytes, 12);
 }
 
 // RC behind an XRCETH, which responses do not have.
@@ -69,7 +68,7 @@ TEST(OpcodeTable, XrcIsRcBehindTheNumberOfAQueue) {
     const OpcodeRow& xrc = row(Opcode(ServiceType::Xrc, static_cast<Operation>(operation)));
     const int more = of_rc.known() && !of_rc.response() ? kXrcEth : 0;
     EXPECT_EQ(xrc.headers, of_rc.headers | more) << operation;
-    EXPECT_EQ(xrc.header_octets, of_rc.header_octets + (more != 0 ? 4 : 0)) << operation;
+    EXPECT_EQ(xrc.header_bytes, of_rc.header_bytes + (more != 0 ? 4 : 0)) << operation;
     EXPECT_EQ(xrc.family, of_rc.family) << operation;
     EXPECT_EQ(xrc.place, of_rc.place) << operation;
     EXPECT_EQ(xrc.payload, of_rc.payload) << operation;
@@ -77,8 +76,8 @@ TEST(OpcodeTable, XrcIsRcBehindTheNumberOfAQueue) {
 }
 
 TEST(OpcodeTable, NoHeadersAreLongerThanTheLongest) {
-  for (int octet = 0; octet < 256; ++octet) {
-    EXPECT_LE(header_octets(Opcode(static_cast<std::uint8_t>(octet))), kMaxHeaderOctets);
+  for (int byte = 0; byte < 256; ++byte) {
+    EXPECT_LE(header_bytes(Opcode(static_cast<std::uint8_t>(byte))), kMaxHeaderBytes);
   }
 }
 
@@ -93,8 +92,8 @@ TEST(OpcodeTable, PlaceSaysWhereAMessageBeginsAndEnds) {
 
 TEST(OpcodeTable, AReceiveIsCompletedBySendsAndImmediateData) {
   std::set<int> those;
-  for (int octet = 0; octet < 0x20; ++octet) {
-    if (row(Opcode(static_cast<std::uint8_t>(octet))).completes_receive()) those.insert(octet);
+  for (int byte = 0; byte < 0x20; ++byte) {
+    if (row(Opcode(static_cast<std::uint8_t>(byte))).completes_receive()) those.insert(byte);
   }
   EXPECT_EQ(those, (std::set<int>{0x02, 0x03, 0x04, 0x05, 0x09, 0x0b, 0x16, 0x17}));
 }

@@ -21,7 +21,7 @@ PacketHeader header_of(ServiceType s, Operation o) {
 }
 
 Bytes emit(const PacketHeader& h, const Bytes& payload = {}) {
-  Bytes out(packet_octets(h.bth.opcode, payload.size()), 0);
+  Bytes out(packet_bytes(h.bth.opcode, payload.size()), 0);
   EXPECT_EQ(emit_packet(h, payload, out.data()), out.size());
   return out;
 }
@@ -106,7 +106,7 @@ TEST(Packet, OneThatIsTooShortForTheNumberOfItsQueueIsMalformed) {
   const auto cut = parse_packet(ByteView(whole).first(16));
   ASSERT_FALSE(cut.ok());
   EXPECT_EQ(cut.error(), Malformed::Headers);
-  // What stands in its first octet says nothing.
+  // What stands in its first byte says nothing.
   const auto reserved = parse_packet(from_hex("a440ffff0012345600abcdefee0a0b0c00000000"));
   ASSERT_TRUE(reserved.ok());
   EXPECT_EQ(reserved->header.srq, 0x0a0b0cu);
@@ -115,15 +115,15 @@ TEST(Packet, OneThatIsTooShortForTheNumberOfItsQueueIsMalformed) {
 // What is written is read, for every opcode and any values.
 TEST(Packet, WhatIsWrittenReadsTheSame) {
   Rng rng(3);
-  for (int octet = 0; octet < 256; ++octet) {
-    const Opcode opcode(static_cast<std::uint8_t>(octet));
+  for (int byte = 0; byte < 256; ++byte) {
+    const Opcode opcode(static_cast<std::uint8_t>(byte));
     if (!row(opcode).known()) continue;
     for (int i = 0; i < 20; ++i) {
-      Bytes first(header_of(opcode.service(), opcode.operation()).row().header_octets + 16 +
+      Bytes first(header_of(opcode.service(), opcode.operation()).row().header_bytes + 16 +
                       4 * rng.below(9),
                   0);
       for (auto& b : first) b = static_cast<std::uint8_t>(rng.next());
-      first[0] = opcode.octet;
+      first[0] = opcode.byte;
       const auto read = parse_packet(first);
       if (!read.ok()) continue;  // a pad that cannot be
       const Bytes again = emit(read->header, Bytes(read->payload.begin(), read->payload.end()));
@@ -151,11 +151,11 @@ TEST(Packet, WhatIsWrittenReadsTheSame) {
 TEST(Packet, PayloadIsPaddedWithZeros) {
   for (std::size_t n = 0; n < 9; ++n) {
     const PacketHeader h = header_of(ServiceType::Rc, Operation::SendOnly);
-    Bytes out(packet_octets(h.bth.opcode, n), 0xee);
+    Bytes out(packet_bytes(h.bth.opcode, n), 0xee);
     const Bytes payload(n, 0x55);
     emit_packet(h, payload, out.data());
     EXPECT_EQ(out.size() % 4, 0u);
-    for (std::size_t i = kBthOctets + n; i < out.size() - kIcrcOctets; ++i) EXPECT_EQ(out[i], 0);
+    for (std::size_t i = kBthBytes + n; i < out.size() - kIcrcBytes; ++i) EXPECT_EQ(out[i], 0);
     const auto p = parse_packet(out);
     ASSERT_TRUE(p.ok());
     EXPECT_EQ(p->header.bth.pad, (4 - n % 4) % 4);
@@ -165,8 +165,8 @@ TEST(Packet, PayloadIsPaddedWithZeros) {
 
 TEST(Packet, PayloadMayLieWhereItIsToGo) {
   const PacketHeader h = header_of(ServiceType::Rc, Operation::WriteOnly);
-  Bytes out(packet_octets(h.bth.opcode, 5), 0xee);
-  const std::uint32_t at = header_octets(h.bth.opcode);
+  Bytes out(packet_bytes(h.bth.opcode, 5), 0xee);
+  const std::uint32_t at = header_bytes(h.bth.opcode);
   for (std::uint8_t i = 0; i < 5; ++i) out[at + i] = i;
   emit_packet(h, {out.data() + at, 5}, out.data());
   EXPECT_EQ(to_hex(ByteView(out).subspan(at, 8)), "0001020304000000");
@@ -185,7 +185,7 @@ TEST(Packet, LengthsThatCannotBeAreRefused) {
   for (std::size_t n = 16; n < write.size(); ++n) {
     if (n % 4 != 0) {
       EXPECT_EQ(error(ByteView(write).first(n)), Malformed::Uneven);
-    } else if (n < kBthOctets + 16 + kIcrcOctets) {
+    } else if (n < kBthBytes + 16 + kIcrcBytes) {
       EXPECT_EQ(error(ByteView(write).first(n)), Malformed::Headers);
     }
   }
@@ -205,30 +205,28 @@ TEST(Packet, AReservedOpcodeHasPayloadOnly) {
 
 // proves: IB-3
 TEST(Syndrome, KindAndValueShareTheLowerSevenBits) {
-  EXPECT_EQ(Syndrome::ack(31).octet, 0x1f);
-  EXPECT_EQ(Syndrome::ack(4).octet, 0x04);
-  EXPECT_EQ(Syndrome::rnr_nak(12).octet, 0x2c);
-  EXPECT_EQ(Syndrome::nak(NakCode::SequenceError).octet, 0x60);
-  EXPECT_EQ(Syndrome::nak(NakCode::OperationInProgress).octet, 0x65);
-  for (unsigned octet = 0; octet < 256; ++octet) {
-    const Syndrome s{static_cast<std::uint8_t>(octet)};
-    const bool reserved = octet >= 0x80 || (octet >= 0x40 && octet < 0x60) || octet >= 0x66;
-    EXPECT_EQ(s.reserved(), reserved) << octet;
+  EXPECT_EQ(Syndrome::ack(31).byte, 0x1f);
+  EXPECT_EQ(Syndrome::ack(4).byte, 0x04);
+  EXPECT_EQ(Syndrome::rnr_nak(12).byte, 0x2c);
+  EXPECT_EQ(Syndrome::nak(NakCode::SequenceError).byte, 0x60);
+  EXPECT_EQ(Syndrome::nak(NakCode::OperationInProgress).byte, 0x65);
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    const Syndrome s{static_cast<std::uint8_t>(byte)};
+    const bool reserved = byte >= 0x80 || (byte >= 0x40 && byte < 0x60) || byte >= 0x66;
+    EXPECT_EQ(s.reserved(), reserved) << byte;
     if (reserved) continue;
-    const AckKind kind = octet < 0x20   ? AckKind::Ack
-                         : octet < 0x40 ? AckKind::RnrNak
-                                        : AckKind::Nak;
-    EXPECT_EQ(s.kind(), kind) << octet;
-    EXPECT_EQ(s.value(), octet % 0x20) << octet;
+    const AckKind kind = byte < 0x20 ? AckKind::Ack : byte < 0x40 ? AckKind::RnrNak : AckKind::Nak;
+    EXPECT_EQ(s.kind(), kind) << byte;
+    EXPECT_EQ(s.value(), byte % 0x20) << byte;
   }
 }
 
 // proves: IB-3
 TEST(Syndrome, BitSevenIsSentAsZero) {
   PacketHeader h = header_of(ServiceType::Rc, Operation::Acknowledge);
-  for (unsigned octet = 0; octet < 256; ++octet) {
-    h.aeth = {Syndrome{static_cast<std::uint8_t>(octet)}, Msn(1)};
-    EXPECT_EQ(emit(h)[12], octet % 0x80);
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    h.aeth = {Syndrome{static_cast<std::uint8_t>(byte)}, Msn(1)};
+    EXPECT_EQ(emit(h)[12], byte % 0x80);
   }
 }
 

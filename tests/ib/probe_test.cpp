@@ -204,11 +204,11 @@ TEST_F(RequesterProbe, AResponseThatMovesNothingPutsItOff) {
 TEST_F(RequesterProbe, ADuplicateResponsePutsItOff) {
   post(WrOp::Read, 3 * kPmtu, 4096);
   leave();
-  data(Operation::ReadResponseFirst, 100, octets_of(kPmtu, 1));
-  data(Operation::ReadResponseMiddle, 101, octets_of(kPmtu, 2));
+  data(Operation::ReadResponseFirst, 100, bytes_of(kPmtu, 1));
+  data(Operation::ReadResponseMiddle, 101, bytes_of(kPmtu, 2));
   const Instant then = r().due();
   now = now + Duration::us(500);
-  EXPECT_EQ(data(Operation::ReadResponseMiddle, 101, octets_of(kPmtu, 2)), Response::Duplicate);
+  EXPECT_EQ(data(Operation::ReadResponseMiddle, 101, bytes_of(kPmtu, 2)), Response::Duplicate);
   EXPECT_EQ(r().due(), then + Duration::us(500));
 }
 

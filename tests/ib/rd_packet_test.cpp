@@ -1,4 +1,4 @@
-// Packets of RD: octet for octet, and which there are.
+// Packets of RD: byte for byte, and which there are.
 #include <gtest/gtest.h>
 
 #include "ib/packet.h"
@@ -21,7 +21,7 @@ PacketHeader header_of(Operation o) {
 }
 
 Bytes emit(const PacketHeader& h, const Bytes& payload = {}) {
-  Bytes out(packet_octets(h.bth.opcode, payload.size()), 0);
+  Bytes out(packet_bytes(h.bth.opcode, payload.size()), 0);
   EXPECT_EQ(emit_packet(h, payload, out.data()), out.size());
   return out;
 }
@@ -86,7 +86,7 @@ TEST(RdPacket, OperationsAreThoseOfRcButKeysTakenAwayAndResync) {
     EXPECT_EQ(rd.place, rc.place);
     EXPECT_EQ(rd.payload, rc.payload);
     EXPECT_EQ(rd.headers, rc.headers | kRdeth | (rc.response() ? 0 : kDeth)) << o;
-    EXPECT_EQ(rd.header_octets, rc.header_octets + (rc.response() ? 4 : 12)) << o;
+    EXPECT_EQ(rd.header_bytes, rc.header_bytes + (rc.response() ? 4 : 12)) << o;
   }
 }
 

@@ -23,7 +23,7 @@ class ReadProbe : public RequesterBench {
     qp.ack_timeout = 15;  // 134 ms
   }
   Response data_at(Operation o, std::uint32_t psn, std::uint8_t value) {
-    return data(o, psn, octets_of(kPmtu, value));
+    return data(o, psn, bytes_of(kPmtu, value));
   }
   // A READ of `packets` packets, the first of which has come, and its probe has left.
   SentPacket probe_behind_first(std::uint32_t packets) {

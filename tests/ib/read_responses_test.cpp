@@ -54,7 +54,7 @@ TEST_F(Completer, AReadResponseAcknowledgesWhatIsBeforeIt) {
   post_sends(2);
   post(WrOp::Read, 2 * kPmtu, 4096);
   leave();
-  EXPECT_EQ(data(Operation::ReadResponseFirst, 102, octets_of(kPmtu, 1)), Response::ReadData);
+  EXPECT_EQ(data(Operation::ReadResponseFirst, 102, bytes_of(kPmtu, 1)), Response::ReadData);
   EXPECT_THAT(done(), ElementsAre(1, 2));
 }
 
@@ -91,7 +91,7 @@ TEST_F(Completer, ALaterResponseIsAnImpliedNakOfAnEarlierAtomic) {
   post(WrOp::Read, 1, 4096);
   post_atomic(WrOp::FetchAdd, {}, 64);
   leave();
-  EXPECT_EQ(data(Operation::ReadResponseOnly, 101, octets_of(1, 0xaa)), Response::ImpliedNak);
+  EXPECT_EQ(data(Operation::ReadResponseOnly, 101, bytes_of(1, 0xaa)), Response::ImpliedNak);
   EXPECT_FALSE(filled(4096, 1, 0xaa));
   EXPECT_THAT(psns(leave()), ElementsAre(100, 101, 102));
   result(100, 1);
@@ -104,20 +104,20 @@ TEST_F(Completer, AHoleInAReadsResponsesIsAskedForAgainFromThereOn) {
   post(WrOp::Read, 5 * kPmtu, 4096);
   post(WrOp::Send, 1);
   leave();
-  data(Operation::ReadResponseFirst, 100, octets_of(kPmtu, 1));
-  EXPECT_EQ(data(Operation::ReadResponseMiddle, 102, octets_of(kPmtu, 0xbb)), Response::ImpliedNak);
+  data(Operation::ReadResponseFirst, 100, bytes_of(kPmtu, 1));
+  EXPECT_EQ(data(Operation::ReadResponseMiddle, 102, bytes_of(kPmtu, 0xbb)), Response::ImpliedNak);
   const auto again = leave();
   ASSERT_THAT(operations(again), ElementsAre(Operation::ReadRequest, Operation::SendOnly));
   EXPECT_EQ(again[0].psn(), 101u);
   EXPECT_EQ(again[0].h.reth.address, 0x10000u + kPmtu);
   EXPECT_EQ(again[0].h.reth.length, 4 * kPmtu);
   EXPECT_EQ(again[1].psn(), 105u);
-  EXPECT_EQ(data(Operation::ReadResponseMiddle, 103, octets_of(kPmtu, 0xbb)), Response::ImpliedNak);
+  EXPECT_EQ(data(Operation::ReadResponseMiddle, 103, bytes_of(kPmtu, 0xbb)), Response::ImpliedNak);
   EXPECT_THAT(leave(), IsEmpty()) << "what was on its way behind the hole adds nothing";
-  EXPECT_EQ(data(Operation::ReadResponseFirst, 101, octets_of(kPmtu, 2)), Response::ReadData);
-  EXPECT_EQ(data(Operation::ReadResponseMiddle, 102, octets_of(kPmtu, 3)), Response::ReadData);
-  EXPECT_EQ(data(Operation::ReadResponseMiddle, 103, octets_of(kPmtu, 4)), Response::ReadData);
-  EXPECT_EQ(data(Operation::ReadResponseLast, 104, octets_of(kPmtu, 5)), Response::ReadData);
+  EXPECT_EQ(data(Operation::ReadResponseFirst, 101, bytes_of(kPmtu, 2)), Response::ReadData);
+  EXPECT_EQ(data(Operation::ReadResponseMiddle, 102, bytes_of(kPmtu, 3)), Response::ReadData);
+  EXPECT_EQ(data(Operation::ReadResponseMiddle, 103, bytes_of(kPmtu, 4)), Response::ReadData);
+  EXPECT_EQ(data(Operation::ReadResponseLast, 104, bytes_of(kPmtu, 5)), Response::ReadData);
   EXPECT_THAT(done(), ElementsAre(1));
   for (std::uint8_t k = 0; k < 5; ++k) EXPECT_TRUE(filled(4096 + k * kPmtu, kPmtu, k + 1)) << k;
 }
@@ -126,13 +126,13 @@ TEST_F(Completer, AHoleInAReadsResponsesIsAskedForAgainFromThereOn) {
 TEST_F(Completer, TheRestMayBeAnsweredByItsFirstOrByTheMiddleItAlwaysWas) {
   post(WrOp::Read, 3 * kPmtu, 4096);
   leave();
-  data(Operation::ReadResponseFirst, 100, octets_of(kPmtu, 1));
+  data(Operation::ReadResponseFirst, 100, bytes_of(kPmtu, 1));
   pass_until_due();
   EXPECT_THAT(psns(leave()), ElementsAre(101));
-  EXPECT_EQ(data(Operation::ReadResponseMiddle, 101, octets_of(kPmtu, 2)), Response::ReadData);
+  EXPECT_EQ(data(Operation::ReadResponseMiddle, 101, bytes_of(kPmtu, 2)), Response::ReadData);
   pass_until_due();
   EXPECT_THAT(psns(leave()), ElementsAre(102));
-  EXPECT_EQ(data(Operation::ReadResponseOnly, 102, octets_of(kPmtu, 3)), Response::ReadData);
+  EXPECT_EQ(data(Operation::ReadResponseOnly, 102, bytes_of(kPmtu, 3)), Response::ReadData);
   EXPECT_THAT(done(), ElementsAre(1));
 }
 
@@ -140,7 +140,7 @@ TEST_F(Completer, TheRestMayBeAnsweredByItsFirstOrByTheMiddleItAlwaysWas) {
 TEST_F(Completer, WhenAllOfTheRestIsLostTheTimerAsksForIt) {
   post(WrOp::Read, 3 * kPmtu, 4096);
   leave();
-  data(Operation::ReadResponseFirst, 100, octets_of(kPmtu, 1));
+  data(Operation::ReadResponseFirst, 100, bytes_of(kPmtu, 1));
   pass_until_due();
   const auto again = leave();
   ASSERT_THAT(again, SizeIs(1));
@@ -153,7 +153,7 @@ TEST_F(Completer, WhenAllOfTheRestIsLostTheTimerAsksForIt) {
 TEST_F(Completer, AReadResponseForASendIsBad) {
   post_sends(3);
   leave();
-  EXPECT_EQ(data(Operation::ReadResponseOnly, 101, octets_of(1, 1)), Response::Bad);
+  EXPECT_EQ(data(Operation::ReadResponseOnly, 101, bytes_of(1, 1)), Response::Bad);
   EXPECT_TRUE(r().failed());
   EXPECT_THAT(statuses(), ElementsAre(Status::Success, Status::BadResponse, Status::Flushed));
 }
@@ -168,13 +168,13 @@ TEST_F(Completer, AnAtomicsResultForAReadIsBad) {
 TEST_F(Completer, AReadResponseForAnAtomicIsBad) {
   post_atomic(WrOp::FetchAdd, {}, 4096);
   leave();
-  EXPECT_EQ(data(Operation::ReadResponseOnly, 100, octets_of(8, 1)), Response::Bad);
+  EXPECT_EQ(data(Operation::ReadResponseOnly, 100, bytes_of(8, 1)), Response::Bad);
   EXPECT_THAT(statuses(), ElementsAre(Status::BadResponse));
 }
 
 TEST_F(Completer, ReadResponsesOfWrongLengthOrPlaceAreBad) {
   struct Row {
-    std::uint32_t read;  // octets; the first response is tried
+    std::uint32_t read;  // bytes; the first response is tried
     Operation o;
     std::uint32_t length;
   };
@@ -198,7 +198,7 @@ TEST_F(Completer, ReadResponsesOfWrongLengthOrPlaceAreBad) {
     ASSERT_EQ(queue.post(request(WrOp::Read, row.read, 4096)), verbs::Post::Ok);
     RequestPacket sent;
     ASSERT_TRUE(other.next_packet(now, true, &sent));
-    const auto payload = octets_of(row.length, 0xcc);
+    const auto payload = bytes_of(row.length, 0xcc);
     ParsedPacket p = response(row.o, 100);
     p.header.aeth.syndrome = Syndrome::ack(kNoCredits);
     p.payload = payload;
@@ -211,8 +211,8 @@ TEST_F(Completer, ReadResponsesOfWrongLengthOrPlaceAreBad) {
 TEST_F(Completer, AFirstInTheMiddleThatNobodyAskedForIsBad) {
   post(WrOp::Read, 3 * kPmtu, 4096);
   leave();
-  data(Operation::ReadResponseFirst, 100, octets_of(kPmtu, 1));
-  EXPECT_EQ(data(Operation::ReadResponseFirst, 101, octets_of(kPmtu, 1)), Response::Bad);
+  data(Operation::ReadResponseFirst, 100, bytes_of(kPmtu, 1));
+  EXPECT_EQ(data(Operation::ReadResponseFirst, 101, bytes_of(kPmtu, 1)), Response::Bad);
 }
 
 TEST_F(Completer, WhatMayNotBeFilledFailsItsRead) {
@@ -223,7 +223,7 @@ TEST_F(Completer, WhatMayNotBeFilledFailsItsRead) {
   post(wr);
   leave();
   ASSERT_TRUE(table.deregister(key));
-  data(Operation::ReadResponseOnly, 100, octets_of(8, 0xdd));
+  data(Operation::ReadResponseOnly, 100, bytes_of(8, 0xdd));
   EXPECT_FALSE(filled(0, 8, 0xdd));
   EXPECT_THAT(statuses(), ElementsAre(Status::LocalProtection));
 }

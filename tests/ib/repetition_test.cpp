@@ -44,7 +44,7 @@ TEST_F(Repetition, ReadsAndAtomicsStartTheTimer) {
   post(WrOp::Read, 10, 4096);
   leave();
   EXPECT_EQ(r().due(), now + ack_timeout(10));
-  data(Operation::ReadResponseOnly, 100, octets_of(10, 1));
+  data(Operation::ReadResponseOnly, 100, bytes_of(10, 1));
   EXPECT_TRUE(r().due().is_never());
   post_atomic(WrOp::FetchAdd, {}, 0);
   leave();
@@ -205,7 +205,7 @@ TEST_F(Repetition, ContentsAreThoseOfTheFirstTime) {
   const auto again = leave();
   ASSERT_EQ(again.size(), first.size());
   for (std::size_t i = 0; i < first.size(); ++i) {
-    std::array<std::uint8_t, kMaxHeaderOctets> a{}, b{};
+    std::array<std::uint8_t, kMaxHeaderBytes> a{}, b{};
     EXPECT_EQ(emit_headers(first[i].h, first[i].payload.size(), a.data()),
               emit_headers(again[i].h, again[i].payload.size(), b.data()));
     EXPECT_EQ(a, b) << i;
@@ -321,7 +321,7 @@ TEST_F(Repetition, AReadThatIsAnsweredDoesNotEndTheWaitOfAnother) {
   leave();
   rnr(101, 20);
   const Instant due = r().due();
-  data(Operation::ReadResponseOnly, 100, octets_of(1, 1));
+  data(Operation::ReadResponseOnly, 100, bytes_of(1, 1));
   EXPECT_THAT(leave(), IsEmpty());
   EXPECT_EQ(r().due(), due);
   pass_until_due();

@@ -16,11 +16,11 @@ using urnic::test::Bytes;
 using urnic::test::to_hex;
 
 constexpr verbs::PdId kPd = 1;
-constexpr std::uint32_t kOctets = 8192;
+constexpr std::uint32_t kBytes = 8192;
 
 // One queue pair of the capture that requests go to.
 struct Replayed {
-  explicit Replayed(const PacketHeader& first_request, std::uint32_t peer) : inbox(kOctets) {
+  explicit Replayed(const PacketHeader& first_request, std::uint32_t peer) : inbox(kBytes) {
     qp.pd = kPd;
     qp.access = verbs::kRemoteRead | verbs::kRemoteAtomic;
     qp.dest_qp = peer;
@@ -30,16 +30,16 @@ struct Replayed {
     qp.tells_credits = false;  // as Linux does
     base = first_request.reth.address | first_request.atomic.address;
     constexpr std::uint8_t kRights = verbs::kLocalWrite | verbs::kRemoteRead | verbs::kRemoteAtomic;
-    rkey = table.register_memory(kPd, {memory(), base, kOctets}, kRights);
+    rkey = table.register_memory(kPd, {memory(), base, kBytes}, kRights);
     const std::uint32_t lkey =
-        table.register_memory(kPd, {inbox.data(), 0, kOctets}, verbs::kLocalWrite);
-    const verbs::Sge sge{0, kOctets, lkey};
+        table.register_memory(kPd, {inbox.data(), 0, kBytes}, verbs::kLocalWrite);
+    const verbs::Sge sge{0, kBytes, lkey};
     for (int i = 0; i < 8; ++i) rq.post({0, {&sge, 1}});
     responder = std::make_unique<Responder>(qp, &rq, &table);
   }
   std::uint8_t* memory() { return reinterpret_cast<std::uint8_t*>(numbers); }
 
-  std::uint64_t numbers[kOctets / 8]{};
+  std::uint64_t numbers[kBytes / 8]{};
   Bytes inbox;
   std::uint64_t base = 0;
   std::uint32_t rkey = 0;
@@ -49,7 +49,7 @@ struct Replayed {
   std::unique_ptr<Responder> responder;
 };
 
-// What was read or swapped there, before anything happened: out of the first answer to each octet.
+// What was read or swapped there, before anything happened: out of the first answer to each byte.
 void remember(Replayed* to, const ParsedPacket& response, std::uint32_t* read) {
   if (response.header.row().family == Family::ReadResponse && *read < 5000) {
     std::copy(response.payload.begin(), response.payload.end(), to->memory() + *read);
@@ -97,10 +97,10 @@ void replay(const char* file, std::size_t answers) {
       auto& wanted = theirs[r.qp.dest_qp];
       ASSERT_FALSE(wanted.empty());
       out.header.bth.migrated = false;  // Linux leaves it out
-      Bytes octets(packet_octets(out.header.bth.opcode, out.payload.size()));
-      emit_packet(out.header, out.payload, octets.data());
-      seal(wanted.front().ip_udp, octets);
-      ASSERT_EQ(to_hex(octets), to_hex(wanted.front().datagram));
+      Bytes bytes(packet_bytes(out.header.bth.opcode, out.payload.size()));
+      emit_packet(out.header, out.payload, bytes.data());
+      seal(wanted.front().ip_udp, bytes);
+      ASSERT_EQ(to_hex(bytes), to_hex(wanted.front().datagram));
       wanted.erase(wanted.begin());
       ++answered;
     }
@@ -108,7 +108,7 @@ void replay(const char* file, std::size_t answers) {
   EXPECT_EQ(answered, answers);
 }
 
-TEST(RoceReplay, OurAnswersAreThoseOfLinuxOctetForOctet) {
+TEST(RoceReplay, OurAnswersAreThoseOfLinuxByteForByte) {
   replay("rxe-rxe-rc_pingpong-2500.pcap", 6);
   replay("rxe-rxe-read-5000-n6-o4.pcap", 20);
   replay("rxe-rxe-atomic-cmp_swap-5.pcap", 5);

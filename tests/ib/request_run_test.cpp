@@ -34,14 +34,14 @@ class Hand final : public RequesterBench {
       } else if (r().next_packet(now, may_begin, &one)) {
         Bytes payload(one.length);
         one.copy_payload(payload.data());
-        all.push_back(octets_of(one.header, payload));
+        all.push_back(bytes_of(one.header, payload));
       } else {
         break;
       }
     }
     return all;
   }
-  // `pieces` octets each, one behind the other.
+  // `pieces` bytes each, one behind the other.
   void post_pieces(WrOp op, const std::vector<std::uint32_t>& pieces, std::uint8_t flags) {
     verbs::SendWr wr = request(op, 0);
     std::vector<verbs::Sge> sges;
@@ -76,8 +76,8 @@ class Hand final : public RequesterBench {
   Response answer(const ParsedPacket& p) { return RequesterBench::take(p); }
 
  private:
-  static Bytes octets_of(const PacketHeader& h, ByteView payload) {
-    Bytes out(packet_octets(h.bth.opcode, payload.size()), 0);
+  static Bytes bytes_of(const PacketHeader& h, ByteView payload) {
+    Bytes out(packet_bytes(h.bth.opcode, payload.size()), 0);
     emit_packet(h, payload, out.data());
     return out;
   }
@@ -89,7 +89,7 @@ class Hand final : public RequesterBench {
     for (std::uint32_t i = 0; i < n; ++i) {
       h.bth.psn = run.header.bth.psn + i;
       h.bth.ack_request = run.ask && i + 1 == run.packets;
-      all->push_back(octets_of(h, {run.payload + std::size_t{i} * run.octets, run.octets}));
+      all->push_back(bytes_of(h, {run.payload + std::size_t{i} * run.bytes, run.bytes}));
     }
     r().left(run, n, now);
   }
@@ -207,8 +207,8 @@ class Both {
     const Psn p = some_psn();
     const Psn una = one_.r().state().una.psn;
     ParsedPacket packet = Hand::response(Operation::Acknowledge, p.value());
-    SackOctets octets;
-    SackWriter sack(&octets, serial_ + 1);
+    SackBytes bytes;
+    SackWriter sack(&bytes, serial_ + 1);
     switch (rng_.below(12)) {
       case 0:
         packet.header.aeth = {Syndrome::nak(NakCode::SequenceError), Msn(0)};

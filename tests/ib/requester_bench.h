@@ -58,7 +58,7 @@ class RequesterBench : public ::testing::Test {
   void use(Requester* other) { used_ = other; }
 
   // ---- posting
-  // `length` octets of the memory from `offset` on. Requests are numbered from 1 (wr_id).
+  // `length` bytes of the memory from `offset` on. Requests are numbered from 1 (wr_id).
   verbs::SendWr request(verbs::WrOp op, std::uint32_t length, std::uint32_t offset = 0) {
     sge_ = {reinterpret_cast<std::uintptr_t>(memory.data()) + offset, length, lkey};
     verbs::SendWr wr;
@@ -129,7 +129,7 @@ class RequesterBench : public ::testing::Test {
     return take(p);
   }
   // Payload of a READ response.
-  static std::vector<std::uint8_t> octets_of(std::size_t n, std::uint8_t value) {
+  static std::vector<std::uint8_t> bytes_of(std::size_t n, std::uint8_t value) {
     return std::vector<std::uint8_t>(n, value);
   }
 

@@ -158,7 +158,7 @@ TEST_F(RequesterSends, TheLongestReadIsOfTwoToThe31AndHalfOfAllPsns) {
   post(wr);
   post(WrOp::Send, 0);
   const auto sent = leave();
-  ASSERT_THAT(sent, SizeIs(1)) << "2^23 PSNs of 256 octets are all there may be (IB-9)";
+  ASSERT_THAT(sent, SizeIs(1)) << "2^23 PSNs of 256 bytes are all there may be (IB-9)";
   EXPECT_EQ(sent[0].h.reth.length, 1u << 31);
   const std::array<verbs::Sge, 2> more{{sge, {sge.addr, 1, key}}};
   wr.sges = more;
@@ -232,7 +232,7 @@ TEST_F(RequesterSends, TheDepthOfReadsStallsAndNeverReorders) {
   post(WrOp::Send, 2);
   EXPECT_THAT(operations(leave()),
               ElementsAre(Operation::ReadRequest, Operation::FetchAdd, Operation::SendOnly));
-  const auto one = octets_of(1, 0xee);
+  const auto one = bytes_of(1, 0xee);
   EXPECT_EQ(data(Operation::ReadResponseOnly, 100, one), Response::ReadData);
   EXPECT_THAT(operations(leave()), ElementsAre(Operation::ReadRequest, Operation::SendOnly));
 }
@@ -245,7 +245,7 @@ TEST_F(RequesterSends, AFenceWaitsForEarlierReads) {
   post(wr);
   post(WrOp::Send, 1);
   EXPECT_THAT(operations(leave()), ElementsAre(Operation::ReadRequest));
-  data(Operation::ReadResponseOnly, 100, octets_of(1, 1));
+  data(Operation::ReadResponseOnly, 100, bytes_of(1, 1));
   EXPECT_THAT(leave(), SizeIs(2));
   ack(102);
   wr = request(WrOp::Send, 1);

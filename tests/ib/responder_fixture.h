@@ -43,7 +43,7 @@ struct ResponderFixture : testing::Test {
   static constexpr std::uint32_t kPmtu = 256;
   static constexpr verbs::PdId kPd = 7;
   static constexpr std::uint64_t kTarget = 0x10000;  // of the region peers write to and read
-  static constexpr std::uint32_t kOctets = 8192;
+  static constexpr std::uint32_t kBytes = 8192;
   static constexpr std::uint8_t kAll =
       verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kRemoteRead | verbs::kRemoteAtomic;
 
@@ -56,26 +56,26 @@ struct ResponderFixture : testing::Test {
     qp.rq_psn = Psn(0xfffffd);  // wraps soon
     qp.responder_depth = 4;
     qp.min_rnr_timer = 12;
-    const Bytes fill = counting(kOctets, 3);
+    const Bytes fill = counting(kBytes, 3);
     std::copy(fill.begin(), fill.end(), target());
-    rkey = table.register_memory(kPd, {target(), kTarget, kOctets}, kAll);
-    lkey = table.register_memory(kPd, {inbox(), 0, kOctets}, verbs::kLocalWrite);
+    rkey = table.register_memory(kPd, {target(), kTarget, kBytes}, kAll);
+    lkey = table.register_memory(kPd, {inbox(), 0, kBytes}, verbs::kLocalWrite);
     psn = qp.rq_psn;
   }
 
   std::uint8_t* target() { return reinterpret_cast<std::uint8_t*>(memory); }
-  std::uint8_t* inbox() { return target() + kOctets; }
+  std::uint8_t* inbox() { return target() + kBytes; }
   ByteView written(std::uint64_t offset, std::size_t n) { return {target() + offset, n}; }
 
   Responder& responder() {
     if (!responder_) responder_ = std::make_unique<Responder>(qp, queue, &table, &held_pool);
     return *responder_;
   }
-  // A receive of `octets`, cut in two, at the inbox's octet 1000 * wr_id.
-  void post(std::uint64_t wr_id, std::uint32_t octets = 1000) {
-    const std::uint32_t first = octets / 3;
+  // A receive of `bytes`, cut in two, at the inbox's byte 1000 * wr_id.
+  void post(std::uint64_t wr_id, std::uint32_t bytes = 1000) {
+    const std::uint32_t first = bytes / 3;
     const verbs::Sge sges[] = {{1000 * wr_id, first, lkey},
-                               {1000 * wr_id + first, octets - first, lkey}};
+                               {1000 * wr_id + first, bytes - first, lkey}};
     ASSERT_EQ(rq.post({wr_id, sges}), verbs::ReceiveQueue::Post::Ok);
   }
 
@@ -137,9 +137,9 @@ struct ResponderFixture : testing::Test {
     ResponsePacket p;
     if (!responder().next_response(&p)) return false;
     // Over the wire.
-    Bytes octets(packet_octets(p.header.bth.opcode, p.payload.size()));
-    emit_packet(p.header, p.payload, octets.data());
-    const auto seen = parse_packet(octets);
+    Bytes bytes(packet_bytes(p.header.bth.opcode, p.payload.size()));
+    emit_packet(p.header, p.payload, bytes.data());
+    const auto seen = parse_packet(bytes);
     EXPECT_TRUE(seen.ok());
     const PacketHeader& h = seen->header;
     EXPECT_EQ(h.bth.opcode.service(), qp.service);
@@ -173,7 +173,7 @@ struct ResponderFixture : testing::Test {
     EXPECT_TRUE(is_fatal(verdict(p)));
     EXPECT_EQ(responder().state().expected, expected);
     const Response nak = only_response();
-    EXPECT_TRUE(nak.is_nak(code)) << int{nak.syndrome.octet};
+    EXPECT_TRUE(nak.is_nak(code)) << int{nak.syndrome.byte};
     EXPECT_EQ(nak.psn, expected);
     EXPECT_EQ(nak.psn, p.header.bth.psn);
     EXPECT_EQ(nak.msn, msn);
@@ -188,7 +188,7 @@ struct ResponderFixture : testing::Test {
     psn = qp.rq_psn;
   }
 
-  alignas(64) std::uint64_t memory[2 * kOctets / 8]{};
+  alignas(64) std::uint64_t memory[2 * kBytes / 8]{};
   verbs::MemoryTable table;
   HeldPool held_pool;  // asked by a FAST queue pair alone
   QpAttributes qp;

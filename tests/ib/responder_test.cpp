@@ -91,7 +91,7 @@ TEST_F(Requests, ARefusedWriteWithImmediateOfOnePacketFailsItsReceive) {
       next(write(Operation::WriteFirst, psn, 0, kPmtu + 4, counting(kPmtu)));
       table.invalidate(rkey, qp.peer());
     }
-    ParsedPacket p = one ? write(Operation::WriteOnlyImm, psn, kOctets, 4, counting(4))
+    ParsedPacket p = one ? write(Operation::WriteOnlyImm, psn, kBytes, 4, counting(4))
                          : packet(Operation::WriteLastImm, psn, counting(4));
     EXPECT_EQ(verdict(p), Verdict::RemoteAccess);
     ASSERT_EQ(completions.size(), one ? 1u : 0u) << "of several packets it is flushed";
@@ -130,7 +130,7 @@ TEST_F(Requests, AKeyIsNotTakenAwayUnderReadsThatCameBefore) {
 }
 
 TEST_F(Requests, AWriteOfManyPacketsGoesOnWhereItEnded) {
-  const Bytes before(target(), target() + kOctets);
+  const Bytes before(target(), target() + kBytes);
   next(write(Operation::WriteFirst, psn, 100, 2 * kPmtu + 5, counting(kPmtu)));
   next(packet(Operation::WriteMiddle, psn, counting(kPmtu, 2)));
   EXPECT_EQ(next(packet(Operation::WriteLast, psn, counting(5, 3))), Verdict::Accept);
@@ -155,7 +155,7 @@ TEST_F(Requests, EveryLengthIsPlacedWhole) {
 TEST_F(Requests, QueuePairsOnASharedQueueTakeReceivesAsMessagesBegin) {
   verbs::SharedReceiveQueue shared(kPd + 1, 8, 1);  // with a domain of its own
   const std::uint32_t theirs =
-      table.register_memory(kPd + 1, {inbox(), 0, kOctets}, verbs::kLocalWrite);
+      table.register_memory(kPd + 1, {inbox(), 0, kBytes}, verbs::kLocalWrite);
   BufferPool pool;
   verbs::ReceiveQueue mine(&shared, &pool, 0), other(&shared, &pool, 0);
   queue = &mine;

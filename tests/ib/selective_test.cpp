@@ -43,7 +43,7 @@ class Selective : public RequesterBench {
   std::uint32_t serial_ = 0;
 
  private:
-  SackOctets own_;
+  SackBytes own_;
 };
 
 // proves: S-6
@@ -258,7 +258,7 @@ class AnswerHoles : public RequesterBench {
  protected:
   AnswerHoles() { qp.loss.type = ConnectionType::Fast; }
   Response part(Operation o, std::uint32_t psn) {
-    return data(o, psn, octets_of(kPmtu, static_cast<std::uint8_t>(psn)));
+    return data(o, psn, bytes_of(kPmtu, static_cast<std::uint8_t>(psn)));
   }
 };
 

@@ -137,9 +137,9 @@ TEST_F(Credits, UnsolicitedAcksAtAnyTimeAreHarmless) {
   now = now + Duration::us(100);
   ack(99, 0, 2);
   EXPECT_EQ(r().due(), expected);
-  data(Operation::ReadResponseFirst, 100, octets_of(kPmtu, 1));
+  data(Operation::ReadResponseFirst, 100, bytes_of(kPmtu, 1));
   ack(99, 0, 2);
-  data(Operation::ReadResponseLast, 101, octets_of(kPmtu, 1), 1);
+  data(Operation::ReadResponseLast, 101, bytes_of(kPmtu, 1), 1);
   ack(101, 1, 2);
   EXPECT_THAT(done(), ElementsAre(1));
   post_sends(1);

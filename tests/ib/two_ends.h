@@ -26,7 +26,7 @@ using verbs::WrOp;
 using Bytes = std::vector<std::uint8_t>;
 
 inline constexpr std::uint32_t kSlot = 6 * 1024 + 64;  // of one message, in each of the buffers
-inline constexpr std::uint32_t kCells = 4;  // octets of eight for atomics, behind the slots
+inline constexpr std::uint32_t kCells = 4;  // bytes of eight for atomics, behind the slots
 inline constexpr verbs::PdId kPd = 9;
 
 struct Case {
@@ -140,7 +140,7 @@ struct End {
     for (Bytes* b : {&local, &target, &inbox})
       b->resize(std::size_t{messages} * kSlot + 8 * kCells);
     for (Bytes* b : {&local, &target}) {
-      for (std::uint8_t& octet : *b) octet = static_cast<std::uint8_t>(rng.next());
+      for (std::uint8_t& byte : *b) byte = static_cast<std::uint8_t>(rng.next());
     }
     expected_local = local;
     expected_target = target;
@@ -282,20 +282,20 @@ struct End {
   void report() {
     requester.report([this](const Completion& c) { sent.push_back(c); });
   }
-  bool emit_request(Instant now, Bytes* octets) {
+  bool emit_request(Instant now, Bytes* bytes) {
     RequestPacket p;
     if (!requester.next_packet(now, true, &p)) return false;
-    octets->resize(packet_octets(p.header.bth.opcode, p.length));
+    bytes->resize(packet_bytes(p.header.bth.opcode, p.length));
     Bytes payload(p.length);
     p.copy_payload(payload.data());
-    emit_packet(p.header, payload, octets->data());
+    emit_packet(p.header, payload, bytes->data());
     return true;
   }
-  bool emit_response(Bytes* octets) {
+  bool emit_response(Bytes* bytes) {
     ResponsePacket p;
     if (!responder.due() || !responder.next_response(&p)) return false;
-    octets->resize(packet_octets(p.header.bth.opcode, p.payload.size()));
-    emit_packet(p.header, p.payload, octets->data());
+    bytes->resize(packet_bytes(p.header.bth.opcode, p.payload.size()));
+    emit_packet(p.header, p.payload, bytes->data());
     return true;
   }
 
@@ -335,11 +335,11 @@ struct End {
     const bool immediate = w.op == WrOp::SendImm || w.op == WrOp::WriteImm;
     if (c.with_immediate != immediate || (immediate && c.immediate != w.value)) return "immediate";
     if (c.with_invalidate != (w.op == WrOp::SendInv)) return "a receive: invalidation";
-    const std::uint32_t octets = w.op == WrOp::WriteImm ? 0 : w.length;
+    const std::uint32_t bytes = w.op == WrOp::WriteImm ? 0 : w.length;
     const Bytes& from = other->local;
-    if (std::memcmp(&inbox[k * kSlot], &from[takes[k] * kSlot], octets) != 0) return "octets";
-    for (std::uint32_t i = octets; i < kSlot; ++i) {
-      if (inbox[k * kSlot + i] != 0) return "octets behind a message";
+    if (std::memcmp(&inbox[k * kSlot], &from[takes[k] * kSlot], bytes) != 0) return "bytes";
+    for (std::uint32_t i = bytes; i < kSlot; ++i) {
+      if (inbox[k * kSlot + i] != 0) return "bytes behind a message";
     }
     return "";
   }
@@ -430,17 +430,17 @@ class TwoEnds {
   }
   // Everything that may leave, by turns of a few packets.
   void send(int i) {
-    Bytes octets;
+    Bytes bytes;
     for (bool more = true; more;) {
       more = false;
       for (std::uint64_t n = rng_.between(1, 8); n != 0; --n) {
-        if (!ends_[i].emit_request(now_, &octets)) break;
-        wire_.send(now_, 1 - i, octets);
+        if (!ends_[i].emit_request(now_, &bytes)) break;
+        wire_.send(now_, 1 - i, bytes);
         more = true;
       }
       for (std::uint64_t n = rng_.between(1, 8); n != 0; --n) {
-        if (!ends_[i].emit_response(&octets)) break;
-        wire_.send(now_, 1 - i, octets);
+        if (!ends_[i].emit_response(&bytes)) break;
+        wire_.send(now_, 1 - i, bytes);
         more = true;
       }
     }

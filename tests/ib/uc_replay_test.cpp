@@ -16,23 +16,23 @@ using urnic::test::Bytes;
 using urnic::test::to_hex;
 
 constexpr verbs::PdId kPd = 1;
-constexpr std::uint32_t kOctets = 4096;
+constexpr std::uint32_t kBytes = 4096;
 
 // A queue pair of the capture that messages go to, and the one that could have sent them.
 struct Ends {
-  explicit Ends(const Bth& first) : inbox(kOctets), outbox(kOctets) {
+  explicit Ends(const Bth& first) : inbox(kBytes), outbox(kBytes) {
     qp.service = ServiceType::Uc;
     qp.pd = kPd;
     qp.path_mtu = PathMtu::k1024;
     qp.dest_qp = first.dest_qp;
     qp.sq_psn = first.psn;
-    in = table.register_memory(kPd, {inbox.data(), 0, kOctets}, verbs::kLocalWrite);
-    out = table.register_memory(kPd, {outbox.data(), 0, kOctets}, 0);
+    in = table.register_memory(kPd, {inbox.data(), 0, kBytes}, verbs::kLocalWrite);
+    out = table.register_memory(kPd, {outbox.data(), 0, kBytes}, 0);
     responder = std::make_unique<UcResponder>(qp, &rq, &table);
     requester = std::make_unique<UcRequester>(qp, &sq, &table);
   }
   void expect_message() {
-    const verbs::Sge sge{0, kOctets, in};
+    const verbs::Sge sge{0, kBytes, in};
     rq.post({7, {&sge, 1}});
   }
   // The same message, as the requester sends it.
@@ -62,10 +62,10 @@ Bytes on_the_wire(RequestPacket p, const test::Captured& like) {
   p.header.bth.migrated = false;  // Linux leaves it out
   Bytes payload(p.length);
   p.copy_payload(payload.data());
-  Bytes octets(packet_octets(p.header.bth.opcode, payload.size()));
-  emit_packet(p.header, payload, octets.data());
-  seal(like.ip_udp, octets);
-  return octets;
+  Bytes bytes(packet_bytes(p.header.bth.opcode, payload.size()));
+  emit_packet(p.header, payload, bytes.data());
+  seal(like.ip_udp, bytes);
+  return bytes;
 }
 
 // proves: IB-91, IB-92

@@ -60,7 +60,7 @@ TEST_F(UcRequesting, EachPacketHasThePsnBehindTheOneBefore) {
   EXPECT_THAT(psns(send()), ElementsAre(0xfffffe, 0xffffff, 0, 1, 2));
 }
 
-TEST_F(UcRequesting, MessagesArePacketsOfTheirKindsWithTheOctetsInTheirOrder) {
+TEST_F(UcRequesting, MessagesArePacketsOfTheirKindsWithTheBytesInTheirOrder) {
   verbs::SendWr wr = request(WrOp::WriteImm, 2 * kPmtu + 5, 64);
   wr.immediate = 0xa1b2c3d4;
   wr.flags |= verbs::kSolicited;

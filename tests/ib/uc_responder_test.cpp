@@ -116,11 +116,11 @@ TEST_F(UcResponding, ImmediateDataBehindAWriteNeedsItsReceiveWithItself) {
 
 // proves: IB-96
 TEST_F(UcResponding, AWriteNeedsAKeyItsRangeAndThePermission) {
-  const Bytes before(written(0, kOctets).begin(), written(0, kOctets).end());
+  const Bytes before(written(0, kBytes).begin(), written(0, kBytes).end());
   ParsedPacket p = writing(Operation::WriteOnly, 1, 0, 8, counting(8, 99));
   p.header.reth.rkey ^= 1;
   EXPECT_EQ(come(p), Verdict::RemoteAccess);
-  EXPECT_EQ(come(writing(Operation::WriteOnly, 2, kOctets - 4, 8, counting(8, 99))),
+  EXPECT_EQ(come(writing(Operation::WriteOnly, 2, kBytes - 4, 8, counting(8, 99))),
             Verdict::RemoteAccess);
   p = writing(Operation::WriteOnly, 3, 0, 8, counting(8, 99));
   p.header.reth.address = ~std::uint64_t{0} - 3;
@@ -187,23 +187,23 @@ TEST_F(UcResponding, APadWithinAMessageIsDropped) {
 }
 
 // proves: IB-97
-TEST_F(UcResponding, AWriteHasExactlyTheOctetsItAnnounced) {
+TEST_F(UcResponding, AWriteHasExactlyTheBytesItAnnounced) {
   EXPECT_EQ(come(writing(Operation::WriteOnly, 1, 0, 9, counting(8))), Verdict::InvalidRequest);
   EXPECT_EQ(come(writing(Operation::WriteOnly, 1, 0, 7, counting(8))), Verdict::InvalidRequest);
   EXPECT_EQ(come(writing(Operation::WriteFirst, 1, 0, kPmtu + 8, counting(kPmtu))),
             Verdict::Accept);
   EXPECT_EQ(come(send(Operation::WriteLast, 2, counting(7))), Verdict::InvalidRequest);
-  const std::uint32_t more = kMaxMessageOctets + 1;
+  const std::uint32_t more = kMaxMessageBytes + 1;
   EXPECT_EQ(come(writing(Operation::WriteFirst, 3, 0, more, counting(kPmtu))),
             Verdict::InvalidRequest);
 }
 
 // proves: IB-99
 TEST_F(UcResponding, NothingThatCanBeSaidIsAResponse) {
-  for (unsigned octet = 0; octet < 256; ++octet) {
-    const Opcode o(static_cast<std::uint8_t>(octet));
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    const Opcode o(static_cast<std::uint8_t>(byte));
     if (o.service() != ServiceType::Uc && o.service() != ServiceType::Ud) continue;
-    EXPECT_FALSE(row(o).response()) << octet;
+    EXPECT_FALSE(row(o).response()) << byte;
     PacketHeader h;
     h.bth.opcode = o;
     qp.service = o.service();
@@ -256,7 +256,7 @@ TEST_F(UcResponding, EachPacketOfAWriteGoesBehindTheOneBefore) {
 TEST_F(UcResponding, AReceiveOfASharedQueueStaysWithTheQueuePairWhoseMessageWasLost) {
   verbs::SharedReceiveQueue shared(kPd + 1, 8, 1);  // with a domain of its own
   const std::uint32_t theirs =
-      table.register_memory(kPd + 1, {inbox(), 0, kOctets}, verbs::kLocalWrite);
+      table.register_memory(kPd + 1, {inbox(), 0, kBytes}, verbs::kLocalWrite);
   BufferPool pool;
   verbs::ReceiveQueue mine(&shared, &pool, 0);
   uc = std::make_unique<UcResponder>(qp, &mine, &table);
@@ -286,7 +286,7 @@ TEST_F(UcResponding, AHostilePeerDeliversNothingButWholeMessages) {
     p.payload = bytes;
     payloads.clear();  // those of 100 000 packets would stay
     p.header.bth.pad = static_cast<std::uint8_t>(rng.below(4));
-    p.header.reth = {kTarget + rng.below(kOctets + 64), rng.chance(0.1) ? rkey + 1 : rkey,
+    p.header.reth = {kTarget + rng.below(kBytes + 64), rng.chance(0.1) ? rkey + 1 : rkey,
                      rng.chance(0.5) ? static_cast<std::uint32_t>(bytes.size())
                                      : static_cast<std::uint32_t>(rng.next())};
     at = rng.chance(0.8) ? at + 1 : static_cast<std::uint32_t>(rng.next()) & 0xffffff;
@@ -296,7 +296,7 @@ TEST_F(UcResponding, AHostilePeerDeliversNothingButWholeMessages) {
     if (completions.size() != before) {
       EXPECT_EQ(v, Verdict::Accept);
       EXPECT_EQ(completions.back().status, Status::Success);
-      EXPECT_LE(completions.back().byte_len, kOctets);
+      EXPECT_LE(completions.back().byte_len, kBytes);
     }
   }
   EXPECT_FALSE(uc->failed());

@@ -129,7 +129,7 @@ TEST_F(UdResponding, AReceiveThatCannotBeWrittenFailsAndEndsTheQueuePair) {
 TEST_F(UdResponding, ReceivesMayBeThoseOfASharedQueue) {
   verbs::SharedReceiveQueue shared(kPd + 1, 8, 1);  // with a domain of its own
   const std::uint32_t theirs =
-      table.register_memory(kPd + 1, {inbox(), 0, kOctets}, verbs::kLocalWrite);
+      table.register_memory(kPd + 1, {inbox(), 0, kBytes}, verbs::kLocalWrite);
   BufferPool pool;
   verbs::ReceiveQueue mine(&shared, &pool, 0);
   UdResponder on_shared(qp, &mine, &table);
@@ -144,7 +144,7 @@ TEST_F(UdResponding, ReceivesMayBeThoseOfASharedQueue) {
 
 TEST_F(UdResponding, AHostileSenderFillsReceivesAndNothingElse) {
   Rng rng(101);
-  const Bytes octets(4096, 0xee), ip(64, 0x45);
+  const Bytes bytes(4096, 0xee), ip(64, 0x45);
   for (int i = 0; i < 50'000; ++i) {
     if (rq.posted() == 0) post(1 + rng.below(6), 1 + static_cast<std::uint32_t>(rng.below(1000)));
     ParsedPacket p = datagram(0, {});
@@ -152,14 +152,14 @@ TEST_F(UdResponding, AHostileSenderFillsReceivesAndNothingElse) {
     p.header.bth.opcode =
         Opcode(ServiceType::Ud, static_cast<Operation>(rng.chance(0.7) ? 4 : rng.below(32)));
     p.header.bth.psn = Psn(static_cast<std::uint32_t>(rng.next()));
-    p.payload = ByteView(octets).first(rng.below(rng.chance(0.5) ? 300 : 4097));
+    p.payload = ByteView(bytes).first(rng.below(rng.chance(0.5) ? 300 : 4097));
     const Verdict v = come(p, ByteView(ip).first(rng.below(65)));
     // One that is too small for anything is in the way for ever: the consumer's choice.
     if (v == Verdict::NotReady) rq.pop();
     EXPECT_NE(v, Verdict::Operational);
   }
   EXPECT_GT(completions.size(), 1000u);
-  for (const verbs::Completion& c : completions) EXPECT_LE(c.byte_len, kPmtu + kGrhOctets);
+  for (const verbs::Completion& c : completions) EXPECT_LE(c.byte_len, kPmtu + kGrhBytes);
 }
 
 // ---- requester
@@ -281,15 +281,15 @@ void replay(const char* file, std::uint32_t qkey) {
     ASSERT_TRUE(check(p.header, IpAddress(), &qp, verbs::QpState::Rtr).ok());
     const UdReceived r = responder.take(p, c.ip_udp, &done);
     ASSERT_TRUE(r.received.completed);
-    EXPECT_EQ(done.byte_len, p.payload.size() + kGrhOctets);
-    EXPECT_TRUE(std::equal(p.payload.begin(), p.payload.end(), memory.begin() + kGrhOctets));
+    EXPECT_EQ(done.byte_len, p.payload.size() + kGrhBytes);
+    EXPECT_TRUE(std::equal(p.payload.begin(), p.payload.end(), memory.begin() + kGrhBytes));
     // Sent by ours.
     qp.number = r.source_qp;
     if (!psns.contains(qp.number)) psns[qp.number] = p.header.bth.psn.value();
     qp.sq_psn = Psn(psns[qp.number]++);
     verbs::SendQueue sq{1, 1, 0, sizeof(SendPart)};
     UdRequester requester(qp, &sq, &table);
-    const verbs::Sge out{kGrhOctets, done.byte_len - kGrhOctets, key};
+    const verbs::Sge out{kGrhBytes, done.byte_len - kGrhBytes, key};
     verbs::SendWr wr;
     wr.op = done.with_immediate ? WrOp::SendImm : WrOp::Send;
     wr.immediate = done.immediate;
@@ -302,10 +302,10 @@ void replay(const char* file, std::uint32_t qkey) {
     ours.header.bth.migrated = false;  // Linux leaves it out
     Bytes payload(ours.length);
     ours.copy_payload(payload.data());
-    Bytes octets(packet_octets(ours.header.bth.opcode, payload.size()));
-    emit_packet(ours.header, payload, octets.data());
-    seal(c.ip_udp, octets);
-    EXPECT_EQ(to_hex(octets), to_hex(c.datagram));
+    Bytes bytes(packet_bytes(ours.header.bth.opcode, payload.size()));
+    emit_packet(ours.header, payload, bytes.data());
+    seal(c.ip_udp, bytes);
+    EXPECT_EQ(to_hex(bytes), to_hex(c.datagram));
     ++seen;
   }
   EXPECT_GE(seen, 6u);

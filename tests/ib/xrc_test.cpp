@@ -13,7 +13,7 @@
 namespace urnic::ib::test {
 namespace {
 
-std::uint8_t* as_octets(std::uint64_t* words) {
+std::uint8_t* as_bytes(std::uint64_t* words) {
   return reinterpret_cast<std::uint8_t*>(words);
 }
 
@@ -29,8 +29,8 @@ struct Xrc : ResponderFixture {
     EXPECT_TRUE(queues.open(&second, kDomain, &cq));
     EXPECT_TRUE(queues.open(&foreign, kDomain + 1, &cq));
   }
-  void post(verbs::SharedReceiveQueue* to, std::uint64_t wr_id, std::uint32_t octets = 1000) {
-    const verbs::Sge sge{1000 * wr_id, octets, lkey};
+  void post(verbs::SharedReceiveQueue* to, std::uint64_t wr_id, std::uint32_t bytes = 1000) {
+    const verbs::Sge sge{1000 * wr_id, bytes, lkey};
     ASSERT_EQ(to->post({wr_id, {&sge, 1}}), verbs::SharedReceiveQueue::Post::Ok);
   }
   static ParsedPacket to(const verbs::SharedReceiveQueue& queue, ParsedPacket p) {
@@ -84,12 +84,12 @@ TEST_F(Xrc, MemoryIsThatOfTheDomainOfTheQueue) {
   verbs::SharedReceiveQueue other(kPd + 1, 4, 1);
   ASSERT_TRUE(queues.open(&other, kDomain, &cq));
   alignas(8) std::uint64_t theirs[64]{};
-  const std::uint32_t key = table.register_memory(kPd + 1, {as_octets(theirs), 0, 512}, kAll);
+  const std::uint32_t key = table.register_memory(kPd + 1, {as_bytes(theirs), 0, 512}, kAll);
   ParsedPacket mine = to(other, write_only(psn, 8, counting(4)));
   mine.header.reth = {8, key, 4};
   EXPECT_EQ(next(mine), Verdict::Accept);
   EXPECT_EQ(next(to(first, write_only(psn, 8, counting(4)))), Verdict::Accept);
-  EXPECT_EQ(Bytes(as_octets(theirs) + 8, as_octets(theirs) + 12), counting(4));
+  EXPECT_EQ(Bytes(as_bytes(theirs) + 8, as_bytes(theirs) + 12), counting(4));
   // An answer that is still owed when the next request is for another queue.
   ParsedPacket read = to(other, packet(Operation::ReadRequest, psn));
   read.header.reth = {8, key, 4};
@@ -206,9 +206,9 @@ TEST_F(Xrc, AnythingAPeerSendsKeepsTheQueuesWhole) {
       ParsedPacket p = packet(kOps[rng.below(std::size(kOps))],
                               responder().state().expected + (rng.chance(0.1) ? 1 : 0),
                               counting(rng.chance(0.5) ? kPmtu : rng.below(kPmtu)));
-      p.header.reth = {kTarget + rng.below(kOctets), rkey,
+      p.header.reth = {kTarget + rng.below(kBytes), rkey,
                        static_cast<std::uint32_t>(rng.below(600))};
-      p.header.atomic = {kTarget + 8 * rng.below(kOctets / 8), rkey, 1, 0};
+      p.header.atomic = {kTarget + 8 * rng.below(kBytes / 8), rkey, 1, 0};
       p.header.srq =
           rng.chance(0.9) ? q.xrc.number : static_cast<std::uint32_t>(rng.below(1 << 24));
       take(p);
@@ -289,9 +289,9 @@ TEST_F(XrcRequests, EachPacketNamesTheQueueOfItsRequest) {
   const auto sent = leave();
   ASSERT_EQ(sent.size(), 4u);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(sent[i].h.srq, 0x0a0b0cu);
-  EXPECT_EQ(sent[0].h.bth.opcode.octet, 0xa0);
-  EXPECT_EQ(sent[2].h.bth.opcode.octet, 0xa2);
-  EXPECT_EQ(sent[3].h.bth.opcode.octet, 0xac);
+  EXPECT_EQ(sent[0].h.bth.opcode.byte, 0xa0);
+  EXPECT_EQ(sent[2].h.bth.opcode.byte, 0xa2);
+  EXPECT_EQ(sent[3].h.bth.opcode.byte, 0xac);
   EXPECT_EQ(sent[3].h.srq, 0x0d0e0fu);
   // Again as it was.
   EXPECT_EQ(nak(101, NakCode::SequenceError), Response::SequenceNak);

@@ -69,7 +69,7 @@ constexpr const char* kAll[] = {
     "rxe-rxe-udaddy-sidr-ud-imm.pcap"};
 
 // proves: IB-135
-TEST(CmCaptures, EveryMadIsRebuiltOctetForOctet) {
+TEST(CmCaptures, EveryMadIsRebuiltByteForByte) {
   std::map<Attribute, int> seen;
   for (const char* file : kAll) {
     for (const ByteView m : Capture(file).mads) {
@@ -88,7 +88,7 @@ TEST(CmCaptures, APacketAroundAMadIsOurs) {
     for (const Captured& c : Capture(file).packets) {
       const auto p = ib::parse_packet(c.datagram);
       if (!p.ok() || p->header.bth.dest_qp != kGsiQpn) continue;
-      Bytes mine(kGsiPacketOctets);
+      Bytes mine(kGsiPacketBytes);
       ib::emit_packet(gsi_header(p->header.bth.psn), p->payload, mine.data());
       std::copy(c.datagram.end() - 4, c.datagram.end(), mine.end() - 4);  // the ICRC is others'
       EXPECT_EQ(to_hex(mine), to_hex(c.datagram)) << file;

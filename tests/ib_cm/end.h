@@ -67,12 +67,12 @@ inline std::vector<Attribute> attributes_of(const std::vector<Outgoing>& mads) {
   for (const Outgoing& o : mads) all.push_back(attribute_of(o.mad));
   return all;
 }
-inline ByteView octets_of(const char* text) {
+inline ByteView bytes_of(const char* text) {
   return {reinterpret_cast<const std::uint8_t*>(text), std::strlen(text)};
 }
-// The first octets of what came; behind them all is zero.
+// The first bytes of what came; behind them all is zero.
 inline bool begins_with(const PrivateData& data, const char* text, std::size_t room) {
-  const ByteView v = data.view(), wanted = octets_of(text);
+  const ByteView v = data.view(), wanted = bytes_of(text);
   return v.size() == room && std::equal(wanted.begin(), wanted.end(), v.begin()) &&
          std::all_of(v.begin() + static_cast<std::ptrdiff_t>(wanted.size()), v.end(),
                      [](std::uint8_t b) { return b == 0; });

@@ -10,8 +10,8 @@ namespace {
 
 using test::attributes_of;
 using test::begins_with;
+using test::bytes_of;
 using test::kinds_of;
-using test::octets_of;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -38,7 +38,7 @@ TEST_F(CmEnding, EitherEndMayBeginIt) {
     test::End& from = by_active ? a : b;
     test::End& to = by_active ? b : a;
     const Handle mine = by_active ? active : passive;
-    ASSERT_EQ(from.manager.connections().disconnect(mine, octets_of("bye"), now), Refusal::None);
+    ASSERT_EQ(from.manager.connections().disconnect(mine, bytes_of("bye"), now), Refusal::None);
     EXPECT_EQ(from.manager.connections().disconnect(mine, {}, now), Refusal::WrongState);
     EXPECT_THAT(carry(from), ElementsAre(Attribute::Dreq));
     const auto told = to.events();
@@ -173,7 +173,7 @@ TEST_F(CmEnding, NothingOfItReachesWhatComesLater) {
 TEST_F(CmEnding, ADreqThatDoesNotFitIsAStrangers) {
   ASSERT_EQ(a.manager.connections().disconnect(active, {}, now), Refusal::None);
   const Outgoing dreq = a.mads().at(0);
-  for (const std::size_t at : {kMadHeaderOctets + 3, kMadHeaderOctets + 10}) {
+  for (const std::size_t at : {kMadHeaderBytes + 3, kMadHeaderBytes + 10}) {
     Outgoing forged = dreq;
     forged.mad[at] ^= 1;  // the sender's id, our queue pair
     deliver(a, forged);
@@ -201,16 +201,16 @@ TEST_F(CmEnding, ADrepOfAnotherExchangeIsNone) {
 
 TEST_F(CmEnding, PathMigrationIsRefused) {
   Mad lap = make_mad({5, Attribute::Lap, 0});
-  store_be32(lap.data() + kMadHeaderOctets, active);
-  store_be32(lap.data() + kMadHeaderOctets + 4, passive);
+  store_be32(lap.data() + kMadHeaderBytes, active);
+  store_be32(lap.data() + kMadHeaderBytes + 4, passive);
   b.manager.take(b.to(a.me), lap, now);
   const auto apr = b.mads();
   ASSERT_THAT(attributes_of(apr), ElementsAre(Attribute::Apr));
-  EXPECT_EQ(apr[0].mad[kMadHeaderOctets + 9], kAprUnsupported);
+  EXPECT_EQ(apr[0].mad[kMadHeaderBytes + 9], kAprUnsupported);
   EXPECT_THAT(b.events(), IsEmpty());
   a.manager.take(a.to(b.me), apr[0].mad, now);
   EXPECT_EQ(drops(a, Drop::Unexpected), 1u);
-  store_be32(lap.data() + kMadHeaderOctets + 4, passive ^ 0x100);
+  store_be32(lap.data() + kMadHeaderBytes + 4, passive ^ 0x100);
   b.manager.take(b.to(a.me), lap, now);
   EXPECT_THAT(b.mads(), IsEmpty());
 }

@@ -38,26 +38,26 @@ constexpr Row kRows[] = {
 TEST(IpService, HeaderIsReadAndWrittenAsTheTableSays) {
   for (const Row& row : kRows) {
     const IpHeader h{*IpAddress::parse(row.source), *IpAddress::parse(row.destination), row.port};
-    Bytes octets(kIpHeaderOctets, 0xee);
-    write_ip_header(h, octets.data());
-    EXPECT_EQ(to_hex(octets), to_hex(from_hex(row.hex)));
-    const auto back = read_ip_header(octets);
+    Bytes bytes(kIpHeaderBytes, 0xee);
+    write_ip_header(h, bytes.data());
+    EXPECT_EQ(to_hex(bytes), to_hex(from_hex(row.hex)));
+    const auto back = read_ip_header(bytes);
     ASSERT_TRUE(back);
     EXPECT_EQ(*back, h);
-    for (std::size_t n = 0; n < octets.size(); ++n) {
-      EXPECT_FALSE(read_ip_header(ByteView(octets).first(n))) << n;
+    for (std::size_t n = 0; n < bytes.size(); ++n) {
+      EXPECT_FALSE(read_ip_header(ByteView(bytes).first(n))) << n;
     }
   }
 }
 
 TEST(IpService, AnotherVersionIsNone) {
-  Bytes octets = from_hex(kRows[0].hex);
-  octets[0] = 1;
-  EXPECT_FALSE(read_ip_header(octets));
-  octets[0] = 0;
+  Bytes bytes = from_hex(kRows[0].hex);
+  bytes[0] = 1;
+  EXPECT_FALSE(read_ip_header(bytes));
+  bytes[0] = 0;
   for (unsigned version = 0; version < 16; ++version) {
-    octets[1] = static_cast<std::uint8_t>(version << 4);
-    EXPECT_EQ(read_ip_header(octets).has_value(), version == 4 || version == 6) << version;
+    bytes[1] = static_cast<std::uint8_t>(version << 4);
+    EXPECT_EQ(read_ip_header(bytes).has_value(), version == 4 || version == 6) << version;
   }
 }
 

@@ -79,7 +79,7 @@ TEST_F(JudgeReq, HeaderAndDatagramMustAgree) {
 TEST(PathMtuCode, IsOneToFive) {
   for (std::uint8_t code = 1; code <= 5; ++code) {
     ASSERT_TRUE(path_mtu_of(code));
-    EXPECT_EQ(octets(*path_mtu_of(code)), 128u << code);
+    EXPECT_EQ(bytes(*path_mtu_of(code)), 128u << code);
     EXPECT_EQ(code_of(*path_mtu_of(code)), code);
   }
   EXPECT_FALSE(path_mtu_of(0));

@@ -26,7 +26,7 @@ TEST(Mad, HeaderLiesWhereTheStandardSays) {
 
 struct Breach {
   std::size_t at;
-  std::uint8_t octet;
+  std::uint8_t byte;
   MadFault fault;
 };
 constexpr Breach kBreaches[] = {
@@ -40,16 +40,16 @@ constexpr Breach kBreaches[] = {
 TEST(Mad, EveryOtherKindIsNamed) {
   for (const Breach& breach : kBreaches) {
     Mad m = make_mad({1, Attribute::Req, 0});
-    m[breach.at] = breach.octet;
+    m[breach.at] = breach.byte;
     const auto h = read_header(m);
     ASSERT_FALSE(h.ok()) << breach.at;
     EXPECT_EQ(h.error(), breach.fault) << breach.at;
   }
   const Mad m = make_mad({1, Attribute::Req, 0});
-  for (std::size_t n = 0; n < kMadOctets; ++n) {
+  for (std::size_t n = 0; n < kMadBytes; ++n) {
     EXPECT_EQ(read_header(ByteView(m).first(n)).error(), MadFault::Length) << n;
   }
-  test::Bytes more(kMadOctets + 1);
+  test::Bytes more(kMadBytes + 1);
   std::copy(m.begin(), m.end(), more.begin());
   EXPECT_EQ(read_header(more).error(), MadFault::Length);
 }
@@ -63,15 +63,15 @@ TEST(Mad, WhatIsNotOursIsCountedAndNotAnswered) {
   const Mad good = peer.mads().at(0).mad;
   for (const Breach& breach : kBreaches) {
     Mad m = good;
-    m[breach.at] = breach.octet;
+    m[breach.at] = breach.byte;
     const std::uint64_t before = e.manager.counters().of(static_cast<Drop>(breach.fault));
     e.manager.take(e.to(peer.me), m, Instant());
     EXPECT_EQ(e.manager.counters().of(static_cast<Drop>(breach.fault)), before + 1) << breach.at;
   }
-  for (std::size_t n = 0; n < kMadOctets; ++n) {
+  for (std::size_t n = 0; n < kMadBytes; ++n) {
     e.manager.take(e.to(peer.me), ByteView(good).first(n), Instant());
   }
-  EXPECT_EQ(e.manager.counters().of(Drop::Length), kMadOctets);
+  EXPECT_EQ(e.manager.counters().of(Drop::Length), kMadBytes);
   EXPECT_TRUE(e.mads().empty());
   EXPECT_TRUE(e.events().empty());
   EXPECT_EQ(e.manager.size(), 0u);
@@ -95,8 +95,8 @@ TEST_F(Gsi, WhatLeavesIsWhatIsTaken) {
   ASSERT_TRUE(opened.ok());
   EXPECT_EQ(opened->data(), mad.data());
   const ib::PacketHeader h = gsi_header(ib::Psn(9));
-  EXPECT_EQ(ib::packet_octets(h.bth.opcode, mad.size()), kGsiPacketOctets);
-  EXPECT_EQ(kGsiPacketOctets, 280u);
+  EXPECT_EQ(ib::packet_bytes(h.bth.opcode, mad.size()), kGsiPacketBytes);
+  EXPECT_EQ(kGsiPacketBytes, 280u);
 }
 
 // proves: IB-142

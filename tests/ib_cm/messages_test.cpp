@@ -1,4 +1,4 @@
-// Messages against offsets of the standard: for each field the octets that a value has there and
+// Messages against offsets of the standard: for each field the bytes that a value has there and
 // nothing else has, worked out by hand.
 #include "ib_cm/messages.h"
 
@@ -15,7 +15,7 @@ using urnic::test::Bytes;
 using urnic::test::from_hex;
 using urnic::test::to_hex;
 
-// Setting a field changes these octets of the body, from `at` on, and no others.
+// Setting a field changes these bytes of the body, from `at` on, and no others.
 template <class Message>
 struct Row {
   const char* name;
@@ -33,9 +33,9 @@ void expect_rows(const std::vector<Row<Message>>& rows,
     row.set(m);
     const Mad with = write_it(m);
     Bytes expected(without.begin(), without.end());
-    const Bytes octets = from_hex(row.hex);
-    std::copy(octets.begin(), octets.end(),
-              expected.begin() + static_cast<std::ptrdiff_t>(kMadHeaderOctets + row.at));
+    const Bytes bytes = from_hex(row.hex);
+    std::copy(bytes.begin(), bytes.end(),
+              expected.begin() + static_cast<std::ptrdiff_t>(kMadHeaderBytes + row.at));
     EXPECT_EQ(to_hex(with), to_hex(expected)) << row.name;
     EXPECT_NE(with, without) << row.name;
   }
@@ -203,7 +203,7 @@ TEST(Messages, PrivateDataIsCutToItsRoom) {
   const auto tail = [](const Mad& m, std::size_t room) {
     return std::all_of(m.end() - static_cast<std::ptrdiff_t>(room), m.end(),
                        [](std::uint8_t b) { return b == 0xee; }) &&
-           m[kMadOctets - room - 1] != 0xee;
+           m[kMadBytes - room - 1] != 0xee;
   };
   Req req;
   req.private_data = much;

@@ -9,8 +9,8 @@ namespace {
 
 using test::attributes_of;
 using test::begins_with;
+using test::bytes_of;
 using test::kinds_of;
-using test::octets_of;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -22,7 +22,7 @@ TEST_F(Opening, WhatEachEndSaysIsWhatTheOtherHears) {
   Connect c = a.connect_to(b.me);
   c.qp = {0x4711, ib::Psn(0xabcdef), 5, 6, 3, true, true};
   c.path = {ib::PathMtu::k2048, 17, 4, 0x20, 33, 0x12345};
-  active = *a.manager.connections().connect(c, octets_of("hello"), now);
+  active = *a.manager.connections().connect(c, bytes_of("hello"), now);
   carry(a);
   const Event asked = request();
   EXPECT_EQ(asked.listener, listener);
@@ -48,7 +48,7 @@ TEST_F(Opening, WhatEachEndSaysIsWhatTheOtherHears) {
   // Depths are cut to what the other end can serve, or wants.
   ASSERT_EQ(
       b.manager.connections().accept(passive, {0x815, ib::Psn(0x123456), 16, 16, 2, false, true},
-                                     octets_of("come in"), now),
+                                     bytes_of("come in"), now),
       Refusal::None);
   const auto rep = b.mads();
   ASSERT_EQ(attributes_of(rep), std::vector{Attribute::Rep});
@@ -70,7 +70,7 @@ TEST_F(Opening, WhatEachEndSaysIsWhatTheOtherHears) {
   EXPECT_EQ(e.path.mtu, ib::PathMtu::k2048);
   EXPECT_TRUE(begins_with(e.data, "come in", 196));
 
-  ASSERT_EQ(a.manager.connections().confirm(active, octets_of("thanks")), Refusal::None);
+  ASSERT_EQ(a.manager.connections().confirm(active, bytes_of("thanks")), Refusal::None);
   carry(a);
   const auto established = b.events();
   ASSERT_THAT(kinds_of(established), ElementsAre(EventKind::Established));
@@ -244,7 +244,7 @@ TEST_F(Opening, AReqIsRepeatedAsOftenAsMayBeAndThenNobodyIsThere) {
     EXPECT_EQ(now - begun, Duration::ns((std::int64_t{4096} << 18) * i));
     const auto again = a.mads();
     ASSERT_EQ(again.size(), 1u);
-    EXPECT_EQ(again[0].mad, req) << "octet for octet";
+    EXPECT_EQ(again[0].mad, req) << "byte for byte";
     EXPECT_THAT(a.events(), IsEmpty());
   }
   wait(a);
@@ -271,7 +271,7 @@ TEST_F(Opening, ARepeatedReqDrawsTheSameRep) {
   const auto req = a.mads();
   deliver(a, req[0]);
   request();
-  ASSERT_EQ(b.manager.connections().accept(passive, values(), octets_of("x"), now), Refusal::None);
+  ASSERT_EQ(b.manager.connections().accept(passive, values(), bytes_of("x"), now), Refusal::None);
   const auto rep = b.mads();
   deliver(a, req[0]);
   deliver(a, req[0]);
@@ -288,7 +288,7 @@ TEST_F(Opening, ARepeatedRepDrawsTheSameRtu) {
   connect_up_to_rep();
   const auto rep = b.mads();
   deliver(b, rep[0]);
-  ASSERT_EQ(a.manager.connections().confirm(active, octets_of("y")), Refusal::None);
+  ASSERT_EQ(a.manager.connections().confirm(active, bytes_of("y")), Refusal::None);
   const auto rtu = a.mads();  // lost
   a.events();
   wait(b);
@@ -358,7 +358,7 @@ TEST_F(Opening, ARepOfAnotherTransactionOrForNobodyIsAStrangers) {
   forged.mad[15] ^= 1;
   deliver(b, forged);
   forged = rep;
-  forged.mad[kMadHeaderOctets + 7] ^= 1;
+  forged.mad[kMadHeaderBytes + 7] ^= 1;
   deliver(b, forged);
   a.manager.take({a.me, test::host(9)}, rep.mad, now);
   EXPECT_EQ(drops(a, Drop::Stranger), 2u);

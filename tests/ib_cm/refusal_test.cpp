@@ -9,18 +9,18 @@ namespace {
 using test::attribute_of;
 using test::attributes_of;
 using test::begins_with;
+using test::bytes_of;
 using test::kinds_of;
-using test::octets_of;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 class RefusalTest : public test::Couple {
  protected:
   // What b says to a REQ of a's that was changed on its way.
-  Rej answer_to(std::uint8_t* (*octet)(Mad&), std::uint8_t value) {
+  Rej answer_to(std::uint8_t* (*byte)(Mad&), std::uint8_t value) {
     EXPECT_TRUE(a.manager.connections().connect(a.connect_to(b.me, ++qpn_), {}, now).ok());
     Outgoing o = a.mads().at(0);
-    *octet(o.mad) = value;
+    *byte(o.mad) = value;
     deliver(a, o);
     const auto rej = b.mads();
     EXPECT_THAT(attributes_of(rej), ElementsAre(Attribute::Rej));
@@ -49,7 +49,7 @@ TEST_F(RefusalTest, WhereNobodyListensTheReasonIsEight) {
 TEST_F(RefusalTest, WhatIsNotSupportedHasItsReason) {
   b.manager.listen({test::kService, {}, Transport::Rc, 16});
   const auto at = [](auto index) {
-    return +[](Mad& m) { return &m[kMadHeaderOctets + decltype(index)::value]; };
+    return +[](Mad& m) { return &m[kMadHeaderBytes + decltype(index)::value]; };
   };
   EXPECT_EQ(answer_to(at(std::integral_constant<int, 50>()), 0x67).reason, Reason::PathMtu);
   EXPECT_EQ(answer_to(at(std::integral_constant<int, 43>()), 0xa6).reason, Reason::Transport);
@@ -70,7 +70,7 @@ TEST_F(RefusalTest, TheConsumersNoReachesTheOtherWithItsData) {
   const auto req = a.mads();
   deliver(a, req[0]);
   request();
-  ASSERT_EQ(b.manager.connections().reject(passive, Reason::Consumer, octets_of("no"), now),
+  ASSERT_EQ(b.manager.connections().reject(passive, Reason::Consumer, bytes_of("no"), now),
             Refusal::None);
   const auto rej = b.mads();
   deliver(a, req[0]);  // repeated: the REJ may be lost
@@ -98,7 +98,7 @@ TEST_F(RefusalTest, AnAnswerMayBeRefusedToo) {
   const auto rep = b.mads();
   deliver(b, rep[0]);
   a.events();
-  ASSERT_EQ(a.manager.connections().reject(active, Reason::Consumer, octets_of("oh"), now),
+  ASSERT_EQ(a.manager.connections().reject(active, Reason::Consumer, bytes_of("oh"), now),
             Refusal::None);
   const auto rej = a.mads();
   EXPECT_EQ(read_rej(rej[0].mad).which, Which::Rep);
@@ -198,8 +198,8 @@ TEST_F(RefusalTest, ACommIdUsedAnewIsStale) {
   Outgoing req = a.mads().at(0);
   deliver(a, req);
   request();
-  req.mad[15] ^= 1;                        // another exchange
-  req.mad[kMadHeaderOctets + 34] ^= 0x40;  // of another queue pair
+  req.mad[15] ^= 1;                       // another exchange
+  req.mad[kMadHeaderBytes + 34] ^= 0x40;  // of another queue pair
   deliver(a, req);
   const auto out = b.mads();
   ASSERT_THAT(attributes_of(out), ElementsAre(Attribute::Rej));

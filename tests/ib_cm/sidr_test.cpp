@@ -9,8 +9,8 @@ namespace {
 
 using test::attributes_of;
 using test::begins_with;
+using test::bytes_of;
 using test::kinds_of;
-using test::octets_of;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -33,7 +33,7 @@ class SidrTest : public test::Couple {
 // proves: IB-141
 TEST_F(SidrTest, AServiceHasItsQueuePairAndKey) {
   listener = b.manager.listen({test::kUdService, {}, Transport::Rc, 4});
-  const Handle h = ask(octets_of("where"));
+  const Handle h = ask(bytes_of("where"));
   EXPECT_THAT(carry(a), ElementsAre(Attribute::SidrReq));
   const Event e = asked();
   EXPECT_EQ(e.listener, listener);
@@ -42,7 +42,7 @@ TEST_F(SidrTest, AServiceHasItsQueuePairAndKey) {
   EXPECT_EQ(e.way, b.to(a.me));
   EXPECT_TRUE(begins_with(e.data, "where", 180));
   ASSERT_EQ(b.manager.sidr().answer(e.handle, {SidrStatus::Valid, 0x1a, 0x01234567},
-                                    octets_of("here"), now),
+                                    bytes_of("here"), now),
             Refusal::None);
   EXPECT_THAT(carry(b), ElementsAre(Attribute::SidrRep));
   const auto events = a.events();
@@ -79,7 +79,7 @@ TEST_F(SidrTest, NobodyThereAndNoAreAnswersToo) {
 
   ask();
   Outgoing req = a.mads().at(0);
-  req.mad[kMadHeaderOctets + 16] = 1;  // another version of the IP header
+  req.mad[kMadHeaderBytes + 16] = 1;  // another version of the IP header
   deliver(a, req);
   carry(b);
   EXPECT_EQ(a.events().at(0).service.status, SidrStatus::Rejected);

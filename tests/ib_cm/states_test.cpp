@@ -33,7 +33,7 @@ class StatesTest : public ::testing::Test {
   };
 
   static Mad req() {
-    std::array<std::uint8_t, kIpHeaderOctets> ip;
+    std::array<std::uint8_t, kIpHeaderBytes> ip;
     write_ip_header({test::host(2), test::host(3), 1}, ip.data());
     Req r;
     r.local_id = kPeerId;
@@ -199,7 +199,7 @@ TEST_F(StatesTest, EveryMessageDoesWhatTheTableSays) {
   }
 }
 
-// Whatever octets of a MAD are others, cut or made up: nothing is asked of the owner that it cannot
+// Whatever bytes of a MAD are others, cut or made up: nothing is asked of the owner that it cannot
 // answer, each draws at most two, and everything comes to its end.
 TEST_F(StatesTest, AHostileHandHarmsNothing) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
@@ -213,8 +213,8 @@ TEST_F(StatesTest, AHostileHandHarmsNothing) {
       for (std::uint64_t n = rng.below(4); n != 0; --n) {
         mad[rng.below(mad.size())] = static_cast<std::uint8_t>(rng.next());
       }
-      const std::size_t octets = rng.chance(0.9) ? mad.size() : rng.below(mad.size());
-      const test::Bytes exact(mad.begin(), mad.begin() + static_cast<std::ptrdiff_t>(octets));
+      const std::size_t bytes = rng.chance(0.9) ? mad.size() : rng.below(mad.size());
+      const test::Bytes exact(mad.begin(), mad.begin() + static_cast<std::ptrdiff_t>(bytes));
       m->end.manager.take(m->end.to(test::host(rng.chance(0.9) ? 2 : 7)), exact, m->now);
       ASSERT_LE(m->end.mads().size(), 3u) << "seed " << seed;
       for (const Event& e : m->end.events()) {

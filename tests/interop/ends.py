@@ -138,7 +138,7 @@ class Siw:
 
 
 def check_rping_output(output, word, count, size):
-    """rping -v prints each ping; the text is cut at the first NUL, which is its last octet."""
+    """rping -v prints each ping; the text is cut at the first NUL, which is its last byte."""
     pings = re.findall(rf"^{word}: (rdma-ping-\d+: .*)$", output, re.M)
     expect(len(pings) == count, f"rping printed {len(pings)} pings: {output[-300:]}")
     expect(all(len(p) == size - 1 for p in pings), "rping printed pings of another length")

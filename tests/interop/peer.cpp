@@ -46,7 +46,7 @@ Command parse_command(int argc, char** argv, Command defaults) {
         c.mode = optarg;
         break;
       case 'd':
-        c.private_octets = number(optarg, 0, 512, 'd');
+        c.private_bytes = number(optarg, 0, 512, 'd');
         break;
       case 'C':
       case 'n':
@@ -68,7 +68,7 @@ Command parse_command(int argc, char** argv, Command defaults) {
         break;
       }
       default:
-        die("usage: [-c ADDRESS] [-p PORT] [-m MODE] [-C COUNT] [-S SIZE] [-d OCTETS] [-t SECONDS] "
+        die("usage: [-c ADDRESS] [-p PORT] [-m MODE] [-C COUNT] [-S SIZE] [-d BYTES] [-t SECONDS] "
             "[-o name=value]...");
     }
   }

@@ -22,15 +22,15 @@ namespace urnic::interop {
 [[noreturn]] void die(const std::string& what);
 
 struct Command {
-  Config config;                     // defaults, then every -o name=value
-  std::string mode;                  // -m
-  bool client = false;               // -c ADDRESS
-  std::string address;               // of the server, without port
-  std::uint16_t port = 0;            // -p
-  std::uint32_t count = 1;           // -C or -n
-  std::uint32_t size = 64;           // -S or -s
-  std::uint32_t private_octets = 0;  // -d
-  int timeout_s = 60;                // -t: for the whole run
+  Config config;                    // defaults, then every -o name=value
+  std::string mode;                 // -m
+  bool client = false;              // -c ADDRESS
+  std::string address;              // of the server, without port
+  std::uint16_t port = 0;           // -p
+  std::uint32_t count = 1;          // -C or -n
+  std::uint32_t size = 64;          // -S or -s
+  std::uint32_t private_bytes = 0;  // -d
+  int timeout_s = 60;               // -t: for the whole run
 };
 
 // Options as in Command; `defaults` gives what was not said. Unknown ones end the process.

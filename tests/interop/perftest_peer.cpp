@@ -4,30 +4,30 @@
 // Two connections to one port. On the first ("control") the sides exchange pairs of Sends of equal
 // length, the client's first:
 //
-//   version          16 octets of text, NUL-padded
-//   page size         4 octets, big endian      the larger one counts for both
-//   cache line        4 octets, big endian      likewise
-//   MTU               2 octets of text          an ibv_mtu enumerator
-//   destination      56 octets (Destination)    all zero: before the data connection is made
-//   destination      56 octets                  all zero: after it was made
-//   destination      56 octets, three times     own keys; the third is only a meeting point (send
+//   version          16 bytes of text, NUL-padded
+//   page size         4 bytes, big endian      the larger one counts for both
+//   cache line        4 bytes, big endian      likewise
+//   MTU               2 bytes of text          an ibv_mtu enumerator
+//   destination      56 bytes (Destination)    all zero: before the data connection is made
+//   destination      56 bytes                  all zero: after it was made
+//   destination      56 bytes, three times     own keys; the third is only a meeting point (send
 //   and
 //                    (send, write-lat: four)    write-lat have another)
-//   write, read      56 octets                  the client has posted everything
-//                    5 times 8 octets, big endian: size, iterations, then peak and average MB/s
+//   write, read      56 bytes                  the client has posted everything
+//                    5 times 8 bytes, big endian: size, iterations, then peak and average MB/s
 //                    and messages per second (10^6) as doubles
-//   destination      56 octets                  good-bye; not with write-lat
+//   destination      56 bytes                  good-bye; not with write-lat
 //
 // The second connection carries the data, between the last destination before it and the next:
 //
 //   write      the client Writes, all to one address when the size is above half a page. The last
 //              "destination" may overtake data, since it travels on a connection of its own: our
-//              server says good-bye only when all octets have been placed.
+//              server says good-bye only when all bytes have been placed.
 //   read       the client Reads, likewise.
 //   send       the client Sends. On iWARP the server Writes how many it has received (host order, 4
-//              octets) to the address the client gave as its own, at every third of its receives.
-//   write-lat  both Write by turns, the server first; the last octet of a message is its number,
-//              counted from 1, and whoever receives looks at that octet until it changes.
+//              bytes) to the address the client gave as its own, at every third of its receives.
+//   write-lat  both Write by turns, the server first; the last byte of a message is its number,
+//              counted from 1, and whoever receives looks at that byte until it changes.
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -91,7 +91,7 @@ class Control {
     const auto completion = connection_.receive();
     if (!completion) die("the peer ended the control connection");
     if (completion->byte_len != message.size()) {
-      die("a message of " + std::to_string(completion->byte_len) + " octets instead of " +
+      die("a message of " + std::to_string(completion->byte_len) + " bytes instead of " +
           std::to_string(message.size()));
     }
     const std::vector<std::uint8_t> theirs(in_.data(), in_.data() + message.size());
@@ -135,7 +135,7 @@ class Control {
       die("the peer speaks a perftest protocol before 5.70");
     }
     if (const std::uint32_t page = exchange(std::uint32_t{kPage}); page > kPage) {
-      die("the peer's pages have " + std::to_string(page) + " octets");
+      die("the peer's pages have " + std::to_string(page) + " bytes");
     }
     exchange(kCacheLine);
     std::uint8_t mtu[2] = {'3', 0};  // IBV_MTU_1024
@@ -216,7 +216,7 @@ void fill(Buffer& buffer) {
   }
 }
 
-// Writes by turns. The last octet of `in` tells what has arrived.
+// Writes by turns. The last byte of `in` tells what has arrived.
 void ping_pong(Host& host, Connection& data, const Command& command, Buffer& out, Buffer& in,
                const SendRequest& write) {
   const std::atomic_ref<std::uint8_t> arrived(in.data()[command.size - 1]);
@@ -411,7 +411,7 @@ void run_server(Host& host, const Command& command) {
   }
   if (result.size != command.size || result.iterations != command.count) {
     die("the client says it moved " + std::to_string(result.iterations) + " messages of " +
-        std::to_string(result.size) + " octets");
+        std::to_string(result.size) + " bytes");
   }
   const std::uint64_t expected = result.size * result.iterations;
   const bool written = op == Op::write || op == Op::write_lat;
@@ -421,7 +421,7 @@ void run_server(Host& host, const Command& command) {
   }
   const ConnectionStats stats = data.stats();
   if (written && stats.verbs.write_bytes_received != expected) {
-    die("more octets written than the client says");
+    die("more bytes written than the client says");
   }
   if (op != Op::write_lat) control.exchange(ends.mine);
   data.await_close();

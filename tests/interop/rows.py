@@ -24,10 +24,10 @@ ERRORS = {"bad-write", "bad-read", "invalidate"}  # one side is refused access: 
 FNV_OFFSET, FNV_PRIME, FNV_MASK = 0xcbf29ce484222325, 0x100000001b3, 0xffffffffffffffff
 
 
-def fnv1a(octets):
+def fnv1a(bytes):
     h = FNV_OFFSET
-    for octet in octets:
-        h = (h ^ octet) * FNV_PRIME & FNV_MASK
+    for byte in bytes:
+        h = (h ^ byte) * FNV_PRIME & FNV_MASK
     return f"{h:016x}"
 
 
@@ -51,7 +51,7 @@ class Case:
             siw = siw or SIW_PEER_TO_PEER
         self.crc, self.lossy, self.siw, self.mtu = crc, lossy, siw, mtu
         self.note, self.checks = note, checks
-        self.said, self.judgement, self.octets, self.refused = "", None, 0, False
+        self.said, self.judgement, self.bytes, self.refused = "", None, 0, False
         self.placed_again, self.runs = [], []
         self.take_port()
 
@@ -62,7 +62,7 @@ class Case:
     def once_more(self):
         """The same case, as if it had not been tried."""
         again = copy.copy(self)
-        again.said, again.judgement, again.octets, again.refused = "", None, 0, False
+        again.said, again.judgement, again.bytes, again.refused = "", None, 0, False
         again.placed_again, again.runs = [], []
         again.take_port()
         return again
@@ -123,19 +123,19 @@ class Case:
             self.refused = True
             self.said += (f" refused {counters['recovery_attempts']}, "
                           f"downgrades {counters['downgrades']}")
-        octets = self.count * self.size
+        bytes = self.count * self.size
         sent, received = ("sent", "received") if role == "client" else ("received", "sent")
         want = {}
         if self.what == "rping":  # the server Reads from the client and Writes to it
-            want = {f"read_response_bytes_{sent}": octets, f"write_bytes_{received}": octets}
+            want = {f"read_response_bytes_{sent}": bytes, f"write_bytes_{received}": bytes}
         elif self.what == "write":
-            want = {f"write_bytes_{sent}": octets}
+            want = {f"write_bytes_{sent}": bytes}
         elif self.what == "read":
-            want = {f"read_response_bytes_{received}": octets}
+            want = {f"read_response_bytes_{received}": bytes}
         elif self.what == "send":
             want = {f"sends_{sent}": self.count}
         elif self.what == "write-lat":
-            want = {"write_bytes_sent": octets, "write_bytes_received": octets}
+            want = {"write_bytes_sent": bytes, "write_bytes_received": bytes}
         elif self.what == "echo":
             want = {"sends_sent": self.count, "sends_received": self.count}
         elif self.what in ERRORS:
@@ -148,7 +148,7 @@ class Case:
             if counters["downgrades"] and again > 0 and name.endswith("_bytes_received"):
                 sender = self.server if role == "client" else self.client
                 self.placed_again.append((name, again, counters["mss"], sender.address))  # judged with the capture
-                self.said += f", {again} octets counted again"
+                self.said += f", {again} bytes counted again"
                 continue
             expect(again == 0, f"{name} is {counters[name]} at our {role}, not {value}")
 
@@ -165,7 +165,7 @@ class Case:
         elif capture.path and not self.lossy:
             painted = wire_judge.tagged_bytes(capture.path, ends[source].address,
                                               "0x00" if self.what == "write" else "0x02")
-            expect(len(painted) == self.size, f"the capture holds {len(painted)} octets of a message")
+            expect(len(painted) == self.size, f"the capture holds {len(painted)} bytes of a message")
             expect(fnv1a(painted) == results[sink]["fnv1a"], "memory differs from what is on the wire")
 
     def check_refusals(self):
@@ -182,7 +182,7 @@ class Case:
         for name, again, mss, sender in self.placed_again:
             sent_again = self.judgement.retransmits[sender] if self.judgement else 0
             expect(again <= sent_again * mss,
-                   f"{name} is {again} octets too many for {sent_again} retransmitted segments")
+                   f"{name} is {again} bytes too many for {sent_again} retransmitted segments")
 
     def rules(self):
         return wire_judge.Rules(
@@ -200,7 +200,7 @@ class Case:
             capture.start()
             results = self.run(capture)
             capture.stop()
-            self.octets = self.count * self.size
+            self.bytes = self.count * self.size
             self.check(results)
             self.check_memory(results, capture)
         except (Failure, RuntimeError) as e:

@@ -16,7 +16,7 @@ class End:
 
 
 def read_case(received, downgrades, retransmitted):
-    """The failure of a case of ten Reads whose client counted `received` octets; empty if there is none."""
+    """The failure of a case of ten Reads whose client counted `received` bytes; empty if there is none."""
     case = rows.Case("read", End("siw"), End("own"))
     case.judgement = wire_judge.Judgement()
     case.judgement.retransmits["siw"] = retransmitted
@@ -32,23 +32,23 @@ def read_case(received, downgrades, retransmitted):
 
 
 class PlacedAgain(unittest.TestCase):
-    OCTETS = 10 * 16384
+    BYTES = 10 * 16384
 
     def test_exact_is_right_with_a_downgrade_or_without(self):
-        self.assertEqual(read_case(self.OCTETS, 0, 0), "")
-        self.assertEqual(read_case(self.OCTETS, 1, 2), "")
+        self.assertEqual(read_case(self.BYTES, 0, 0), "")
+        self.assertEqual(read_case(self.BYTES, 1, 2), "")
 
     def test_more_without_a_downgrade_is_a_fault(self):
-        self.assertIn("read_response_bytes_received", read_case(self.OCTETS + 1428, 0, 6))
+        self.assertIn("read_response_bytes_received", read_case(self.BYTES + 1428, 0, 6))
 
     def test_less_is_a_fault_whatever_happened(self):
-        self.assertIn("read_response_bytes_received", read_case(self.OCTETS - 1, 1, 6))
+        self.assertIn("read_response_bytes_received", read_case(self.BYTES - 1, 1, 6))
 
     def test_a_downgrade_may_count_again_what_was_sent_again(self):
-        self.assertEqual(read_case(self.OCTETS + 4 * 1428, 1, 6), "")
+        self.assertEqual(read_case(self.BYTES + 4 * 1428, 1, 6), "")
 
     def test_no_more_than_was_sent_again(self):
-        self.assertIn("4 retransmitted segments", read_case(self.OCTETS + 4 * MSS + 1, 1, 4))
+        self.assertIn("4 retransmitted segments", read_case(self.BYTES + 4 * MSS + 1, 1, 4))
 
 
 if __name__ == "__main__":

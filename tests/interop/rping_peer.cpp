@@ -1,12 +1,12 @@
 // Both ends of what rping (rdma-core) speaks, over urnic.
 //
-// One ping: the client advertises its source buffer in a Send of 16 octets {be64 address, be32
-// STag, be32 length}; the server RDMA-Reads it and answers with a Send of 16 octets whose content
+// One ping: the client advertises its source buffer in a Send of 16 bytes {be64 address, be32
+// STag, be32 length}; the server RDMA-Reads it and answers with a Send of 16 bytes whose content
 // does not matter; the client advertises its sink; the server RDMA-Writes there what it has read,
 // up to and including the first NUL, and sends again. The client ends the connection.
 //
 // Ping n of size s is "rdma-ping-n: ", then a run through the characters 65 to 122 that begins one
-// later with each ping, and a NUL at s-1. Both roles check every octet against that, so the server
+// later with each ping, and a NUL at s-1. Both roles check every byte against that, so the server
 // verifies what rping itself only prints.
 #include <algorithm>
 #include <cstdio>
@@ -18,7 +18,7 @@ namespace urnic::interop {
 namespace {
 
 constexpr std::size_t kInfo = 16;
-constexpr std::uint32_t kMaxSize = 64 * 1024;  // rping's own limit is one octet less
+constexpr std::uint32_t kMaxSize = 64 * 1024;  // rping's own limit is one byte less
 constexpr int kFirst = 'A', kLast = 'z', kLetters = kLast - kFirst + 1;
 
 void fill_ping(std::span<std::uint8_t> out, std::uint32_t ping) {
@@ -38,7 +38,7 @@ void check_ping(std::span<const std::uint8_t> got, std::uint32_t ping) {
   fill_ping(want, ping);
   const auto differ = std::mismatch(got.begin(), got.end(), want.begin());
   if (differ.first == got.end()) return;
-  die("ping " + std::to_string(ping) + ": octet " + std::to_string(differ.first - got.begin()) +
+  die("ping " + std::to_string(ping) + ": byte " + std::to_string(differ.first - got.begin()) +
       " of " + std::to_string(got.size()) + " is " + std::to_string(*differ.first) + ", not " +
       std::to_string(*differ.second));
 }
@@ -48,7 +48,7 @@ struct Info {
   std::uint32_t stag = 0, length = 0;
 };
 
-// The 16-octet messages of one connection.
+// The 16-byte messages of one connection.
 class Messages {
  public:
   Messages(Host& host, Connection& connection)
@@ -72,7 +72,7 @@ class Messages {
     const auto completion = connection_.receive();
     if (!completion) return std::nullopt;
     if (completion->byte_len != kInfo) {
-      die("a message of " + std::to_string(completion->byte_len) + " octets instead of 16");
+      die("a message of " + std::to_string(completion->byte_len) + " bytes instead of 16");
     }
     const Info info{get_be64(in_.data()), get_be32(in_.data() + 8), get_be32(in_.data() + 12)};
     connection_.post_receive(in_.sge(0, kInfo));

@@ -29,7 +29,7 @@ void fill(std::uint64_t seed, std::uint64_t at, MutBytes dst) {
   }
 }
 
-// Position of the first octet that is not as it should be.
+// Position of the first byte that is not as it should be.
 std::optional<std::uint64_t> first_wrong(std::uint64_t seed, std::uint64_t at, ByteView bytes) {
   std::uint8_t expected[4096];
   for (std::size_t i = 0; i < bytes.size();) {
@@ -98,7 +98,7 @@ bool Session::take_header() {
 
 bool Session::receive(ByteView bytes) {
   if (!error_.empty()) return false;
-  if (ended_) return wrong("octets after the end of the stream");
+  if (ended_) return wrong("bytes after the end of the stream");
   if (!client_ && header_.size() < kHeader) {
     const std::size_t n = std::min(bytes.size(), kHeader - header_.size());
     header_.insert(header_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(n));
@@ -112,9 +112,9 @@ bool Session::receive(ByteView bytes) {
 }
 
 bool Session::receive_content(ByteView bytes) {
-  if (bytes.size() > job_.bytes - received_) return wrong("more octets than there should be");
+  if (bytes.size() > job_.bytes - received_) return wrong("more bytes than there should be");
   if (const auto at = first_wrong(job_.seed, received_, bytes)) {
-    return wrong("wrong octet at " + std::to_string(*at));
+    return wrong("wrong byte at " + std::to_string(*at));
   }
   received_ += bytes.size();
   if (received_ == job_.bytes) queue_verdict();
@@ -124,7 +124,7 @@ bool Session::receive_content(ByteView bytes) {
 bool Session::receive_echo(ByteView bytes) {
   // The content of an echo is the client's in both directions.
   if (const auto at = first_wrong(job_.seed, received_, bytes)) {
-    return wrong("wrong octet at " + std::to_string(*at));
+    return wrong("wrong byte at " + std::to_string(*at));
   }
   received_ += bytes.size();
   if (!client_) {
@@ -177,8 +177,8 @@ bool Session::end_of_stream() {
 std::size_t Session::produce(MutBytes dst) {
   if (!error_.empty()) return 0;
   const std::size_t said = produce_words(dst);
-  // In one piece with the header: a first segment of 40 octets would be counted as one by a stack
-  // that counts segments, and as 40 by one that counts octets.
+  // In one piece with the header: a first segment of 40 bytes would be counted as one by a stack
+  // that counts segments, and as 40 by one that counts bytes.
   return said + produce_content(dst.subspan(said));
 }
 

@@ -1,9 +1,9 @@
 // One conversation over a byte stream that checks itself, without any I/O: the same code is the
 // client and the server, over kernel sockets and over urnic's stack.
 //
-// The client says in a header what it wants: Upload (it sends, the server checks every octet and
+// The client says in a header what it wants: Upload (it sends, the server checks every byte and
 // answers how many were right), Download (the other way round) or Echo (messages back and forth).
-// Content is a function of (seed, position), so that a lost, repeated or moved octet is noticed.
+// Content is a function of (seed, position), so that a lost, repeated or moved byte is noticed.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Job {
   Role role = Role::Upload;
   std::uint64_t bytes = 0;  // Upload, Download
   std::uint64_t seed = 1;
-  std::uint32_t message = 200, rounds = 0;  // Echo: octets each way per round
+  std::uint32_t message = 200, rounds = 0;  // Echo: bytes each way per round
 };
 
 class Session {
@@ -35,7 +35,7 @@ class Session {
   // What has arrived; false when it is wrong (see error()).
   bool receive(ByteView bytes);
   bool end_of_stream();
-  // Up to dst.size() octets to send now; returns how many.
+  // Up to dst.size() bytes to send now; returns how many.
   std::size_t produce(MutBytes dst);
   // Nothing more will be sent: shut down for writing.
   bool finished_sending() const;
@@ -46,7 +46,7 @@ class Session {
   const Job& job() const { return job_; }
   bool is_client() const { return client_; }
   bool has_job() const { return client_ || header_.size() == kHeader; }
-  // Octets of content that have passed, both directions.
+  // Bytes of content that have passed, both directions.
   std::uint64_t content() const { return sent_ + received_; }
   std::uint32_t rounds_done() const { return rounds_; }
 

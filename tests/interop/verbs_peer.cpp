@@ -2,7 +2,7 @@
 // siw/verbs_peer.c. Either end may be client or server.
 //
 //   mode        client                                    server
-//   echo        -C messages of 1 to -S octets             sends each back
+//   echo        -C messages of 1 to -S bytes             sends each back
 //   invalidate  announces a region, then once more        Writes into it, Send with Invalidate of
 //   its
 //                                                         STag; the second Write must be refused
@@ -12,8 +12,8 @@
 //   reject      must be rejected                          rejects
 //   abort       three echoes, then away without a word    three echoes, then sees the end
 //
-// -d octets of private data travel in each MPA start-up frame. An announcement is a Send of 16
-// octets {be64 address, be32 STag, be32 length}; every message, region and private data is compared
+// -d bytes of private data travel in each MPA start-up frame. An announcement is a Send of 16
+// bytes {be64 address, be32 STag, be32 length}; every message, region and private data is compared
 // with the pattern that both ends know.
 #include <chrono>
 #include <cstdio>
@@ -39,7 +39,7 @@ void fill(std::span<std::uint8_t> out, std::uint32_t n) {
 void check(std::span<const std::uint8_t> got, std::uint32_t n, const std::string& what) {
   for (std::size_t k = 0; k < got.size(); ++k) {
     if (got[k] != pattern(n, k)) {
-      die(what + " " + std::to_string(n) + ": octet " + std::to_string(k) + " of " +
+      die(what + " " + std::to_string(n) + ": byte " + std::to_string(k) + " of " +
           std::to_string(got.size()) + " is wrong");
     }
   }
@@ -58,7 +58,7 @@ class Peer {
         connection_(host),
         out_(host.device(), host.pd(), command.size, 0),
         in_(host.device(), host.pd(), kSlots * command.size, access_local_write),
-        private_(command.private_octets) {
+        private_(command.private_bytes) {
     for (std::size_t i = 0; i < kSlots; ++i) post_slot(i);
   }
 
@@ -90,7 +90,7 @@ class Peer {
     post_slot(slot_);
     slot_ = (slot_ + 1) % kSlots;
   }
-  // Runs one work request on `length` octets of `buffer`; its status.
+  // Runs one work request on `length` bytes of `buffer`; its status.
   WcStatus run(Opcode op, Buffer& buffer, std::size_t length, const Info& there = {}) {
     const Sge sge = buffer.sge(0, length);
     SendRequest r;
@@ -113,9 +113,9 @@ class Peer {
   }
   Info announced() {
     const auto at = receive();
-    if (at.size() != kInfo) die("an announcement of " + std::to_string(at.size()) + " octets");
+    if (at.size() != kInfo) die("an announcement of " + std::to_string(at.size()) + " bytes");
     const Info i{get_be64(at.data()), get_be32(at.data() + 8), get_be32(at.data() + 12)};
-    if (i.length > command_.size) die("more octets announced than expected");
+    if (i.length > command_.size) die("more bytes announced than expected");
     repost();
     return i;
   }
@@ -138,7 +138,7 @@ class Peer {
 
 void Peer::check_private(std::span<const std::uint8_t> got, std::uint32_t n) const {
   if (got.size() != private_.size()) {
-    die(std::to_string(got.size()) + " octets of private data instead of " +
+    die(std::to_string(got.size()) + " bytes of private data instead of " +
         std::to_string(private_.size()));
   }
   check(got, n, "private data");
@@ -190,7 +190,7 @@ void Peer::echo(std::uint32_t count) {
     }
     const auto got = receive();
     if (got.size() != expected) {
-      die("message " + std::to_string(i) + " has " + std::to_string(got.size()) + " octets");
+      die("message " + std::to_string(i) + " has " + std::to_string(got.size()) + " bytes");
     }
     check(got, i, "message");
     if (!command_.client) std::memcpy(out_.data(), got.data(), got.size());

@@ -2,11 +2,11 @@
 """wire_judge.py FILE... - what tshark makes of captures of iWARP connections.
 
 A capture passes when tshark calls nothing malformed, every checksum and every MPA CRC is good, both
-sides agreed on CRC, every octet of both directions belongs to a start-up frame or to an FPDU, nothing
+sides agreed on CRC, every byte of both directions belongs to a start-up frame or to an FPDU, nothing
 was retransmitted without cause, neither side acknowledged again and again without end, and every
 connection ended with FIN from both sides. A RST is accepted only as the answer to a SYN. Causes of a
 retransmission: silence for as long as the least time-out, a duplicate ACK, or an earlier
-retransmission with a cause that was sent later than the octets in question. `Rules` says what a
+retransmission with a cause that was sent later than the bytes in question. `Rules` says what a
 capture with faults, errors or without CRC is allowed besides. Prints one line per file; exit 1 if one
 did not pass.
 """
@@ -85,8 +85,8 @@ class Direction:
 
     def __init__(self):
         self.syn = self.fin = self.startup = False
-        self.end = 0         # relative sequence number behind the last octet
-        self.accounted = 0   # octets in start-up frames and FPDUs
+        self.end = 0         # relative sequence number behind the last byte
+        self.accounted = 0   # bytes in start-up frames and FPDUs
         self.sent = {}       # sequence number -> when last sent
         self.highest = 0     # sequence number of the last segment sent first
         self.trouble = -1.0  # when the peer last acknowledged twice, or we last retransmitted
@@ -100,7 +100,7 @@ def tshark(arguments, path):
     return done.stdout
 
 
-def fpdu_octets(ulpdu_length):
+def fpdu_bytes(ulpdu_length):
     return (2 + ulpdu_length + 3) // 4 * 4 + 4
 
 
@@ -207,7 +207,7 @@ def look_at_segment(out, stream, row, where, rules):
         if row["iwarp_mpa.rep"] and with_crc != rules.crc and not rules.rejects:
             out.wrong.append(f"{where}: the MPA Reply turns CRC {'on' if with_crc else 'off'}")
     for ulpdu_length in filter(None, row["iwarp_mpa.ulpdulength"].split(";")):
-        side.accounted += fpdu_octets(int(ulpdu_length))
+        side.accounted += fpdu_bytes(int(ulpdu_length))
         out.fpdus += 1
     for opcode in filter(None, row["iwarp_rdma.opcode"].split(";")):
         out.opcodes[OPCODES.get(int(opcode, 16), f"opcode {opcode}")] += 1
@@ -223,9 +223,9 @@ def look_at_end(out, number, stream, rules):
             out.wrong.append(f"connection {number}: no MPA start-up frame from {source}")
         if not side.fin and not rules.ends_badly:
             out.wrong.append(f"connection {number}: no FIN from {source}")
-        octets = max(side.end - 1, 0)  # the SYN takes number 0
-        if octets != side.accounted and not out.retransmits and not rules.lossy:
-            out.wrong.append(f"connection {number}: {octets} octets from {source}, of which "
+        bytes = max(side.end - 1, 0)  # the SYN takes number 0
+        if bytes != side.accounted and not out.retransmits and not rules.lossy:
+            out.wrong.append(f"connection {number}: {bytes} bytes from {source}, of which "
                              f"{side.accounted} in start-up frames and FPDUs")
 
 
@@ -242,8 +242,8 @@ def tagged_bytes(path, source, opcode="0x00"):
         kinds = opcodes.split(";")
         if kinds.count(opcode) != len(kinds):
             raise RuntimeError(f"{path}: FPDUs of several kinds in one segment")
-        for offset, octets in zip(offsets.split(";"), data.split(";")):
-            image[int(offset, 16)] = bytes.fromhex(octets)
+        for offset, bytes in zip(offsets.split(";"), data.split(";")):
+            image[int(offset, 16)] = bytes.fromhex(bytes)
     return b"".join(image[offset] for offset in sorted(image))
 
 

@@ -96,7 +96,7 @@ class Judge(unittest.TestCase):
         frames = records(GOOD)
         tcp = 16 + 14 + 20
         syn = next(f for f in frames[1:] if f[tcp + 13] == wire_judge.SYN)
-        # Of the server's, without octets or options of a SYN: its FIN.
+        # Of the server's, without bytes or options of a SYN: its FIN.
         fin = next(f for f in frames[1:] if f[tcp + 13] & wire_judge.FIN and f[tcp:tcp + 2] == syn[tcp + 2:tcp + 4])
         acknowledged = int.from_bytes(syn[tcp + 4:tcp + 8], "big") + 1
         reset = fin

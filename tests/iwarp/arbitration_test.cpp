@@ -14,13 +14,13 @@ namespace {
 // proves: R-8
 TEST(Arbitration, ASlowBacklogIsParsedInTurns) {
   Receiver r(receiver(ConnectionType::Slow), 4096);
-  Octets stream;
+  Bytes stream;
   std::vector<std::uint64_t> at;
   constexpr std::uint32_t kSends = 2000;
   for (std::uint32_t i = 0; i < kSends; ++i) {
     ASSERT_TRUE(r.post(i, 1400));
     at.push_back(stream.size());
-    const Octets f = send_fpdu(r.first + i, 1400);
+    const Bytes f = send_fpdu(r.first + i, 1400);
     stream.insert(stream.end(), f.begin(), f.end());
   }
   at.push_back(stream.size());
@@ -41,7 +41,7 @@ TEST(Arbitration, ASlowBacklogIsParsedInTurns) {
     }
   } while (before != kSends && polls < 1000);
   EXPECT_EQ(before, kSends);
-  EXPECT_LE(most, (64u + 256u + 16u) * 1024 / 1400) << "octets of one poll are bounded";
+  EXPECT_LE(most, (64u + 256u + 16u) * 1024 / 1400) << "bytes of one poll are bounded";
   EXPECT_GE(polls, 8u);
   EXPECT_EQ(r.engine().iwarp().state().pool.in_use(), 0u);
 }
@@ -49,17 +49,17 @@ TEST(Arbitration, ASlowBacklogIsParsedInTurns) {
 // What comes before the FIN is delivered before it, in however many turns and whatever order; also
 // when ours was first, so that nothing more of TCP is waited for.
 // proves: E-50
-TEST(Arbitration, SlowOctetsBeforeAFinAreDeliveredFirst) {
+TEST(Arbitration, SlowBytesBeforeAFinAreDeliveredFirst) {
   for (const auto& [sends, we_close] :
        {std::pair{2u, false}, std::pair{1000u, false}, std::pair{1000u, true}}) {
     SCOPED_TRACE(std::to_string(sends) + (we_close ? ", closed here first" : ""));
     Receiver r(receiver(ConnectionType::Slow), 2048);
     if (we_close) r.engine().iwarp().disconnect(r.qp(), r.now());
-    Octets stream;
+    Bytes stream;
     std::uint64_t second = 0;
     for (std::uint32_t i = 0; i < sends; ++i) {
       ASSERT_TRUE(r.post(i, 1400));
-      const Octets f = send_fpdu(r.first + i, 1400);
+      const Bytes f = send_fpdu(r.first + i, 1400);
       if (i == 1) second = stream.size();
       stream.insert(stream.end(), f.begin(), f.end());
     }
@@ -68,7 +68,7 @@ TEST(Arbitration, SlowOctetsBeforeAFinAreDeliveredFirst) {
       r.segment(at, ByteView(stream).subspan(at, n), at + n == stream.size());
     }
     r.run();
-    r.arrive(0, Octets(stream.begin(), stream.begin() + static_cast<std::ptrdiff_t>(second)));
+    r.arrive(0, Bytes(stream.begin(), stream.begin() + static_cast<std::ptrdiff_t>(second)));
     for (int i = 0; i < 100; ++i) r.poll();
     ASSERT_EQ(r.done().size(), sends);
     for (const verbs::Cqe& c : r.done()) EXPECT_EQ(c.completion.status, verbs::Status::Success);
@@ -80,11 +80,11 @@ TEST(Arbitration, SlowOctetsBeforeAFinAreDeliveredFirst) {
 // proves: E-50
 TEST(Arbitration, AFinAloneBehindAPartOfAnFpduEndsTheConnection) {
   for (const bool again : {false, true}) {
-    SCOPED_TRACE(again ? "the FIN comes with octets that came before" : "the FIN comes alone");
+    SCOPED_TRACE(again ? "the FIN comes with bytes that came before" : "the FIN comes alone");
     Receiver r(receiver(ConnectionType::Slow));
     ASSERT_TRUE(r.post(0, 1400));
-    const Octets f = send_fpdu(r.first, 1400);
-    const Octets part(f.begin(), f.begin() + 700);
+    const Bytes f = send_fpdu(r.first, 1400);
+    const Bytes part(f.begin(), f.begin() + 700);
     r.arrive(0, part);
     EXPECT_FALSE(r.failed(""));
     if (again) {
@@ -108,7 +108,7 @@ TEST(Arbitration, SaturatedFastAndSlowConnectionsShareTheWire) {
     sim::Pair pair(o);
     constexpr std::size_t kEach = 3, kAll = 2 * kEach;
     constexpr std::uint32_t kWrite = 32 << 10;
-    Octets source(kWrite, 5), sink(kWrite);
+    Bytes source(kWrite, 5), sink(kWrite);
     struct Side {
       sim::Node* node;
       std::uint32_t source, sink;

@@ -115,14 +115,14 @@ INSTANTIATE_TEST_SUITE_P(
 
 struct AtomicHand : ::testing::Test {
   test::HandPeer p;
-  static std::vector<test::Octets> ulpdus(const std::vector<test::Answer>& answers) {
-    std::vector<test::Octets> out;
+  static std::vector<test::Bytes> ulpdus(const std::vector<test::Answer>& answers) {
+    std::vector<test::Bytes> out;
     for (const test::Answer& a : answers) {
       if (a.payload.size() > 6) out.emplace_back(a.payload.begin() + 2, a.payload.end() - 4);
     }
     return out;
   }
-  test::Octets request(std::uint32_t msn, std::uint32_t stag, std::uint64_t to) {
+  test::Bytes request(std::uint32_t msn, std::uint32_t stag, std::uint64_t to) {
     ddp::AtomicRequest a;
     a.id = 9;
     a.stag = stag;
@@ -136,7 +136,7 @@ struct AtomicHand : ::testing::Test {
 TEST_F(AtomicHand, ARequestBeyondTheOthersWaitsAndIsAnsweredOnItsOwnQueue) {
   ASSERT_TRUE(p.up());
   const auto words = p.node().register_memory(p.region.data(), 64, kTarget);
-  const test::Octets first = request(1, words, p.to(0)), second = request(2, words, p.to(0));
+  const test::Bytes first = request(1, words, p.to(0)), second = request(2, words, p.to(0));
   p.send(first.size(), second);
   EXPECT_TRUE(p.untouched()) << "early";
   const auto out = ulpdus(p.send(0, first));

@@ -36,7 +36,7 @@ struct Bare {
     frame.resize(mpa::emit_frame(mpa::make_request(o, {}), frame.data()));
     send(frame);
   }
-  // Reads until `n` octets, the end (then fewer) or a minute.
+  // Reads until `n` bytes, the end (then fewer) or a minute.
   std::size_t read(std::size_t n) const {
     std::size_t got = 0;
     std::vector<std::uint8_t> in(65536);
@@ -89,7 +89,7 @@ inline SendRequest small_send(const Sge& sge) {
   return r;
 }
 
-// The smallest FPDU: a Write of no octets, whose STag and offset mean nothing.
+// The smallest FPDU: a Write of no bytes, whose STag and offset mean nothing.
 inline std::vector<std::uint8_t> empty_write() {
   const std::uint8_t write[14] = {0xc1, 0x40};
   std::vector<std::uint8_t> fpdu(32);

@@ -71,13 +71,13 @@ TEST_F(CarriedAck, ASleeperIsToldBehindTheAcknowledgement) {
     ++told;
     before = p.seen();
   };
-  const Octets message = p.send_message(1, Octets(10, 7));
+  const Bytes message = p.send_message(1, Bytes(10, 7));
   EXPECT_TRUE(p.one_poll({{0, message}}, kLeaves).empty());
   EXPECT_EQ(told, 1);
   expect_ack(before, message.size());
 }
 
-// RFC 9293 3.8.6.3; a full segment of this peer has at least the 536 octets of RFC 9293 3.7.1.
+// RFC 9293 3.8.6.3; a full segment of this peer has at least the 536 bytes of RFC 9293 3.7.1.
 // proves: E-7
 TEST_F(CarriedAck, TwoFullSegmentsAreNeverLeftUnacknowledged) {
   up();
@@ -95,7 +95,7 @@ TEST_F(CarriedAck, ItWaitsNoLongerThan50Microseconds) {
   p.now = since + Duration::ns(49999);
   EXPECT_TRUE(arrive(1, kComesBack).empty()) << "more came: not idle";
   p.now = since + Duration::us(50);
-  const Octets little = p.write(0, Octets(10, 1));
+  const Bytes little = p.write(0, Bytes(10, 1));
   expect_ack(p.one_poll({{2 * kSize, little}}, kComesBack), 2 * kSize + little.size());
 }
 
@@ -109,7 +109,7 @@ TEST_F(CarriedAck, WhatOnePollPutsOffTheNextOneDoes) {
   ASSERT_EQ(sent.size(), 1u);
   const auto behind = static_cast<std::uint32_t>(sent[0].payload.size());
   const Instant due = tcp::next_deadline(p.connection()->tcb);
-  const Octets little = p.write(0, Octets(10, 1));
+  const Bytes little = p.write(0, Bytes(10, 1));
   p.now = due - Duration::us(10);
   EXPECT_TRUE(p.one_poll({{.at = kSize, .bytes = little, .behind = behind}}, kComesBack).empty());
   p.now = due;

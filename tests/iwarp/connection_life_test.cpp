@@ -467,10 +467,10 @@ TEST(ConnectionLife, BeyondTheirLimitConnectionsAreRefusedAtOnce) {
   EXPECT_TRUE(w.run_until([&] { return w.right.node->events.size() == 3; }, Duration::s(1)));
 }
 
-// ---- work that needs no octet
+// ---- work that needs no byte
 
 // A local invalidation that fails is the last request of all: nothing will be cut for it.
-TEST(ConnectionLife, ARequestThatFailsWithoutAnOctetEndsTheStream) {
+TEST(ConnectionLife, ARequestThatFailsWithoutAnByteEndsTheStream) {
   Life life(false);
   verbs::QueuePair* qp = life.first_left();
   verbs::SendWr wr;

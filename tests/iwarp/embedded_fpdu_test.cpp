@@ -7,11 +7,11 @@ namespace {
 // An application's payload holds a whole FPDU with a good CRC, and a box on the way cuts the stream
 // there. What is behind the box is only as safe as the setting.
 struct Embedded : RxDetour {
-  Octets inner, outer;
+  Bytes inner, outer;
   std::uint64_t inner_at = 0;
   void make() {
-    inner = p.write(5000, Octets(60, 0xee));
-    Octets payload = testing::random_octets(rng, 400);
+    inner = p.write(5000, Bytes(60, 0xee));
+    Bytes payload = testing::random_bytes(rng, 400);
     std::copy(inner.begin(), inner.end(), payload.begin() + 100);
     inner_at = kSize + 2 + 14 + 100;
     outer = p.write(1000, payload);
@@ -24,7 +24,7 @@ TEST_F(Embedded, PlaceIsFooledAndTheSeamShowsIt) {
   up();
   make();
   p.send(inner_at, inner);
-  EXPECT_EQ(p.at(5000, 60), Octets(60, 0xee)) << "believed: placed where the application said";
+  EXPECT_EQ(p.at(5000, 60), Bytes(60, 0xee)) << "believed: placed where the application said";
   send(0);
   EXPECT_TRUE(p.fast());
   p.send(kSize, outer);
@@ -32,7 +32,7 @@ TEST_F(Embedded, PlaceIsFooledAndTheSeamShowsIt) {
   EXPECT_EQ(p.stats().iwarp.downgrades, 1u);
   EXPECT_EQ(p.stats().iwarp.reasons[static_cast<std::size_t>(fastpath::Reason::Seam)], 1u);
   EXPECT_EQ(p.rcv_nxt(), kSize + outer.size()) << "and the block is forgotten";
-  EXPECT_EQ(p.at(1000, 400), Octets(outer.begin() + 16, outer.begin() + 416));
+  EXPECT_EQ(p.at(1000, 400), Bytes(outer.begin() + 16, outer.begin() + 416));
   EXPECT_EQ(p.stats().iwarp.ddp.terminates_sent, 0u);
 }
 
@@ -43,18 +43,18 @@ TEST_F(Embedded, AnEmbeddedSendIsUndoneByTheDowngrade) {
   up();
   ASSERT_TRUE(p.post_receive(1, 20000, 900));
   make();
-  inner = HandPeer::send_message(1, Octets(60, 0xee));
-  Octets payload(400, 3);
+  inner = HandPeer::send_message(1, Bytes(60, 0xee));
+  Bytes payload(400, 3);
   std::copy(inner.begin(), inner.end(), payload.begin() + 100);
   outer = p.write(1000, payload);
   p.send(inner_at, inner);
   send(0);
   p.send(kSize, outer);
   EXPECT_TRUE(p.receives().empty());
-  p.send(kSize + outer.size(), HandPeer::send_message(1, Octets(50, 1)));
+  p.send(kSize + outer.size(), HandPeer::send_message(1, Bytes(50, 1)));
   ASSERT_EQ(good_receives(p), 1u);
   EXPECT_EQ(p.receives()[0].completion.byte_len, 50u);
-  EXPECT_EQ(p.at(20000, 50), Octets(50, 1));
+  EXPECT_EQ(p.at(20000, 50), Bytes(50, 1));
 }
 
 // proves: E-12, E-41
@@ -62,12 +62,12 @@ TEST_F(Embedded, StoreIsNotFooled) {
   up();
   make();
   p.send(inner_at, inner);
-  EXPECT_EQ(p.stats().iwarp.bytes_detour, inner.size()) << "octets of the stream they are";
+  EXPECT_EQ(p.stats().iwarp.bytes_detour, inner.size()) << "bytes of the stream they are";
   send(0);
   p.send(kSize, outer);
   EXPECT_EQ(p.rcv_nxt(), kSize + outer.size());
-  EXPECT_EQ(p.at(1000, 400), Octets(outer.begin() + 16, outer.begin() + 416));
-  EXPECT_EQ(p.at(5000, 60), Octets(60, 0)) << "never placed";
+  EXPECT_EQ(p.at(1000, 400), Bytes(outer.begin() + 16, outer.begin() + 416));
+  EXPECT_EQ(p.at(5000, 60), Bytes(60, 0)) << "never placed";
   EXPECT_EQ(kept(), 0u);
   expect_nothing_happened();
 }
@@ -84,8 +84,8 @@ TEST_F(Embedded, ABadSeamBeyondTheGapIsDroppedAsAnyOther) {
   EXPECT_EQ(p.stats().iwarp.bytes_detour, inner.size());
   send(0);
   p.send(kSize, outer);
-  EXPECT_EQ(p.at(1000, 400), Octets(outer.begin() + 16, outer.begin() + 416));
-  EXPECT_EQ(p.at(5000, 60), Octets(60, 0));
+  EXPECT_EQ(p.at(1000, 400), Bytes(outer.begin() + 16, outer.begin() + 416));
+  EXPECT_EQ(p.at(5000, 60), Bytes(60, 0));
   EXPECT_TRUE(p.fast());
   EXPECT_EQ(kept(), 0u);
 }

@@ -20,7 +20,7 @@ struct ConnectionEnd : RxPath {
   // The engine may send from now on; what the hand has sent so far ends at start().
   void begin() {
     ASSERT_TRUE(p.up());
-    const Octets first = p.write(0, Octets(100, 1));
+    const Bytes first = p.write(0, Bytes(100, 1));
     p.send(0, first);
     start = first.size();
     p.acknowledge(start);
@@ -42,17 +42,17 @@ struct ConnectionEnd : RxPath {
     ASSERT_GT(in_flight, 3000u);
   }
   // What violates, and so draws a Terminate.
-  static Octets offence() {
-    return make_fpdu(ddp::test::write_segment(0xdeadbeef, 0, Octets(100, 1)));
+  static Bytes offence() {
+    return make_fpdu(ddp::test::write_segment(0xdeadbeef, 0, Bytes(100, 1)));
   }
-  static Octets terminate(std::uint8_t layer, std::uint8_t etype) {
+  static Bytes terminate(std::uint8_t layer, std::uint8_t etype) {
     auto ulpdu = ddp::test::terminate_segment(ddp::Violation::TaggedBounds);
     ulpdu.resize(ulpdu.size() - 3);
     ulpdu.back() = static_cast<std::uint8_t>(layer << 4 | etype);
     ulpdu.insert(ulpdu.end(), {0, 0, 0});
     return make_fpdu(ulpdu);
   }
-  std::vector<Answer> arrive(std::uint64_t at, Octets bytes, std::uint16_t flags,
+  std::vector<Answer> arrive(std::uint64_t at, Bytes bytes, std::uint16_t flags,
                              std::uint32_t behind) {
     Cut c;
     c.at = at;
@@ -68,12 +68,12 @@ struct ConnectionEnd : RxPath {
 // ---- the stream is dead, TCP is not
 
 // proves: E-50
-TEST_F(ConnectionEnd, TheFinBehindOctetsThatAreDiscardedIsTaken) {
+TEST_F(ConnectionEnd, TheFinBehindBytesThatAreDiscardedIsTaken) {
   begin();
-  const Octets bad = offence();
+  const Bytes bad = offence();
   p.send(start, bad);
   const std::uint64_t at = start + bad.size();
-  const auto got = arrive(at, Octets(100, 9), tcp::kAck | tcp::kFin, 0);
+  const auto got = arrive(at, Bytes(100, 9), tcp::kAck | tcp::kFin, 0);
   ASSERT_FALSE(got.empty());
   EXPECT_EQ(got.back().ack, at + 100 + 1);
   EXPECT_EQ(engine().iwarp().state().connections.size(), 0u);
@@ -89,7 +89,7 @@ TEST_F(ConnectionEnd, APeerThatDoesNotCloseBehindATerminateIsNotWaitedForLong) {
     SCOPED_TRACE(ours ? "ours" : "the peer's");
     ConnectionEnd_APeerThatDoesNotCloseBehindATerminateIsNotWaitedForLong_Test one;
     one.begin();
-    const Octets last = ours ? offence() : terminate(1, 1);
+    const Bytes last = ours ? offence() : terminate(1, 1);
     one.p.send(one.start, last);
     const std::uint64_t at = one.start + last.size();
     one.p.acknowledge(at);
@@ -123,12 +123,12 @@ TEST_F(ConnectionEnd, WhatATerminateSaysIsTheStatusOfTheRequestAtFault) {
   }
 }
 
-// TCP owes the peer every octet it has numbered.
+// TCP owes the peer every byte it has numbered.
 // proves: E-50
 TEST_F(ConnectionEnd, WhatWasSentBeforeATerminateIsSentAgainWhenItIsLost) {
   begin();
   write_unacknowledged();
-  const Octets last = terminate(1, 1);
+  const Bytes last = terminate(1, 1);
   arrive(start, last, tcp::kAck, in_flight);
   std::size_t again = 0;
   for (const Answer& a : p.pass(Duration::s(3))) again += a.payload.size();
@@ -186,11 +186,11 @@ TEST_F(ConnectionEnd, NorOneWhoseConsumerEndsAsWell) {
   EXPECT_TRUE(p.connection()->fin_queued);
 }
 
-// The octets came before; what is new is that they were the last.
+// The bytes came before; what is new is that they were the last.
 // proves: E-50
-TEST_F(ConnectionEnd, AFinBehindOctetsThatCameBeforeIsTaken) {
+TEST_F(ConnectionEnd, AFinBehindBytesThatCameBeforeIsTaken) {
   begin();
-  const auto got = arrive(0, p.write(0, Octets(100, 1)), tcp::kAck | tcp::kFin, 0);
+  const auto got = arrive(0, p.write(0, Bytes(100, 1)), tcp::kAck | tcp::kFin, 0);
   ASSERT_FALSE(got.empty());
   EXPECT_EQ(got.back().ack, start + 1);
   EXPECT_EQ(p.qp->state, verbs::QpState::Sqd);
@@ -261,7 +261,7 @@ TEST(EndingByReset, AListenerMayGoWhileAResetOfItsConnectionWaits) {
   engine::Listener* const listener = r.engine().iwarp().listen(7001, 4, &error);
   ASSERT_NE(listener, nullptr);
   const auto arrive = [&](std::uint16_t flags, std::uint32_t seq, std::uint32_t ack,
-                          const Octets& payload) {
+                          const Bytes& payload) {
     tcp::Segment s;
     s.flags = flags;
     s.seq = tcp::Seq(seq);
@@ -279,7 +279,7 @@ TEST(EndingByReset, AListenerMayGoWhileAResetOfItsConnectionWaits) {
     if (c.key.local_port == 7001) iss = c.tcb.snd.iss.value();
   });
   r.full = true;
-  arrive(tcp::kAck, 100, iss + 1, Octets(100, 0x47));
+  arrive(tcp::kAck, 100, iss + 1, Bytes(100, 0x47));
   ASSERT_EQ(r.engine().tables().connections, 2u) << "its RST has not left";
   ASSERT_EQ(r.engine().tables().pending, 0u);
   r.engine().iwarp().close_listener(listener, r.now());

@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 struct ImmediateHand : ::testing::Test {
   test::HandPeer p;
-  static test::Octets immediate(std::uint32_t msn, std::uint64_t data) {
+  static test::Bytes immediate(std::uint32_t msn, std::uint64_t data) {
     ddp::SegmentHeader h;
     h.op = ddp::Opcode::Immediate;
     h.last = true;
@@ -138,11 +138,11 @@ struct ImmediateHand : ::testing::Test {
 
 // As RFC 7306 has it: a message of its own, behind any other.
 // proves: E-53
-TEST_F(ImmediateHand, AMessageOfEightOctetsUsesTheReceiveOfItsMsn) {
+TEST_F(ImmediateHand, AMessageOfEightBytesUsesTheReceiveOfItsMsn) {
   ASSERT_TRUE(p.up());
   for (std::uint64_t i = 1; i <= 2; ++i) ASSERT_TRUE(p.post_receive(i, 0, 100));
-  test::Octets bytes = p.send_message(1, test::Octets(10, 7));
-  testing::append(bytes, p.write(500, test::Octets(20, 9)));
+  test::Bytes bytes = p.send_message(1, test::Bytes(10, 7));
+  testing::append(bytes, p.write(500, test::Bytes(20, 9)));
   testing::append(bytes, immediate(2, kData));
   p.send(0, bytes);
   ASSERT_EQ(p.receives().size(), 2u);
@@ -158,7 +158,7 @@ TEST_F(ImmediateHand, AMessageOfEightOctetsUsesTheReceiveOfItsMsn) {
 TEST_F(ImmediateHand, OneThatComesEarlyWaitsForWhatIsBeforeIt) {
   ASSERT_TRUE(p.up());
   ASSERT_TRUE(p.post_receive(1, 0, 100));
-  const test::Octets first = p.write(500, test::Octets(20, 9));
+  const test::Bytes first = p.write(500, test::Bytes(20, 9));
   p.send(first.size(), immediate(1, kData));
   EXPECT_TRUE(p.receives().empty());
   p.send(0, first);
@@ -169,7 +169,7 @@ TEST_F(ImmediateHand, OneThatComesEarlyWaitsForWhatIsBeforeIt) {
 // proves: E-53
 TEST_F(ImmediateHand, WhoDoesNotKnowItIsToldApart) {
   ASSERT_TRUE(p.up());
-  const test::Octets first = p.write(0, test::Octets(100, 1));
+  const test::Bytes first = p.write(0, test::Bytes(100, 1));
   p.send(0, first);
   p.acknowledge(first.size());
   p.node().events.clear();

@@ -16,17 +16,17 @@ namespace {
 using Kind = engine::CmEvent::Kind;
 using verbs::WrOp;
 
-constexpr std::size_t kOctets = 300'000;
+constexpr std::size_t kBytes = 300'000;
 
 // Left and right are connected; right has memory that left may write.
 struct Leaving : ::testing::Test {
-  Leaving() : pair(PairOptions{}), from(kOctets), to(kOctets, 0) {
+  Leaving() : pair(PairOptions{}), from(kBytes), to(kBytes, 0) {
     std::iota(from.begin(), from.end(), std::uint8_t{1});
     qp = pair.left().make_qp();
     peer = pair.right().make_qp();
-    source = pair.left().register_memory(from.data(), kOctets, verbs::kLocalWrite);
+    source = pair.left().register_memory(from.data(), kBytes, verbs::kLocalWrite);
     sink = pair.right().register_memory(
-        to.data(), kOctets,
+        to.data(), kBytes,
         verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kRemoteRead | verbs::kRemoteAtomic);
     expected = from;
     EXPECT_TRUE(pair.connect(*qp, *peer));
@@ -48,7 +48,7 @@ struct Leaving : ::testing::Test {
     ASSERT_EQ(pair.left().post_send(*qp, wr, pair.now()), verbs::Post::Ok);
   }
   void write_all() {
-    for (std::size_t at = 0; at < kOctets; at += 50'000) write(at, 50'000, sink);
+    for (std::size_t at = 0; at < kBytes; at += 50'000) write(at, 50'000, sink);
   }
   void read(std::uint32_t flags = verbs::kSignaled, WrOp op = WrOp::Read) {
     const verbs::Sge sge = piece(0, op == WrOp::Read ? 1000 : 8);
@@ -128,7 +128,7 @@ TEST_F(Leaving, WhatWasPostedGoesOutOfMemoryThatIsNotTheConsumersAnyMore) {
 // proves: E-25, E-50
 TEST_F(Leaving, WhatWasSentAndLostIsSentAgain) {
   pair.set_faults_left("loss=1");
-  for (std::size_t at = 0; at < kOctets; at += 6000) write(at, 6000, sink);  // some have left whole
+  for (std::size_t at = 0; at < kBytes; at += 6000) write(at, 6000, sink);  // some have left whole
   disconnect();
   destroy();
   pair.set_faults_left("");
@@ -237,9 +237,9 @@ TEST_F(Leaving, SoMuchIsCopiedAndMoreEndsByReset) {
   ASSERT_NE(zeros, MAP_FAILED);
   const auto big =
       pair.left().register_memory(static_cast<std::uint8_t*>(zeros), size, verbs::kLocalWrite);
-  const auto post = [&](std::size_t octets) {
-    const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(zeros),
-                         static_cast<std::uint32_t>(octets), big};
+  const auto post = [&](std::size_t bytes) {
+    const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(zeros), static_cast<std::uint32_t>(bytes),
+                         big};
     verbs::SendWr wr;
     wr.op = WrOp::Write;
     wr.sges = {&sge, 1};
@@ -297,14 +297,14 @@ TEST_F(Leaving, ATerminateIsHeardFromAQueuePairThatIsGone) {
   expect_gone();
 }
 
-// The octets of a Read that the peer waits for are owed no more.
+// The bytes of a Read that the peer waits for are owed no more.
 // proves: E-50
 TEST_F(Leaving, ATerminateIsHeardThoughThePeerWaitsForAnAnswer) {
   const std::uint32_t lent =
-      pair.left().register_memory(from.data(), kOctets, verbs::kLocalWrite | verbs::kRemoteRead);
+      pair.left().register_memory(from.data(), kBytes, verbs::kLocalWrite | verbs::kRemoteRead);
   pair.set_faults_left("loss=1");
   for (int i = 0; i < 4; ++i) {
-    const verbs::Sge into{reinterpret_cast<std::uintptr_t>(to.data()), kOctets, sink};
+    const verbs::Sge into{reinterpret_cast<std::uintptr_t>(to.data()), kBytes, sink};
     verbs::SendWr wr;
     wr.op = WrOp::Read;
     wr.sges = {&into, 1};

@@ -18,7 +18,7 @@ TEST(Listener, ASynFloodIsAnsweredByCookies_RFC4987_3_6) {
   EXPECT_EQ(s.connections_opened, 5u) << "nothing is kept for the others";
   EXPECT_TRUE(p.fast());
   Rng rng(3);
-  const auto data = testing::random_octets(rng, 300);
+  const auto data = testing::random_bytes(rng, 300);
   p.send(0, p.write(64, data));
   EXPECT_EQ(p.at(64, 300), data);
 }

@@ -341,7 +341,7 @@ TEST_F(Setup, StartupSurvivesAnyReSegmentation) {
   }
 }
 
-TEST_F(Setup, PrivateDataOf508OctetsTravelsBothWays) {
+TEST_F(Setup, PrivateDataOf508BytesTravelsBothWays) {
   make();
   std::vector<std::uint8_t> data(508);
   for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::uint8_t>(i);

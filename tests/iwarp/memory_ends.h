@@ -15,7 +15,7 @@ namespace urnic::sim {
 using verbs::Sge;
 using verbs::Status;
 using verbs::WrOp;
-using Octets = std::vector<std::uint8_t>;
+using Bytes = std::vector<std::uint8_t>;
 
 class MemoryEnds : public ::testing::Test {
  protected:
@@ -30,10 +30,10 @@ class MemoryEnds : public ::testing::Test {
     right = pair->right().make_qp();
     ASSERT_TRUE(pair->connect(*left, *right));
   }
-  static std::uint64_t address(const Octets& o) {
+  static std::uint64_t address(const Bytes& o) {
     return reinterpret_cast<std::uintptr_t>(o.data());
   }
-  static verbs::Extent whole(Octets& o) { return {o.data(), address(o), o.size()}; }
+  static verbs::Extent whole(Bytes& o) { return {o.data(), address(o), o.size()}; }
   static std::uint32_t add(Node& node, const verbs::Extent& memory, std::uint8_t access) {
     return node.engine().memory().register_memory(node.pd, memory, access);
   }
@@ -75,7 +75,7 @@ class MemoryEnds : public ::testing::Test {
 
   std::unique_ptr<Pair> pair;
   verbs::QueuePair *left = nullptr, *right = nullptr;
-  Octets ours = Octets(4000), theirs = Octets(4000, 0xee);
+  Bytes ours = Bytes(4000), theirs = Bytes(4000, 0xee);
 
   // How many were posted.
   std::size_t posted_ = 0, receives_ = 0;

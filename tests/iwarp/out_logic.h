@@ -11,9 +11,9 @@ namespace urnic::test {
 
 using engine::CmEvent;
 using fastpath::ConnectionType;
-using Octets = std::vector<std::uint8_t>;
+using Bytes = std::vector<std::uint8_t>;
 
-inline void append_fpdu(Octets& out, const ddp::SegmentHeader& h, ByteView payload) {
+inline void append_fpdu(Bytes& out, const ddp::SegmentHeader& h, ByteView payload) {
   std::uint8_t head[ddp::kMaxHeader];
   const std::uint32_t n = ddp::emit_header(h, head);
   const std::size_t at = out.size();
@@ -21,16 +21,16 @@ inline void append_fpdu(Octets& out, const ddp::SegmentHeader& h, ByteView paylo
   const ByteView pieces[] = {payload};
   mpa::build_fpdu(out.data() + at, {head, n}, pieces, true);
 }
-inline Octets send_fpdu(std::uint32_t msn, std::size_t octets, std::uint32_t mo = 0,
-                        bool last = true) {
+inline Bytes send_fpdu(std::uint32_t msn, std::size_t bytes, std::uint32_t mo = 0,
+                       bool last = true) {
   ddp::SegmentHeader h;
   h.op = ddp::Opcode::Send;
   h.last = last;
   h.qn = ddp::kQnSend;
   h.msn = msn;
   h.mo = mo;
-  Octets out;
-  append_fpdu(out, h, Octets(octets, static_cast<std::uint8_t>(msn)));
+  Bytes out;
+  append_fpdu(out, h, Bytes(bytes, static_cast<std::uint8_t>(msn)));
   return out;
 }
 
@@ -49,8 +49,8 @@ struct Receiver : ScriptedPeer {
     first = ddp::stream_of(qp()).next_send_msn();
     on_sent = [this](const tcp::Segment&, std::uint64_t) { ++frames_out; };
   }
-  bool post(std::uint64_t id, std::uint32_t octets = 64) {
-    const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(memory.data()) + id % 512 * 64, octets,
+  bool post(std::uint64_t id, std::uint32_t bytes = 64) {
+    const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(memory.data()) + id % 512 * 64, bytes,
                          key};
     if (verbs::SharedReceiveQueue* q = qp().rq.shared()) {
       if (q->post({id, {&sge, 1}}) != verbs::SharedReceiveQueue::Post::Ok) return false;
@@ -59,8 +59,8 @@ struct Receiver : ScriptedPeer {
     }
     return node().post_receive(qp(), {id, {&sge, 1}}, now());
   }
-  void arrive(std::uint64_t at, const Octets& octets, bool fin = false) {
-    segment(at, octets, fin);
+  void arrive(std::uint64_t at, const Bytes& bytes, bool fin = false) {
+    segment(at, bytes, fin);
     run();
   }
   std::vector<verbs::Cqe>& done() {
@@ -73,7 +73,7 @@ struct Receiver : ScriptedPeer {
     }
     return false;
   }
-  Octets memory;
+  Bytes memory;
   std::uint32_t key = 0, first = 1;
   std::uint64_t frames_out = 0;
 };

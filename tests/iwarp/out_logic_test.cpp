@@ -16,7 +16,7 @@ namespace {
 // proves: R-113, E-17
 TEST(EmptyReceiveQueue, FastDropsAndTheRetransmissionCompletes) {
   Receiver r(receiver(ConnectionType::Fast));
-  const Octets send = send_fpdu(r.first, 20);
+  const Bytes send = send_fpdu(r.first, 20);
   r.frames_out = 0;
   r.arrive(0, send);
   EXPECT_EQ(r.taken(), 0u);
@@ -37,7 +37,7 @@ TEST(EmptyReceiveQueue, FastDropsAndTheRetransmissionCompletes) {
 // proves: R-114
 TEST(EmptyReceiveQueue, OutOfOrderToo) {
   Receiver r(receiver(ConnectionType::Fast));
-  const Octets one = send_fpdu(r.first, 20), two = send_fpdu(r.first + 1, 30);
+  const Bytes one = send_fpdu(r.first, 20), two = send_fpdu(r.first + 1, 30);
   ASSERT_TRUE(r.post(1));
   r.arrive(one.size(), two);
   EXPECT_EQ(r.stats().iwarp.empty_rq_drops, 1u) << "the MSN's receive is not posted";
@@ -54,7 +54,7 @@ TEST(EmptyReceiveQueue, DropsAreNoRecoveryAttempts) {
   sim::PairOptions o = receiver(ConnectionType::Fast);
   o.right.context.max_recovery_attempts = 2;
   Receiver r(o);
-  const Octets send = send_fpdu(r.first, 20);
+  const Bytes send = send_fpdu(r.first, 20);
   for (int i = 0; i < 100; ++i) r.arrive(0, send);
   EXPECT_EQ(r.stats().iwarp.empty_rq_drops, 100u);
   EXPECT_EQ(r.stats().iwarp.recovery_attempts, 0u);
@@ -89,9 +89,9 @@ TEST(EmptyReceiveQueue, LongerThanTheBufferEndsBothTypes) {
 TEST(EmptyReceiveQueue, ASegmentOfTwoSendsAndOneReceiveDoesNotStarve) {
   for (const bool order : {false, true}) {
     Receiver r(receiver(ConnectionType::Fast));
-    Octets both = send_fpdu(r.first, 20);
+    Bytes both = send_fpdu(r.first, 20);
     const std::size_t half = both.size();
-    const Octets two = send_fpdu(r.first + 1, 30);
+    const Bytes two = send_fpdu(r.first + 1, 30);
     both.insert(both.end(), two.begin(), two.end());
     if (order) {
       ASSERT_TRUE(r.post(1));
@@ -131,13 +131,13 @@ TEST(CompletionWrites, AreCountedPerConnectionAndInTheJson) {
     o.right.completion_method = static_cast<ddp::CompletionMethod>(row.method);
     o.right.completion_threshold = row.threshold;
     Receiver r(o);
-    Octets behind;
+    Bytes behind;
     for (std::uint32_t i = 0; i <= 20; ++i) {
       ASSERT_TRUE(r.post(i));
-      const Octets f = send_fpdu(r.first + i, i);
+      const Bytes f = send_fpdu(r.first + i, i);
       if (i != 0) behind.insert(behind.end(), f.begin(), f.end());
     }
-    const Octets one = send_fpdu(r.first, 0);
+    const Bytes one = send_fpdu(r.first, 0);
     r.arrive(one.size(), behind);
     EXPECT_EQ(r.stats().verbs.completion_cqe_writes, 0u) << "R-111";
     r.arrive(0, one);
@@ -170,7 +170,7 @@ TEST(CompletionWrites, SlowCompletesInOrderAndUpdatesNoReceive) {
   std::uint64_t at = 0;
   for (std::uint32_t i = 0; i < 10; ++i) {
     ASSERT_TRUE(r.post(i));
-    const Octets f = send_fpdu(r.first + i, i);
+    const Bytes f = send_fpdu(r.first + i, i);
     r.arrive(at, f);
     at += f.size();
   }
@@ -186,15 +186,15 @@ TEST(CompletionWrites, SendsPendingAtADowngradeWereWrittenForNothing) {
   o.right.completion_threshold = 0;
   o.right.context.max_recovery_attempts = 1;
   Receiver r(o);
-  Octets all;
+  Bytes all;
   for (std::uint32_t i = 0; i <= 5; ++i) {
     ASSERT_TRUE(r.post(i));
-    const Octets f = send_fpdu(r.first + i, i);
+    const Bytes f = send_fpdu(r.first + i, i);
     all.insert(all.end(), f.begin(), f.end());
   }
   const std::size_t one = send_fpdu(r.first, 0).size();
   const auto part = [&](std::size_t from, std::size_t to) {
-    return Octets(all.data() + from, all.data() + to);
+    return Bytes(all.data() + from, all.data() + to);
   };
   r.arrive(one, part(one, all.size()));
   EXPECT_EQ(r.stats().verbs.completion_wqe_writes, 5u);
@@ -219,13 +219,13 @@ TEST(HoleMemory, HundredThousandSendsBehindOneHoleCostNothingEach) {
   for (std::uint32_t i = 0; i <= kMany; ++i) {
     ASSERT_TRUE(r.node().post_receive(r.qp(), {i, {&none, 0}}, r.now()));
   }
-  const Octets one = send_fpdu(r.first, 0);
+  const Bytes one = send_fpdu(r.first, 0);
   std::uint64_t at = one.size();
   std::size_t before = 0;
   for (std::uint32_t i = 1; i <= kMany;) {
-    Octets many;
+    Bytes many;
     for (int k = 0; k < 50 && i <= kMany; ++k, ++i) {
-      const Octets f = send_fpdu(r.first + i, 0);
+      const Bytes f = send_fpdu(r.first + i, 0);
       many.insert(many.end(), f.begin(), f.end());
     }
     r.arrive(at, many);
@@ -244,18 +244,18 @@ TEST(HoleMemory, HundredThousandSendsBehindOneHoleCostNothingEach) {
 
 TEST(HoleMemory, ComesBackWhenTheHolesAreClosed) {
   Receiver r(receiver(ConnectionType::Fast), 1024);
-  Octets stream;
+  Bytes stream;
   std::vector<std::uint64_t> at;
   for (std::uint32_t i = 0; i < 401; ++i) {
     ASSERT_TRUE(r.post(i));
     at.push_back(stream.size());
-    const Octets f = send_fpdu(r.first + i, 4);
+    const Bytes f = send_fpdu(r.first + i, 4);
     stream.insert(stream.end(), f.begin(), f.end());
   }
   at.push_back(stream.size());
   const auto piece = [&](std::size_t i) {
-    return Octets(stream.begin() + static_cast<std::ptrdiff_t>(at[i]),
-                  stream.begin() + static_cast<std::ptrdiff_t>(at[i + 1]));
+    return Bytes(stream.begin() + static_cast<std::ptrdiff_t>(at[i]),
+                 stream.begin() + static_cast<std::ptrdiff_t>(at[i + 1]));
   };
   for (std::size_t i = 1; i < 401; i += 2) r.arrive(at[i], piece(i));
   EXPECT_EQ(r.connection()->hole_counters.size(), 200u);
@@ -276,7 +276,7 @@ verbs::SharedReceiveQueue* eight(sim::Node& node) {
 // proves: R-113, E-17
 TEST(SharedReceive, DropsWithoutAReceiveAndGoesOnWhenOneIsPosted) {
   Receiver r(receiver(ConnectionType::Fast), 0, eight);
-  const Octets send = send_fpdu(r.first, 20);
+  const Bytes send = send_fpdu(r.first, 20);
   r.arrive(0, send);
   EXPECT_EQ(r.stats().iwarp.empty_rq_drops, 1u);
   EXPECT_EQ(r.taken(), 0u);
@@ -300,7 +300,7 @@ TEST(SharedReceive, SlowTerminatesOnAnEmptyQueue) {
 TEST(SharedReceive, AnEndedConnectionFlushesWhatItHadBoundAndSaysItWasTheLast) {
   Receiver r(receiver(ConnectionType::Fast), 0, eight);
   for (std::uint64_t i = 1; i <= 4; ++i) ASSERT_TRUE(r.post(i));
-  const Octets one = send_fpdu(r.first, 20), two = send_fpdu(r.first + 1, 30);
+  const Bytes one = send_fpdu(r.first, 20), two = send_fpdu(r.first + 1, 30);
   r.arrive(one.size(), two);
   r.engine().iwarp().abort(r.qp(), r.now());
   ASSERT_EQ(r.done().size(), 2u);

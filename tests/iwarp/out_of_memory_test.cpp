@@ -285,7 +285,7 @@ TEST(OutOfMemoryPost, AReceiveWithoutMemoryToResumeEndsItsConnection) {
     c.context.initiated_as = fastpath::ConnectionType::Slow;
   };
   ASSERT_TRUE(p.up(slow));
-  p.send(0, HandPeer::send_message(1, Octets(100, 5)));
+  p.send(0, HandPeer::send_message(1, Bytes(100, 5)));
   ASSERT_EQ(p.stats().iwarp.receive_waits, 1u);
   const Sge sge{p.to(20000), 900, p.stag};
   ASSERT_EQ(p.qp->rq.post({77, {&sge, 1}}), verbs::ReceiveQueue::Post::Ok);

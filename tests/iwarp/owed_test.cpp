@@ -31,7 +31,7 @@ Bytes who_has(const char* target, const MacAddress& mac, const char* sender) {
 // proves: E-51
 TEST_F(RxPath, TheEndOfWhatThereIsToSendIsPushedAndNothingBefore) {
   ASSERT_TRUE(p.up());
-  const Octets first = p.write(0, Octets(100, 1));
+  const Bytes first = p.write(0, Bytes(100, 1));
   p.send(0, first);
   for (const std::uint32_t length : {100u, 5000u}) {
     const verbs::Sge sge{p.to(0), length, p.stag};
@@ -46,7 +46,7 @@ TEST_F(RxPath, TheEndOfWhatThereIsToSendIsPushedAndNothingBefore) {
     }
     ASSERT_GE(sent.size(), length / 1460 + 1);
     for (std::size_t i = 0; i < sent.size(); ++i) {
-      EXPECT_EQ(sent[i].seg.has(tcp::kPsh), i + 1 == sent.size()) << length << " octets, " << i;
+      EXPECT_EQ(sent[i].seg.has(tcp::kPsh), i + 1 == sent.size()) << length << " bytes, " << i;
     }
     p.acknowledge(first.size());
   }
@@ -57,10 +57,10 @@ TEST_F(RxPath, TheEndOfWhatThereIsToSendIsPushedAndNothingBefore) {
 // proves: E-11, E-51
 TEST_F(RxPath, TheReplyTellsOfTheRoomThatTheConsumersAnswerMakes) {
   p.options.tcp.receive_buffer = 65535;
-  Octets write(14);  // of no octets: STag and offset mean nothing
+  Bytes write(14);  // of no bytes: STag and offset mean nothing
   write[0] = 0xc1;
   write[1] = 0x40;
-  const Octets fpdu = make_fpdu(write);
+  const Bytes fpdu = make_fpdu(write);
   while (p.eager.size() < 60000) testing::append(p.eager, fpdu);
   ASSERT_TRUE(p.up());
   EXPECT_EQ(p.rcv_nxt(), p.eager.size());
@@ -84,7 +84,7 @@ TEST_F(RxPath, APartThatCameBeforeIsReportedOnSlowToo_RFC2883) {
 // proves: E-23, E-51
 TEST_F(RxPath, WhatIsKeptCompletesAsSoonAsItHasLeft) {
   ASSERT_TRUE(p.up());
-  const Octets first = p.write(0, Octets(100, 1));
+  const Bytes first = p.write(0, Bytes(100, 1));
   p.send(0, first);
   p.acknowledge(first.size());
   const verbs::Sge sge{p.to(0), 16, p.stag};
@@ -177,8 +177,8 @@ TEST(Reply, AnFpduThatComesWithItIsDeliveredAtOnce) {
     if (!s) return {std::move(f)};
     if (to_right || sent || s->seg.payload.size() < mpa::kFrameHeader) return {};
     sent = true;
-    Octets both(s->seg.payload.begin(), s->seg.payload.end());
-    testing::append(both, HandPeer::send_message(1, Octets(16, 7)));
+    Bytes both(s->seg.payload.begin(), s->seg.payload.end());
+    testing::append(both, HandPeer::send_message(1, Bytes(16, 7)));
     return {forge(*s, false, MacAddress::from_bytes(f.data()), s->seg, both)};
   };
   ASSERT_TRUE(w.right.engine()

@@ -44,7 +44,7 @@ struct Sharing : ::testing::Test {
     o.reassembly_pool = kPool;
     return o;
   }
-  std::uint64_t octets() { return wire.right.engine().tables().reassembly_octets; }
+  std::uint64_t bytes() { return wire.right.engine().tables().reassembly_bytes; }
 
   void connect(Peer& peer) {
     latest = &peer;
@@ -68,7 +68,7 @@ struct Sharing : ::testing::Test {
   }
   // A run of segments more; whether the engine has kept any of it.
   bool hold_more(Peer& peer) {
-    const std::uint64_t before = octets();
+    const std::uint64_t before = bytes();
     const Bytes payload(kSegment, 7);
     for (std::size_t i = 0; i < kRun; ++i) {
       tcp::Segment s = peer.last.seg;
@@ -77,7 +77,7 @@ struct Sharing : ::testing::Test {
       wire.send(forge(peer.last, false, wire.right.engine().interface().mac(), s, payload), true);
     }
     wire.right.engine().poll(wire.now);
-    const std::uint64_t more = octets() - before;
+    const std::uint64_t more = bytes() - before;
     peer.held += more;
     if (more != 0) peer.next += kRun * kSegment;
     return more != 0;
@@ -99,7 +99,7 @@ TEST_F(Sharing, AFewThatHoldAllTheyCanLeaveTheOthersHalfOfTheirShare) {
   std::vector<Peer> greedy(4), others(12);
   for (Peer& p : greedy) connect(p);
   for (Peer& p : others) connect(p);
-  ASSERT_EQ(octets(), 0u);
+  ASSERT_EQ(bytes(), 0u);
   // From now on nothing comes back: the true senders do not hear of what was forged.
   wire.watch = [](Bytes frame, bool to_right) {
     return to_right ? std::vector<Bytes>{std::move(frame)} : std::vector<Bytes>{};
@@ -109,7 +109,7 @@ TEST_F(Sharing, AFewThatHoldAllTheyCanLeaveTheOthersHalfOfTheirShare) {
   hold_all(others);
   constexpr std::uint64_t kShare = kPool / 16;
   for (const Peer& p : others) EXPECT_GE(p.held + reassembly::Pool::kChunk, kShare / 2);
-  EXPECT_LE(octets(), kPool);
+  EXPECT_LE(bytes(), kPool);
   // They go, and what they held is the others'.
   for (const Peer& p : greedy) wire.right.engine().iwarp_control().destroy(p.qp, wire.now);
   wire.run_for(Duration::ms(1));
@@ -118,7 +118,7 @@ TEST_F(Sharing, AFewThatHoldAllTheyCanLeaveTheOthersHalfOfTheirShare) {
   EXPECT_GT(others[0].held, before);
   for (const Peer& p : others) wire.right.engine().iwarp_control().destroy(p.qp, wire.now);
   wire.run_for(Duration::ms(1));
-  EXPECT_EQ(octets(), 0u);
+  EXPECT_EQ(bytes(), 0u);
 }
 
 }  // namespace

@@ -49,12 +49,12 @@ struct WaitOver : ::testing::TestWithParam<const char*> {
   // Sends of 8 KiB.
   void send(std::size_t first, std::size_t n) {
     for (std::size_t i = first; i < first + n; ++i) {
-      const Sge from = a->sge(i * kOctets, kOctets);
+      const Sge from = a->sge(i * kBytes, kBytes);
       ASSERT_TRUE(a->qp.post_send(a->request(Opcode::send, from, i)).ok());
     }
   }
   void receive(std::size_t i) {
-    const Sge into = b->sge(i * kOctets, kOctets);
+    const Sge into = b->sge(i * kBytes, kBytes);
     ASSERT_TRUE(b->qp.post_receive({i, {&into, 1}}).ok());
   }
   // The wait has begun.
@@ -71,7 +71,7 @@ struct WaitOver : ::testing::TestWithParam<const char*> {
     EXPECT_TRUE(test::soon([&] { return server.stats().connections.empty(); }));
   }
 
-  static constexpr std::uint32_t kOctets = 8192;
+  static constexpr std::uint32_t kBytes = 8192;
   std::string directory;
   Device server, client;
   std::unique_ptr<End> a, b;
@@ -95,8 +95,7 @@ TEST_P(WaitOver, MoreThanTheWindowWaitsAndComesWholeAndInOrder) {
     const Completion c = b->wait();
     ASSERT_EQ(c.status, WcStatus::success) << i;
     ASSERT_EQ(c.wr_id, i);
-    ASSERT_EQ(std::memcmp(b->memory.data() + i * kOctets, a->memory.data() + i * kOctets, kOctets),
-              0);
+    ASSERT_EQ(std::memcmp(b->memory.data() + i * kBytes, a->memory.data() + i * kBytes, kBytes), 0);
   }
 }
 

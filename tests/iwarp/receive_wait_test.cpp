@@ -14,7 +14,7 @@ struct ReceiveWait : RxPath {
   // Send 1 waits; behind it Write 0.
   void wait_with_a_write_behind() {
     up_slow();
-    message = HandPeer::send_message(1, Octets(100, 5));
+    message = HandPeer::send_message(1, Bytes(100, 5));
     end = message.size() + kSize;
     p.send(0, joined({message, fpdus[0]}));
   }
@@ -24,7 +24,7 @@ struct ReceiveWait : RxPath {
                        [&](const engine::CmEvent& e) { return e.kind == kind; });
   }
 
-  Octets message;
+  Bytes message;
   std::uint64_t end = 0;
 };
 
@@ -40,7 +40,7 @@ TEST_F(ReceiveWait, ASendAndAllBehindItWaitForItsReceive) {
   EXPECT_EQ(p.stats().iwarp.receive_waits, 1u);
   // Without a poll of anybody's.
   ASSERT_TRUE(p.post_receive(77, 20000, 900));
-  EXPECT_EQ(p.at(20000, 100), Octets(100, 5));
+  EXPECT_EQ(p.at(20000, 100), Bytes(100, 5));
   EXPECT_TRUE(placed(0));
   EXPECT_TRUE(placed(1));
   ASSERT_EQ(good_receives(p), 1u);
@@ -57,7 +57,7 @@ TEST_F(ReceiveWait, TheWindowClosesAndSendingGoesOn) {
   p.options.tcp.receive_buffer = 64 << 10;
   wait_with_a_write_behind();
   std::uint64_t at = end;
-  const Octets w = p.write(0, Octets(1200, 7));
+  const Bytes w = p.write(0, Bytes(1200, 7));
   std::uint32_t window = 65535;
   for (int i = 0; i < 200 && window >= w.size(); ++i) {
     const auto a = p.send(at, w);
@@ -81,23 +81,23 @@ TEST_F(ReceiveWait, TheWindowClosesAndSendingGoesOn) {
   const auto opened = p.pass(Duration::us(10));
   ASSERT_FALSE(opened.empty()) << "the peer is told that the window is open";
   EXPECT_GT(opened.back().seg.window, 32u << 10);
-  EXPECT_EQ(p.at(0, 1200), Octets(1200, 7));
+  EXPECT_EQ(p.at(0, 1200), Bytes(1200, 7));
 }
 
 // proves: R-116
 TEST_F(ReceiveWait, EachSendWaitsForAReceiveOfItsOwn) {
   up_slow();
-  Octets all;
+  Bytes all;
   std::uint64_t at = 0;
   for (std::uint32_t msn = 1; msn <= 5; ++msn) {
-    const Octets m = HandPeer::send_message(msn, Octets(100, static_cast<std::uint8_t>(msn)));
+    const Bytes m = HandPeer::send_message(msn, Bytes(100, static_cast<std::uint8_t>(msn)));
     p.send(at, m);
     at += m.size();
   }
   for (std::uint32_t i = 1; i <= 5; ++i) {
     EXPECT_EQ(good_receives(p), i - 1);
     ASSERT_TRUE(p.post_receive(i, i * 1000, 900));
-    EXPECT_EQ(p.at(i * 1000, 100), Octets(100, static_cast<std::uint8_t>(i)));
+    EXPECT_EQ(p.at(i * 1000, 100), Bytes(100, static_cast<std::uint8_t>(i)));
   }
   EXPECT_EQ(good_receives(p), 5u);
   EXPECT_EQ(p.stats().iwarp.receive_waits, 5u);
@@ -191,7 +191,7 @@ TEST_F(ReceiveWait, DestructionBehindADisconnectGivesUpWhatWaits) {
   p.options.tcp.receive_buffer = 64 << 10;
   wait_with_a_write_behind();
   std::uint64_t at = end;
-  const Octets w = p.write(0, Octets(1200, 7));
+  const Bytes w = p.write(0, Bytes(1200, 7));
   for (std::uint32_t window = 65535; window >= w.size(); at += w.size()) {
     const auto a = p.send(at, w);
     ASSERT_FALSE(a.empty());
@@ -214,7 +214,7 @@ TEST_F(ReceiveWait, DestructionBehindADisconnectGivesUpWhatWaits) {
 // proves: R-113
 TEST_F(ReceiveWait, OnFastItIsStillADrop) {
   ASSERT_TRUE(p.up());
-  p.send(0, HandPeer::send_message(1, Octets(100, 5)));
+  p.send(0, HandPeer::send_message(1, Bytes(100, 5)));
   EXPECT_EQ(p.rcv_nxt(), 0u);
   EXPECT_EQ(p.stats().iwarp.empty_rq_drops, 1u);
   EXPECT_EQ(p.stats().iwarp.receive_waits, 0u);
@@ -229,7 +229,7 @@ TEST(ReceiveWaitShared, AReceiveOfASharedQueueTakesWhatWaits) {
   sim::PairOptions o = receiver(ConnectionType::Slow);
   o.right.receive_wait = kWait;
   Receiver r(o, 0, shared_queue);
-  const Octets m1 = send_fpdu(r.first, 20), m2 = send_fpdu(r.first + 1, 30);
+  const Bytes m1 = send_fpdu(r.first, 20), m2 = send_fpdu(r.first + 1, 30);
   r.arrive(0, m1);
   r.arrive(m1.size(), m2);
   EXPECT_EQ(r.stats().iwarp.receive_waits, 1u);

@@ -40,7 +40,7 @@ TEST_F(Regions, AfterReregistrationTheOldKeyIsNobodys) {
   up();
   const std::uint32_t a = add(pair->left(), whole(ours), verbs::kLocalWrite);
   const std::uint32_t old = add(pair->right(), whole(theirs), kAll);
-  Octets other(theirs.size());
+  Bytes other(theirs.size());
   const std::uint32_t now =
       pair->right().engine().reregister(old, pair->right().pd, whole(other), kAll);
   ASSERT_NE(now, 0u);
@@ -49,7 +49,7 @@ TEST_F(Regions, AfterReregistrationTheOldKeyIsNobodys) {
   EXPECT_EQ(ended(), Status::Success);
   pair->run_for(Duration::ms(10));
   EXPECT_EQ(other, ours);
-  EXPECT_EQ(theirs, Octets(theirs.size(), 0xee)) << "what it was before is left alone";
+  EXPECT_EQ(theirs, Bytes(theirs.size(), 0xee)) << "what it was before is left alone";
   post(WrOp::Read, {address(ours), 4000, a}, address(other), old);
   EXPECT_EQ(ended(), Status::RemoteAccess);
 }
@@ -73,14 +73,14 @@ TEST_F(Regions, AReadUnderWayDoesNotFillWhatItsRegionWasBefore) {
   up();
   const std::uint32_t a = add(pair->left(), whole(ours), verbs::kLocalWrite);
   const std::uint32_t b = add(pair->right(), whole(theirs), kAll);
-  const Octets before = ours;
-  Octets other(ours.size());
+  const Bytes before = ours;
+  Bytes other(ours.size());
   post(WrOp::Read, {address(ours), 4000, a}, address(theirs), b);
   ASSERT_NE(pair->left().engine().reregister(a, pair->left().pd, whole(other), verbs::kLocalWrite),
             0u);
   EXPECT_NE(ended(), Status::Success);
   EXPECT_EQ(ours, before);
-  EXPECT_EQ(other, Octets(other.size()));
+  EXPECT_EQ(other, Bytes(other.size()));
 }
 
 // proves: E-54

@@ -8,7 +8,7 @@ namespace {
 // proves: R-72
 TEST_F(RxPath, SegmentsOfNoConnectionAreTcpsAffair) {
   up();
-  const auto a = p.burst({{0, Octets(200, 0xa5), false, tcp::kAck, 41000}});
+  const auto a = p.burst({{0, Bytes(200, 0xa5), false, tcp::kAck, 41000}});
   ASSERT_EQ(a.size(), 1u);
   EXPECT_TRUE(a[0].seg.has(tcp::kRst));
   EXPECT_TRUE(p.fast());
@@ -23,7 +23,7 @@ TEST_F(RxPath, QueuePairsShareACompletionQueueWithHolesOpen) {
   verbs::QueuePair* left[2];
   verbs::QueuePair* right[2];
   constexpr std::size_t kEach = 8;
-  Octets receive(2 * kEach * 1000, 0), source(1000, 0x11);
+  Bytes receive(2 * kEach * 1000, 0), source(1000, 0x11);
   const std::uint32_t into =
       pair.right().register_memory(receive.data(), receive.size(), verbs::kLocalWrite);
   const std::uint32_t from = pair.left().register_memory(source.data(), source.size(), 0);
@@ -80,12 +80,12 @@ TEST_F(RxPath, EachConnectionGetsItsOwnSegments) {
   sim::Pair pair(o);
   verbs::QueuePair* left[2];
   verbs::QueuePair* right[2];
-  Octets receive(4000, 0), source(2000, 0x11);
+  Bytes receive(4000, 0), source(2000, 0x11);
   std::fill(source.begin() + 1000, source.end(), 0x22);
   const std::uint32_t into =
       pair.right().register_memory(receive.data(), receive.size(), verbs::kLocalWrite);
   const std::uint32_t from = pair.left().register_memory(source.data(), source.size(), 0);
-  const auto address = [](const Octets& v, std::size_t i) {
+  const auto address = [](const Bytes& v, std::size_t i) {
     return reinterpret_cast<std::uintptr_t>(v.data()) + i;
   };
   for (std::size_t i = 0; i < 2; ++i) {

@@ -29,7 +29,7 @@ struct RxDetour : RxPath {
     EXPECT_EQ(s.iwarp.ddp.terminates_sent, 0u);
     EXPECT_EQ(s.iwarp.immediate_dup_acks, 0u);
   }
-  // Four Sends, 100 to 103 octets, at `at` in the stream; `receives` for them at 1000 each.
+  // Four Sends, 100 to 103 bytes, at `at` in the stream; `receives` for them at 1000 each.
   void sends(std::size_t receives = 4) {
     at = {0};
     for (std::uint64_t i = 0; i < 4; ++i) {
@@ -37,7 +37,7 @@ struct RxDetour : RxPath {
         ASSERT_TRUE(p.post_receive(i, i * 1000, 900));
       }
       m.push_back(HandPeer::send_message(static_cast<std::uint32_t>(i + 1),
-                                         Octets(100 + i, static_cast<std::uint8_t>(0x51 + i))));
+                                         Bytes(100 + i, static_cast<std::uint8_t>(0x51 + i))));
       at.push_back(at.back() + m.back().size());
     }
   }
@@ -46,10 +46,10 @@ struct RxDetour : RxPath {
     for (std::uint64_t i = 0; i < 4; ++i) {
       EXPECT_EQ(p.receives()[i].completion.wr_id, i);
       EXPECT_EQ(p.receives()[i].completion.byte_len, 100 + i);
-      EXPECT_EQ(p.at(i * 1000, 100 + i), Octets(100 + i, static_cast<std::uint8_t>(0x51 + i)));
+      EXPECT_EQ(p.at(i * 1000, 100 + i), Bytes(100 + i, static_cast<std::uint8_t>(0x51 + i)));
     }
   }
-  std::vector<Octets> m;
+  std::vector<Bytes> m;
   std::vector<std::uint64_t> at;
 };
 

@@ -105,9 +105,9 @@ TEST_F(RxDetour, AReadRequestBehindAGapWaits) {
   EXPECT_EQ(p.stats().verbs.read_requests_received, 0u);
   const auto a = send(0);
   EXPECT_EQ(p.stats().verbs.read_requests_received, 1u);
-  std::size_t octets = 0;
-  for (const Answer& x : a) octets += x.payload.size();
-  EXPECT_EQ(octets, make_fpdu(Octets(14 + 10)).size());
+  std::size_t bytes = 0;
+  for (const Answer& x : a) bytes += x.payload.size();
+  EXPECT_EQ(bytes, make_fpdu(Bytes(14 + 10)).size());
 }
 
 // The sequence numbers wrap somewhere in the detour.
@@ -118,9 +118,9 @@ TEST_F(RxDetour, AcrossTheWrapOfSequenceNumbers) {
     h.options.out_of_order = engine::Options::OutOfOrder::Store;
     h.iss = static_cast<std::uint32_t>(0u - 21 - i * kSize);
     ASSERT_TRUE(h.up());
-    std::vector<Octets> f;
+    std::vector<Bytes> f;
     for (std::uint64_t k = 0; k < 4; ++k) {
-      f.push_back(h.write(k * 1000, Octets(kPayload, static_cast<std::uint8_t>(k + 1))));
+      f.push_back(h.write(k * 1000, Bytes(kPayload, static_cast<std::uint8_t>(k + 1))));
     }
     h.send(3 * kSize, f[3]);
     h.send(kSize, f[1]);
@@ -128,7 +128,7 @@ TEST_F(RxDetour, AcrossTheWrapOfSequenceNumbers) {
     h.send(2 * kSize, f[2]);
     EXPECT_EQ(h.rcv_nxt(), 4 * kSize);
     for (std::uint64_t k = 0; k < 4; ++k) {
-      EXPECT_EQ(h.at(k * 1000, kPayload), Octets(kPayload, static_cast<std::uint8_t>(k + 1)));
+      EXPECT_EQ(h.at(k * 1000, kPayload), Bytes(kPayload, static_cast<std::uint8_t>(k + 1)));
     }
     EXPECT_TRUE(h.fast());
     EXPECT_EQ(h.stats().iwarp.bytes_slow, 0u);
@@ -148,7 +148,7 @@ TEST_F(RxDetour, AnOverlapAtRcvNxtIsCutThroughAndItsMessagesCountOnce) {
   EXPECT_EQ(p.rcv_nxt(), at[4]);
   EXPECT_EQ(kept(), 0u);
   const ConnectionStats s = p.stats();
-  EXPECT_EQ(s.iwarp.bytes_fast + s.iwarp.bytes_detour, at[4]) << "every octet of the stream once";
+  EXPECT_EQ(s.iwarp.bytes_fast + s.iwarp.bytes_detour, at[4]) << "every byte of the stream once";
   expect_nothing_happened();
 }
 
@@ -178,10 +178,10 @@ TEST_F(RxDetour, AnOverlapFromBelowRcvNxtIsTakenFromThereOn) {
   ASSERT_EQ(good_receives(p), 1u);
   std::fill(p.region.begin(), p.region.begin() + 100, 0xcc);  // the consumer's again
   p.send(at[0], joined({m[0], m[1], m[2], m[3]}));
-  EXPECT_EQ(p.at(0, 100), Octets(100, 0xcc));
+  EXPECT_EQ(p.at(0, 100), Bytes(100, 0xcc));
   EXPECT_EQ(good_receives(p), 4u);
-  EXPECT_EQ(p.at(1000, 101), Octets(101, 0x52));
-  EXPECT_EQ(p.at(3000, 103), Octets(103, 0x54));
+  EXPECT_EQ(p.at(1000, 101), Bytes(101, 0x52));
+  EXPECT_EQ(p.at(3000, 103), Bytes(103, 0x54));
   EXPECT_EQ(kept(), 0u);
   expect_nothing_happened();
 }
@@ -211,8 +211,8 @@ TEST_F(RxDetour, ASegmentWithAWrongCrcIsNotKept) {
 // proves: E-41, E-6
 TEST_F(RxDetour, AViolationBeyondTheGapIsNotKeptAndTerminatesInOrder) {
   up();
-  const Octets outside =
-      make_fpdu(ddp::test::write_segment(p.stag, p.to(p.region.size() - 10), Octets(kPayload, 1)));
+  const Bytes outside =
+      make_fpdu(ddp::test::write_segment(p.stag, p.to(p.region.size() - 10), Bytes(kPayload, 1)));
   p.send(kSize, outside);
   EXPECT_EQ(p.stats().iwarp.ddp.terminates_sent, 0u);
   EXPECT_EQ(p.holes(), 0u);
@@ -256,18 +256,18 @@ TEST_F(RxDetour, ASendIsKeptOnlyWhenItsReceiveIsPosted) {
 TEST_F(RxDetour, AnEmptyReceiveQueueInTheMiddleLosesNothing) {
   ASSERT_TRUE(p.up());
   sends(1);
-  const Octets w = p.write(8000, Octets(50, 9));
+  const Bytes w = p.write(8000, Bytes(50, 9));
   p.send(at[2], w);
   p.send(at[0], m[0]);
   p.send(at[1], m[1]);
   EXPECT_EQ(p.stats().iwarp.empty_rq_drops, 1u);
   EXPECT_EQ(p.rcv_nxt(), at[1]);
   EXPECT_NE(kept(), 0u);
-  EXPECT_EQ(p.at(8000, 50), Octets(50, 0));
+  EXPECT_EQ(p.at(8000, 50), Bytes(50, 0));
   ASSERT_TRUE(p.post_receive(1, 1000, 900));
   p.send(at[1], m[1]);
   EXPECT_EQ(good_receives(p), 2u);
-  EXPECT_EQ(p.at(8000, 50), Octets(50, 9));
+  EXPECT_EQ(p.at(8000, 50), Bytes(50, 9));
   EXPECT_EQ(p.rcv_nxt(), at[2] + w.size());
   EXPECT_EQ(kept(), 0u);
   EXPECT_TRUE(p.fast());
@@ -318,7 +318,7 @@ TEST_F(RxDetour, NothingBeyondTheWindowIsKept) {
   const std::uint64_t window = t.rcv.adv - t.rcv.holes.rcv_nxt();
   const std::uint64_t inside = window / kSize;
   ASSERT_GT(inside, 1u);
-  Octets all;
+  Bytes all;
   for (std::size_t i = 1; i < fpdus.size(); ++i) testing::append(all, fpdus[i]);
   p.send(kSize, all);
   EXPECT_EQ(p.stats().iwarp.bytes_detour, (inside - 1) * kSize);

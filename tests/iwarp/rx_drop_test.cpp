@@ -9,10 +9,10 @@ namespace {
 // proves, T-9
 TEST_F(RxPath, ASegmentWithOneBadFpduIsDroppedWhole) {
   up();
-  const Octets broken[] = {joined({fpdus[0], spoiled(1), fpdus[2]}),
-                           joined({fpdus[0], fpdus[1], spoiled(2)}),
-                           joined({fpdus[0], spoiled(1), Octets{0xff, 0xff, 1, 2}})};
-  for (const Octets& b : broken) {
+  const Bytes broken[] = {joined({fpdus[0], spoiled(1), fpdus[2]}),
+                          joined({fpdus[0], fpdus[1], spoiled(2)}),
+                          joined({fpdus[0], spoiled(1), Bytes{0xff, 0xff, 1, 2}})};
+  for (const Bytes& b : broken) {
     for (const Answer& a : p.send(0, b)) {
       EXPECT_EQ(a.ack, 0u);
       EXPECT_TRUE(a.sack.empty());
@@ -43,7 +43,7 @@ TEST_F(RxPath, ADroppedSegmentLeavesNoTrace) {
   EXPECT_EQ(after.verbs.payload_placed, before.verbs.payload_placed);
   EXPECT_EQ(after.iwarp.bytes_fast, before.iwarp.bytes_fast);
   EXPECT_EQ(after.iwarp.holes_opened, before.iwarp.holes_opened);
-  EXPECT_EQ(p.at(1000, kPayload), Octets(kPayload, 0));
+  EXPECT_EQ(p.at(1000, kPayload), Bytes(kPayload, 0));
   EXPECT_TRUE(p.receives().empty());
 }
 
@@ -63,13 +63,13 @@ TEST_F(RxPath, TheGoodRetransmissionOfADroppedSegmentIsCutThrough) {
 // proves
 TEST_F(RxPath, AMisalignedPeerIsServedInTheEnd) {
   up(3);
-  Octets all;
-  for (const Octets& f : fpdus) testing::append(all, f);
+  Bytes all;
+  for (const Bytes& f : fpdus) testing::append(all, f);
   std::size_t sent = 0;
   for (std::size_t at = 0; at < all.size(); at = p.rcv_nxt()) {
     ASSERT_LT(++sent, 100u) << "no end";
-    p.send(at, Octets(all.begin() + static_cast<std::ptrdiff_t>(at),
-                      all.begin() + static_cast<std::ptrdiff_t>(std::min(at + 100, all.size()))));
+    p.send(at, Bytes(all.begin() + static_cast<std::ptrdiff_t>(at),
+                     all.begin() + static_cast<std::ptrdiff_t>(std::min(at + 100, all.size()))));
   }
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(placed(i));
   EXPECT_FALSE(p.fast());
@@ -96,7 +96,7 @@ TEST_F(RxPath, TheRecoveryLimitIsTheConnectionsOwn) {
       c.context.max_recovery_attempts = max;
       c.context.max_same_segment = 0;
     }));
-    Octets bad = h.write(0, Octets(100, 1));
+    Bytes bad = h.write(0, Bytes(100, 1));
     bad[50] ^= 1;
     std::uint32_t drops = 0;
     while (h.fast() && drops < 50) {
@@ -117,7 +117,7 @@ TEST_F(RxPath, TheRecoveryLimitIsTheConnectionsOwn) {
 // proves, L-7
 TEST_F(RxPath, ACorruptedLengthWithoutRecoveryEndsInTermination) {
   up(0);
-  Octets bad = fpdus[0];
+  Bytes bad = fpdus[0];
   bad[1] ^= 0x80;
   p.send(0, bad);
   EXPECT_FALSE(p.fast());
@@ -185,7 +185,7 @@ TEST_F(RxPath, AWrongCrcIsNamedAndAWrongLengthIsNot) {
   ASSERT_TRUE(a[0].seg.opts.has_corrupted);
   EXPECT_EQ(a[0].seg.opts.corrupted.begin, a[0].seg.ack);
   EXPECT_EQ(a[0].seg.opts.corrupted.end, a[0].seg.ack + static_cast<std::uint32_t>(kSize));
-  a = p.send(kSize, Octets(fpdus[1].begin(), fpdus[1].begin() + 100));
+  a = p.send(kSize, Bytes(fpdus[1].begin(), fpdus[1].begin() + 100));
   ASSERT_EQ(a.size(), 1u);
   EXPECT_FALSE(a[0].seg.opts.has_corrupted);
   a = send(1);
@@ -256,7 +256,7 @@ TEST_F(RxPath, TheAckGoesWithEachBoundedDropNotWithTheDowngrade) {
     EXPECT_EQ(a[0].ack, kSize);
   }
   EXPECT_EQ(p.stats().iwarp.immediate_dup_acks, 2u);
-  const Octets part(fpdus[1].begin(), fpdus[1].begin() + 100);
+  const Bytes part(fpdus[1].begin(), fpdus[1].begin() + 100);
   const auto a = p.send(kSize, part);
   EXPECT_FALSE(p.fast());
   ASSERT_EQ(a.size(), 1u);

@@ -1,4 +1,4 @@
-// Fig 3 through the engine: streams with markers, by row and case. What the octets mean is tested
+// Fig 3 through the engine: streams with markers, by row and case. What the bytes mean is tested
 // in tests/fastpath/fig3_test.cpp; here the known frame ends and the grid are the engine's.
 #include "base/crc32c.h"
 #include "mpa/builder.h"
@@ -13,7 +13,7 @@ using Block = std::pair<std::uint64_t, std::uint64_t>;
 // A segment at `at` of the stream; the marker grid begins at 0 (StartNum).
 struct Marked {
   std::uint64_t at = 0;
-  Octets bytes;
+  Bytes bytes;
   std::vector<std::size_t> starts;
 
   Marked& flip(std::size_t i) {
@@ -52,14 +52,14 @@ struct RxMarkers : RxPath {
     }));
     ASSERT_EQ(p.connection()->framing.policy, mpa::Policy::Markers);
   }
-  // Writes of so many octets each, one FPDU after the other, from `at` on; to 1000 i of the region.
+  // Writes of so many bytes each, one FPDU after the other, from `at` on; to 1000 i of the region.
   Marked writes(std::uint64_t at, std::initializer_list<std::size_t> sizes, std::size_t first = 0) {
     Marked m;
     m.at = at;
     for (const std::size_t n : sizes) {
       const auto pos = static_cast<std::uint32_t>(m.end());
-      const Octets u = ddp::test::write_segment(p.stag, p.to(first++ * 1000), Octets(n, 0x5a));
-      Octets f(mpa::framed_size(mpa::Policy::Markers, pos, static_cast<std::uint32_t>(u.size())));
+      const Bytes u = ddp::test::write_segment(p.stag, p.to(first++ * 1000), Bytes(n, 0x5a));
+      Bytes f(mpa::framed_size(mpa::Policy::Markers, pos, static_cast<std::uint32_t>(u.size())));
       EXPECT_EQ(mpa::build_framed(f.data(), mpa::Policy::Markers, pos, u, {}, true).len, f.size());
       m.starts.push_back(m.bytes.size());
       testing::append(m.bytes, f);
@@ -67,7 +67,7 @@ struct RxMarkers : RxPath {
     return m;
   }
   std::vector<Answer> send(const Marked& m) { return p.send(m.at, m.bytes); }
-  bool wrote(std::size_t i, std::size_t n) { return p.at(i * 1000, n) == Octets(n, 0x5a); }
+  bool wrote(std::size_t i, std::size_t n) { return p.at(i * 1000, n) == Bytes(n, 0x5a); }
   std::uint64_t met(Reason r) { return p.stats().iwarp.reasons[static_cast<std::size_t>(r)]; }
 
   void expect_dropped(const std::vector<Answer>& a, std::uint64_t rcv_nxt, Reason why) {
@@ -80,7 +80,7 @@ struct RxMarkers : RxPath {
     EXPECT_EQ(met(why), 1u);
     EXPECT_EQ(p.stats().iwarp.downgrades, 0u);
   }
-  // Stored and acknowledged, though the octets of `m` are not yet in order.
+  // Stored and acknowledged, though the bytes of `m` are not yet in order.
   void expect_stored_slow(const std::vector<Answer>& a, const Marked& m) {
     EXPECT_FALSE(p.fast());
     EXPECT_EQ(p.stats().iwarp.downgrades, 1u);
@@ -129,7 +129,7 @@ TEST_F(RxMarkers, AFirstFrameLongerThanTheSegmentIsStoredAndSlow) {
   const Marked m = writes(0, {900}).drop_tail(8);
   expect_stored_slow(send(m), m);
   const Marked whole = writes(0, {900});
-  p.send(m.end(), Octets(whole.bytes.end() - 8, whole.bytes.end()));
+  p.send(m.end(), Bytes(whole.bytes.end() - 8, whole.bytes.end()));
   EXPECT_TRUE(wrote(0, 900));
 }
 
@@ -243,7 +243,7 @@ TEST_F(RxMarkers, ALastFrameTooLongIsStoredAndSlow) {
   EXPECT_FALSE(wrote(2, 300));
 }
 
-// A CRC that is right over octets whose marker says that no frame begins here.
+// A CRC that is right over bytes whose marker says that no frame begins here.
 // proves: R-16, T-6
 TEST_F(RxMarkers, AGoodCrcWithAWrongMarkerIsNotPlaced) {
   up_marked(3);
@@ -253,11 +253,11 @@ TEST_F(RxMarkers, AGoodCrcWithAWrongMarkerIsNotPlaced) {
   ASSERT_EQ(first.end() % 4, 0u);
   const Marked bad = writes(first.end(), {400}, 1).marker(40).right_crc();
   expect_dropped(send(bad), first.end(), Reason::MarkerElsewhere);
-  EXPECT_EQ(p.at(1000, 400), Octets(400, 0));
+  EXPECT_EQ(p.at(1000, 400), Bytes(400, 0));
   EXPECT_EQ(p.stats().iwarp.recovery_attempts, 1u);
   // Out of order as well.
   send(writes(1536, {400}, 2).marker(40).right_crc());
-  EXPECT_EQ(p.at(2000, 400), Octets(400, 0));
+  EXPECT_EQ(p.at(2000, 400), Bytes(400, 0));
   EXPECT_EQ(p.holes(), 0u);
   send(writes(first.end(), {400}, 1));
   EXPECT_TRUE(wrote(1, 400));

@@ -21,11 +21,11 @@ constexpr std::uint64_t kSize = 2 + 14 + kPayload + 2 + 4;
 struct RxPath : ::testing::Test {
   HandPeer p;
   Rng rng{17};
-  std::vector<Octets> data, fpdus;
+  std::vector<Bytes> data, fpdus;
 
   void prepare(std::size_t n = 4) {
     for (std::size_t i = 0; i < n; ++i) {
-      data.push_back(testing::random_octets(rng, kPayload));
+      data.push_back(testing::random_bytes(rng, kPayload));
       fpdus.push_back(p.write(i * 1000, data.back()));
       ASSERT_EQ(fpdus.back().size(), kSize);
     }
@@ -44,8 +44,8 @@ struct RxPath : ::testing::Test {
     prepare();
   }
   std::vector<Answer> send(std::size_t i) { return p.send(i * kSize, fpdus[i]); }
-  Octets spoiled(std::size_t i) const {
-    Octets f = fpdus[i];
+  Bytes spoiled(std::size_t i) const {
+    Bytes f = fpdus[i];
     f[100] ^= 0x40;
     return f;
   }
@@ -55,9 +55,9 @@ struct RxPath : ::testing::Test {
   // then.
   void make_downgraded() {
     const auto cut = fpdus[0].begin() + 100;
-    for (int i = 0; i < 50 && p.fast(); ++i) p.send(0, Octets(fpdus[0].begin(), cut));
+    for (int i = 0; i < 50 && p.fast(); ++i) p.send(0, Bytes(fpdus[0].begin(), cut));
     ASSERT_FALSE(p.fast());
-    p.send(100, Octets(cut, fpdus[0].end()));
+    p.send(100, Bytes(cut, fpdus[0].end()));
     ASSERT_EQ(p.rcv_nxt(), kSize);
   }
 };
@@ -68,9 +68,9 @@ inline std::size_t good_receives(HandPeer& p) {
   return p.receives().size();
 }
 
-inline Octets joined(std::initializer_list<Octets> parts) {
-  Octets all;
-  for (const Octets& part : parts) testing::append(all, part);
+inline Bytes joined(std::initializer_list<Bytes> parts) {
+  Bytes all;
+  for (const Bytes& part : parts) testing::append(all, part);
   return all;
 }
 

@@ -34,7 +34,7 @@ TEST_F(RxPath, AlignedValidSegmentsAreCutThroughAndAcknowledged) {
   const ConnectionStats s = p.stats();
   EXPECT_EQ(s.iwarp.bytes_fast, 4 * kSize);
   EXPECT_EQ(s.iwarp.bytes_slow, 0u);
-  EXPECT_EQ(s.iwarp.bytes_copied, 4u * kPayload) << "one copy of each payload octet";
+  EXPECT_EQ(s.iwarp.bytes_copied, 4u * kPayload) << "one copy of each payload byte";
   EXPECT_EQ(p.node().engine().iwarp().state().pool.in_use(), 0u);
 }
 
@@ -68,12 +68,12 @@ TEST_F(RxPath, AlignedSegmentsOfADowngradedConnectionAreStored) {
 // proves: R-4
 TEST_F(RxPath, MisalignedSegmentsAreNeverCutThrough) {
   up(1000);
-  Octets all;
-  for (const Octets& f : fpdus) testing::append(all, f);
+  Bytes all;
+  for (const Bytes& f : fpdus) testing::append(all, f);
   // Cut inside an FPDU, in order and not; and beginning inside one with whole ones behind it.
   const auto piece = [&](std::size_t from, std::size_t to) {
-    return Octets(all.begin() + static_cast<std::ptrdiff_t>(from),
-                  all.begin() + static_cast<std::ptrdiff_t>(to));
+    return Bytes(all.begin() + static_cast<std::ptrdiff_t>(from),
+                 all.begin() + static_cast<std::ptrdiff_t>(to));
   };
   p.send(0, piece(0, kSize - 1));
   p.send(0, piece(0, kSize + 1));
@@ -105,10 +105,10 @@ TEST_F(RxPath, MessagesAreDeliveredOnlyWhenAllBeforeThemIsPlaced) {
       c.context.initiated_as = fast ? ConnectionType::Fast : ConnectionType::Slow;
     }));
     for (std::uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(h.post_receive(i, i * 1000, 900));
-    const Octets a = HandPeer::send_message(1, Octets(100, 1));
-    const Octets b1 = HandPeer::send_message(2, Octets(200, 2), 0, false);
-    const Octets b2 = HandPeer::send_message(2, Octets(50, 3), 200, true);
-    const Octets c = HandPeer::send_message(3, Octets(70, 4));
+    const Bytes a = HandPeer::send_message(1, Bytes(100, 1));
+    const Bytes b1 = HandPeer::send_message(2, Bytes(200, 2), 0, false);
+    const Bytes b2 = HandPeer::send_message(2, Bytes(50, 3), 200, true);
+    const Bytes c = HandPeer::send_message(3, Bytes(70, 4));
     const std::uint64_t at_b1 = a.size(), at_b2 = at_b1 + b1.size(), at_c = at_b2 + b2.size();
     h.send(at_c, c);
     h.send(at_b2, b2);
@@ -120,7 +120,7 @@ TEST_F(RxPath, MessagesAreDeliveredOnlyWhenAllBeforeThemIsPlaced) {
     ASSERT_EQ(good_receives(h), 3u);
     for (std::uint64_t i = 0; i < 3; ++i) EXPECT_EQ(h.receives()[i].completion.wr_id, i);
     EXPECT_EQ(h.receives()[1].completion.byte_len, 250u);
-    EXPECT_EQ(h.at(1000, 250), joined({Octets(200, 2), Octets(50, 3)}));
+    EXPECT_EQ(h.at(1000, 250), joined({Bytes(200, 2), Bytes(50, 3)}));
   }
 }
 
@@ -145,8 +145,8 @@ TEST_F(RxPath, WhatWasReceivedIsNeverPlacedAgain) {
     ASSERT_TRUE(h.up([&](engine::ConnectParams& c) {
       c.context.initiated_as = fast ? ConnectionType::Fast : ConnectionType::Slow;
     }));
-    const Octets one = h.write(0, Octets(300, 1)), two = h.write(1000, Octets(300, 2)),
-                 far = h.write(2000, Octets(300, 3));
+    const Bytes one = h.write(0, Bytes(300, 1)), two = h.write(1000, Bytes(300, 2)),
+                far = h.write(2000, Bytes(300, 3));
     h.send(0, one);
     h.send(3 * one.size(), far);
     // The buffers are the consumer's again.
@@ -154,10 +154,10 @@ TEST_F(RxPath, WhatWasReceivedIsNeverPlacedAgain) {
     EXPECT_EQ(h.send(0, one).size(), 1u) << "a duplicate is acknowledged";
     h.send(3 * one.size(), far);
     h.send(0, joined({one, two}));
-    EXPECT_EQ(h.at(0, 300), Octets(300, 0xcc));
-    EXPECT_EQ(h.at(1000, 300), Octets(300, 2)) << "the new part of an overlap is taken";
+    EXPECT_EQ(h.at(0, 300), Bytes(300, 0xcc));
+    EXPECT_EQ(h.at(1000, 300), Bytes(300, 2)) << "the new part of an overlap is taken";
     if (fast) {
-      EXPECT_EQ(h.at(2000, 300), Octets(300, 0xcc)) << "placed before, though not delivered";
+      EXPECT_EQ(h.at(2000, 300), Bytes(300, 0xcc)) << "placed before, though not delivered";
     }
     EXPECT_EQ(h.rcv_nxt(), 2 * one.size());
   }
@@ -166,10 +166,10 @@ TEST_F(RxPath, WhatWasReceivedIsNeverPlacedAgain) {
 // proves: R-99, H-9
 TEST_F(RxPath, MessagesOfADuplicateOrAnOverlapCountOnce) {
   ASSERT_TRUE(p.up());
-  std::vector<Octets> m;
+  std::vector<Bytes> m;
   for (std::uint64_t i = 0; i < 4; ++i) {
     ASSERT_TRUE(p.post_receive(i, i * 1000, 900));
-    m.push_back(HandPeer::send_message(static_cast<std::uint32_t>(i + 1), Octets(100, 7)));
+    m.push_back(HandPeer::send_message(static_cast<std::uint32_t>(i + 1), Bytes(100, 7)));
   }
   const std::uint64_t n = m[0].size();
   p.send(2 * n, m[2]);
@@ -187,8 +187,8 @@ TEST_F(RxPath, MessagesOfADuplicateOrAnOverlapCountOnce) {
 // proves: E-6
 TEST_F(RxPath, ATaggedSegmentOutsideItsRegionIsNotPlacedAndTerminatesInOrder) {
   up();
-  const Octets outside =
-      make_fpdu(ddp::test::write_segment(p.stag, p.to(p.region.size() - 10), Octets(kPayload, 1)));
+  const Bytes outside =
+      make_fpdu(ddp::test::write_segment(p.stag, p.to(p.region.size() - 10), Bytes(kPayload, 1)));
   // Out of order: dropped, nothing said yet.
   p.send(kSize, outside);
   EXPECT_EQ(p.stats().iwarp.ddp.terminates_sent, 0u);
@@ -197,22 +197,22 @@ TEST_F(RxPath, ATaggedSegmentOutsideItsRegionIsNotPlacedAndTerminatesInOrder) {
   EXPECT_EQ(p.stats().iwarp.ddp.terminates_sent, 0u);
   p.send(kSize, outside);
   EXPECT_EQ(p.stats().iwarp.ddp.terminates_sent, 1u);
-  EXPECT_EQ(p.at(p.region.size() - 10, 10), Octets(10, 0));
+  EXPECT_EQ(p.at(p.region.size() - 10, 10), Bytes(10, 0));
 }
 
 // proves: R-88
 TEST_F(RxPath, ASendOutOfOrderGoesToTheReceiveItsMsnNames) {
   ASSERT_TRUE(p.up());
   for (std::uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(p.post_receive(i, i * 1000, 900));
-  p.send(5000, HandPeer::send_message(3, Octets(100, 9), 50, true));
-  EXPECT_EQ(p.at(2050, 100), Octets(100, 9));
-  EXPECT_EQ(p.at(0, 2050), Octets(2050, 0));
+  p.send(5000, HandPeer::send_message(3, Bytes(100, 9), 50, true));
+  EXPECT_EQ(p.at(2050, 100), Bytes(100, 9));
+  EXPECT_EQ(p.at(0, 2050), Bytes(2050, 0));
 }
 
 // proves
 TEST_F(RxPath, NoReadResponseLeavesBeforeItsHoleCloses) {
   up();
-  const Octets r1 = p.read_request(1, 10, 5000), r2 = p.read_request(2, 20, 5000);
+  const Bytes r1 = p.read_request(1, 10, 5000), r2 = p.read_request(2, 20, 5000);
   p.send(2 * kSize + r1.size(), r2);
   p.send(2 * kSize, r1);
   send(1);
@@ -220,10 +220,10 @@ TEST_F(RxPath, NoReadResponseLeavesBeforeItsHoleCloses) {
   EXPECT_EQ(p.stats().verbs.read_requests_received, 0u);
   const auto a = send(0);
   EXPECT_EQ(p.stats().verbs.read_requests_received, 2u);
-  std::size_t octets = 0;
-  for (const Answer& x : a) octets += x.payload.size();
-  const std::size_t both = make_fpdu(Octets(14 + 10)).size() + make_fpdu(Octets(14 + 20)).size();
-  EXPECT_EQ(octets, both) << "both responses";
+  std::size_t bytes = 0;
+  for (const Answer& x : a) bytes += x.payload.size();
+  const std::size_t both = make_fpdu(Bytes(14 + 10)).size() + make_fpdu(Bytes(14 + 20)).size();
+  EXPECT_EQ(bytes, both) << "both responses";
 }
 
 // proves: R-94
@@ -258,8 +258,8 @@ TEST_F(RxPath, ACrcIsComputedOnce) {
   ASSERT_TRUE(placed(0));
   EXPECT_EQ(extract_spoiled(0), reassembly::Extracted::Fpdu) << "its CRC was computed before";
   const auto cut = fpdus[1].begin() + 100;
-  p.send(kSize, Octets(fpdus[1].begin(), cut));
-  p.send(kSize + 100, Octets(cut, fpdus[1].end()));
+  p.send(kSize, Bytes(fpdus[1].begin(), cut));
+  p.send(kSize + 100, Bytes(cut, fpdus[1].end()));
   ASSERT_TRUE(placed(1));
   EXPECT_EQ(extract_spoiled(1), reassembly::Extracted::BadCrc);
 }

@@ -7,9 +7,9 @@ namespace {
 // proves, E-5
 TEST_F(RxPath, ASendWithoutAReceiveIsDroppedAndCompletesOnceOneIsPosted) {
   up();
-  const Octets m = HandPeer::send_message(1, Octets(100, 5));
+  const Bytes m = HandPeer::send_message(1, Bytes(100, 5));
   // Behind a valid Write in the same segment: nothing of the segment is taken (E-5).
-  const Octets both = joined({fpdus[0], m});
+  const Bytes both = joined({fpdus[0], m});
   for (int i = 0; i < 5; ++i) {
     const auto a = p.send(0, both);
     ASSERT_EQ(a.size(), 1u) << "one duplicate ACK per drop (Q-14)";
@@ -22,15 +22,15 @@ TEST_F(RxPath, ASendWithoutAReceiveIsDroppedAndCompletesOnceOneIsPosted) {
   p.send(0, both);
   ASSERT_EQ(good_receives(p), 1u);
   EXPECT_EQ(p.receives()[0].completion.wr_id, 77u);
-  EXPECT_EQ(p.at(20000, 100), Octets(100, 5));
+  EXPECT_EQ(p.at(20000, 100), Bytes(100, 5));
   EXPECT_TRUE(placed(0));
 }
 
 // proves: R-114
 TEST_F(RxPath, ASendOutOfOrderWhoseReceiveIsMissingIsDropped) {
   ASSERT_TRUE(p.up());
-  const Octets m1 = HandPeer::send_message(1, Octets(100, 5)),
-               m2 = HandPeer::send_message(2, Octets(100, 6));
+  const Bytes m1 = HandPeer::send_message(1, Bytes(100, 5)),
+              m2 = HandPeer::send_message(2, Bytes(100, 6));
   ASSERT_TRUE(p.post_receive(1, 1000, 900));
   const auto a = p.send(m1.size(), m2);
   ASSERT_EQ(a.size(), 1u);
@@ -51,7 +51,7 @@ TEST_F(RxPath, EmptyReceiveQueueDropsAreNoRecoveryAttempts) {
     c.context.max_recovery_attempts = 1;
     c.context.max_same_segment = 1;
   }));
-  const Octets m = HandPeer::send_message(1, Octets(100, 5));
+  const Bytes m = HandPeer::send_message(1, Bytes(100, 5));
   for (int i = 0; i < 50; ++i) p.send(0, m);
   EXPECT_TRUE(p.fast());
   EXPECT_EQ(p.stats().iwarp.recovery_attempts, 0u);
@@ -63,7 +63,7 @@ TEST_F(RxPath, EmptyReceiveQueueDropsAreNoRecoveryAttempts) {
 TEST_F(RxPath, OnSlowASendWithoutAReceiveTerminates) {
   ASSERT_TRUE(
       p.up([](engine::ConnectParams& c) { c.context.initiated_as = ConnectionType::Slow; }));
-  p.send(0, HandPeer::send_message(1, Octets(100, 5)));
+  p.send(0, HandPeer::send_message(1, Bytes(100, 5)));
   EXPECT_EQ(p.stats().iwarp.ddp.terminates_sent, 1u);
   EXPECT_NE(p.qp->state, verbs::QpState::Rts);
 }
@@ -74,7 +74,7 @@ TEST_F(RxPath, AMessageLongerThanItsReceiveTerminatesOnBothTypes) {
     HandPeer h;
     ASSERT_TRUE(h.up([&](engine::ConnectParams& c) { c.context.initiated_as = type; }));
     ASSERT_TRUE(h.post_receive(1, 0, 99));
-    h.send(0, HandPeer::send_message(1, Octets(100, 5)));
+    h.send(0, HandPeer::send_message(1, Bytes(100, 5)));
     EXPECT_EQ(h.stats().iwarp.ddp.terminates_sent, 1u);
     EXPECT_NE(h.qp->state, verbs::QpState::Rts);
     EXPECT_TRUE(h.untouched());
@@ -87,7 +87,7 @@ TEST_F(RxPath, AStarvedConnectionIsNudgedWhenAReceiveIsPosted) {
     HandPeer h;
     h.options.rq_nudge = nudge;
     ASSERT_TRUE(h.up());
-    const Octets m = HandPeer::send_message(1, Octets(100, 5));
+    const Bytes m = HandPeer::send_message(1, Bytes(100, 5));
     h.send(0, m);
     ASSERT_TRUE(h.post_receive(1, 0, 900));
     const auto a = h.pass(Duration::us(10));
@@ -102,10 +102,10 @@ TEST_F(RxPath, AStarvedConnectionIsNudgedWhenAReceiveIsPosted) {
 TEST_F(RxPath, AnOverlapWhoseSecondPartFindsNoReceiveIsRefusedWhole) {
   ASSERT_TRUE(p.up());
   ASSERT_TRUE(p.post_receive(1, 0, 900));
-  const Octets m1 = HandPeer::send_message(1, Octets(100, 5)),
-               m2 = HandPeer::send_message(2, Octets(100, 6)), w = p.write(5000, Octets(100, 7));
+  const Bytes m1 = HandPeer::send_message(1, Bytes(100, 5)),
+              m2 = HandPeer::send_message(2, Bytes(100, 6)), w = p.write(5000, Bytes(100, 7));
   p.send(m1.size(), w);
-  const Octets all = joined({m1, w, m2});
+  const Bytes all = joined({m1, w, m2});
   auto a = p.send(0, all);
   EXPECT_EQ(p.rcv_nxt(), 0u);
   EXPECT_TRUE(p.receives().empty());
@@ -126,10 +126,10 @@ TEST_F(RxPath, AnOverlapWhoseSecondPartFindsNoReceiveIsRefusedWhole) {
 TEST_F(RxPath, OfAnOverlapThatIsHereAgainTheFirstPartIsTakenAndTheRestRefused) {
   ASSERT_TRUE(p.up());
   ASSERT_TRUE(p.post_receive(1, 0, 900));
-  const Octets m1 = HandPeer::send_message(1, Octets(100, 5)),
-               m2 = HandPeer::send_message(2, Octets(100, 6)), w = p.write(5000, Octets(100, 7));
+  const Bytes m1 = HandPeer::send_message(1, Bytes(100, 5)),
+              m2 = HandPeer::send_message(2, Bytes(100, 6)), w = p.write(5000, Bytes(100, 7));
   p.send(m1.size(), w);
-  const Octets all = joined({m1, w, m2});
+  const Bytes all = joined({m1, w, m2});
   p.send(0, all);
   p.send(0, all);
   EXPECT_EQ(good_receives(p), 1u);

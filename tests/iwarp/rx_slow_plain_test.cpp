@@ -6,7 +6,7 @@ namespace urnic::test {
 namespace {
 
 struct Taken {
-  Octets region;
+  Bytes region;
   ConnectionStats stats;
   std::vector<std::uint64_t> acks;
   std::uint16_t window = 0;
@@ -20,8 +20,8 @@ void take(std::size_t pieces, Taken* out) {
   Rng rng{23};
   std::uint64_t at = 0;
   for (std::size_t i = 0; i < 60; ++i) {
-    const Octets fpdu =
-        p.write((i * 977) % 60000, testing::random_octets(rng, 1 + (i * 131) % 1400), i % 3 == 0);
+    const Bytes fpdu =
+        p.write((i * 977) % 60000, testing::random_bytes(rng, 1 + (i * 131) % 1400), i % 3 == 0);
     for (std::size_t k = 0; k < pieces; ++k) {
       const auto from = static_cast<std::ptrdiff_t>(fpdu.size() * k / pieces);
       const auto to = static_cast<std::ptrdiff_t>(fpdu.size() * (k + 1) / pieces);
@@ -64,20 +64,20 @@ TEST(RxSlowPlain, NothingOvertakesWhatWaits) {
   HandPeer p;
   ASSERT_TRUE(
       p.up([](engine::ConnectParams& c) { c.context.initiated_as = ConnectionType::Slow; }));
-  const Octets first = p.write(0, Octets(100, 1)), second = p.write(0, Octets(100, 2)),
-               third = p.write(0, Octets(100, 3));
+  const Bytes first = p.write(0, Bytes(100, 1)), second = p.write(0, Bytes(100, 2)),
+              third = p.write(0, Bytes(100, 3));
   p.send(0, first);
   const auto cut = second.begin() + 60;
-  p.send(first.size(), Octets(second.begin(), cut));
+  p.send(first.size(), Bytes(second.begin(), cut));
   // What is left of the second, and the third, whole, in a segment of its own.
-  p.burst({{first.size() + 60, Octets(cut, second.end())}, {first.size() + second.size(), third}});
-  EXPECT_EQ(p.at(0, 100), Octets(100, 3));
+  p.burst({{first.size() + 60, Bytes(cut, second.end())}, {first.size() + second.size(), third}});
+  EXPECT_EQ(p.at(0, 100), Bytes(100, 3));
   // Beyond a gap it waits, and what fills the gap is placed first.
   const std::uint64_t end = first.size() + second.size() + third.size();
   p.send(end + first.size(), second);
-  EXPECT_EQ(p.at(0, 100), Octets(100, 3));
+  EXPECT_EQ(p.at(0, 100), Bytes(100, 3));
   p.send(end, first);
-  EXPECT_EQ(p.at(0, 100), Octets(100, 2));
+  EXPECT_EQ(p.at(0, 100), Bytes(100, 2));
 }
 
 }  // namespace

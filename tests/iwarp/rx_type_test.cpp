@@ -17,7 +17,7 @@ TEST_F(RxPath, DataPlacedBeforeADowngradeComesAgainAndIsRight) {
   ASSERT_TRUE(p.fast());
   // The consumer's memory must not be believed: what was placed is overwritten here.
   std::fill(p.region.begin() + 2000, p.region.begin() + 2000 + kPayload, 0xdd);
-  a = p.send(3 * kSize, Octets(fpdus[3].begin(), fpdus[3].begin() + 100));  // 4, cut: downgrade
+  a = p.send(3 * kSize, Bytes(fpdus[3].begin(), fpdus[3].begin() + 100));  // 4, cut: downgrade
   ASSERT_FALSE(p.fast());
   for (const Answer& x : a) {
     EXPECT_EQ(x.ack, 0u);
@@ -29,7 +29,7 @@ TEST_F(RxPath, DataPlacedBeforeADowngradeComesAgainAndIsRight) {
   a = send(1);
   EXPECT_EQ(a.back().ack, third) << "not over what was forgotten";
   EXPECT_EQ(p.rcv_nxt(), third);
-  EXPECT_EQ(p.at(2000, kPayload), Octets(kPayload, 0xdd));
+  EXPECT_EQ(p.at(2000, kPayload), Bytes(kPayload, 0xdd));
   send(2);
   EXPECT_TRUE(placed(2)) << "new data, placed over the earlier placement";
   send(3);
@@ -52,20 +52,20 @@ TEST_F(RxPath, ATriggeringSegmentThatFillsTheGapDoesNotPassForgottenData) {
 // proves, H-10
 TEST_F(RxPath, SendsCountedBeforeADowngradeCompleteOnceAfterIt) {
   ASSERT_TRUE(p.up([](engine::ConnectParams& c) { c.context.max_recovery_attempts = 1; }));
-  std::vector<Octets> m;
+  std::vector<Bytes> m;
   for (std::uint64_t i = 0; i < 4; ++i) {
     ASSERT_TRUE(p.post_receive(i, i * 1000, 900));
-    m.push_back(HandPeer::send_message(static_cast<std::uint32_t>(i + 1), Octets(100 + i, 7)));
+    m.push_back(HandPeer::send_message(static_cast<std::uint32_t>(i + 1), Bytes(100 + i, 7)));
   }
   std::vector<std::uint64_t> at = {0};
-  for (const Octets& f : m) at.push_back(at.back() + f.size());
+  for (const Bytes& f : m) at.push_back(at.back() + f.size());
   p.send(at[1], m[1]);
   p.send(at[3], m[3]);
-  Octets bad = m[0];
+  Bytes bad = m[0];
   bad[30] ^= 1;
   p.send(at[0], bad);
   ASSERT_TRUE(p.fast());
-  p.send(at[0], Octets(m[0].begin(), m[0].begin() + 20));  // misaligned: the limit is met
+  p.send(at[0], Bytes(m[0].begin(), m[0].begin() + 20));  // misaligned: the limit is met
   ASSERT_FALSE(p.fast());
   EXPECT_TRUE(p.receives().empty());
   for (const std::size_t i : {1u, 0u, 3u, 2u}) p.send(at[i], m[i]);  // a hole once more
@@ -85,14 +85,14 @@ TEST_F(RxPath, AnUpgradeNeedsAnEmptyBufferAndCutsItsSegmentThrough) {
     c.context.upgrade_after = 1;
   }));
   prepare();
-  const Octets head(fpdus[0].begin(), fpdus[0].begin() + 40);
+  const Bytes head(fpdus[0].begin(), fpdus[0].begin() + 40);
   p.send(0, head);
   p.send(0, head);
   ASSERT_FALSE(p.fast());
   // Part of an FPDU is pending: an aligned segment behind it is out of order, the rest misaligned.
   send(1);
   EXPECT_FALSE(p.fast());
-  p.send(40, Octets(fpdus[0].begin() + 40, fpdus[0].end()));
+  p.send(40, Bytes(fpdus[0].begin() + 40, fpdus[0].end()));
   EXPECT_FALSE(p.fast());
   EXPECT_TRUE(placed(0) && placed(1));
   const std::uint64_t slow = p.stats().iwarp.bytes_slow;
@@ -107,18 +107,18 @@ TEST_F(RxPath, AnUpgradeNeedsAnEmptyBufferAndCutsItsSegmentThrough) {
 // In order and valid by itself, though it lies inside another FPDU of which the beginning is
 // pending.
 // proves: R-52
-TEST_F(RxPath, AnFpduInsideAnotherIsNoUpgradeOverPendingOctets) {
+TEST_F(RxPath, AnFpduInsideAnotherIsNoUpgradeOverPendingBytes) {
   ASSERT_TRUE(p.up([](engine::ConnectParams& c) {
     c.context.max_recovery_attempts = 1;
     c.context.upgrade_after = 1;
   }));
   prepare();
-  const Octets outside = joined({Octets(200, 5), fpdus[1], Octets(100, 6)});
-  const Octets f = p.write(8000, outside);
+  const Bytes outside = joined({Bytes(200, 5), fpdus[1], Bytes(100, 6)});
+  const Bytes f = p.write(8000, outside);
   constexpr std::size_t kHead = 2 + 14 + 200;
   const auto piece = [&](std::size_t from, std::size_t to) {
-    return Octets(f.begin() + static_cast<std::ptrdiff_t>(from),
-                  f.begin() + static_cast<std::ptrdiff_t>(to));
+    return Bytes(f.begin() + static_cast<std::ptrdiff_t>(from),
+                 f.begin() + static_cast<std::ptrdiff_t>(to));
   };
   p.send(0, piece(0, kHead));
   p.send(0, piece(0, kHead));
@@ -142,11 +142,11 @@ TEST_F(RxPath, AMisalignedSegmentIsNoUpgradeThoughTheBufferIsEmpty) {
   }));
   prepare();
   make_downgraded();
-  const Octets half(fpdus[2].begin(), fpdus[2].begin() + 100);
+  const Bytes half(fpdus[2].begin(), fpdus[2].begin() + 100);
   p.send(kSize, joined({fpdus[1], half}));
   EXPECT_FALSE(p.fast());
   EXPECT_EQ(p.rcv_nxt(), 2 * kSize + 100);
-  p.send(2 * kSize + 100, Octets(fpdus[2].begin() + 100, fpdus[2].end()));
+  p.send(2 * kSize + 100, Bytes(fpdus[2].begin() + 100, fpdus[2].end()));
   EXPECT_FALSE(p.fast());
   EXPECT_TRUE(placed(1) && placed(2));
   EXPECT_EQ(p.stats().iwarp.bytes_fast, 0u);

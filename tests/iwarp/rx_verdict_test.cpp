@@ -60,7 +60,7 @@ TEST_F(RxVerdict, WhatAdmitRefusesEndsNoRecovery) {
   up(2);
   send_spoiled(0);
   send(0);
-  const Octets m = HandPeer::send_message(1, Octets(100, 5));
+  const Bytes m = HandPeer::send_message(1, Bytes(100, 5));
   p.send(kSize, m);
   EXPECT_EQ(p.stats().iwarp.empty_rq_drops, 1u);
   EXPECT_EQ(attempts(), 1u);
@@ -80,7 +80,7 @@ TEST_F(RxVerdict, AnUpgradeThatAdmitRefusesDoesNotHappen) {
   }));
   prepare();
   make_downgraded();
-  const Octets m = HandPeer::send_message(1, Octets(100, 5));
+  const Bytes m = HandPeer::send_message(1, Bytes(100, 5));
   p.send(kSize, m);
   EXPECT_FALSE(p.fast());
   EXPECT_EQ(p.stats().iwarp.upgrades, 0u);
@@ -96,23 +96,23 @@ TEST_F(RxVerdict, AnUpgradeThatAdmitRefusesDoesNotHappen) {
 // proves: R-48
 TEST_F(RxVerdict, CountsOfForgottenHolesAreNotDeliveredWithLaterOnes) {
   ASSERT_TRUE(p.up([](engine::ConnectParams& c) { c.context.max_recovery_attempts = 1; }));
-  std::vector<Octets> m;
+  std::vector<Bytes> m;
   std::vector<std::uint64_t> at = {0};
   for (std::uint64_t i = 0; i < 4; ++i) {
     ASSERT_TRUE(p.post_receive(i, i * 1000, 900));
-    m.push_back(HandPeer::send_message(static_cast<std::uint32_t>(i + 1), Octets(100 + i, 7)));
+    m.push_back(HandPeer::send_message(static_cast<std::uint32_t>(i + 1), Bytes(100 + i, 7)));
     at.push_back(at.back() + m.back().size());
   }
   p.send(at[1], m[1]);
   p.send(at[3], m[3]);
-  const Octets head(m[0].begin(), m[0].begin() + 20);
+  const Bytes head(m[0].begin(), m[0].begin() + 20);
   p.send(0, head);
   p.send(0, head);
   ASSERT_FALSE(p.fast());
   EXPECT_EQ(p.connection()->hole_counters.size(), 0u);
   p.send(at[2], m[2]);  // a hole on SLOW
   EXPECT_TRUE(p.receives().empty());
-  p.send(20, Octets(m[0].begin() + 20, m[0].end()));
+  p.send(20, Bytes(m[0].begin() + 20, m[0].end()));
   EXPECT_EQ(good_receives(p), 1u);
   p.send(at[1], m[1]);
   EXPECT_EQ(good_receives(p), 3u);

@@ -9,14 +9,14 @@ struct RxWindow : RxPath {
   static constexpr std::uint32_t kWindow = 2100;
 
   RxWindow() { p.options.tcp.receive_buffer = kWindow; }
-  // Octets the engine has promised to take.
+  // Bytes the engine has promised to take.
   std::uint64_t window() {
     const tcp::Tcb& t = p.connection()->tcb;
     return t.rcv.adv - t.rcv.holes.rcv_nxt();
   }
   // All the FPDUs from `first` on, in one segment.
-  Octets all(std::size_t first = 0) const {
-    Octets bytes;
+  Bytes all(std::size_t first = 0) const {
+    Bytes bytes;
     for (std::size_t i = first; i < fpdus.size(); ++i) testing::append(bytes, fpdus[i]);
     return bytes;
   }
@@ -53,10 +53,10 @@ TEST_F(RxWindow, FastTakesTheWholeFpdusInsideTheWindowAndNoMore) {
 TEST_F(RxWindow, WithoutAWholeFpduInsideTheWindowTheSegmentIsRefused) {
   up();
   prepare_more_than_the_window();
-  // One FPDU as long as the window, one octet beyond its edge.
+  // One FPDU as long as the window, one byte beyond its edge.
   const std::uint64_t promised = window();
-  const Octets big = testing::random_octets(rng, promised + 4 - 20);
-  const Octets fpdu = p.write(8192, big);
+  const Bytes big = testing::random_bytes(rng, promised + 4 - 20);
+  const Bytes fpdu = p.write(8192, big);
   ASSERT_GT(fpdu.size(), promised);
   const auto a = p.send(0, fpdu);
   EXPECT_TRUE(p.fast());

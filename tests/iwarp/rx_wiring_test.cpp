@@ -28,19 +28,19 @@ TEST_F(Wiring, EveryErrorCountsOnceAndNoneDowngradesBeforeTheLimit) {
       c.context.max_recovery_attempts = 5;
       c.context.max_same_segment = 0;
     }));
-    const Octets good = h.write(0, Octets(400, 1));
+    const Bytes good = h.write(0, Bytes(400, 1));
     const std::uint64_t n = good.size();
-    Octets bad = good;
+    Bytes bad = good;
     bad[100] ^= 1;
-    const Octets part(good.begin(), good.begin() + 100);
-    const std::pair<std::uint64_t, Octets> errors[] = {{0, part},
-                                                       {0, joined({good, part})},
-                                                       {2 * n, bad},
-                                                       {0, joined({bad, good})},
-                                                       {2 * n, part}};
+    const Bytes part(good.begin(), good.begin() + 100);
+    const std::pair<std::uint64_t, Bytes> errors[] = {{0, part},
+                                                      {0, joined({good, part})},
+                                                      {2 * n, bad},
+                                                      {0, joined({bad, good})},
+                                                      {2 * n, part}};
     std::uint32_t count = 0;
-    for (const auto& [at, octets] : errors) {
-      h.send(at, octets);
+    for (const auto& [at, bytes] : errors) {
+      h.send(at, bytes);
       ++count;
       ASSERT_TRUE(h.fast()) << count;
       EXPECT_EQ(h.connection()->context.recovery_attempts, count);
@@ -62,12 +62,12 @@ TEST_F(Wiring, ARecoveryEndsBehindItsLastErrorOnlyAndOnlyInOrder) {
     HandPeer h;
     h.iss = iss;
     ASSERT_TRUE(h.up([](engine::ConnectParams& c) { c.context.max_same_segment = 0; }));
-    std::vector<Octets> f;
-    for (std::uint64_t i = 0; i < 8; ++i) f.push_back(h.write(i * 1000, Octets(400, 7)));
+    std::vector<Bytes> f;
+    for (std::uint64_t i = 0; i < 8; ++i) f.push_back(h.write(i * 1000, Bytes(400, 7)));
     const std::uint64_t n = f[0].size();
     const auto good = [&](std::uint64_t i) { h.send(i * n, f[i]); };
     const auto spoil = [&](std::uint64_t i) {
-      Octets bad = f[i];
+      Bytes bad = f[i];
       bad[100] ^= 1;
       h.send(i * n, bad);
     };
@@ -108,8 +108,8 @@ TEST_F(Wiring, RepairedErrorsFarApartNeverAddUp) {
       c.context.max_recovery_attempts = 1;
       c.context.max_same_segment = 0;
     }));
-    const Octets good = h.write(0, Octets(400, 1));
-    Octets bad = good;
+    const Bytes good = h.write(0, Bytes(400, 1));
+    Bytes bad = good;
     bad[100] ^= 1;
     const std::uint64_t n = good.size();
     std::uint64_t at = 0;
@@ -129,7 +129,7 @@ TEST_F(Wiring, RepairedErrorsFarApartNeverAddUp) {
 // proves, L-4, L-5
 TEST_F(Wiring, ANewRecoveryOwesNothingToTheOneBefore) {
   up();
-  // Left from two gigaoctets ago: as a sequence number it lies ahead.
+  // Left from two gigabytes ago: as a sequence number it lies ahead.
   p.connection()->context.last_recovery_sn = tcp::Seq(p.iss + (1u << 30));
   send_spoiled(0);
   EXPECT_EQ(attempts(), 1u);
@@ -154,10 +154,10 @@ TEST_F(Wiring, OnePassTellsTheChecksumAndTheFirstError) {
   // TCP's checksum covers what lies behind the error as well: found right, so the ULP drops it.
   ASSERT_EQ(p.send(0, joined({fpdus[0], spoiled(1), fpdus[2]})).size(), 1u);
   EXPECT_EQ(times(Reason::CrcLater), 1u);
-  ASSERT_EQ(p.send(0, joined({spoiled(0), fpdus[1], Octets{0xff, 0xff, 1, 2}})).size(), 1u);
+  ASSERT_EQ(p.send(0, joined({spoiled(0), fpdus[1], Bytes{0xff, 0xff, 1, 2}})).size(), 1u);
   EXPECT_EQ(times(Reason::CrcFirst), 1u);
-  ASSERT_EQ(p.send(0, joined({fpdus[0], Octets{0, 0, 0, 0}})).size(), 1u);
-  EXPECT_EQ(times(Reason::TooLongLast), 1u) << "four octets hold no FPDU";
+  ASSERT_EQ(p.send(0, joined({fpdus[0], Bytes{0, 0, 0, 0}})).size(), 1u);
+  EXPECT_EQ(times(Reason::TooLongLast), 1u) << "four bytes hold no FPDU";
   EXPECT_EQ(p.stats().iwarp.recovery_attempts, 3u);
   // A wrong checksum: TCP's own discard, whatever the CRC says.
   EXPECT_TRUE(p.burst({{0, fpdus[0], true}}).empty());
@@ -180,12 +180,12 @@ TEST_F(Wiring, SendsInAnyOrderCompleteInTheirOwn) {
   std::uint64_t at = 0;
   std::uint32_t msn = 1;
   do {
-    std::vector<Octets> m;
+    std::vector<Bytes> m;
     std::vector<std::uint64_t> places;
     for (std::uint32_t i = 0; i < kEach; ++i) {
       ASSERT_TRUE(p.post_receive(msn + i, i * 100, 64));
       places.push_back(at);
-      m.push_back(HandPeer::send_message(msn + i, Octets(1 + i, 3)));
+      m.push_back(HandPeer::send_message(msn + i, Bytes(1 + i, 3)));
       at += m.back().size();
     }
     bool here[kEach + 1] = {};
@@ -237,8 +237,8 @@ struct Reads : Wiring {
     ASSERT_EQ(p.node().post_send(*p.qp, wr, p.now), verbs::Post::Ok);
     take(p.pass(Duration::us(10)));
   }
-  Octets response(std::size_t i) {
-    return make_fpdu(ddp::test::response_segment(sinks[i].stag, sinks[i].to, Octets(50, 8)));
+  Bytes response(std::size_t i) {
+    return make_fpdu(ddp::test::response_segment(sinks[i].stag, sinks[i].to, Bytes(50, 8)));
   }
 };
 
@@ -258,7 +258,7 @@ TEST_F(Reads, CompleteWhenTheirHoleClosesAllOfThemInPostingOrder) {
   for (std::uint64_t i = 0; i < 3; ++i) {
     EXPECT_EQ(p.sends()[i].completion.wr_id, i);
     EXPECT_EQ(p.sends()[i].completion.status, verbs::Status::Success);
-    EXPECT_EQ(p.at(30000 + i * 100, 50), Octets(50, 8));
+    EXPECT_EQ(p.at(30000 + i * 100, 50), Bytes(50, 8));
   }
 }
 
@@ -283,7 +283,7 @@ TEST_F(Reads, MoreRequestsThanNegotiatedTerminate) {
   for (const std::uint32_t requests : {4u, 5u}) {
     HandPeer h;
     ASSERT_TRUE(h.up([](engine::ConnectParams& c) { c.mpa.ird = 4; }));
-    Octets all;
+    Bytes all;
     for (std::uint32_t i = 1; i <= requests; ++i) testing::append(all, h.read_request(i, 10, 0));
     h.send(0, all);
     EXPECT_EQ(h.stats().iwarp.ddp.terminates_sent, requests - 4);
@@ -298,7 +298,7 @@ TEST_F(Reads, RequestsBehindAHoleKeepTheirPlacesAndAreAnsweredTogether) {
     std::fill_n(p.region.begin() + static_cast<std::ptrdiff_t>(5000 + 100 * i), 10 + i,
                 static_cast<std::uint8_t>(0x40 + i));
   }
-  std::vector<Octets> r;
+  std::vector<Bytes> r;
   for (std::uint32_t i = 0; i < 3; ++i) r.push_back(p.read_request(i + 1, 10 + i, 5000 + 100 * i));
   const std::uint64_t n = r[0].size();
   auto a = p.send(kSize + 2 * n, r[2]);
@@ -306,10 +306,10 @@ TEST_F(Reads, RequestsBehindAHoleKeepTheirPlacesAndAreAnsweredTogether) {
   a = p.send(kSize + n, r[1]);
   for (const Answer& x : a) EXPECT_TRUE(x.payload.empty()) << "the first is still missing";
   a = p.send(kSize, r[0]);
-  Octets got;
+  Bytes got;
   for (const Answer& x : a) testing::append(got, x.payload);
   std::size_t at = 0;
-  for (std::size_t i = 0; i < 3; ++i) {  // each with the octets of its own request
+  for (std::size_t i = 0; i < 3; ++i) {  // each with the bytes of its own request
     ASSERT_LE(at + 2 + 14 + 10 + i, got.size());
     EXPECT_EQ(load_be16(got.data() + at), 14 + 10 + i);
     EXPECT_EQ(got[at + 16], 0x40 + i);
@@ -325,12 +325,12 @@ TEST_F(Reads, RequestsBehindAHoleKeepTheirPlacesAndAreAnsweredTogether) {
 TEST_F(Wiring, AWriteWithoutTheRightIsNotPlacedByTheShortestPathEither) {
   up();
   send(0);
-  Octets local(1000, 0);
+  Bytes local(1000, 0);
   const std::uint32_t stag =
       p.node().register_memory(local.data(), local.size(), verbs::kLocalWrite | verbs::kRemoteRead);
   p.send(kSize, make_fpdu(ddp::test::write_segment(
-                    stag, reinterpret_cast<std::uintptr_t>(local.data()), Octets(500, 1))));
-  EXPECT_EQ(local, Octets(1000, 0));
+                    stag, reinterpret_cast<std::uintptr_t>(local.data()), Bytes(500, 1))));
+  EXPECT_EQ(local, Bytes(1000, 0));
   EXPECT_EQ(p.stats().iwarp.ddp.terminates_sent, 1u);
 }
 
@@ -346,7 +346,7 @@ TEST_F(Wiring, FromRcvNxtIntoABlockOnlyWhatIsNewIsPlaced) {
   p.send(kSize, joined({fpdus[1], fpdus[2], fpdus[3]}));
   EXPECT_EQ(p.rcv_nxt(), 4 * kSize);
   EXPECT_TRUE(placed(1));
-  EXPECT_EQ(p.at(2000, kPayload), Octets(kPayload)) << "placed again";
+  EXPECT_EQ(p.at(2000, kPayload), Bytes(kPayload)) << "placed again";
   EXPECT_TRUE(placed(3));
 }
 
@@ -381,8 +381,8 @@ TEST_F(Wiring, InOrderBesideAnOpenHoleIsTakenAndAcknowledged) {
   HandPeer h;
   ASSERT_TRUE(h.up());
   ASSERT_TRUE(h.post_receive(1, 0, 500) && h.post_receive(2, 1000, 500));
-  const Octets w = h.write(5000, Octets(100, 1)), m1 = HandPeer::send_message(1, Octets(50, 2)),
-               m2 = HandPeer::send_message(2, Octets(50, 3));
+  const Bytes w = h.write(5000, Bytes(100, 1)), m1 = HandPeer::send_message(1, Bytes(50, 2)),
+              m2 = HandPeer::send_message(2, Bytes(50, 3));
   h.send(w.size() + m1.size() + w.size(), m2);
   h.send(0, w);
   EXPECT_EQ(good_receives(h), 0u);

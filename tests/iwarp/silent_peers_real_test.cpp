@@ -48,11 +48,11 @@ TEST(SilentSockets, TheOldestOfAFullBacklogGivesWay) {
   EXPECT_LT(std::chrono::steady_clock::now() - from, std::chrono::seconds(8));
   EXPECT_TRUE(request->accept(s.qp).ok());
   // The first of them was told.
-  char octet;
-  EXPECT_LE(recv(silent.front().get(), &octet, 1, MSG_DONTWAIT), 0);
+  char byte;
+  EXPECT_LE(recv(silent.front().get(), &byte, 1, MSG_DONTWAIT), 0);
   EXPECT_NE(errno, EAGAIN);
   errno = 0;
-  EXPECT_EQ(recv(silent.back().get(), &octet, 1, MSG_DONTWAIT), -1);
+  EXPECT_EQ(recv(silent.back().get(), &byte, 1, MSG_DONTWAIT), -1);
   EXPECT_EQ(errno, EAGAIN);
 }
 

@@ -33,7 +33,7 @@ TEST(Startup, TwoEndsAgreeOnRevision2WithCrcAndRtr) {
 }
 
 // proves: E-1
-TEST(Startup, ReplyCutIntoSingleOctetsAndFollowedByAnFpdu) {
+TEST(Startup, ReplyCutIntoSingleBytesAndFollowedByAnFpdu) {
   mpa::StartupOptions options;
   Startup a = Startup::active(options, {}), b = Startup::passive(options);
   const auto request = a.request_bytes();
@@ -116,7 +116,7 @@ TEST(Startup, BothFramesEndAtAWordWhateverTheInitialSequenceNumbers) {
       b.set_first_sns(100 + peer, 0xfffffffeu + own);
       const auto request = a.request_bytes();
       EXPECT_EQ((0xfffffffeu + own + request.size()) % 4, 0u);
-      EXPECT_EQ(a.sent_octets(), request.size());
+      EXPECT_EQ(a.sent_bytes(), request.size());
       ASSERT_EQ(b.feed(request).what, What::Request);
       mpa::Refusal refusal;
       const auto reply = b.accept(options, bytes("de"), &refusal);
@@ -134,7 +134,7 @@ TEST(Startup, AFrameThatLeavesTheStreamBetweenWordsIsMalformed) {
   options.policy = mpa::Policy::AbsoluteMarkers;
   Startup a = Startup::active(options, {}), b = Startup::passive(options);
   a.set_first_sns(8, 0);
-  b.set_first_sns(0, 9);  // the octets came elsewhere than the sender thinks
+  b.set_first_sns(0, 9);  // the bytes came elsewhere than the sender thinks
   const Startup::Step step = b.feed(a.request_bytes());
   EXPECT_EQ(step.what, What::Fail);
   EXPECT_EQ(step.violation, ddp::Violation::MpaStartup);

@@ -42,7 +42,7 @@ struct StreamEnd : ::testing::Test {
     peer.send(empty_write());
     ASSERT_TRUE(poll_until([&] { return end.qp.state() == QpState::rts; }));
   }
-  // No octet more goes into the socket. Returns how many went.
+  // No byte more goes into the socket. Returns how many went.
   static std::size_t fill(int fd) {
     const std::vector<std::uint8_t> junk(65536, 0x5a);
     std::size_t sent = 0;
@@ -149,7 +149,7 @@ TEST_F(StreamEnd, AFinBehindMoreThanOneTurnEndsAConnectionThatCloses) {
     ASSERT_EQ(ioctl(fd, FIONREAD, &there), 0);
   }
   if (there < static_cast<int>(all.size())) {
-    GTEST_SKIP() << "the kernel takes no more than " << there << " octets at once";
+    GTEST_SKIP() << "the kernel takes no more than " << there << " bytes at once";
   }
   ASSERT_TRUE(test::soon([&] { return has(fd, POLLRDHUP); })) << "its FIN";
   EXPECT_EQ(next_event(end), EventKind::disconnected);

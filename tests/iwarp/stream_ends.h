@@ -117,7 +117,7 @@ inline void join(Device& server, End& s, End& c, const std::string& address = "1
   accepting.join();
 }
 
-// Writes, Sends and Reads of odd and large sizes both ways, every octet looked at.
+// Writes, Sends and Reads of odd and large sizes both ways, every byte looked at.
 inline void exchange(End& a, End& b) {
   // Who answers a Read has no completion of it: its engine is asked, so that what it last did with
   // the memory is behind us.

@@ -51,14 +51,14 @@ TEST_F(BareTest, NonsenseInsteadOfARequestClosesAndTheListenerGoesOn) {
   establish(peer, s);
 }
 
-TEST_F(BareTest, ARequestOctetByOctetIsUnderstood) {
+TEST_F(BareTest, ARequestByteByByteIsUnderstood) {
   Bare peer(listener.port());
   mpa::StartupOptions o;
   o.peer_to_peer = false;
   std::vector<std::uint8_t> frame(mpa::kFrameHeader + mpa::kMaxPrivateData);
   frame.resize(mpa::emit_frame(mpa::make_request(o, {}), frame.data()));
-  for (const std::uint8_t octet : frame) {
-    peer.send({octet});
+  for (const std::uint8_t byte : frame) {
+    peer.send({byte});
     usleep(1000);
   }
   EXPECT_TRUE(listener.next(60000).ok());
@@ -163,8 +163,8 @@ TEST_F(BareTest, AReadRequestThatWaitedForTheConsumerIsAnswered) {
   h.qn = ddp::kQnReadRequest;
   h.msn = 1;
   std::uint8_t ulpdu[ddp::kMaxHeader];
-  const std::uint32_t octets = ddp::emit_header(h, ulpdu);
-  const std::uint32_t m = mpa::build_fpdu(fpdu, {ulpdu, octets}, {}, true).len;
+  const std::uint32_t bytes = ddp::emit_header(h, ulpdu);
+  const std::uint32_t m = mpa::build_fpdu(fpdu, {ulpdu, bytes}, {}, true).len;
   sent += m;
   peer.send({fpdu, fpdu + m});
   ASSERT_TRUE(settle(fd));
@@ -300,7 +300,7 @@ TEST_F(BareTest, WhatOneTurnLeavesInTheKernelIsReadInTheNext) {
     ASSERT_EQ(ioctl(fd, FIONREAD, &waiting_there), 0);
   }
   if (waiting_there < static_cast<int>(all.size())) {
-    GTEST_SKIP() << "the kernel takes no more than " << waiting_there << " octets at once";
+    GTEST_SKIP() << "the kernel takes no more than " << waiting_there << " bytes at once";
   }
   EXPECT_TRUE(poll_until([&] { return polled.stats().port.rx_bytes >= all.size(); }));
 }
@@ -334,7 +334,7 @@ TEST_F(BareTest, AKilledPeerIsNoticed) {
   ASSERT_TRUE(request->accept(s.qp).ok());
   kill(pid, SIGKILL);
   waitpid(pid, nullptr, 0);
-  const Event e = s.ending();  // unread octets make it a reset, none a FIN
+  const Event e = s.ending();  // unread bytes make it a reset, none a FIN
   EXPECT_TRUE(e.kind == EventKind::failed || e.kind == EventKind::disconnected);
   EXPECT_EQ(s.qp.state(), QpState::error);
 }

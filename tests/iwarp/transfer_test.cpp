@@ -91,7 +91,7 @@ TEST_F(Transfer, OneMiBOfWritesArrivesWithoutTheReassemblyBuffer) {
   const ConnectionStats s = pair->right().engine().iwarp().qp_stats(*right);
   EXPECT_EQ(s.verbs.write_bytes_received, 1u << 20);
   EXPECT_EQ(s.iwarp.bytes_slow, 0u);
-  EXPECT_EQ(s.iwarp.bytes_copied, s.verbs.payload_placed);  // one copy per payload octet
+  EXPECT_EQ(s.iwarp.bytes_copied, s.verbs.payload_placed);  // one copy per payload byte
   EXPECT_EQ(s.iwarp.downgrades, 0u);
 }
 

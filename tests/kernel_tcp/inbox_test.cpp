@@ -21,7 +21,7 @@ void put(Inbox& in, std::size_t n, std::uint8_t first) {
 }
 
 bool holds(const Inbox& in, std::size_t n, std::uint8_t first) {
-  const ByteView v = in.octets();
+  const ByteView v = in.bytes();
   if (v.size() != n) return false;
   for (std::size_t i = 0; i < n; ++i) {
     if (v[i] != static_cast<std::uint8_t>(first + i)) return false;
@@ -45,7 +45,7 @@ TEST(Inbox, WhatWaitsStaysAndIsContiguousWhateverIsConsumed) {
   InboxPool pool;
   Inbox in(&pool);
   Rng rng(3);
-  std::uint64_t written = 0, read = 0;  // octet i of the stream is i modulo 251
+  std::uint64_t written = 0, read = 0;  // byte i of the stream is i modulo 251
   for (int round = 0; round < 2000; ++round) {
     const auto space = in.space();
     // One maximal FPDU may wait, so there is always room for more.
@@ -54,20 +54,20 @@ TEST(Inbox, WhatWaitsStaysAndIsContiguousWhateverIsConsumed) {
     for (std::size_t i = 0; i < n; ++i) space[i] = static_cast<std::uint8_t>((written + i) % 251);
     in.received(n);
     written += n;
-    ASSERT_EQ(in.octets().size(), written - read);
-    for (const std::size_t i : {std::size_t{0}, in.octets().size() / 2, in.octets().size() - 1}) {
-      ASSERT_EQ(in.octets()[i], (read + i) % 251);
+    ASSERT_EQ(in.bytes().size(), written - read);
+    for (const std::size_t i : {std::size_t{0}, in.bytes().size() / 2, in.bytes().size() - 1}) {
+      ASSERT_EQ(in.bytes()[i], (read + i) % 251);
     }
-    const std::size_t keep = std::min<std::size_t>(in.octets().size(), rng.between(0, 65544));
-    read += in.octets().size() - keep;
-    in.consume(in.octets().size() - keep);
+    const std::size_t keep = std::min<std::size_t>(in.bytes().size(), rng.between(0, 65544));
+    read += in.bytes().size() - keep;
+    in.consume(in.bytes().size() - keep);
     if (rng.between(0, 3) == 0) in.settle();
   }
   EXPECT_LE(pool.lent(), 1u);
 }
 
 // proves: E-11
-TEST(Inbox, ACrowdOfWaitingConnectionsHoldsTheirOctetsAndNoBlocks) {
+TEST(Inbox, ACrowdOfWaitingConnectionsHoldsTheirBytesAndNoBlocks) {
   InboxPool pool;
   std::vector<std::unique_ptr<Inbox>> crowd;
   for (std::size_t i = 0; i < 1000; ++i) {
@@ -92,16 +92,16 @@ TEST(Inbox, ACrowdOfWaitingConnectionsHoldsTheirOctetsAndNoBlocks) {
 // Blocks of a burst go back to the system, but for a few that stay warm.
 TEST(Inbox, AfterABurstFewBlocksAreKept) {
   InboxPool pool;
-  const std::uint64_t before = urnic::testing::allocated_octets();
+  const std::uint64_t before = urnic::testing::allocated_bytes();
   {
     std::vector<std::unique_ptr<Inbox>> burst;
     for (int i = 0; i < 20; ++i) {
       burst.push_back(std::make_unique<Inbox>(&pool));
       put(*burst.back(), 10, 1);
     }
-    EXPECT_GE(urnic::testing::allocated_octets() - before, 20 * InboxPool::kBlock);
+    EXPECT_GE(urnic::testing::allocated_bytes() - before, 20 * InboxPool::kBlock);
   }
-  const std::uint64_t kept = urnic::testing::allocated_octets() - before;
+  const std::uint64_t kept = urnic::testing::allocated_bytes() - before;
   EXPECT_GE(kept, InboxPool::kBlock);
   EXPECT_LT(kept, 5 * InboxPool::kBlock);
 }
@@ -124,7 +124,7 @@ TEST(Inbox, WhatIsSetAsideIsTheRestOfWhatWasConsumedFrom) {
   EXPECT_TRUE(holds(last, 175, 131));
 }
 
-TEST(Inbox, ClearForgetsWhereverTheOctetsAre) {
+TEST(Inbox, ClearForgetsWhereverTheBytesAre) {
   InboxPool pool;
   std::vector<std::unique_ptr<Inbox>> crowd;
   for (std::size_t i = 0; i <= InboxPool::kLent + 1; ++i) {

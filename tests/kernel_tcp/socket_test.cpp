@@ -192,8 +192,8 @@ TEST(Socket, MovesPiecesInOrderUntilThePeerIsFullAndThenNothing) {
   for (int i = 0; i < 10000; ++i) {  // nobody reads: bounded by the kernel's buffers
     m = j.a.send(pieces);
     if (m.what != What::Some) break;
-    sent += m.octets;
-    if (m.octets < head.size() + body.size()) break;
+    sent += m.bytes;
+    if (m.bytes < head.size() + body.size()) break;
   }
   ASSERT_LT(sent, std::size_t{64} << 20);
   std::vector<std::uint8_t> got(sent);
@@ -205,7 +205,7 @@ TEST(Socket, MovesPiecesInOrderUntilThePeerIsFullAndThenNothing) {
       continue;
     }
     ASSERT_EQ(r.what, What::Some);
-    at += r.octets;
+    at += r.bytes;
   }
   for (std::size_t i = 0; i < sent; ++i) {
     ASSERT_EQ(got[i], i % (head.size() + body.size()) < head.size() ? 1 : 2) << i;
@@ -229,11 +229,11 @@ TEST(Socket, RecordsArriveWholeAndManyGoAtOnce) {
   }
   const Moved m = j.a.send_records(pieces, records);
   ASSERT_EQ(m.what, What::Some);
-  EXPECT_EQ(m.octets, bytes.size());
+  EXPECT_EQ(m.bytes, bytes.size());
   std::vector<std::uint8_t> got(bytes.size());
   std::size_t at = 0;
   while (at < got.size() && wait_for(j.b, POLLIN)) {
-    at += j.b.receive(std::span(got).subspan(at)).octets;
+    at += j.b.receive(std::span(got).subspan(at)).bytes;
   }
   EXPECT_EQ(got, bytes);
 }
@@ -244,16 +244,16 @@ TEST(Socket, FinIsTheEndAndResetIsAnError) {
   if (HasFatalFailure()) return;
   std::uint8_t byte = 7;
   const iovec piece{&byte, 1};
-  ASSERT_EQ(j.a.send({&piece, 1}).octets, 1u);
+  ASSERT_EQ(j.a.send({&piece, 1}).bytes, 1u);
   j.a.finish();
   ASSERT_TRUE(wait_for(j.b, POLLIN));
   std::uint8_t in[4];
-  EXPECT_EQ(j.b.receive(in).octets, 1u);
+  EXPECT_EQ(j.b.receive(in).bytes, 1u);
   EXPECT_EQ(j.b.receive(in).what, What::End);
   // half closed: the other way still works
-  ASSERT_EQ(j.b.send({&piece, 1}).octets, 1u);
+  ASSERT_EQ(j.b.send({&piece, 1}).bytes, 1u);
   ASSERT_TRUE(wait_for(j.a, POLLIN));
-  EXPECT_EQ(j.a.receive(in).octets, 1u);
+  EXPECT_EQ(j.a.receive(in).bytes, 1u);
   j.b.reset();
   ASSERT_TRUE(wait_for(j.a, POLLIN));
   const Moved m = j.a.receive(in);
@@ -305,7 +305,7 @@ TEST(Poller, ReportsEdgesOnceAndUnderTheirTags) {
   EXPECT_EQ(poller.take(r, 8), 0u);
   std::uint8_t byte = 7;
   const iovec piece{&byte, 1};
-  ASSERT_EQ(j.a.send({&piece, 1}).octets, 1u);
+  ASSERT_EQ(j.a.send({&piece, 1}).bytes, 1u);
   pollfd fd{poller.wait_fd(), POLLIN, 0};
   EXPECT_EQ(::poll(&fd, 1, 5000), 1);
   ASSERT_EQ(poller.take(r, 8), 1u);

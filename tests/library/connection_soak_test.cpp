@@ -179,8 +179,8 @@ TEST_F(Soak, ConnectionsMadeAndEndedOverMemifLeaveNothingBehind) {
   Sample first;
   std::uint64_t left_open = 0, good = 0, crowd = 0, slowest_us = 0;
   std::printf("%11s %7s %7s %10s | kept: %8s %8s %12s %5s %8s %11s %8s\n", "connections", "per s",
-              "killed", "crowd", "RSS KiB", "shared", "heap octets", "fds", "threads",
-              "connections", "regions");
+              "killed", "crowd", "RSS KiB", "shared", "heap bytes", "fds", "threads", "connections",
+              "regions");
   for (unsigned n = 0; n < samples; ++n) {
     const auto began = Clock::now();
     auto client = start("client");
@@ -221,7 +221,7 @@ TEST_F(Soak, ConnectionsMadeAndEndedOverMemifLeaveNothingBehind) {
     const bool larger = crowd > first.crowd * 3 / 4;
     const std::uint64_t tables = 64 * 1024 + (larger ? 256 * crowd : 0);
     EXPECT_LE(s.heap, first.heap + tables);
-    // Resident memory holds what a sanitizer keeps of every octet, thread and lock ever touched.
+    // Resident memory holds what a sanitizer keeps of every byte, thread and lock ever touched.
     if (!kInstrumented) {
       EXPECT_LE(s.rss_kib, first.rss_kib + 512 + tables / 1024);
     }

@@ -48,7 +48,7 @@ struct Side {
     o.send_cq = o.receive_cq = cq;
     qp = *device.create_qp(pd, o);
   }
-  // Octets [0, n) of ours to [0, n) of the peer's.
+  // Bytes [0, n) of ours to [0, n) of the peer's.
   bool write(std::uint64_t to, std::uint32_t rkey, std::uint32_t n) {
     const Sge from{reinterpret_cast<std::uint64_t>(memory.data()), n, mr.lkey()};
     SendRequest r;

@@ -23,9 +23,9 @@ constexpr bool orderly(End e) {
   return e == End::ByClient || e == End::ByServer || e == End::Both;
 }
 
-constexpr std::uint32_t kMessage = 64, kBulk = 4096;  // octets of a Send and of a Write
+constexpr std::uint32_t kMessage = 64, kBulk = 4096;  // bytes of a Send and of a Write
 
-// Private data of the server's Reply: where the client may write kBulk octets.
+// Private data of the server's Reply: where the client may write kBulk bytes.
 struct Offer {
   std::uint64_t address;
   std::uint32_t rkey;

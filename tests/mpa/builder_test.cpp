@@ -30,7 +30,7 @@ Bytes reference(ByteView ulpdu, bool crc) {
   return f;
 }
 
-// `ulpdu` cut behind `header` octets and then at random, empty pieces included.
+// `ulpdu` cut behind `header` bytes and then at random, empty pieces included.
 std::vector<ByteView> pieces_of(Rng& rng, ByteView ulpdu, std::size_t header) {
   std::vector<ByteView> pieces;
   for (ByteView rest = ulpdu.subspan(header); !rest.empty();) {
@@ -101,7 +101,7 @@ TEST(Builder, CrcOffLeavesTheFieldZero_RFC5044_4_4) {
   EXPECT_EQ(to_hex(ulpdu_of(got)), to_hex(ulpdu));
 }
 
-TEST(Builder, LongestUlpduAndOneOctetMore) {
+TEST(Builder, LongestUlpduAndOneByteMore) {
   Rng rng(11);
   const Bytes data = random_bytes(rng, kMaxUlpdu + 1);
   const ByteView longest = ByteView(data).first(kMaxUlpdu);

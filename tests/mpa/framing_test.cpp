@@ -182,8 +182,8 @@ TEST(Framing, WhereTheGridLies) {
   EXPECT_EQ(make_framing(Policy::ModifiedLength, 7, 100).pos((std::uint64_t{1} << 32) + 100), 0u);
 }
 
-// Whatever octets come: every answer lies within them.
-TEST(Framing, AnyOctetsAreOnlyJudged) {
+// Whatever bytes come: every answer lies within them.
+TEST(Framing, AnyBytesAreOnlyJudged) {
   for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
     Rng rng(seed);
     const Bytes b = random_bytes(rng, rng.below(700));

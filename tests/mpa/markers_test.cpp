@@ -29,7 +29,7 @@ Bytes with_markers(ByteView ulpdu, std::uint64_t pos) {
   return out;
 }
 
-// RFC 5044 4.3 read literally: before each 4-octet word, a marker where one is due.
+// RFC 5044 4.3 read literally: before each 4-byte word, a marker where one is due.
 Bytes reference(ByteView ulpdu, std::uint64_t pos) {
   const Bytes plain = plain_fpdu(ulpdu);
   Bytes out;
@@ -108,7 +108,7 @@ TEST(Markers, SizeFormulaAgreesWithWalkingTheStream) {
         if ((pos + size) % kMarkerSpacing == 0) size += kMarker;
         size += 4;
       }
-      ASSERT_EQ(marked_size(pos, n), size) << n << " octets at " << pos;
+      ASSERT_EQ(marked_size(pos, n), size) << n << " bytes at " << pos;
     }
   }
 }
@@ -120,7 +120,7 @@ TEST(Markers, InsertThenStripAtEveryStart) {
   for (std::uint64_t pos = 0; pos < kMarkerSpacing; pos += 4) {
     for (const std::size_t n : {0,   1,   14,  18,  28,  46,  484,  488,  492,  496,
                                 500, 504, 506, 508, 512, 996, 1000, 1012, 1016, 1442}) {
-      SCOPED_TRACE(std::to_string(n) + " octets at " + std::to_string(pos));
+      SCOPED_TRACE(std::to_string(n) + " bytes at " + std::to_string(pos));
       const ByteView ulpdu(data.data(), n);
       const Bytes marked = with_markers(ulpdu, pos);
       ASSERT_EQ(to_hex(marked), to_hex(reference(ulpdu, pos)));
@@ -130,7 +130,7 @@ TEST(Markers, InsertThenStripAtEveryStart) {
   }
 }
 
-TEST(Markers, RandomFpdusBackToBackMakeOneStreamWithAMarkerEvery512Octets) {
+TEST(Markers, RandomFpdusBackToBackMakeOneStreamWithAMarkerEvery512Bytes) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Rng rng(seed);
@@ -161,12 +161,12 @@ TEST(Markers, RandomFpdusBackToBackMakeOneStreamWithAMarkerEvery512Octets) {
 }
 
 TEST(Markers, EveryMarkerOfAnFpduPointsToOneLengthField) {
-  // RFC 5044 4.3: an FPDU that began 368 octets before a marker has 368, then 880.
+  // RFC 5044 4.3: an FPDU that began 368 bytes before a marker has 368, then 880.
   const Bytes ulpdu(1200, 1);
   const Bytes marked = with_markers(ulpdu, 512 - 368);
   EXPECT_EQ(parse_marker(marked.data() + 368).fpdu_pointer, 368);
   EXPECT_EQ(parse_marker(marked.data() + 880).fpdu_pointer, 880);
-  // Behind a leading marker the length field is 4 octets later: 508, 1020.
+  // Behind a leading marker the length field is 4 bytes later: 508, 1020.
   const Bytes led = with_markers(ulpdu, 1024);
   EXPECT_EQ(parse_marker(led.data()).fpdu_pointer, 0);
   EXPECT_EQ(parse_marker(led.data() + 512).fpdu_pointer, 508);

@@ -71,14 +71,14 @@ TEST(StartupFrames, PrivateDataLengthLimits) {
   b.resize(kFrameHeader + 513);
   store_be16(b.data() + 18, 512);
   EXPECT_EQ(**frame_length(b, false), 532u);
-  EXPECT_EQ(parse_frame(b, false).error(), StartupError::BadPrivateData);  // an octet too many
+  EXPECT_EQ(parse_frame(b, false).error(), StartupError::BadPrivateData);  // a byte too many
   b.resize(kFrameHeader + 512);
   EXPECT_EQ(parsed(b, false).private_len, 512);
   store_be16(b.data() + 18, 513);
   EXPECT_EQ(frame_length(b, false).error(), StartupError::BadPrivateData);
 }
 
-TEST(StartupFrames, EnhancedFrameNeedsItsFourOctets_RFC6581_9) {
+TEST(StartupFrames, EnhancedFrameNeedsItsFourBytes_RFC6581_9) {
   Bytes b = frame("rev2-request");
   for (std::uint16_t n = 0; n < 4; ++n) {
     store_be16(b.data() + 18, n);

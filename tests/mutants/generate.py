@@ -104,7 +104,7 @@ class Code:
 
 
 def locate(code, edit):
-    """((body from, body to), (from, to)) in octets of what an edit replaces; a sentence when it cannot."""
+    """((body from, body to), (from, to)) in bytes of what an edit replaces; a sentence when it cannot."""
     bodies = [(begin, end) for _, begin, end in code.definitions(edit.function)]
     if not bodies:
         return f"no function {edit.function} is defined in {edit.file}"

@@ -29,7 +29,7 @@ UNSEEN = re.compile(r"assert|static_assert|spdlog|logger|log_\w+|__builtin_\w+|p
 SYMMETRIC = ("min", "max", "swap", "equal")
 LONGEST = 12  # tokens of an argument that is swapped with its neighbour
 
-# body, span: (from, to) in octets of the file; before, after: its lines, as one.
+# body, span: (from, to) in bytes of the file; before, after: its lines, as one.
 Place = namedtuple("Place", "file kind line body span put before after")
 
 

@@ -26,7 +26,7 @@ void fix_ipv4(Bytes& frame, std::size_t l3 = 14) {
   store_be16(&frame[l3 + 10], inet_checksum(ipv4_header_sum(&frame[l3], (frame[l3] & 15u) * 4)));
 }
 
-// Puts `extra` between the IPv6 header and what follows; its first octet becomes the next header
+// Puts `extra` between the IPv6 header and what follows; its first byte becomes the next header
 // of the last extension in `extra` by the caller.
 Bytes with_extension(const Bytes& frame, std::size_t l3, std::uint8_t first, const Bytes& extra) {
   Bytes out(frame);
@@ -88,7 +88,7 @@ TEST(Classify, NeedsOnlyTheHeadersOfALongFrame) {
   const Classified c = classify(f, 14 + 20 + 20 + 8000);
   ASSERT_EQ(c.kind, FrameKind::Tcp);
   EXPECT_EQ(c.l4_len, 8020u);
-  // One octet less of TCP header in reach and it is no longer safe to look.
+  // One byte less of TCP header in reach and it is no longer safe to look.
   EXPECT_EQ(classify(ByteView(f).first(53), 14 + 20 + 20 + 8000).reason, DropReason::L4Short);
 }
 

@@ -42,7 +42,7 @@ struct Flow {
   HeaderTemplateConfig config;
   std::uint16_t src_port = 1000, dst_port = 2000;
 
-  // A frame with `payload` octets of TCP payload, and `padding` behind the datagram.
+  // A frame with `payload` bytes of TCP payload, and `padding` behind the datagram.
   Bytes frame(std::uint32_t payload, std::uint16_t id, std::uint8_t ecn,
               std::size_t padding) const {
     const HeaderTemplate header(config);

@@ -63,7 +63,7 @@ TEST(HeaderTemplate, WritesNothingBehindItsSize) {
     HeaderTemplateConfig c = v4_config();
     c.vlan = vlan;
     const HeaderTemplate t(c);
-    Bytes out(t.size());  // exact allocation: a sanitizer sees one octet too many
+    Bytes out(t.size());  // exact allocation: a sanitizer sees one byte too many
     t.emit(out.data(), 1480, 0, 0);
     EXPECT_EQ(load_be16(&out[t.size() - 20 + 2]), 1500);
   }

@@ -1,4 +1,4 @@
-// Interfaces with frames in and out as vectors of octets and a clock that the test moves.
+// Interfaces with frames in and out as vectors of bytes and a clock that the test moves.
 #pragma once
 
 #include <gtest/gtest.h>

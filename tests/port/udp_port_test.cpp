@@ -21,7 +21,7 @@
 namespace urnic::port {
 namespace {
 
-using Octets = std::vector<std::uint8_t>;
+using Bytes = std::vector<std::uint8_t>;
 
 // The n-th address of this process.
 std::string at(int n) {
@@ -39,21 +39,21 @@ UdpDatagram datagram(const std::string& from, const std::string& to, std::uint32
 }
 
 // A frame as the engine would send it.
-Octets frame_of(const UdpDatagram& d, const Octets& payload) {
-  Octets room(kMostUdpHeaders + payload.size());
+Bytes frame_of(const UdpDatagram& d, const Bytes& payload) {
+  Bytes room(kMostUdpHeaders + payload.size());
   std::memcpy(room.data() + kMostUdpHeaders, payload.data(), payload.size());
   const std::uint8_t mac[6] = {2, 1, 2, 3, 4, 5};
   const std::size_t headers = write_udp_headers(d, mac, room.data() + kMostUdpHeaders);
   return {room.end() - static_cast<std::ptrdiff_t>(headers + payload.size()), room.end()};
 }
 
-Octets pattern(std::size_t n, unsigned salt = 1) {
-  Octets o(n);
+Bytes pattern(std::size_t n, unsigned salt = 1) {
+  Bytes o(n);
   for (std::size_t i = 0; i < n; ++i) o[i] = static_cast<std::uint8_t>(i * 7 + salt);
   return o;
 }
 
-unsigned send(Port& p, const std::vector<Octets>& frames) {
+unsigned send(Port& p, const std::vector<Bytes>& frames) {
   std::vector<Frame> f(frames.size());
   const unsigned n = p.tx_reserve(0, 1500, f.data(), static_cast<unsigned>(f.size()));
   for (unsigned i = 0; i < n; ++i) {
@@ -65,9 +65,9 @@ unsigned send(Port& p, const std::vector<Octets>& frames) {
 }
 
 // Up to `n` frames, for twenty seconds at most.
-std::vector<Octets> receive(Port& p, std::size_t n, std::vector<std::uint8_t>* csum = nullptr,
-                            std::chrono::seconds most = std::chrono::seconds(20)) {
-  std::vector<Octets> all;
+std::vector<Bytes> receive(Port& p, std::size_t n, std::vector<std::uint8_t>* csum = nullptr,
+                           std::chrono::seconds most = std::chrono::seconds(20)) {
+  std::vector<Bytes> all;
   const auto end = std::chrono::steady_clock::now() + most;
   while (all.size() < n && std::chrono::steady_clock::now() < end) {
     Frame f[kBurst];
@@ -92,19 +92,19 @@ std::string error_of(const std::string& spec) {
 TEST(UdpHeaders, WhatIsWrittenIsReadAgain) {
   for (const auto& d : {datagram("192.0.2.1", "198.51.100.7", 100, 0x2b),
                         datagram("2001:db8::1", "2001:db8::2", 100, 0x2b)}) {
-    const Octets frame = frame_of(d, pattern(100));
+    const Bytes frame = frame_of(d, pattern(100));
     const auto read = parse_udp_frame(frame);
     ASSERT_TRUE(read);
     EXPECT_EQ(read->source, d.source);
     EXPECT_EQ(read->destination, d.destination);
     EXPECT_EQ(read->traffic_class, 0x2b);
     EXPECT_EQ(read->length, 100u);
-    EXPECT_EQ(Octets(frame.begin() + read->payload, frame.end()), pattern(100));
+    EXPECT_EQ(Bytes(frame.begin() + read->payload, frame.end()), pattern(100));
   }
 }
 
 TEST(UdpHeaders, WhatASocketCannotSendAsItStandsIsNoDatagram) {
-  const Octets good = frame_of(datagram("192.0.2.1", "192.0.2.2", 8), pattern(8));
+  const Bytes good = frame_of(datagram("192.0.2.1", "192.0.2.2", 8), pattern(8));
   ASSERT_TRUE(parse_udp_frame(good));
   const struct {
     std::size_t at;
@@ -122,7 +122,7 @@ TEST(UdpHeaders, WhatASocketCannotSendAsItStandsIsNoDatagram) {
       {39, 17 + 8},  // UDP's length is not IP's
   };
   for (const auto& b : breaches) {
-    Octets bad = good;
+    Bytes bad = good;
     bad[b.at] = b.value;
     EXPECT_FALSE(parse_udp_frame(bad)) << b.at;
   }
@@ -160,7 +160,7 @@ struct Pair {
 
 TEST(UdpPort, FramesArriveWithTheHeadersOfTheirWay) {
   Pair p;
-  std::vector<Octets> sent;
+  std::vector<Bytes> sent;
   for (unsigned i = 0; i < 20; ++i) {
     sent.push_back(frame_of(datagram(at(1), at(2), 64 + i, 2), pattern(64 + i, i)));
   }
@@ -170,7 +170,7 @@ TEST(UdpPort, FramesArriveWithTheHeadersOfTheirWay) {
   ASSERT_EQ(got.size(), 20u);
   const Info to = p.b.info();
   for (unsigned i = 0; i < 20; ++i) {
-    Octets expected = sent[i];
+    Bytes expected = sent[i];
     std::memcpy(expected.data(), to.mac, 6);
     EXPECT_EQ(got[i], expected) << i;
     EXPECT_EQ(csum[i], URNIC_CSUM_SOCKET);
@@ -188,14 +188,14 @@ TEST(UdpPort, FramesOfSixCrossToo) {
     }
     auto a = Port::open("udp:bind=fd77::1"), b = Port::open("udp:bind=fd77::2");
     if (!a.ok() || !b.ok()) return a.ok() ? b.error() : a.error();
-    const Octets frame = frame_of(datagram("fd77::1", "fd77::2", 300, 1), pattern(300));
-    std::vector<Octets> got;
+    const Bytes frame = frame_of(datagram("fd77::1", "fd77::2", 300, 1), pattern(300));
+    std::vector<Bytes> got;
     for (int tries = 0; tries < 20 && got.empty(); ++tries) {  // datagrams may be lost
       send(*a, {frame});
       got = receive(*b, 1, nullptr, std::chrono::seconds(1));
     }
     if (got.size() != 1) return "nothing came";
-    Octets expected = frame;
+    Bytes expected = frame;
     std::memcpy(expected.data(), b->info().mac, 6);
     return got[0] == expected ? "" : "something else came";
   };
@@ -210,10 +210,10 @@ TEST(UdpPort, FramesOfOneLinkCrossToo) {
       return off.get() == '0' ? "no address of version 6 to be had" : "";
     }
     const auto crosses = [](Port& from, Port& to, const char* source, const char* destination) {
-      const Octets frame = frame_of(datagram(source, destination, 300, 1), pattern(300));
+      const Bytes frame = frame_of(datagram(source, destination, 300, 1), pattern(300));
       send(from, {frame});
       const auto got = receive(to, 1);
-      Octets expected = frame;
+      Bytes expected = frame;
       std::memcpy(expected.data(), to.info().mac, 6);
       return got.size() == 1 && got[0] == expected;
     };
@@ -235,10 +235,10 @@ TEST(UdpPort, FramesOfOneLinkCrossToo) {
 
 TEST(UdpPort, WhatItCannotCarryIsDroppedAndCounted) {
   Pair p;
-  Octets tcp = frame_of(datagram(at(1), at(2), 8), pattern(8));
+  Bytes tcp = frame_of(datagram(at(1), at(2), 8), pattern(8));
   tcp[23] = 6;
-  const Octets good = frame_of(datagram(at(1), at(2), 8), pattern(8));
-  const Octets six = frame_of(datagram("fd77::1", "fd77::2", 8), pattern(8));
+  const Bytes good = frame_of(datagram(at(1), at(2), 8), pattern(8));
+  const Bytes six = frame_of(datagram("fd77::1", "fd77::2", 8), pattern(8));
   send(p.a, {tcp, good, six, good});
   EXPECT_EQ(receive(p.b, 2).size(), 2u);
   EXPECT_EQ(p.a.stats().tx_dropped, 2u);
@@ -247,8 +247,8 @@ TEST(UdpPort, WhatItCannotCarryIsDroppedAndCounted) {
 
 TEST(UdpPort, ADatagramThatCannotLeaveCostsNoOther) {
   Pair p;
-  const Octets foreign = frame_of(datagram("192.0.2.77", at(2), 8), pattern(8));
-  const Octets good = frame_of(datagram(at(1), at(2), 8), pattern(8));
+  const Bytes foreign = frame_of(datagram("192.0.2.77", at(2), 8), pattern(8));
+  const Bytes good = frame_of(datagram(at(1), at(2), 8), pattern(8));
   send(p.a, {good, foreign, good});
   EXPECT_EQ(receive(p.b, 2).size(), 2u);
   EXPECT_EQ(p.a.stats().tx_dropped, 1u);
@@ -265,7 +265,7 @@ TEST(UdpPort, LongAndEmptyDatagramsHurtNobody) {
   inet_pton(AF_INET, at(1).c_str(), &to.sin_addr);
   for (const std::size_t n :
        {std::size_t{1472}, std::size_t{1473}, std::size_t{60000}, std::size_t{0}}) {
-    const Octets o = pattern(n);
+    const Bytes o = pattern(n);
     ASSERT_EQ(sendto(s, o.data(), n, 0, reinterpret_cast<sockaddr*>(&to), sizeof to),
               static_cast<ssize_t>(n));
   }
@@ -278,7 +278,7 @@ TEST(UdpPort, LongAndEmptyDatagramsHurtNobody) {
 }
 
 // To port 4791 of loopback, as anybody may.
-bool send_raw(const char* to, const Octets& payload) {
+bool send_raw(const char* to, const Bytes& payload) {
   const bool v6 = std::strchr(to, ':') != nullptr;
   sockaddr_in6 six{};
   sockaddr_in four{};
@@ -309,7 +309,7 @@ TEST(UdpPort, BothVersionsInOneBurstKeepTheirBuffers) {
     Frame f[kBurst];
     if (p->rx_burst(0, f, kBurst) != 2) return "not two frames";
     for (unsigned i = 0; i < 2; ++i) {
-      const Octets got(f[i].data[0] + f[i].len[0] - 100, f[i].data[0] + f[i].len[0]);
+      const Bytes got(f[i].data[0] + f[i].len[0] - 100, f[i].data[0] + f[i].len[0]);
       if (got != pattern(100, i == 0 ? 4 : 6)) return "frame " + std::to_string(i) + " is another";
     }
     p->rx_release(0, f, 2);
@@ -339,14 +339,14 @@ TEST(UdpPort, ABurstIsSentInItsOrder) {
   Pair p;
   unsigned sent = 0, got = 0;
   for (int round = 0; round < 200; ++round) {
-    std::vector<Octets> frames;
+    std::vector<Bytes> frames;
     for (unsigned i = 0; i < 32; ++i) {
-      Octets payload = pattern(1000);
+      Bytes payload = pattern(1000);
       store_be32(payload.data(), sent + i);
       frames.push_back(frame_of(datagram(at(1), at(2), 1000), payload));
     }
     const unsigned n = send(p.a, frames);
-    for (const Octets& f : receive(p.b, n)) {
+    for (const Bytes& f : receive(p.b, n)) {
       EXPECT_EQ(load_be32(f.data() + 42), got);
       ++got;
     }

@@ -14,8 +14,8 @@
 namespace urnic::reassembly {
 namespace {
 
-using testing::Octets;
-using testing::random_octets;
+using testing::Bytes;
+using testing::random_bytes;
 
 constexpr std::uint64_t kPlenty = 64u << 20;
 
@@ -23,8 +23,8 @@ StreamOffset at(std::uint64_t v) {
   return StreamOffset(v);
 }
 
-Octets read_all(const Buffer& b, std::uint32_t len) {
-  Octets out(len);
+Bytes read_all(const Buffer& b, std::uint32_t len) {
+  Bytes out(len);
   b.copy(0, len, out.data());
   return out;
 }
@@ -36,7 +36,7 @@ TEST(ReassemblyBuffer, AnEmptyBufferOwnsNoChunk) {
   EXPECT_TRUE(b.empty());
   EXPECT_EQ(pool.in_use(), 0u);
   Rng rng(1);
-  ASSERT_TRUE(b.store(at(5), random_octets(rng, 10), true));
+  ASSERT_TRUE(b.store(at(5), random_bytes(rng, 10), true));
   EXPECT_FALSE(b.empty());
   EXPECT_EQ(pool.in_use(), Pool::kChunk);
   b.consume(at(15));
@@ -45,12 +45,12 @@ TEST(ReassemblyBuffer, AnEmptyBufferOwnsNoChunk) {
   EXPECT_EQ(b.read_position(), at(15));
 }
 
-TEST(ReassemblyBuffer, KeepsOctetsAcrossChunkEdgesInAnyOrder) {
+TEST(ReassemblyBuffer, KeepsBytesAcrossChunkEdgesInAnyOrder) {
   Rng rng(2);
   Pool pool(kPlenty);
   Buffer b(&pool, 1 << 20);
   b.reset(at(1000));
-  const Octets data = random_octets(rng, 3 * Pool::kChunk + 77);
+  const Bytes data = random_bytes(rng, 3 * Pool::kChunk + 77);
   const ByteView v(data);
   const std::size_t cut1 = Pool::kChunk - 3, cut2 = 2 * Pool::kChunk + 5;
   ASSERT_TRUE(b.store(at(1000 + cut2), v.subspan(cut2), false));
@@ -60,12 +60,12 @@ TEST(ReassemblyBuffer, KeepsOctetsAcrossChunkEdgesInAnyOrder) {
 }
 
 // proves: R-51
-TEST(ReassemblyBuffer, ViewEndsWhereTheInOrderOctetsEnd) {
+TEST(ReassemblyBuffer, ViewEndsWhereTheInOrderBytesEnd) {
   Rng rng(3);
   Pool pool(kPlenty);
   Buffer b(&pool, 1 << 20);
   b.reset(at(0));
-  const Octets data = random_octets(rng, 100);
+  const Bytes data = random_bytes(rng, 100);
   ASSERT_TRUE(b.store(at(0), ByteView(data).first(40), true));
   ASSERT_TRUE(b.store(at(60), ByteView(data).subspan(60), false));  // [40, 60) is a hole
   EXPECT_EQ(b.view(0, 1000, at(40)).size(), 40u);
@@ -84,7 +84,7 @@ TEST(ReassemblyBuffer, ViewOfAChunkNeverStoredIsEmpty) {
   Buffer b(&pool, 1 << 20);
   b.reset(at(0));
   const std::uint64_t far = 5 * Pool::kChunk;
-  ASSERT_TRUE(b.store(at(far), random_octets(rng, 100), false));
+  ASSERT_TRUE(b.store(at(far), random_bytes(rng, 100), false));
   EXPECT_EQ(pool.in_use(), Pool::kChunk) << "holes cost no memory";
   EXPECT_TRUE(b.view(0, 1000, at(far + 100)).empty());
 }
@@ -94,7 +94,7 @@ TEST(ReassemblyBuffer, RefusesWhatLiesBelowTheReadPositionOrBeyondTheCapacity) {
   Pool pool(kPlenty);
   Buffer b(&pool, 200000);
   b.reset(at(1000));
-  const Octets data = random_octets(rng, 100);
+  const Bytes data = random_bytes(rng, 100);
   EXPECT_FALSE(b.store(at(999), data, true));
   EXPECT_FALSE(b.store(at(1000 + 200000 - 99), data, false));
   EXPECT_FALSE(b.can_store(at(~0ull - 10), 100, false));
@@ -107,7 +107,7 @@ TEST(ReassemblyBuffer, ConsumeGivesWholeChunksBack) {
   Pool pool(kPlenty);
   Buffer b(&pool, 1 << 20);
   b.reset(at(0));
-  const Octets data = random_octets(rng, 4 * Pool::kChunk);
+  const Bytes data = random_bytes(rng, 4 * Pool::kChunk);
   ASSERT_TRUE(b.store(at(0), data, true));
   EXPECT_EQ(pool.in_use(), 4u * Pool::kChunk);
   b.consume(at(Pool::kChunk - 1));
@@ -126,7 +126,7 @@ TEST(ReassemblyBuffer, ResetForgetsEverythingStored) {
   Pool pool(kPlenty);
   Buffer b(&pool, 1 << 20);
   b.reset(at(0));
-  ASSERT_TRUE(b.store(at(50000), random_octets(rng, 30000), false));
+  ASSERT_TRUE(b.store(at(50000), random_bytes(rng, 30000), false));
   b.reset(at(70000));
   EXPECT_TRUE(b.empty());
   EXPECT_EQ(pool.in_use(), 0u);
@@ -140,7 +140,7 @@ TEST(ReassemblyBuffer, WhoHoldsMuchOutOfOrderLeavesAShareToOthers) {
   constexpr std::uint64_t kPool = 64u << 20;
   constexpr std::uint32_t kCapacity = 4u << 20;
   Rng rng(9);
-  const Octets piece = random_octets(rng, 8192);
+  const Bytes piece = random_bytes(rng, 8192);
   Pool pool(kPool);
   const auto fill = [&](Buffer& b) {
     b.reset(at(0));
@@ -167,7 +167,7 @@ TEST(ReassemblyBuffer, AFewThatHoldAllTheyCanLeaveTheOthersHalfOfTheirShare) {
   constexpr std::uint64_t kPool = 64u << 20;
   constexpr std::uint32_t kCapacity = 32u << 20;
   Rng rng(19);
-  const Octets piece = random_octets(rng, Pool::kChunk);
+  const Bytes piece = random_bytes(rng, Pool::kChunk);
   const auto one_more = [&](Buffer& b, std::uint64_t* held) {
     const bool stored = b.store(at(Pool::kChunk + *held), piece, false);
     if (stored) *held += piece.size();
@@ -193,7 +193,7 @@ TEST(ReassemblyBuffer, AFewThatHoldAllTheyCanLeaveTheOthersHalfOfTheirShare) {
         for (std::size_t i = 0; i < many; ++i) any |= one_more(*others[i], &held[i]);
       }
       const std::uint64_t half = kPool / (few + many) / 2;
-      for (const std::uint64_t octets : held) EXPECT_GE(octets + Pool::kChunk, half);
+      for (const std::uint64_t bytes : held) EXPECT_GE(bytes + Pool::kChunk, half);
       greedy.clear();
       std::uint64_t more = 0;
       for (std::size_t i = 0; i < many; ++i) {
@@ -214,7 +214,7 @@ TEST(ReassemblyBuffer, WhenThePoolIsExhaustedOutOfOrderIsRefusedAndInOrderIsNot)
   Buffer greedy(&pool, 1 << 20), victim(&pool, 1 << 20);
   greedy.reset(at(0));
   victim.reset(at(0));
-  const Octets piece = random_octets(rng, 1460);
+  const Bytes piece = random_bytes(rng, 1460);
   ASSERT_TRUE(greedy.store(at(Pool::kChunk), piece, false));
   ASSERT_TRUE(greedy.store(at(3 * Pool::kChunk), piece, false));
   EXPECT_EQ(pool.available(), 0u);
@@ -225,7 +225,7 @@ TEST(ReassemblyBuffer, WhenThePoolIsExhaustedOutOfOrderIsRefusedAndInOrderIsNot)
   EXPECT_TRUE(victim.empty()) << "a refusal leaves no trace";
 
   // In order, up to one maximal FPDU plus one MSS, always.
-  const Octets whole = random_octets(rng, kGuarantee);
+  const Bytes whole = random_bytes(rng, kGuarantee);
   for (std::uint32_t pos = 0; pos < kGuarantee;) {
     const auto n = std::min<std::uint32_t>(1460, kGuarantee - pos);
     ASSERT_TRUE(victim.can_store(at(pos), n, true)) << pos;
@@ -253,14 +253,14 @@ TEST(ReassemblyBuffer, RoomFollowsCapacityGuaranteeAndPool) {
   Buffer b(&pool, 1 << 20);
   b.reset(at(0));
   EXPECT_EQ(b.room(at(0)), 1u << 20);
-  ASSERT_TRUE(b.store(at(0), random_octets(rng, 1000), true));
+  ASSERT_TRUE(b.store(at(0), random_bytes(rng, 1000), true));
   EXPECT_EQ(b.room(at(1000)), (1u << 20) - 1000);
 
   Pool small(0);
   Buffer poor(&small, 1 << 20);
   poor.reset(at(0));
   EXPECT_EQ(poor.room(at(0)), kGuarantee);
-  ASSERT_TRUE(poor.store(at(0), random_octets(rng, 65544), true));
+  ASSERT_TRUE(poor.store(at(0), random_bytes(rng, 65544), true));
   EXPECT_EQ(poor.room(at(65544)), kGuarantee - 65544) << "still a whole MSS beyond a whole FPDU";
 }
 
@@ -285,7 +285,7 @@ TEST(ReassemblyBuffer, AThousandDowngradesOnAPoolOfTenWindows) {
     buffers.back()->reset(at(0));
   }
   // All lost their first segment: everything behind it is out of order.
-  const Octets data = random_octets(rng, 64 * 1024);
+  const Bytes data = random_bytes(rng, 64 * 1024);
   std::size_t accepted = 0, refused = 0;
   std::vector<std::vector<bool>> got(buffers.size(),
                                      std::vector<bool>(data.size() / kSegment + 1, false));
@@ -314,10 +314,10 @@ TEST(ReassemblyBuffer, AThousandDowngradesOnAPoolOfTenWindows) {
   EXPECT_EQ(pool.in_use(), 0u);
 }
 
-// Random operations against a map from offset to octet.
+// Random operations against a map from offset to byte.
 class ReassemblyBufferModel : public ::testing::TestWithParam<std::uint64_t> {};
 
-TEST_P(ReassemblyBufferModel, AgreesWithAMapOfOctets) {
+TEST_P(ReassemblyBufferModel, AgreesWithAMapOfBytes) {
   SCOPED_TRACE(::testing::Message() << "seed " << GetParam());
   Rng rng(GetParam());
   const std::uint32_t capacity = kGuarantee + static_cast<std::uint32_t>(rng.below(200000));
@@ -351,7 +351,7 @@ TEST_P(ReassemblyBufferModel, AgreesWithAMapOfOctets) {
       default: {
         const bool in_order = rng.chance(0.5);
         const std::uint64_t begin = in_order ? end : read + rng.below(capacity + 2000);
-        const Octets bytes = random_octets(rng, rng.below(9000));
+        const Bytes bytes = random_bytes(rng, rng.below(9000));
         const auto len = static_cast<std::uint32_t>(bytes.size());
         const bool can = b.can_store(at(begin), len, in_order);
         if (in_order && begin + len <= read + kGuarantee) {

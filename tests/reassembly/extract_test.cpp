@@ -18,9 +18,9 @@ namespace urnic::reassembly {
 namespace {
 
 using testing::append;
+using testing::Bytes;
 using testing::make_fpdu;
-using testing::Octets;
-using testing::random_octets;
+using testing::random_bytes;
 
 StreamOffset at(std::uint64_t v) {
   return StreamOffset(v);
@@ -54,13 +54,13 @@ struct Receiver {
   Extractor extractor;
   std::uint64_t end;
   bool marked = false;
-  std::vector<Octets> out;
+  std::vector<Bytes> out;
 };
 
 struct Stream {
-  Octets bytes;
-  std::vector<Octets> ulpdus;
-  void add(Octets ulpdu, bool crc = true) {
+  Bytes bytes;
+  std::vector<Bytes> ulpdus;
+  void add(Bytes ulpdu, bool crc = true) {
     append(bytes, make_fpdu(ulpdu, crc));
     ulpdus.push_back(std::move(ulpdu));
   }
@@ -70,18 +70,18 @@ TEST(Extract, OneFpduPerSegmentIsReadInPlace) {
   Rng rng(1);
   Receiver r;
   Stream s;
-  s.add(random_octets(rng, 1442));
+  s.add(random_bytes(rng, 1442));
   EXPECT_EQ(r.feed(s.bytes), Extracted::NeedMore);
   EXPECT_EQ(r.out, s.ulpdus);
   EXPECT_TRUE(r.buffer.empty());
 }
 
 // proves: R-28
-TEST(Extract, OneOctetSegments) {
+TEST(Extract, OneByteSegments) {
   Rng rng(2);
   Receiver r;
   Stream s;
-  for (const std::size_t n : {0u, 1u, 2u, 3u, 14u, 15u, 100u, 1442u}) s.add(random_octets(rng, n));
+  for (const std::size_t n : {0u, 1u, 2u, 3u, 14u, 15u, 100u, 1442u}) s.add(random_bytes(rng, n));
   for (const std::uint8_t byte : s.bytes) EXPECT_EQ(r.feed({&byte, 1}), Extracted::NeedMore);
   EXPECT_EQ(r.out, s.ulpdus);
 }
@@ -91,7 +91,7 @@ TEST(Extract, LargestFpduSpansFiveChunks) {
   for (const std::size_t n : {65533u, 65534u, 65535u}) {
     Receiver r;
     Stream s;
-    s.add(random_octets(rng, n));
+    s.add(random_bytes(rng, n));
     for (std::size_t pos = 0; pos < s.bytes.size(); pos += 1460) {
       r.feed(ByteView(s.bytes).subspan(pos, std::min<std::size_t>(1460, s.bytes.size() - pos)));
     }
@@ -104,13 +104,13 @@ TEST(Extract, LargestFpduSpansFiveChunks) {
 TEST(Extract, AWrongCrcIsReportedAndNothingIsHandedOut) {
   Rng rng(4);
   Stream s;
-  s.add(random_octets(rng, 500));
+  s.add(random_bytes(rng, 500));
   for (std::size_t i = 0; i < s.bytes.size(); ++i) {
-    if (i < 2) continue;  // another length asks for other octets, see below
+    if (i < 2) continue;  // another length asks for other bytes, see below
     Receiver r;
-    Octets bad = s.bytes;
+    Bytes bad = s.bytes;
     bad[i] ^= static_cast<std::uint8_t>(1u << rng.below(8));
-    EXPECT_EQ(r.feed(bad), Extracted::BadCrc) << "octet " << i;
+    EXPECT_EQ(r.feed(bad), Extracted::BadCrc) << "byte " << i;
     EXPECT_TRUE(r.out.empty());
   }
 }
@@ -119,8 +119,8 @@ TEST(Extract, AWrongCrcIsReportedAndNothingIsHandedOut) {
 TEST(Extract, ACorruptedLengthEndsInABadCrc) {
   Rng rng(5);
   Stream s;
-  for (int i = 0; i < 200; ++i) s.add(random_octets(rng, 500));
-  Octets bad = s.bytes;
+  for (int i = 0; i < 200; ++i) s.add(random_bytes(rng, 500));
+  Bytes bad = s.bytes;
   bad[0] ^= 0x80;  // far too long
   Receiver r;
   Extracted last = Extracted::NeedMore;
@@ -131,10 +131,10 @@ TEST(Extract, ACorruptedLengthEndsInABadCrc) {
   EXPECT_TRUE(r.out.empty());
 }
 
-TEST(Extract, PadOctetsAreIgnoredButCovered) {
+TEST(Extract, PadBytesAreIgnoredButCovered) {
   Rng rng(6);
-  const Octets ulpdu = random_octets(rng, 15);  // 3 octets of pad
-  Octets f(2 + 15);
+  const Bytes ulpdu = random_bytes(rng, 15);  // 3 bytes of pad
+  Bytes f(2 + 15);
   store_be16(f.data(), 15);
   std::copy(ulpdu.begin(), ulpdu.end(), f.begin() + 2);
   while (f.size() % 4 != 0) f.push_back(0xee);
@@ -152,17 +152,17 @@ TEST(Extract, WithoutCrcTheFieldIsSkippedUnread) {
   Rng rng(7);
   Receiver r(0, false);
   Stream s;
-  s.add(random_octets(rng, 333), false);
-  s.add(random_octets(rng, 20), false);
+  s.add(random_bytes(rng, 333), false);
+  s.add(random_bytes(rng, 20), false);
   r.feed(s.bytes);
   EXPECT_EQ(r.out, s.ulpdus);
 }
 
 // proves: R-51
-TEST(Extract, OctetsBeyondTheInOrderEndAreNotUsed) {
+TEST(Extract, BytesBeyondTheInOrderEndAreNotUsed) {
   Rng rng(8);
   Stream s;
-  s.add(random_octets(rng, 1000));
+  s.add(random_bytes(rng, 1000));
   Receiver r;
   // The tail is there, the middle is not.
   const ByteView v(s.bytes);
@@ -185,7 +185,7 @@ TEST_P(ExtractCuts, AnyCutOfTheStreamGivesTheSameUlpdus) {
   Rng rng(GetParam());
   Stream s;
   while (s.bytes.size() < 300000) {
-    s.add(random_octets(rng, rng.chance(0.05) ? rng.below(65536) : rng.below(3000)));
+    s.add(random_bytes(rng, rng.chance(0.05) ? rng.below(65536) : rng.below(3000)));
   }
   const std::uint64_t start = rng.below(1u << 20);
   Receiver r(start);
@@ -202,12 +202,12 @@ TEST_P(ExtractCuts, AnyCutOfTheStreamGivesTheSameUlpdus) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, ExtractCuts, ::testing::Range<std::uint64_t>(1, 17));
 
-TEST(NextFpdu, OfContiguousOctetsIsFoundWhereItLies) {
+TEST(NextFpdu, OfContiguousBytesIsFoundWhereItLies) {
   for (const bool crc : {true, false}) {
     for (const std::uint32_t n : {0u, 1u, 14u, 1000u, 65535u}) {
-      const Octets fpdu = make_fpdu(Octets(n, 0x5a), crc);
-      Octets bytes = fpdu;
-      append(bytes, Octets(7, 1));  // what follows is not looked at
+      const Bytes fpdu = make_fpdu(Bytes(n, 0x5a), crc);
+      Bytes bytes = fpdu;
+      append(bytes, Bytes(7, 1));  // what follows is not looked at
       ByteView ulpdu;
       std::uint32_t size = 0;
       ASSERT_EQ(next_fpdu(bytes, crc, &ulpdu, &size), Extracted::Fpdu) << n;
@@ -232,9 +232,9 @@ class ExtractPolicies : public ::testing::TestWithParam<mpa::Policy> {
     framing = mpa::make_framing(GetParam(), static_cast<std::uint32_t>(rng.next()) & ~3u, start);
     for (int i = 0; i < count; ++i) {
       const std::size_t n = length != 0 ? length : rng.below(i % 7 == 0 ? 9000 : 700);
-      ulpdus.push_back(random_octets(rng, n));
+      ulpdus.push_back(random_bytes(rng, n));
       const std::uint32_t pos = framing.pos(start + bytes.size());
-      Octets f(mpa::framed_size(GetParam(), pos, static_cast<std::uint32_t>(ulpdus.back().size())));
+      Bytes f(mpa::framed_size(GetParam(), pos, static_cast<std::uint32_t>(ulpdus.back().size())));
       ASSERT_EQ(mpa::build_framed(f.data(), GetParam(), pos, ulpdus.back(), {}, true).len,
                 f.size());
       append(bytes, f);
@@ -245,8 +245,8 @@ class ExtractPolicies : public ::testing::TestWithParam<mpa::Policy> {
     r.marked = true;
   }
   mpa::Framing framing;
-  std::vector<Octets> ulpdus;
-  Octets bytes;
+  std::vector<Bytes> ulpdus;
+  Bytes bytes;
 };
 
 INSTANTIATE_TEST_SUITE_P(Framing, ExtractPolicies,
@@ -291,21 +291,21 @@ TEST_P(ExtractPolicies, TheScratchIsKeptWhileSomethingWaits) {
   EXPECT_EQ(r.feed(ByteView(bytes).first(first + 1)), Extracted::NeedMore);
   ByteView ulpdu;
   std::uint32_t length = 0;
-  const std::uint64_t held = urnic::testing::allocated_octets();
+  const std::uint64_t held = urnic::testing::allocated_bytes();
   EXPECT_EQ(r.extractor.next(r.buffer, at(r.end), &ulpdu, &length), Extracted::NeedMore);
-  EXPECT_EQ(urnic::testing::allocated_octets(), held);
+  EXPECT_EQ(urnic::testing::allocated_bytes(), held);
   r.extractor.run_dry();
-  EXPECT_GE(held - urnic::testing::allocated_octets(), first) << "of a frame with markers";
+  EXPECT_GE(held - urnic::testing::allocated_bytes(), first) << "of a frame with markers";
   EXPECT_EQ(r.feed(ByteView(bytes).subspan(first + 1)), Extracted::NeedMore);
   EXPECT_EQ(r.out.size(), 3u);
 }
 
 // proves: R-29
-TEST_P(ExtractPolicies, AWrongOctetIsABadCrcAndAWrongMarkerIsToldApart) {
+TEST_P(ExtractPolicies, AWrongByteIsABadCrcAndAWrongMarkerIsToldApart) {
   Rng rng(5);
   build(rng, 1, 0, 1200);
   for (const bool pointer : {false, true}) {
-    Octets bad = bytes;
+    Bytes bad = bytes;
     const std::uint32_t first = mpa::to_marker(framing.pos(0));
     const auto shape = mpa::frame_shape(GetParam(), bad, framing.pos(0));
     ASSERT_GT(shape->size, first + 4);
@@ -330,7 +330,7 @@ TEST_P(ExtractPolicies, TheCrcOfWhatWasValidatedIsNotComputedAgain) {
   build(rng, 2, 0, 1200);
   const std::uint32_t first = mpa::frame_shape(GetParam(), bytes, framing.pos(0))->size;
   for (const bool validated : {false, true}) {
-    Octets bad = bytes;
+    Bytes bad = bytes;
     bad[first - 1] ^= 1;       // of the first CRC
     bad[bad.size() - 1] ^= 1;  // of the second
     Receiver r;
@@ -346,12 +346,12 @@ TEST_P(ExtractPolicies, TheCrcOfWhatWasValidatedIsNotComputedAgain) {
   }
 }
 
-// At once: the octets that it promises may never come.
+// At once: the bytes that it promises may never come.
 // proves: R-78
 TEST(Extract, ALengthNoFrameCanHaveIsABadCrc) {
   int impossible = 0;
   for (std::uint32_t field = 0; field < 4096; ++field) {
-    const Octets head = {
+    const Bytes head = {
         static_cast<std::uint8_t>(field >> 8), static_cast<std::uint8_t>(field), 1, 2, 3, 4, 5, 6};
     if (mpa::frame_shape(mpa::Policy::ModifiedLength, head, 4)->possible) continue;
     ++impossible;

@@ -32,7 +32,7 @@ struct Packet {
   std::uint16_t identification = 0, port = 0;  // of UDP; 0: the usual one
   int udp_length_error = 0;
   std::size_t flipped_bit = 0;  // of the frame, after all; 0: none
-  std::size_t cut = 0;          // octets that are missing at the end
+  std::size_t cut = 0;          // bytes that are missing at the end
 };
 
 class End {
@@ -98,7 +98,7 @@ class End {
               p.dma_length};
     Bytes payload(p.payload);
     for (auto& b : payload) b = static_cast<std::uint8_t>(rng.next());
-    Bytes frame(headers.size() + ib::packet_octets(h.bth.opcode, p.payload));
+    Bytes frame(headers.size() + ib::packet_bytes(h.bth.opcode, p.payload));
     ib::emit_packet(h, payload, frame.data() + headers.size());
     headers.finish(frame.data(), frame.size() - headers.size(), p.identification);
     if (p.udp_length_error != 0) {

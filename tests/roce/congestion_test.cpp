@@ -57,7 +57,7 @@ class RoceCongestion : public RoceEnds {
 
  private:
   void see(const urnic_frame& f, Seen* to) {
-    if (f.len[0] < kBth + ib::kBthOctets || f.data[0][23] != 17) return;
+    if (f.len[0] < kBth + ib::kBthBytes || f.data[0][23] != 17) return;
     ++to->packets;
     to->ect += (f.data[0][kTos] & 3) == 2 ? 1 : 0;
     to->acks += f.data[0][kBth] == 0x11 ? 1 : 0;
@@ -120,7 +120,7 @@ TEST_F(RoceCongestion, OnlyReliableQueuePairsTakePart) {
   rooms(65536);
   std::uint64_t packets = 0, ect = 0;
   pair->watch_left([&](const urnic_frame& f) {
-    if (f.len[0] < kBth + ib::kBthOctets || f.data[0][23] != 17) return;
+    if (f.len[0] < kBth + ib::kBthBytes || f.data[0][23] != 17) return;
     ++packets;
     ect += (f.data[0][kTos] & 3) != 0 ? 1 : 0;
   });

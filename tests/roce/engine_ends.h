@@ -12,7 +12,7 @@
 
 namespace urnic::test {
 
-using Octets = std::vector<std::uint8_t>;
+using Bytes = std::vector<std::uint8_t>;
 
 // How two queue pairs are connected.
 struct ByHand {
@@ -94,7 +94,7 @@ inline std::uint32_t handle_to(sim::Node& node, int which, int peer, Instant now
 
 // Memory of one end, with every right.
 struct Room {
-  Room(sim::Node& node, std::size_t octets, std::uint64_t seed) : bytes(octets) {
+  Room(sim::Node& node, std::size_t bytes, std::uint64_t seed) : bytes(bytes) {
     Rng rng(seed);
     for (std::uint8_t& b : bytes) b = static_cast<std::uint8_t>(rng.next());
     key = node.register_memory(
@@ -104,7 +104,7 @@ struct Room {
   std::uint64_t at(std::size_t offset = 0) const {
     return reinterpret_cast<std::uintptr_t>(bytes.data()) + offset;
   }
-  Octets bytes;
+  Bytes bytes;
   std::uint32_t key = 0;
 };
 
@@ -167,10 +167,10 @@ class RoceEnds : public ::testing::Test {
         },
         limit);
   }
-  void rooms(std::size_t octets) {
-    ours = std::make_unique<Room>(pair->left(), octets, 1);
-    theirs = std::make_unique<Room>(pair->right(), octets, 2);
-    inbox = std::make_unique<Room>(pair->right(), octets, 3);
+  void rooms(std::size_t bytes) {
+    ours = std::make_unique<Room>(pair->left(), bytes, 1);
+    theirs = std::make_unique<Room>(pair->right(), bytes, 2);
+    inbox = std::make_unique<Room>(pair->right(), bytes, 3);
   }
 
   std::unique_ptr<sim::Pair> pair;

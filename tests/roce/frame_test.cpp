@@ -29,7 +29,7 @@ ByteView head_of(const Bytes& frame) {
 // Frames of Linux: each is found to be RoCE, its ICRC is good where we say the packet lies, and we
 // write the same frame around the same packet.
 // proves: IB-1
-TEST(RoceFrame, AreThoseOfLinuxOctetForOctet) {
+TEST(RoceFrame, AreThoseOfLinuxByteForByte) {
   std::size_t v4 = 0, v6 = 0;
   for (const char* name : {"rxe-rxe-rc_pingpong-2500.pcap", "rxe-rxe-rping-ipv6-C1-S100.pcap",
                            "rxe-rxe-read-5000-n6-o4.pcap", "rxe-rxe-atomic-cmp_swap-5.pcap"}) {
@@ -39,7 +39,7 @@ TEST(RoceFrame, AreThoseOfLinuxOctetForOctet) {
       if (!is_ours(c, head_of(frame))) continue;
       const auto d = find_packet(c, head_of(frame));
       ASSERT_TRUE(d);
-      const ByteView packet = ByteView(frame).subspan(d->offset, d->octets);
+      const ByteView packet = ByteView(frame).subspan(d->offset, d->bytes);
       ASSERT_TRUE(ib::icrc_good(d->ip_udp, packet));
       FrameConfig config{c.src_mac, c.dst_mac, c.vlan};
       const std::uint8_t* ip = frame.data() + c.l3_offset;
@@ -49,7 +49,7 @@ TEST(RoceFrame, AreThoseOfLinuxOctetForOctet) {
       const FrameHeaders headers(config);
       ASSERT_EQ(headers.size(), d->offset);
       Bytes ours(frame.size(), 0xee);
-      std::copy(packet.begin(), packet.end() - ib::kIcrcOctets, ours.begin() + d->offset);
+      std::copy(packet.begin(), packet.end() - ib::kIcrcBytes, ours.begin() + d->offset);
       const std::size_t n =
           headers.finish(ours.data(), packet.size(), c.v6 ? 0 : load_be16(ip + 4));
       ASSERT_EQ(n, d->offset + packet.size());
@@ -89,7 +89,7 @@ TEST(RoceFrame, WrittenAtOnceAreTheSame) {
       const std::size_t cut = rng.below(n + 1), cut2 = cut + rng.below(n - cut + 1);
       const ByteView pieces[] = {all.first(cut), all.subspan(cut, cut2 - cut), all.subspan(cut2)};
       ASSERT_EQ(headers.write(other.data(), h, pieces, n), frame);
-      ASSERT_EQ(other, one) << n << " octets, cut at " << cut << " and " << cut2;
+      ASSERT_EQ(other, one) << n << " bytes, cut at " << cut << " and " << cut2;
     }
   }
 }
@@ -119,7 +119,7 @@ TEST(RoceFrame, ThoseOfARunAreTheSame) {
           const std::size_t packet = ib::emit_packet(h, payload, one.data() + headers.size());
           const std::size_t frame = headers.finish(one.data(), packet, 0);
           ASSERT_EQ(run.write(other.data(), h.bth.psn, h.bth.ack_request, payload.data()), frame);
-          ASSERT_EQ(other, one) << n << " octets, packet " << i;
+          ASSERT_EQ(other, one) << n << " bytes, packet " << i;
           ++h.bth.psn;
         }
       }
@@ -173,13 +173,13 @@ TEST(RoceFrame, WhatIsRememberedOfTheOneBeforeFitsTheNext) {
                 ib::Msn(static_cast<std::uint32_t>(rng.next()))};
       h.atomic = {rng.next(), 5, rng.next(), rng.next()};
       h.immediate = static_cast<std::uint32_t>(rng.next());
-      const std::uint32_t octets = op == Op::CmpSwap ? 0 : n;
-      Bytes payload(octets, 0x5a), one(300, 0xee), other(300, 0xee);
+      const std::uint32_t bytes = op == Op::CmpSwap ? 0 : n;
+      Bytes payload(bytes, 0x5a), one(300, 0xee), other(300, 0xee);
       const std::size_t packet = ib::emit_packet(h, payload, one.data() + fresh.size());
       const std::size_t frame = fresh.finish(one.data(), packet, 0);
       const ByteView piece(payload);
-      ASSERT_EQ(headers.write(other.data(), h, {&piece, 1}, octets), frame);
-      ASSERT_EQ(other, one) << "packet " << i << " of " << octets << " octets";
+      ASSERT_EQ(headers.write(other.data(), h, {&piece, 1}, bytes), frame);
+      ASSERT_EQ(other, one) << "packet " << i << " of " << bytes << " bytes";
     }
   }
 }
@@ -208,7 +208,7 @@ TEST_F(FrameParts, TaggedFramesAreFound) {
   EXPECT_EQ(c.vlan, 7);
   const auto d = find_packet(c, frame);
   ASSERT_TRUE(d);
-  EXPECT_EQ(d->octets, 16u);
+  EXPECT_EQ(d->bytes, 16u);
   EXPECT_EQ(d->offset, 18u + 20 + 8);
 }
 

@@ -26,8 +26,8 @@ class RoceLoss : public RoceEnds {
     }
     ASSERT_TRUE(run(60));
     pair->set_faults_left("");
-    EXPECT_EQ(Octets(theirs->bytes.begin(), theirs->bytes.begin() + 60 * kEach),
-              Octets(ours->bytes.begin(), ours->bytes.begin() + 60 * kEach));
+    EXPECT_EQ(Bytes(theirs->bytes.begin(), theirs->bytes.begin() + 60 * kEach),
+              Bytes(ours->bytes.begin(), ours->bytes.begin() + 60 * kEach));
   }
   RoceStats seen() { return pair->right().engine().roce_control().stats_of(*right).roce; }
   RoceStats sent() { return pair->left().engine().roce_control().stats_of(*left).roce; }
@@ -280,7 +280,7 @@ TEST_F(RoceEmptyQueue, InErrorNothingWaitsAndNothingIsLent) {
     roce::QpChange c;
     c.to = to;
     ASSERT_EQ(roce.move(*right, c, pair->now()), roce::Modified::Ok);
-    EXPECT_EQ(roce.side().held_octets(), 0u);
+    EXPECT_EQ(roce.side().held_bytes(), 0u);
     EXPECT_FALSE(right->starved.load());
     pair->run_for(Duration::ms(50));
   }
@@ -306,7 +306,7 @@ TEST_F(RoceEmptyQueue, OneThatIsResetOrDestroyedWaitsForNothing) {
       ASSERT_EQ(roce.move(*right, c, pair->now()), roce::Modified::Ok);
       EXPECT_FALSE(right->starved.load());
     }
-    EXPECT_EQ(roce.side().held_octets(), 0u);
+    EXPECT_EQ(roce.side().held_bytes(), 0u);
     pair->run_for(Duration::ms(50));  // its time has come, and nothing happens
   }
 }
@@ -326,7 +326,7 @@ TEST(RoceLossSetting, IsFastUnlessToldAndHasTheNamesOfIwarp) {
   EXPECT_EQ(usual.upgrade_after, 64u);
   EXPECT_EQ(usual.rnr_park, 64u);
   EXPECT_EQ(usual.rnr_park_time, Duration::ms(10));
-  EXPECT_EQ(rules({}).held_octets, std::size_t{64} << 20);
+  EXPECT_EQ(rules({}).held_bytes, std::size_t{64} << 20);
   const roce::Options other = rules({{"connection_type", "slow"},
                                      {"out_of_order", "drop"},
                                      {"held_packets", "7"},
@@ -342,7 +342,7 @@ TEST(RoceLossSetting, IsFastUnlessToldAndHasTheNamesOfIwarp) {
   EXPECT_EQ(other.loss.upgrade_after, 9u);
   EXPECT_EQ(other.loss.rnr_park, 8u);
   EXPECT_EQ(other.loss.rnr_park_time, Duration::ms(4));
-  EXPECT_EQ(other.held_octets, std::size_t{3} << 20);
+  EXPECT_EQ(other.held_bytes, std::size_t{3} << 20);
 }
 
 }  // namespace

@@ -250,7 +250,7 @@ struct Crafted {
       node->engine().poll(now);
     }
   }
-  Octets payload;  // of what arrives
+  Bytes payload;  // of what arrives
   Instant now = Instant::from_ns(1000);
   port::Port wire;
   std::unique_ptr<sim::Node> node;
@@ -280,11 +280,11 @@ inline void packets_of_roce(Moved* moved) {
   h = Crafted::header(Op::Acknowledge, 0x123);
   c.arrive(h);  // responses_ghost
   h = Crafted::header(Op::Acknowledge, 0xfffffa);
-  h.aeth.syndrome.octet = 0x40;
+  h.aeth.syndrome.byte = 0x40;
   c.arrive(h);  // responses_malformed
   h = Crafted::header(Op::Acknowledge, 0xfffff9);
   h.bth.opcode = ib::kSackOpcode;
-  c.payload = Octets(8, 0xff);
+  c.payload = Bytes(8, 0xff);
   c.arrive(h);  // sack_lies
   h.bth.opcode = ib::kHelloOpcode;
   c.arrive(h);  // hellos_refused

@@ -89,10 +89,10 @@ class SideEnd {
     for (unsigned i = 0; i < n; ++i) take(&staged[i], now);
     if (n != 0) ports_.first.rx_release(0, frames, n);
     for (std::size_t left = wire.looped(); left != 0; --left) {
-      Bytes octets = wire.next_looped();
+      Bytes bytes = wire.next_looped();
       port::Frame frame{};
-      frame.data[0] = octets.data();
-      frame.len[0] = static_cast<std::uint32_t>(octets.size());
+      frame.data[0] = bytes.data();
+      frame.len[0] = static_cast<std::uint32_t>(bytes.size());
       Staged s;
       stage(frame, &s);
       take(&s, now);

@@ -35,7 +35,7 @@ struct OneSide : ::testing::Test {
     config.av.remote = address_of(0, false);
     const FrameHeaders headers(config);
     h.bth.dest_qp = qp->number();
-    Bytes frame(headers.size() + ib::packet_octets(h.bth.opcode, 0));
+    Bytes frame(headers.size() + ib::packet_bytes(h.bth.opcode, 0));
     const std::size_t n = ib::emit_packet(h, {}, frame.data() + headers.size());
     headers.finish(frame.data(), n, 0);
     return frame;
@@ -183,9 +183,9 @@ TEST_F(OneSide, AnAnswerDoesNotWaitForTheEndOfALongMessage) {
   for (int i = 0; i < 3 && context_of(*qp).way.route != Route::Known; ++i) ask();
   ASSERT_EQ(context_of(*qp).way.route, Route::Known);
   (void)end.sent();
-  std::vector<std::uint8_t> octets(60 * 1024);
-  verbs::Sge sge{reinterpret_cast<std::uintptr_t>(octets.data()), 60 * 1024, 0};
-  sge.lkey = end.memory.register_memory(kPd, octets.data(), octets.size(), 0);
+  std::vector<std::uint8_t> bytes(60 * 1024);
+  verbs::Sge sge{reinterpret_cast<std::uintptr_t>(bytes.data()), 60 * 1024, 0};
+  sge.lkey = end.memory.register_memory(kPd, bytes.data(), bytes.size(), 0);
   verbs::SendWr wr;
   wr.op = verbs::WrOp::Write;
   wr.sges = {&sge, 1};
@@ -196,7 +196,7 @@ TEST_F(OneSide, AnAnswerDoesNotWaitForTheEndOfALongMessage) {
   const std::vector<Bytes> sent = end.sent();
   ASSERT_GT(sent.size(), 10u) << "of the message";
   const auto opcode_of = [](const Bytes& frame) {
-    return ib::Opcode(frame[14 + ib::kIpv4UdpOctets]).operation();
+    return ib::Opcode(frame[14 + ib::kIpv4UdpBytes]).operation();
   };
   EXPECT_EQ(opcode_of(sent[0]), ib::Operation::Acknowledge);
   EXPECT_EQ(opcode_of(sent[1]), ib::Operation::WriteMiddle);
@@ -279,7 +279,7 @@ TEST_F(OneSide, WhatWasKeptBehindAGapIsGivenBackInError) {
     ib::seal(ByteView(frame).subspan(14, 28), MutBytes(frame).subspan(42));
     fast.arrive(frame);
     fast.poll(now);
-    EXPECT_GT(fast.side.held_octets(), 0u);
+    EXPECT_GT(fast.side.held_bytes(), 0u);
   };
   const auto move_to = [&](QpState to) {
     QpChange change;
@@ -288,18 +288,18 @@ TEST_F(OneSide, WhatWasKeptBehindAGapIsGivenBackInError) {
   };
   keep_one();
   move_to(QpState::Error);
-  EXPECT_EQ(fast.side.held_octets(), 0u);
+  EXPECT_EQ(fast.side.held_bytes(), 0u);
   move_to(QpState::Reset);
   keep_one();
   EXPECT_TRUE(fast.side.fail(*mine));
-  EXPECT_EQ(fast.side.held_octets(), 0u);
+  EXPECT_EQ(fast.side.held_bytes(), 0u);
   move_to(QpState::Reset);
   keep_one();
   move_to(QpState::Reset);
-  EXPECT_EQ(fast.side.held_octets(), 0u);
+  EXPECT_EQ(fast.side.held_bytes(), 0u);
   keep_one();
   fast.side.destroy(std::move(mine));
-  EXPECT_EQ(fast.side.held_octets(), 0u);
+  EXPECT_EQ(fast.side.held_bytes(), 0u);
 }
 
 // proves: IB-120
@@ -372,13 +372,13 @@ TEST_F(OneSide, WhatIsDroppedIsCountedByReasonAndChangesNothing) {
 // proves: IB-1
 TEST_F(OneSide, FramesInTwoPiecesAreJoinedBeforeTheyAreBelieved) {
   ready();
-  Bytes octets = from_peer(request(ib::Operation::WriteOnly, pairing.psn[1]));
+  Bytes bytes = from_peer(request(ib::Operation::WriteOnly, pairing.psn[1]));
   for (const std::size_t cut : {42u, 54u, 58u}) {
     port::Frame frame{};
-    frame.data[0] = octets.data();
-    frame.data[1] = octets.data() + cut;
+    frame.data[0] = bytes.data();
+    frame.data[1] = bytes.data() + cut;
     frame.len[0] = static_cast<std::uint32_t>(cut);
-    frame.len[1] = static_cast<std::uint32_t>(octets.size() - cut);
+    frame.len[1] = static_cast<std::uint32_t>(bytes.size() - cut);
     net::FrameHead head;
     head.copy(frame);
     head.copy_whole(frame);
@@ -397,16 +397,16 @@ TEST_F(OneSide, FramesInTwoPiecesAreJoinedBeforeTheyAreBelieved) {
 // proves: IB-1
 TEST_F(OneSide, AHiddenIdentificationIsSolvedWhereASocketHidesIt) {
   ready();
-  Bytes octets = from_peer(request(ib::Operation::WriteOnly, pairing.psn[1]));
-  octets[14 + 4] = 0x12;  // the identification it is sent with
-  ib::seal(ByteView(octets).subspan(14, 28), MutBytes(octets).subspan(42));
-  octets[14 + 4] = 0;  // and the one that is seen
-  octets[14 + 10] = octets[14 + 11] = 0;
-  store_be16(&octets[14 + 10], inet_checksum(inet_sum_words(&octets[14], 20)));
+  Bytes bytes = from_peer(request(ib::Operation::WriteOnly, pairing.psn[1]));
+  bytes[14 + 4] = 0x12;  // the identification it is sent with
+  ib::seal(ByteView(bytes).subspan(14, 28), MutBytes(bytes).subspan(42));
+  bytes[14 + 4] = 0;  // and the one that is seen
+  bytes[14 + 10] = bytes[14 + 11] = 0;
+  store_be16(&bytes[14 + 10], inet_checksum(inet_sum_words(&bytes[14], 20)));
   for (const auto csum : {URNIC_CSUM_UNKNOWN, URNIC_CSUM_SOCKET}) {
     port::Frame frame{};
-    frame.data[0] = octets.data();
-    frame.len[0] = static_cast<std::uint32_t>(octets.size());
+    frame.data[0] = bytes.data();
+    frame.len[0] = static_cast<std::uint32_t>(bytes.size());
     frame.csum = csum;
     net::FrameHead head;
     head.copy(frame);

@@ -53,8 +53,8 @@ class RoceQuestion : public RoceConnectEnds {
   std::vector<sim::Node::Answer>& answers() { return pair->left().answers; }
   const verbs::DatagramAnswer& answer() { return answers().at(0).answer; }
   static std::string text(const std::vector<std::uint8_t>& d) { return {d.begin(), d.end()}; }
-  static std::string padded(std::string s, std::size_t octets) {
-    s.resize(octets);
+  static std::string padded(std::string s, std::size_t bytes) {
+    s.resize(bytes);
     return s;
   }
   void expect_over() {

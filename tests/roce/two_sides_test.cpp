@@ -1,5 +1,5 @@
 // Two sides with several queue pairs each, and between them a wire that loses, doubles and reorders
-// RoCE frames both ways: all kinds of requests, each octet looked at. Then what goes wrong, with
+// RoCE frames both ways: all kinds of requests, each byte looked at. Then what goes wrong, with
 // the status that both ends see, while others go on.
 #include <gtest/gtest.h>
 
@@ -104,7 +104,7 @@ struct Half {
   void fill(std::uint64_t seed) {
     Rng rng(seed);
     for (Bytes* b : {&local, &target}) {
-      for (std::uint8_t& octet : *b) octet = static_cast<std::uint8_t>(rng.next());
+      for (std::uint8_t& byte : *b) byte = static_cast<std::uint8_t>(rng.next());
     }
   }
 
@@ -208,7 +208,7 @@ struct Plan {
       const std::uint32_t n = ops[i] == WrOp::WriteImm ? 0 : lengths[i];
       EXPECT_EQ(std::memcmp(&c.b.inbox[k * kSlot], &local[i * kSlot], n), 0);
       EXPECT_TRUE(std::all_of(&c.b.inbox[k * kSlot + n], &c.b.inbox[(k + 1) * kSlot - 1],
-                              [](std::uint8_t octet) { return octet == 0; }));
+                              [](std::uint8_t byte) { return byte == 0; }));
     }
     EXPECT_EQ(c.a.local, local);
     EXPECT_EQ(c.b.target, target);

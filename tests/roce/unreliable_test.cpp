@@ -244,7 +244,7 @@ TEST_F(UdSides, DatagramsWaitForTheWayAndLeaveInTheirOrder) {
   EXPECT_TRUE(holds(1, 4, 40, 0, 1, 100));
   EXPECT_TRUE(holds(1, 5, 40, 0, 3, 300));
   EXPECT_EQ(ends[0].completions().size(), 3u);
-  // The PSN of each is the next (the BTH lies behind 42 octets).
+  // The PSN of each is the next (the BTH lies behind 42 bytes).
   ASSERT_EQ(udp.size(), 2u);
   EXPECT_EQ((load_be32(&udp[1][42 + 8]) - load_be32(&udp[0][42 + 8])) & ib::kMask24, 2u);
 }

@@ -221,7 +221,7 @@ TEST_F(XrcSides, BothEndsLearnThatTheOtherOneIsUrnicAsWell) {
   }
 }
 
-// Its packets are four octets longer: what fits RC may not.
+// Its packets are four bytes longer: what fits RC may not.
 TEST_F(XrcSides, ThePathMtuLeavesRoomForTheNumber) {
   SideEnd narrow(0, SideEnd::keyed(1), 1024 + 20 + kMostAround);
   for (const auto& [service, fits] : {std::pair{Service::Rc, true}, {Service::XrcSend, false}}) {

@@ -132,10 +132,10 @@ struct Calls {
   static void take_inline(const Qp& q, Item* item) {
     for (const ibv_sge& s : item->from) {
       const auto* at = reinterpret_cast<const std::uint8_t*>(s.addr);
-      item->octets.insert(item->octets.end(), at, at + s.length);
+      item->bytes.insert(item->bytes.end(), at, at + s.length);
     }
     item->from.clear();
-    if (item->octets.size() > q.cap.max_inline_data) v().blame("more inline than there may be");
+    if (item->bytes.size() > q.cap.max_inline_data) v().blame("more inline than there may be");
   }
   static int post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr**) {
     Qp& q = *own<Qp>(qp);

@@ -92,22 +92,22 @@ inline void HandVerbs::gather(const Qp& q, Item* item) {
     const Mr* const mr = region(s.lkey);
     if (mr == nullptr || mr->base.lkey != s.lkey || !mr->holds(s.addr, s.length) ||
         mr->base.context != q.base.context) {
-      return blame("octets are sent from memory that is not registered");
+      return blame("bytes are sent from memory that is not registered");
     }
     const auto* at = reinterpret_cast<const std::uint8_t*>(s.addr);
-    item->octets.insert(item->octets.end(), at, at + s.length);
+    item->bytes.insert(item->bytes.end(), at, at + s.length);
   }
   item->from.clear();
 }
 
 inline void HandVerbs::complete(Qp& q, bool received, std::uint64_t wr_id, ibv_wc_status status,
-                                std::uint32_t octets) {
+                                std::uint32_t bytes) {
   Cq* const cq = Calls::own<Cq>(received ? q.base.recv_cq : q.base.send_cq);
   if (cq->done.size() >= cq->depth) blame("a completion queue is overrun");
   ibv_wc wc{};
   wc.wr_id = wr_id;
   wc.status = status;
-  wc.byte_len = octets;
+  wc.byte_len = bytes;
   cq->done.emplace_back(wc, &q);
   if (!std::exchange(cq->armed, false)) return;
   Calls::own<Channel>(cq->base.channel)->events.push_back(cq);
@@ -120,9 +120,9 @@ inline bool HandVerbs::write(Line& line, int from, Item& item) {
   Mr* const mr = region(item.key);
   const bool right = to != nullptr && mr != nullptr && mr->base.rkey == item.key &&
                      mr->base.pd == to->base.pd && (mr->access & IBV_ACCESS_REMOTE_WRITE) != 0 &&
-                     mr->holds(item.address, item.octets.size());
-  if (right && !item.octets.empty()) {
-    std::memcpy(reinterpret_cast<void*>(item.address), item.octets.data(), item.octets.size());
+                     mr->holds(item.address, item.bytes.size());
+  if (right && !item.bytes.empty()) {
+    std::memcpy(reinterpret_cast<void*>(item.address), item.bytes.data(), item.bytes.size());
   }
   return right;
 }
@@ -139,9 +139,9 @@ inline bool HandVerbs::deliver(Line& line, int from, const Item& item) {
   const std::uint64_t wr_id = q.receives.front().wr_id;
   q.places.pop_front();
   q.receives.pop_front();
-  if (place.length < item.octets.size()) blame("a receive is too small");
-  std::memcpy(reinterpret_cast<void*>(place.addr), item.octets.data(), item.octets.size());
-  complete(q, true, wr_id, IBV_WC_SUCCESS, static_cast<std::uint32_t>(item.octets.size()));
+  if (place.length < item.bytes.size()) blame("a receive is too small");
+  std::memcpy(reinterpret_cast<void*>(place.addr), item.bytes.data(), item.bytes.size());
+  complete(q, true, wr_id, IBV_WC_SUCCESS, static_cast<std::uint32_t>(item.bytes.size()));
   return true;
 }
 

@@ -51,8 +51,8 @@ struct Item {
   std::string said;  // private data
   std::uint64_t wr_id = 0, address = 0;
   std::uint32_t key = 0;
-  std::vector<ibv_sge> from;  // read when it goes; empty: `octets` were taken when it was posted
-  std::vector<std::uint8_t> octets;
+  std::vector<ibv_sge> from;  // read when it goes; empty: `bytes` were taken when it was posted
+  std::vector<std::uint8_t> bytes;
 };
 struct Line;
 struct Qp {
@@ -121,7 +121,7 @@ class HandVerbs {
   bool write(Line&, int from, Item&);
   bool deliver(Line&, int from, const Item&);
   void gather(const Qp&, Item*);
-  void complete(Qp&, bool received, std::uint64_t wr_id, ibv_wc_status, std::uint32_t octets);
+  void complete(Qp&, bool received, std::uint64_t wr_id, ibv_wc_status, std::uint32_t bytes);
   void break_down(Line&, bool quietly);
   void forget_events(const Id*);
   void drop(Id*);

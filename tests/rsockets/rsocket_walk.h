@@ -84,23 +84,23 @@ class RsocketWalk : public Moves {
     const Held e = pick_connected(d);
     if (e == nullptr) return;
     static constexpr std::uint32_t kMost[] = {1, 80, 3000, 20'000, 150'000};
-    const auto octets = d.octets(d.between(1, kMost[d.below(5)]));
-    const long got = send_by(*e, octets, d);
-    tell(name(*e) + "sends " + std::to_string(octets.size()) + ": " + std::to_string(got));
-    check_sent(*e, got, static_cast<long>(octets.size()));
+    const auto bytes = d.bytes(d.between(1, kMost[d.below(5)]));
+    const long got = send_by(*e, bytes, d);
+    tell(name(*e) + "sends " + std::to_string(bytes.size()) + ": " + std::to_string(got));
+    check_sent(*e, got, static_cast<long>(bytes.size()));
     const Held peer = e->peer.lock();
     if (got > 0 && peer != nullptr) {
       if (!peer->in_open && !peer->out_open) peer->is_short = true;
-      peer->unread.insert(peer->unread.end(), octets.begin(), octets.begin() + got);
+      peer->unread.insert(peer->unread.end(), bytes.begin(), bytes.begin() + got);
       agree(peer->unread.size() <= static_cast<std::size_t>(peer->in_force.receive_buffer),
             name(*e) + "more is sent than the peer has room for");
     }
     tell_mappings(*e, got > 0);
     is_settled_ = false;
   }
-  static long send_by(const End& e, const std::vector<std::uint8_t>& octets, Dice& d) {
-    const std::size_t size = octets.size(), half = d.below(size + 1);
-    auto* const at = const_cast<std::uint8_t*>(octets.data());
+  static long send_by(const End& e, const std::vector<std::uint8_t>& bytes, Dice& d) {
+    const std::size_t size = bytes.size(), half = d.below(size + 1);
+    auto* const at = const_cast<std::uint8_t*>(bytes.data());
     switch (d.below(3)) {
       case 0: {
         const iovec parts[] = {{at, half}, {nullptr, 0}, {at + half, size - half}};
@@ -121,11 +121,11 @@ class RsocketWalk : public Moves {
       net_->move(d.below(1000));
       net_->serve();
     }
-    const auto octets = d.octets(d.between(1, 2000));
-    const long got = result(urnic_rsend(e->fd(), octets.data(), octets.size(), 0));
+    const auto bytes = d.bytes(d.between(1, 2000));
+    const long got = result(urnic_rsend(e->fd(), bytes.data(), bytes.size(), 0));
     tell(name(*e) + "sends early: " + std::to_string(got));
     agree(got == -EAGAIN || got > 0, name(*e) + "an early rsend");
-    if (got > 0) e->early.insert(e->early.end(), octets.begin(), octets.begin() + got);
+    if (got > 0) e->early.insert(e->early.end(), bytes.begin(), bytes.begin() + got);
     net_->holds_ready = true;
     nudge(d);
     net_->serve();
@@ -141,12 +141,12 @@ class RsocketWalk : public Moves {
     int n = 0;
     long got = 1;
     for (; n < 400; ++n) {
-      const std::uint8_t octet = static_cast<std::uint8_t>(d.number());
-      got = result(urnic_rsend(e->fd(), &octet, 1, 0));
+      const std::uint8_t byte = static_cast<std::uint8_t>(d.number());
+      got = result(urnic_rsend(e->fd(), &byte, 1, 0));
       if (got != 1) break;
-      peer->unread.push_back(octet);
+      peer->unread.push_back(byte);
     }
-    tell(name(*e) + "sends 1 octet " + std::to_string(n) + " times: " + std::to_string(got));
+    tell(name(*e) + "sends 1 byte " + std::to_string(n) + " times: " + std::to_string(got));
     tell_mappings(*e, n > 0);
     peer->is_short = peer->is_short || !lives;
     is_settled_ = false;
@@ -223,7 +223,7 @@ class RsocketWalk : public Moves {
     if (got > 0) {
       agree(got <= most, name(e) + "more comes than was sent");
       agree(std::equal(in.begin(), in.begin() + got, e.unread.begin()),
-            name(e) + "other octets come");
+            name(e) + "other bytes come");
     }
     if (is_settled_ && !e.torn) {
       agree_on(got, most > 0 ? most : -long{e.receive_error()}, name(e) + "rrecv");
@@ -241,8 +241,8 @@ class RsocketWalk : public Moves {
     if (!e->unread.empty() || e->receive_error() != EAGAIN) return;
     urnic_rfcntl(e->fd(), F_SETFL, long{O_RDWR});
     const std::int64_t before = test::VirtualTime::now_ns();
-    std::uint8_t octet;
-    const long got = result(urnic_rrecv(e->fd(), &octet, 1, 0));
+    std::uint8_t byte;
+    const long got = result(urnic_rrecv(e->fd(), &byte, 1, 0));
     const long ms = (test::VirtualTime::now_ns() - before) / 1'000'000;
     urnic_rfcntl(e->fd(), F_SETFL, long{O_RDWR | O_NONBLOCK});
     tell(name(*e) + "waits for " + std::to_string(ms) + " ms");
@@ -257,7 +257,7 @@ class RsocketWalk : public Moves {
     const Held e = pick(d, d.one_in(8) ? Stage::bound : Stage::connected);
     if (e == nullptr) return;
     const auto m = std::make_shared<Mapped>();
-    m->memory = m->expected = d.octets(d.between(1, 9000));
+    m->memory = m->expected = d.bytes(d.between(1, 9000));
     m->offset = last_offset_ += 100'000;
     const bool for_peer = !d.one_in(5), lacks = d.one_in(8);
     if (for_peer) m->place = e->free_place(e->of_peer);
@@ -299,14 +299,14 @@ class RsocketWalk : public Moves {
     const Place p = anywhere ? Place{} : e->places[d.below(e->places.size())];
     if (p.is_doubtful) return;
     const std::uint64_t inside = p.is_known ? d.below(p.length) : 7;
-    const auto octets = d.octets(d.between(1, 12'000));
+    const auto bytes = d.bytes(d.between(1, 12'000));
     const auto expected =
-        static_cast<long>(std::min<std::uint64_t>(octets.size(), p.length - inside));
+        static_cast<long>(std::min<std::uint64_t>(bytes.size(), p.length - inside));
     const bool room = has_room(*e);
     const auto at = static_cast<off_t>((p.is_known ? p.offset : 50'000'000'000) + inside);
     const long got = result(static_cast<ssize_t>(
-        urnic_riowrite(e->fd(), octets.data(), octets.size(), at, MSG_DONTWAIT)));
-    tell(name(*e) + "writes " + std::to_string(octets.size()) + " to " + std::to_string(at) + ": " +
+        urnic_riowrite(e->fd(), bytes.data(), bytes.size(), at, MSG_DONTWAIT)));
+    tell(name(*e) + "writes " + std::to_string(bytes.size()) + " to " + std::to_string(at) + ": " +
          std::to_string(got));
     tell_mappings(*e, got > 0);
     is_settled_ = false;
@@ -320,7 +320,7 @@ class RsocketWalk : public Moves {
     agree(got > 0 && got <= expected, name(*e) + "so much is written");
     if (room)
       agree(got >= std::min(expected, 2000L), name(*e) + "less is written than there is room for");
-    std::copy_n(octets.begin(), got, m->expected.begin() + static_cast<std::ptrdiff_t>(inside));
+    std::copy_n(bytes.begin(), got, m->expected.begin() + static_cast<std::ptrdiff_t>(inside));
   }
   // Into what the peer has no longer: the end of the connection.
   void break_by_write(End& e) {

@@ -114,7 +114,7 @@ class World {
       check_options(*e);
       int n = -1;
       agree_on(urnic_rs_ioctl(e->fd(), FIONREAD, &n), 0, name(*e) + "FIONREAD");
-      agree_on(static_cast<std::size_t>(n), e->unread.size(), name(*e) + "unread octets");
+      agree_on(static_cast<std::size_t>(n), e->unread.size(), name(*e) + "unread bytes");
       for (const auto& m : e->mapped) {
         agree(m->memory == m->expected, name(*e) + "a mapped buffer holds something else");
       }

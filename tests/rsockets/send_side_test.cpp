@@ -14,7 +14,7 @@ SendSide begun(std::uint16_t credits = 100, Entry first = {0x1000, 7, 1 << 20}) 
   return s;
 }
 
-TEST(RsocketSendSide, APieceTakesACreditTwoPlacesAndItsOctetsOfTheRing) {
+TEST(RsocketSendSide, APieceTakesACreditTwoPlacesAndItsBytesOfTheRing) {
   SendSide s = begun();
   const auto p = s.take(3000, false);
   EXPECT_EQ(p.to, (Entry{0x1000, 7, 3000}));

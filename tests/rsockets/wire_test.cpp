@@ -1,4 +1,4 @@
-// The octets, held to those of rdma-core's librdmacm on a little-endian machine.
+// The bytes, held to those of rdma-core's librdmacm on a little-endian machine.
 #include "rsockets/wire.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ TEST(RsocketWire, PrivateDataIsVersionFlagsCreditsIomapTargetsBuffer) {
   d.mappings = 5;
   d.targets = {0x1122334455667788, 0xa1a2a3a4, 2};
   d.buffer = {0x0102030405060708, 0xb1b2b3b4, 65536};
-  const std::array<std::uint8_t, kConnectionOctets> wanted{
+  const std::array<std::uint8_t, kConnectionBytes> wanted{
       1,    2,    0x01, 0x80, 0,    0,    0,    5,                                         //
       0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0xa1, 0xa2, 0xa3, 0xa4, 0, 0, 0, 2,  //
       0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0xb1, 0xb2, 0xb3, 0xb4, 0, 1, 0, 0};
@@ -32,7 +32,7 @@ TEST(RsocketWire, WhatCannotBeUsedIsNotDecoded) {
   d.buffer.length = 4096;
   const auto good = encode(d);
   ASSERT_TRUE(decode(good));
-  EXPECT_FALSE(decode(std::span(good).first(kConnectionOctets - 1)));
+  EXPECT_FALSE(decode(std::span(good).first(kConnectionBytes - 1)));
   auto other = good;
   other[0] = 2;
   EXPECT_FALSE(decode(other)) << "another version";
@@ -62,18 +62,18 @@ TEST(RsocketWire, MessagesHaveTheirKindInTheUpperThreeBits) {
 
 // proves: DI-13
 TEST(RsocketWire, EntriesAndMessagesAreInTheOrderOfWhoReadsThem) {
-  std::uint8_t octets[kMappingOctets];
-  put_message(0x80000180, Order::big, octets);
-  EXPECT_EQ(octets[0], 0x80);
-  EXPECT_EQ(get_message(octets, Order::big), 0x80000180u);
-  put_message(0x80000180, Order::little, octets);
-  EXPECT_EQ(octets[3], 0x80);
+  std::uint8_t bytes[kMappingBytes];
+  put_message(0x80000180, Order::big, bytes);
+  EXPECT_EQ(bytes[0], 0x80);
+  EXPECT_EQ(get_message(bytes, Order::big), 0x80000180u);
+  put_message(0x80000180, Order::little, bytes);
+  EXPECT_EQ(bytes[3], 0x80);
   const Mapping m{0x1000, {0x0102030405060708, 0xb1b2b3b4, 4096}};
   for (const Order order : {Order::little, Order::big}) {
-    put(m, order, octets);
-    EXPECT_EQ(octets[order == Order::big ? 8 : 15], 1) << "the address is behind the offset";
-    EXPECT_EQ(get_mapping(octets, order), m);
-    EXPECT_EQ(get_entry(octets + 8, order), m.memory);
+    put(m, order, bytes);
+    EXPECT_EQ(bytes[order == Order::big ? 8 : 15], 1) << "the address is behind the offset";
+    EXPECT_EQ(get_mapping(bytes, order), m);
+    EXPECT_EQ(get_entry(bytes + 8, order), m.memory);
   }
 }
 

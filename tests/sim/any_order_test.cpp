@@ -72,7 +72,7 @@ struct Totals {
   }
 };
 
-// How the octets got behind the reassembly buffer, where their CRC is looked at after they were
+// How the bytes got behind the reassembly buffer, where their CRC is looked at after they were
 // acknowledged.
 std::string how_slow(const Terms& terms, const ConnectionStats& s) {
   if (terms.type == ConnectionType::Slow) return "initiated SLOW";
@@ -84,7 +84,7 @@ std::string explain(const Terms& terms, const ConnectionStats& s, const std::str
   const std::string slow = how_slow(terms, s);
   if (slow.empty() || s.iwarp.bytes_slow == 0) return "";
   if (terms.corrupt && terminate.find("MPA: CRC error (Terminate 2/0/2 sent)") != terminate.npos) {
-    return slow + ": octets that changed on the way were acknowledged already (R-29)";
+    return slow + ": bytes that changed on the way were acknowledged already (R-29)";
   }
   if (terms.late && terminate.find("(Terminate 1/2/2 sent)") != terminate.npos) {
     return slow + ": a Send without a receive was acknowledged already (R-116)";
@@ -140,7 +140,7 @@ std::string run_seed(std::uint64_t seed, mpa::Policy policy, std::size_t batches
     if (why.empty()) bad += "nothing explains the end of the stream: " + what;
   } else {
     ++totals->waiting;
-    what = "waits for more octets";
+    what = "waits for more bytes";
     why = how_slow(terms, s) + ": a length that changed on the way; its CRC fails when they come";
   }
   ++totals->ends[what + ": " + why];
@@ -150,7 +150,7 @@ std::string run_seed(std::uint64_t seed, mpa::Policy policy, std::size_t batches
   return bad;
 }
 
-// Every row of the decision is reached, but those that need octets made for them: Embedded.*,
+// Every row of the decision is reached, but those that need bytes made for them: Embedded.*,
 // RxMarkers.* and BothVariants.E8_* reach them.
 bool comes_by_chance(fastpath::Reason why, bool marked) {
   using fastpath::Reason;

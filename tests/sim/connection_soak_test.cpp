@@ -22,7 +22,7 @@ namespace {
 using Kind = engine::CmEvent::Kind;
 
 constexpr unsigned kSamples = 10;
-// What the allocator and tables that do not shrink may still add after the first sample, octets.
+// What the allocator and tables that do not shrink may still add after the first sample, bytes.
 constexpr std::size_t kSlack = 64 * 1024;
 
 enum class End : unsigned {
@@ -218,7 +218,7 @@ class Churn {
     collect();
   }
 
-  // Writes, a Read and a Send in both directions, some of it lost: octets wait for others, sinks
+  // Writes, a Read and a Send in both directions, some of it lost: bytes wait for others, sinks
   // are open, completions are owed.
   void work_under_way() {
     pair_.set_faults_left("loss=0.3");
@@ -237,13 +237,13 @@ class Churn {
   }
 
   // Who only listens may never learn that the other end is gone. Nor does a RST tell, when it came
-  // ahead of lost octets: it draws a challenge, of which there are so many a second (RFC 5961 3.2,
+  // ahead of lost bytes: it draws a challenge, of which there are so many a second (RFC 5961 3.2,
   // 7). What is answered by nobody, or by a RST, does.
   void say_something() { post(pair_.right(), *right_qp_, verbs::WrOp::Send, 64, right_key_, 0); }
 
-  void post(Node& node, verbs::QueuePair& qp, verbs::WrOp op, std::uint32_t octets,
+  void post(Node& node, verbs::QueuePair& qp, verbs::WrOp op, std::uint32_t bytes,
             std::uint32_t from, std::uint32_t to) {
-    const verbs::Sge sge{0, octets, from};
+    const verbs::Sge sge{0, bytes, from};
     verbs::SendWr wr;
     wr.op = op;
     wr.sges = {&sge, 1};
@@ -310,7 +310,7 @@ std::string text(const engine::EngineTables& t) {
   add("to send", t.waiting_to_send);
   add("to drain", t.waiting_to_drain);
   add("regions and sinks", t.regions);
-  add("reassembly", t.reassembly_octets);
+  add("reassembly", t.reassembly_bytes);
   add("neighbours", t.neighbours);
   return out;
 }
@@ -321,7 +321,7 @@ TEST(Connections, MadeAndEndedManyTimesLeaveNothingBehind) {
   engine::EngineTables nothing;
   nothing.neighbours = 1;  // the other host
   std::size_t first = 0;
-  std::printf("%11s %13s %14s\n", "connections", "virtual time", "octets of heap");
+  std::printf("%11s %13s %14s\n", "connections", "virtual time", "bytes of heap");
   for (unsigned n = 1; n <= all; ++n) {
     churn.one();
     if (HasFailure()) FAIL() << "connection " << n;

@@ -70,7 +70,7 @@ count = 60
 depth = 8
 )";
 
-TEST(Experiment, TheSameScenarioGivesTheSameOctetsEverywhere) {
+TEST(Experiment, TheSameScenarioGivesTheSameBytesEverywhere) {
   const auto scenario = parse_scenario(kGolden, "golden.toml");
   ASSERT_TRUE(scenario.ok());
   const std::vector<VariantResult> results = run_scenario(*scenario);
@@ -81,16 +81,16 @@ TEST(Experiment, TheSameScenarioGivesTheSameOctetsEverywhere) {
     EXPECT_EQ(r.receiver.iwarp.downgrades, 1u);
     EXPECT_FALSE(r.complete);
     EXPECT_NE(r.end.find("CRC error (Terminate 2/0/2 sent)"), std::string::npos) << r.end;
-    EXPECT_EQ(r.octets, r.messages / 3 * (3000 + 20 + 40000) + (r.messages % 3 > 0 ? 3000u : 0u) +
-                            (r.messages % 3 > 1 ? 20u : 0u));
-    EXPECT_EQ(r.wrong_octets, 0u);
+    EXPECT_EQ(r.bytes, r.messages / 3 * (3000 + 20 + 40000) + (r.messages % 3 > 0 ? 3000u : 0u) +
+                           (r.messages % 3 > 1 ? 20u : 0u));
+    EXPECT_EQ(r.wrong_bytes, 0u);
   }
   const std::uint32_t digest =
       crc32c({reinterpret_cast<const std::uint8_t*>(once.data()), once.size()});
   // A regression value, made by the code under test: it says that nothing changed, not that it is
   // right. When an engine rule changed on purpose, put the number that is printed here; when not,
   // the result depends on something it must not depend on.
-  EXPECT_EQ(digest, 4185471065u) << "CRC32C of " << once.size() << " octets";
+  EXPECT_EQ(digest, 4185471065u) << "CRC32C of " << once.size() << " bytes";
 }
 
 TEST(Experiment, AnotherSeedGivesAnotherRun) {
@@ -202,7 +202,7 @@ TEST(Scenarios, MisalignmentEndsSlowAfterExactlyTheLimit) {
   const auto runs = first_runs("persistent-misalignment");
   for (const RunResult& r : runs) {
     EXPECT_TRUE(r.complete);
-    EXPECT_EQ(r.wrong_octets, 0u);
+    EXPECT_EQ(r.wrong_bytes, 0u);
     EXPECT_FALSE(r.receiver.iwarp.fast);
   }
   EXPECT_EQ(runs[0].receiver.iwarp.recovery_attempts, 3u);
@@ -214,7 +214,7 @@ TEST(Scenarios, MisalignmentEndsSlowAfterExactlyTheLimit) {
 TEST(Scenarios, GarbageInThePlaceOfWhatWasForgottenEndsTheStream) {
   const auto runs = first_runs("garbage-hole");
   EXPECT_TRUE(runs[0].complete);
-  EXPECT_EQ(runs[0].wrong_octets, 0u);
+  EXPECT_EQ(runs[0].wrong_bytes, 0u);
   EXPECT_FALSE(runs[1].complete);
 }
 
@@ -238,7 +238,7 @@ TEST(Scenarios, AHundredThousandSendsBehindAHoleCostOneHolesState) {
   EXPECT_EQ(runs[0].most_holes, 1u);
   EXPECT_LE(runs[0].most_hole_state, 64u);
   EXPECT_EQ(runs[0].most_reassembly, 0u);
-  EXPECT_EQ(runs[0].wrong_octets, 0u);
+  EXPECT_EQ(runs[0].wrong_bytes, 0u);
   EXPECT_GT(runs[1].most_reassembly, 3000000u);
 }
 
@@ -294,7 +294,7 @@ TEST(Scenarios, TheDetourCostsNoGoodputUnderLoss) {
     for (std::uint32_t i = 0; i < s.runs; ++i) {
       const RunResult r = run_once(s.variants[v], s.limit, s.seed + i, false);
       ASSERT_TRUE(r.complete) << r.end;
-      EXPECT_EQ(r.wrong_octets, 0u);
+      EXPECT_EQ(r.wrong_bytes, 0u);
       goodput[v] += r.goodput();
       EXPECT_EQ(r.receiver.iwarp.detours != 0, v == 1);
       EXPECT_EQ(r.receiver.iwarp.bytes_slow, 0u);
@@ -316,7 +316,7 @@ TEST(Scenarios, CorruptionCostsNoGoodputAndLossDoes) {
   for (std::size_t v = 0; v < 4; ++v) {
     const RunResult r = run_once(s.variants[v], s.limit, s.seed, false);
     ASSERT_TRUE(r.complete) << r.end;
-    EXPECT_EQ(r.wrong_octets, 0u);
+    EXPECT_EQ(r.wrong_bytes, 0u);
     EXPECT_EQ(r.receiver.iwarp.downgrades, 0u);
     EXPECT_EQ(r.receiver.iwarp.ddp.terminates_sent, 0u);
     goodput[v] = r.goodput();
@@ -334,10 +334,10 @@ TEST(Scenarios, AnEmbeddedFpduFoolsPlaceAndNotStore) {
     ASSERT_TRUE(r.complete) << r.end;
     EXPECT_EQ(r.receiver.iwarp.ddp.terminates_sent, 0u);
   }
-  EXPECT_EQ(runs[0].wrong_octets, 64u) << "written where nothing was meant to go";
+  EXPECT_EQ(runs[0].wrong_bytes, 64u) << "written where nothing was meant to go";
   EXPECT_EQ(runs[0].receiver.iwarp.downgrades, 1u);
   EXPECT_EQ(runs[0].receiver.iwarp.reasons[static_cast<std::size_t>(fastpath::Reason::Seam)], 1u);
-  EXPECT_EQ(runs[1].wrong_octets, 0u);
+  EXPECT_EQ(runs[1].wrong_bytes, 0u);
   EXPECT_EQ(runs[1].receiver.iwarp.downgrades, 0u);
   EXPECT_EQ(runs[1].receiver.iwarp.detours, 1u);
   EXPECT_EQ(runs[1].receiver.iwarp.bytes_slow, 0u);

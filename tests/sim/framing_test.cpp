@@ -99,7 +99,7 @@ TEST_P(Framing, UncertainCorruptionIsRepairedToo) {
   EXPECT_GT(uncertain, 10u);
 }
 
-// The octets that a length corrupted upwards asks for must come before it shows: a peer that falls
+// The bytes that a length corrupted upwards asks for must come before it shows: a peer that falls
 // silent leaves the stream waiting for them (docs/framing.md). So this one goes on sending.
 // proves: R-30
 TEST_P(Framing, Fig3AloneACorruptedLengthEndsInTerminationNotInALiveSlowConnection) {

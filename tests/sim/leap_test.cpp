@@ -325,7 +325,7 @@ TEST_F(LeapRoce, EverythingArrivesOnceInOrderAndNoPeerThatLivesIsLost) {
     up(o, h);
     constexpr std::size_t kRoom = 1 << 20, kPiece = 16'384, kCount = kRoom / kPiece;
     rooms(kRoom);
-    Octets expected = ours->bytes, was = theirs->bytes;
+    Bytes expected = ours->bytes, was = theirs->bytes;
     for (std::size_t i = 0; i < kCount; ++i) {
       if (i % 4 == 1) receive(*right, i, i * kPiece, kPiece);
       const auto op = i % 4 == 1   ? verbs::WrOp::Send
@@ -347,9 +347,9 @@ TEST_F(LeapRoce, EverythingArrivesOnceInOrderAndNoPeerThatLivesIsLost) {
     for (std::size_t i = 0; i < kCount; ++i) {
       EXPECT_EQ(pair->left().send_done[i].completion.wr_id, i);
       EXPECT_EQ(pair->left().send_done[i].completion.status, verbs::Status::Success);
-      const auto piece = [&](const Octets& from) {
-        return Octets(from.begin() + static_cast<std::ptrdiff_t>(i * kPiece),
-                      from.begin() + static_cast<std::ptrdiff_t>((i + 1) * kPiece));
+      const auto piece = [&](const Bytes& from) {
+        return Bytes(from.begin() + static_cast<std::ptrdiff_t>(i * kPiece),
+                     from.begin() + static_cast<std::ptrdiff_t>((i + 1) * kPiece));
       };
       if (i % 4 == 1) {
         EXPECT_TRUE(piece(inbox->bytes) == piece(expected));

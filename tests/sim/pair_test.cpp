@@ -10,7 +10,7 @@ namespace urnic::sim {
 namespace {
 
 // One Write from left to right: the time until it is acknowledged.
-Duration write_time(const std::string& faults, std::uint32_t octets) {
+Duration write_time(const std::string& faults, std::uint32_t bytes) {
   PairOptions o;
   o.faults_left = o.faults_right = faults;
   o.left.tcp.ack_policy = o.right.tcp.ack_policy = tcp::AckPolicy::PerBurst;
@@ -18,11 +18,11 @@ Duration write_time(const std::string& faults, std::uint32_t octets) {
   auto* left = pair.left().make_qp();
   auto* right = pair.right().make_qp();
   EXPECT_TRUE(pair.connect(*left, *right));
-  std::vector<std::uint8_t> from(octets), to(octets);
-  const std::uint32_t source = pair.left().register_memory(from.data(), octets, verbs::kZeroBased);
+  std::vector<std::uint8_t> from(bytes), to(bytes);
+  const std::uint32_t source = pair.left().register_memory(from.data(), bytes, verbs::kZeroBased);
   const std::uint32_t sink = pair.right().register_memory(
-      to.data(), octets, verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kZeroBased);
-  const verbs::Sge sge{0, octets, source};
+      to.data(), bytes, verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kZeroBased);
+  const verbs::Sge sge{0, bytes, source};
   verbs::SendWr wr;
   wr.op = verbs::WrOp::Write;
   wr.sges = {&sge, 1};

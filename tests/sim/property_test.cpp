@@ -81,7 +81,7 @@ void vary(Rng& rng, bool corrupting, engine::Options* o) {
   o->context.max_recovery_attempts = attempts[rng.below(4)];
   if (mpa::has_markers(o->mpa.policy)) {
     o->context.variant = fastpath::InLogicVariant::Fig3;
-    // Fig 3 alone. A corrupted length may then wait for octets that nobody sends any more.
+    // Fig 3 alone. A corrupted length may then wait for bytes that nobody sends any more.
     if (!corrupting && rng.chance(0.3)) o->context.max_recovery_attempts = 0;
   }
   // Without E-8 a peer that is cut anew each time starves through 32 back-offs.

@@ -25,7 +25,7 @@ struct RdBench : ::testing::Test {
   static constexpr std::uint32_t kEe = 0x50, kPeerEe = 0x60, kOtherEe = 0x51;
   static constexpr std::uint32_t kPeerQp = 0x901;
   static constexpr std::uint64_t kTarget = 0x10000;
-  static constexpr std::uint32_t kOctets = 8192;
+  static constexpr std::uint32_t kBytes = 8192;
 
   struct Told {
     std::uint32_t qp;
@@ -53,7 +53,7 @@ struct RdBench : ::testing::Test {
     }
     lkey = table.register_memory(kPd, memory.data(), memory.size(), verbs::kLocalWrite);
     rkey = table.register_memory(
-        kPd, {target(), kTarget, kOctets},
+        kPd, {target(), kTarget, kBytes},
         verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kRemoteRead | verbs::kRemoteAtomic);
   }
 
@@ -106,7 +106,7 @@ struct RdBench : ::testing::Test {
   RdRequester& asks() { return context().requester; }
   RdResponder& serves() { return context().responder; }
 
-  std::uint8_t* target() { return memory.data() + kOctets; }
+  std::uint8_t* target() { return memory.data() + kBytes; }
   ByteView written(std::uint64_t offset, std::size_t n) { return {target() + offset, n}; }
 
   // ---- work of ours
@@ -125,8 +125,8 @@ struct RdBench : ::testing::Test {
     ASSERT_EQ(pair(from).sender.post(wr, {over, kPeerQp, qkey}), verbs::Post::Ok);
   }
   std::uint32_t sge_key() const { return bad_lkey ? 0 : lkey; }
-  void post_receive(std::uint64_t wr_id, std::uint32_t octets = 1000, std::uint32_t to = 0x11) {
-    const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(memory.data() + 1000 * wr_id), octets,
+  void post_receive(std::uint64_t wr_id, std::uint32_t bytes = 1000, std::uint32_t to = 0x11) {
+    const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(memory.data() + 1000 * wr_id), bytes,
                          lkey};
     ASSERT_EQ(pair(to).rq->post({wr_id, {&sge, 1}}), verbs::ReceiveQueue::Post::Ok);
   }
@@ -170,9 +170,9 @@ struct RdBench : ::testing::Test {
     return all.empty() ? Seen{} : all[0];
   }
   static Seen over_the_wire(const PacketHeader& h, ByteView payload) {
-    Bytes octets(packet_octets(h.bth.opcode, payload.size()));
-    emit_packet(h, payload, octets.data());
-    const auto p = parse_packet(octets);
+    Bytes bytes(packet_bytes(h.bth.opcode, payload.size()));
+    emit_packet(h, payload, bytes.data());
+    const auto p = parse_packet(bytes);
     EXPECT_TRUE(p.ok());
     return {p->header, Bytes(p->payload.begin(), p->payload.end())};
   }
@@ -191,9 +191,9 @@ struct RdBench : ::testing::Test {
     p.payload = payloads_.back();
     return p;
   }
-  ParsedPacket send(Operation o, Psn psn, std::size_t octets) {
-    Bytes b(octets);
-    for (std::size_t i = 0; i < octets; ++i) b[i] = static_cast<std::uint8_t>(psn.value() + i * 3);
+  ParsedPacket send(Operation o, Psn psn, std::size_t bytes) {
+    Bytes b(bytes);
+    for (std::size_t i = 0; i < bytes; ++i) b[i] = static_cast<std::uint8_t>(psn.value() + i * 3);
     return packet(o, psn, std::move(b));
   }
   ParsedPacket write(Operation o, Psn psn, std::uint64_t offset, std::uint32_t length, Bytes b) {
@@ -245,7 +245,7 @@ struct RdBench : ::testing::Test {
 
   Msn peer_msn;  // in its answers
   IpAddress peer_address = IpAddress::v4(10, 0, 0, 2);
-  alignas(64) std::array<std::uint8_t, 2 * kOctets> memory{};
+  alignas(64) std::array<std::uint8_t, 2 * kBytes> memory{};
   verbs::MemoryTable table;
   std::uint32_t lkey = 0, rkey = 0;
   bool bad_lkey = false;

@@ -20,8 +20,8 @@ struct RdRequesting : RdBench {
     p.header.bth.dest_qp = qpn;
     return p;
   }
-  ParsedPacket data(Operation o, std::uint32_t psn, std::size_t octets, std::uint8_t fill) {
-    return answer(o, psn, Syndrome::ack(0), Bytes(octets, fill));
+  ParsedPacket data(Operation o, std::uint32_t psn, std::size_t bytes, std::uint8_t fill) {
+    return answer(o, psn, Syndrome::ack(0), Bytes(bytes, fill));
   }
   std::vector<std::uint32_t> psns() {
     std::vector<std::uint32_t> all;

@@ -28,7 +28,7 @@ struct RdResponding : RdBench {
     come(p);
     const Seen s = only_response();
     EXPECT_EQ(s.operation(), Operation::Acknowledge);
-    EXPECT_EQ(s.syndrome(), Syndrome::nak(code)) << int{s.syndrome().octet};
+    EXPECT_EQ(s.syndrome(), Syndrome::nak(code)) << int{s.syndrome().byte};
     EXPECT_EQ(s.psn(), expected.value());
     EXPECT_EQ(s.h.bth.dest_qp, p.header.deth.source_qp);
     EXPECT_EQ(s.h.ee_context, kPeerEe);
@@ -45,7 +45,7 @@ TEST_F(RdResponding, MessagesOfSeveralQueuePairsGoToTheirOwnAndAcksTellNoCredits
     post_receive(i + 1, 1000, 0x11 + i);
     come(from(0x901 + i, 0x11 + i, send(Operation::SendOnly, first() + i, 20 + i)));
     const Seen s = only_response();
-    EXPECT_EQ(s.syndrome().octet, 0u);
+    EXPECT_EQ(s.syndrome().byte, 0u);
     EXPECT_EQ(s.h.bth.dest_qp, 0x901 + i);
     EXPECT_EQ(s.psn(), (first() + i).value());
     EXPECT_EQ(s.h.aeth.msn, Msn(i + 1));

@@ -22,7 +22,7 @@ Scenario shipped(const std::string& name) {
   return s.ok() ? *s : Scenario{};
 }
 
-// One run of each variant, to its end and without a wrong octet; the rules it names were seen.
+// One run of each variant, to its end and without a wrong byte; the rules it names were seen.
 std::vector<RunResult> first_runs(const std::string& name) {
   const Scenario scenario = shipped(name);
   std::vector<RunResult> out;
@@ -31,7 +31,7 @@ std::vector<RunResult> first_runs(const std::string& name) {
     out.push_back(run_once(v, scenario.limit, scenario.seed, true));
     const RunResult& r = out.back();
     EXPECT_TRUE(r.complete) << name << ", " << v.name << ": " << r.end;
-    EXPECT_EQ(r.wrong_octets, 0u) << name << ", " << v.name;
+    EXPECT_EQ(r.wrong_bytes, 0u) << name << ", " << v.name;
     seen.insert(r.rules_seen.begin(), r.rules_seen.end());
   }
   const std::vector<std::string> known = known_rules();
@@ -130,7 +130,7 @@ bad_every = 7
   ASSERT_TRUE(s.ok()) << s.error();
   const RunResult r = run_once(s->variants.front(), s->limit, 1, true);
   EXPECT_TRUE(r.complete) << r.end;
-  EXPECT_EQ(r.wrong_octets, 0u);
+  EXPECT_EQ(r.wrong_bytes, 0u);
   EXPECT_EQ(r.rd.given_up, 7u);
   EXPECT_EQ(r.messages, 143u);
 }

@@ -2,7 +2,7 @@
 // and a wire that loses, doubles and reorders. Some of the work is bad on purpose, some finds no
 // receive or is retried in vain; whoever stops is brought back. All of it out of a seed.
 //
-// Each message says whose it is and which: octets 0..3 the sender's queue pair, 4..7 its number in
+// Each message says whose it is and which: bytes 0..3 the sender's queue pair, 4..7 its number in
 // order of posting there, 8..11 its receiver's queue pair, 12.. a pattern of these.
 #pragma once
 
@@ -31,7 +31,7 @@ using Bytes = std::vector<std::uint8_t>;
 inline constexpr verbs::PdId kPd = 9;
 inline constexpr std::uint32_t kRdd = 3, kQkey = 0x77, kSlot = 8 * 1024, kHead = 12;
 inline constexpr std::uint32_t kQueuePairs = 4, kContexts = 2, kMessages = 24;
-// Behind the slots of messages: octets of eight for atomics, one for each queue pair.
+// Behind the slots of messages: bytes of eight for atomics, one for each queue pair.
 inline constexpr std::size_t kCells = std::size_t{kQueuePairs} * kMessages * kSlot;
 
 struct Case {
@@ -157,7 +157,7 @@ class End {
     const std::uint32_t n = static_cast<std::uint32_t>(sent_[q].size());
     if (n - done_[q] >= 8) return false;
     Sent s;
-    const std::uint32_t pmtu = octets(c.mtu);
+    const std::uint32_t pmtu = bytes(c.mtu);
     const std::uint32_t lengths[] = {kHead, 100, pmtu, pmtu + 1, 3 * pmtu + 9, 6 * pmtu};
     s.length = lengths[rng_.below(std::size(lengths))];
     constexpr WrOp kOps[] = {WrOp::Send,  WrOp::Send, WrOp::SendImm,
@@ -168,11 +168,11 @@ class End {
     if (atomic) s.length = 8;
     const std::uint32_t to = 0x100 + static_cast<std::uint32_t>(rng_.below(kQueuePairs));
     const std::uint64_t slot = std::uint64_t{q} * 33 + 16 + n % 16;
-    std::uint8_t* const octets_ = memory_.data() + slot * kSlot;
+    std::uint8_t* const bytes_ = memory_.data() + slot * kSlot;
     const std::uint32_t head[3] = {qp.attributes.number, n, to};
-    if (!atomic) std::memcpy(octets_, head, kHead);
+    if (!atomic) std::memcpy(bytes_, head, kHead);
     for (std::uint32_t i = kHead; i < s.length; ++i) {
-      octets_[i] = pattern(qp.attributes.number, n, i);
+      bytes_[i] = pattern(qp.attributes.number, n, i);
     }
     const verbs::Sge sge{at(slot), s.length, lkey_};
     verbs::SendWr wr;
@@ -295,23 +295,23 @@ class End {
   }
 
   // ---- packets
-  bool emit(Instant now, Bytes* octets) {
+  bool emit(Instant now, Bytes* bytes) {
     RequestPacket p;
     ResponsePacket r;
     const EeContext* whose = nullptr;
-    if (rng_.chance(0.5) && host_->next_response(&r, &whose)) return emit_response(r, octets);
+    if (rng_.chance(0.5) && host_->next_response(&r, &whose)) return emit_response(r, bytes);
     if (host_->next_request(now, &p, &whose)) {
       Bytes payload(p.length);
       p.copy_payload(payload.data());
-      octets->resize(packet_octets(p.header.bth.opcode, p.length));
-      emit_packet(p.header, payload, octets->data());
+      bytes->resize(packet_bytes(p.header.bth.opcode, p.length));
+      emit_packet(p.header, payload, bytes->data());
       return true;
     }
-    return host_->next_response(&r, &whose) && emit_response(r, octets);
+    return host_->next_response(&r, &whose) && emit_response(r, bytes);
   }
-  static bool emit_response(const ResponsePacket& r, Bytes* octets) {
-    octets->resize(packet_octets(r.header.bth.opcode, r.payload.size()));
-    emit_packet(r.header, r.payload, octets->data());
+  static bool emit_response(const ResponsePacket& r, Bytes* bytes) {
+    bytes->resize(packet_bytes(r.header.bth.opcode, r.payload.size()));
+    emit_packet(r.header, r.payload, bytes->data());
     return true;
   }
   void take(ByteView datagram, Instant now) {
@@ -415,9 +415,9 @@ class TwoEnds {
       consumer_ = more ? now_ + Duration::us(static_cast<std::int64_t>(rng_.between(20, 400)))
                        : Instant::never();
     }
-    Bytes octets;
+    Bytes bytes;
     for (int i = 0; i < 2; ++i) {
-      while (ends_[i]->emit(now_, &octets)) wire_.send(now_, 1 - i, octets);
+      while (ends_[i]->emit(now_, &bytes)) wire_.send(now_, 1 - i, bytes);
     }
     return true;
   }

@@ -142,7 +142,7 @@ std::string run_seed(std::uint64_t seed, Met* met) {
   const bool gave_up = r.end == "left: no response to any retransmission";
   if (!r.complete && !gave_up) bad += r.end + "; ";
   if (r.complete && r.failed != 0) bad += "requests failed; ";
-  if (r.wrong_octets != 0) bad += std::to_string(r.wrong_octets) + " octets wrong; ";
+  if (r.wrong_bytes != 0) bad += std::to_string(r.wrong_bytes) + " bytes wrong; ";
   if (r.roce.from_right.naks_told_twice != 0) bad += "a gap was told twice; ";
   if (r.roce.sent_in_waits != 0) bad += "something left within an RNR wait; ";
   if (setup.roce.service == verbs::Service::Rc && r.complete && r.messages != setup.work.count) {

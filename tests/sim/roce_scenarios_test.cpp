@@ -23,7 +23,7 @@ Scenario shipped(const std::string& name) {
 }
 
 // One run of each variant (`runs` for all of them), after what every run must hold: it ends well,
-// no octet is wrong, no gap is told twice, nothing leaves within an RNR wait. Every rule that the
+// no byte is wrong, no gap is told twice, nothing leaves within an RNR wait. Every rule that the
 // scenario names is shown by some run.
 std::vector<RunResult> first_runs(const std::string& name) {
   const Scenario scenario = shipped(name);
@@ -34,7 +34,7 @@ std::vector<RunResult> first_runs(const std::string& name) {
     for (std::uint32_t i = 0; i < scenario.runs; ++i) {
       RunResult r = run_once(v, scenario.limit, scenario.seed + i, i == 0);
       EXPECT_TRUE(r.complete) << name << ", " << v.name << ": " << r.end;
-      EXPECT_EQ(r.wrong_octets, 0u) << name << ", " << v.name;
+      EXPECT_EQ(r.wrong_bytes, 0u) << name << ", " << v.name;
       EXPECT_EQ(r.failed, 0u) << name << ", " << v.name;
       EXPECT_EQ(r.roce.from_right.naks_told_twice, 0u) << name << ", " << v.name;
       EXPECT_EQ(r.roce.sent_in_waits, 0u) << name << ", " << v.name;
@@ -95,9 +95,9 @@ TEST(RoceScenarios, AQueueThatMarksStaysShortWhereWindowsClose) {
   for (const RunResult* r : {&runs[0], &runs[1]}) {
     ASSERT_EQ(r->beside.size(), 7u);
     for (const Beside& b : r->beside) {
-      EXPECT_EQ(b.wrong_octets, 0u);
-      EXPECT_GT(b.octets * 4, r->octets * 3) << "all get about the same";
-      EXPECT_LT(b.octets * 3, r->octets * 4);
+      EXPECT_EQ(b.wrong_bytes, 0u);
+      EXPECT_GT(b.bytes * 4, r->bytes * 3) << "all get about the same";
+      EXPECT_LT(b.bytes * 3, r->bytes * 4);
     }
     // Nothing of the line is wasted: 1 Gb/s less its headers.
     EXPECT_GT(r->goodput() * 8, 850'000'000u);
@@ -111,11 +111,11 @@ TEST(RoceScenarios, BesideTcpEachGetsAQuarterOfTheOther) {
     ASSERT_EQ(runs[i].beside.size(), 1u);
     const Beside& tcp = runs[i].beside[0];
     EXPECT_EQ(tcp.transport, "iwarp");
-    EXPECT_EQ(tcp.wrong_octets, 0u);
-    EXPECT_GE(tcp.octets * 4, runs[i].octets) << i;
-    EXPECT_GE(runs[i].octets * 4, tcp.octets) << i;
+    EXPECT_EQ(tcp.wrong_bytes, 0u);
+    EXPECT_GE(tcp.bytes * 4, runs[i].bytes) << i;
+    EXPECT_GE(runs[i].bytes * 4, tcp.bytes) << i;
   }
-  EXPECT_LT(runs.back().beside[0].octets * 4, runs.back().octets) << "off, TCP starves";
+  EXPECT_LT(runs.back().beside[0].bytes * 4, runs.back().bytes) << "off, TCP starves";
 }
 
 TEST(RoceScenarios, HolesInReadsAreAskedForAgain) {
@@ -250,7 +250,7 @@ TEST(RoceScenarios, SelectiveRepeatIsAheadOfFastAndFastOfGoBackN) {
 
 // ---- what is looked at
 
-TEST(RoceExperiment, TheSameScenarioGivesTheSameOctets) {
+TEST(RoceExperiment, TheSameScenarioGivesTheSameBytes) {
   const Scenario s = shipped("roce-duplicates");
   std::string once[2];
   for (std::string& o : once) {
@@ -287,7 +287,7 @@ TEST(RoceExperiment, DamageIsCountedAndMended) {
   ASSERT_TRUE(s.ok()) << s.error();
   const RunResult r = run_once(s->variants.front(), s->limit, 1, true);
   EXPECT_TRUE(r.complete);
-  EXPECT_EQ(r.wrong_octets, 0u);
+  EXPECT_EQ(r.wrong_bytes, 0u);
   const auto corrupted =
       r.to_right.of(fault::FaultKind::Corrupt) + r.to_left.of(fault::FaultKind::Corrupt);
   EXPECT_GT(corrupted, 50u);

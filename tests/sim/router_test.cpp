@@ -13,11 +13,11 @@
 namespace urnic::sim {
 namespace {
 
-std::vector<std::uint8_t> datagram(std::uint16_t octets) {
-  std::vector<std::uint8_t> f(14u + octets, 0x5a);
+std::vector<std::uint8_t> datagram(std::uint16_t bytes) {
+  std::vector<std::uint8_t> f(14u + bytes, 0x5a);
   store_be16(f.data() + 12, 0x0800);
   f[14] = 0x45;
-  store_be16(f.data() + 16, octets);
+  store_be16(f.data() + 16, bytes);
   return f;
 }
 

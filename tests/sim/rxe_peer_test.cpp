@@ -21,7 +21,7 @@ engine::Options options(bool probe, ib::ConnectionType type) {
   return o;
 }
 
-void fill(RxeWire::Octets* to, std::uint64_t seed) {
+void fill(RxeWire::Bytes* to, std::uint64_t seed) {
   Rng rng(seed);
   for (std::uint8_t& b : *to) b = static_cast<std::uint8_t>(rng.next());
 }
@@ -65,12 +65,12 @@ Asked it_asks(bool read, const char* faults, ib::ConnectionType type, std::uint3
     if (read) {
       w.peer->read(at, w.key, kEach);
     } else {
-      w.peer->write(at, w.key, RxeWire::Octets(begin, begin + kEach));
+      w.peer->write(at, w.key, RxeWire::Bytes(begin, begin + kEach));
     }
   }
   EXPECT_TRUE(w.run([&] { return w.peer->outstanding() == 0; }, Duration::s(600)));
   if (read) {
-    RxeWire::Octets all;
+    RxeWire::Bytes all;
     for (const auto& one : w.peer->done) all.insert(all.end(), one.begin(), one.end());
     EXPECT_TRUE(all == w.ours);
   } else {

@@ -132,7 +132,7 @@ class ApiVerbs : public Verbs {
                       from.invalidated, from.invalidated_rkey, ok ? "" : to_string(from.status)});
     }
   }
-  // As the C libraries have it: over iWARP their four octets are the first of its eight, and the
+  // As the C libraries have it: over iWARP their four bytes are the first of its eight, and the
   // others say how much was written.
   std::uint64_t immediate(std::uint32_t value, std::uint32_t written) const {
     return roce ? value : std::uint64_t{value} << 32 | written;

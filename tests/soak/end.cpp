@@ -118,10 +118,10 @@ class End {
   void tell() const {
     std::printf(
         "{\"connections\": %llu, \"failed\": %llu, \"now\": %zu, \"jobs\": %llu, "
-        "\"octets\": %llu, \"completions\": %llu, \"flushed\": %llu, "
+        "\"bytes\": %llu, \"completions\": %llu, \"flushed\": %llu, "
         "\"longest_flush\": %.3f, \"longest_job\": %.3f, \"by_kind\": [",
         count(counts_.connections), count(counts_.failed), sessions_.size(), count(counts_.jobs),
-        count(counts_.octets), count(counts_.completions), count(counts_.flushed),
+        count(counts_.bytes), count(counts_.completions), count(counts_.flushed),
         counts_.longest_flush, counts_.longest_job);
     for (unsigned i = 0; i < kJobKinds; ++i) {
       std::printf("%s%llu", i == 0 ? "" : ", ", count(counts_.by_kind[i]));

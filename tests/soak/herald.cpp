@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint64_t kReceiveIds = 1000;  // a send's id is its place
 
-// Of the 40 octets in front of a datagram.
+// Of the 40 bytes in front of a datagram.
 std::string sender_in(const std::uint8_t* grh, bool ipv4) {
   char text[INET6_ADDRSTRLEN] = "";
   inet_ntop(ipv4 ? AF_INET : AF_INET6, ipv4 ? grh + 32 : grh + 8, text, sizeof text);
@@ -74,16 +74,16 @@ bool Herald::send(const Caller& to, Call call) {
   return true;
 }
 
-void Herald::heard(std::uint32_t octets, const std::uint8_t* from, Call* call) {
-  if (octets < sizeof *call) violation("a datagram is too short");
+void Herald::heard(std::uint32_t bytes, const std::uint8_t* from, Call* call) {
+  if (bytes < sizeof *call) violation("a datagram is too short");
   std::memcpy(call, from, sizeof *call);
-  if (call->magic != Call().magic || octets != sizeof *call + call->length) {
+  if (call->magic != Call().magic || bytes != sizeof *call + call->length) {
     violation("a datagram that nobody sent, or a part of one");
   }
   if (differs_at(from + sizeof *call, call->length, call->seed) != call->length) {
-    violation("a datagram has other octets than were sent");
+    violation("a datagram has other bytes than were sent");
   }
-  octets_ += call->length;
+  bytes_ += call->length;
 }
 
 bool Herald::completed(const Completion& c, Call* call, Caller* from) {

@@ -14,7 +14,7 @@
 
 namespace urnic::soak {
 
-// One datagram: this, and `length` octets of the pattern of `seed`.
+// One datagram: this, and `length` bytes of the pattern of `seed`.
 struct Call {
   enum Kind : std::uint32_t { Ping = 1, Pong, Open, Opened, Seen, Close };
   std::uint32_t magic = 0x75642121, kind = 0;
@@ -42,14 +42,14 @@ class Herald {
   // One of its completions. True: a datagram, in *call and *from.
   bool completed(const Completion& c, Call* call, Caller* from);
   std::uint64_t sent() const { return sent_; }
-  std::uint64_t octets() const { return octets_; }
+  std::uint64_t bytes() const { return bytes_; }
 
  private:
   static constexpr std::uint32_t kQkey = 0x11111111, kGrh = 40, kMost = 4096;
   std::uint8_t* in(unsigned slot) { return memory_.data() + slot * (kGrh + kMost); }
   std::uint8_t* out(unsigned slot) { return in(kReceives) + slot * kMost; }
   void receive(unsigned slot);
-  void heard(std::uint32_t octets, const std::uint8_t* from, Call* call);
+  void heard(std::uint32_t bytes, const std::uint8_t* from, Call* call);
 
   Device& device_;
   const ProtectionDomain& pd_;
@@ -59,7 +59,7 @@ class Herald {
   QueuePair qp_;
   std::vector<unsigned> free_;
   std::map<std::string, AddressHandle> ways_;
-  std::uint64_t sent_ = 0, octets_ = 0;
+  std::uint64_t sent_ = 0, bytes_ = 0;
 };
 
 }  // namespace urnic::soak

@@ -172,7 +172,7 @@ std::string LooseEnd::what_is_torn(const std::uint8_t* from, const Completion& c
   return std::string(c.behind_write ? "a Write" : "a Send") + " of UC is torn: number " +
          std::to_string(m.number) + ", Immediate Data " +
          (c.with_immediate ? std::to_string(c.immediate) : "none") + ", " +
-         std::to_string(c.byte_len) + " octets have come, " + std::to_string(m.length) +
+         std::to_string(c.byte_len) + " bytes have come, " + std::to_string(m.length) +
          " were sent behind the header, they differ from " +
          std::to_string(differs_at(from + sizeof m, length, m.seed)) + ", last number " +
          std::to_string(last_);
@@ -186,7 +186,7 @@ void LooseEnd::received(const Completion& c, unsigned slot) {
   if (c.byte_len < sizeof m) violation("a message of UC is too short");
   if (is_whole(from, c, &m)) {
     ++counts_.came;
-    counts_.octets += m.length;
+    counts_.bytes += m.length;
     if (m.number <= last_) ++counts_.again_or_late;
     last_ = std::max(last_, m.number);
     // Nothing of it is taken for the next one to the same place, whose first packet may be missing.

@@ -14,7 +14,7 @@
 namespace urnic::soak {
 
 struct LooseCounts {
-  std::uint64_t sent = 0, came = 0, again_or_late = 0, overwritten = 0, octets = 0;
+  std::uint64_t sent = 0, came = 0, again_or_late = 0, overwritten = 0, bytes = 0;
   std::uint64_t completions = 0, flushed = 0;
 };
 

@@ -1,4 +1,4 @@
-// Octets that are a function of a number, and what a process of the soak says when they are not.
+// Bytes that are a function of a number, and what a process of the soak says when they are not.
 #pragma once
 
 #include <algorithm>
@@ -25,12 +25,12 @@ inline void fill(std::uint8_t* to, std::uint32_t length, std::uint64_t seed) {
   }
 }
 
-// Where the octets begin to differ from those of `seed`; `length` when they do not.
-inline std::uint32_t differs_at(const std::uint8_t* octets, std::uint32_t length,
+// Where the bytes begin to differ from those of `seed`; `length` when they do not.
+inline std::uint32_t differs_at(const std::uint8_t* bytes, std::uint32_t length,
                                 std::uint64_t seed) {
   for (std::uint32_t i = 0; i < length; i += 8) {
     const std::uint64_t v = mix(seed + i);
-    if (std::memcmp(octets + i, &v, std::min<std::uint32_t>(8, length - i)) != 0) return i;
+    if (std::memcmp(bytes + i, &v, std::min<std::uint32_t>(8, length - i)) != 0) return i;
   }
   return length;
 }

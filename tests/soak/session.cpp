@@ -16,13 +16,13 @@ constexpr double kJobBound = 150, kFlushBound = 15, kEndBound = 60, kSilence = 4
 
 }  // namespace
 
-void Session::check(const std::uint8_t* octets, std::uint32_t length, std::uint64_t seed,
+void Session::check(const std::uint8_t* bytes, std::uint32_t length, std::uint64_t seed,
                     const char* what) {
-  if (const std::uint32_t at = differs_at(octets, length, seed); at != length) {
-    violation(std::string(what) + ": octets differ from " + std::to_string(at) + " of " +
+  if (const std::uint32_t at = differs_at(bytes, length, seed); at != length) {
+    violation(std::string(what) + ": bytes differ from " + std::to_string(at) + " of " +
               std::to_string(length));
   }
-  counts_.octets += length;
+  counts_.bytes += length;
 }
 
 Session::Session(Verbs& verbs, Counts& counts, std::uint64_t seed)
@@ -46,9 +46,9 @@ bool Session::accept(std::string* why) {
   for (unsigned i = 0; i < kMessages; ++i) post_receive(i);
   Offer offer{address(0), wire_->key(), 0};
   offer.check = offer.sum();
-  std::uint8_t octets[sizeof offer];
-  std::memcpy(octets, &offer, sizeof offer);
-  if (wire_->accept(octets)) return true;
+  std::uint8_t bytes[sizeof offer];
+  std::memcpy(bytes, &offer, sizeof offer);
+  if (wire_->accept(bytes)) return true;
   *why = "the peer is gone already";
   return false;
 }
@@ -142,7 +142,7 @@ void Session::happened(const Happening& h) {
       if (h.private_data.size() < sizeof offer) violation("the private data of an answer is short");
       std::memcpy(&offer, h.private_data.data(), sizeof offer);
       if (offer.check != offer.sum()) {
-        broken("what the peer offered came with other octets");
+        broken("what the peer offered came with other bytes");
         return;
       }
       peer_memory_ = offer.address;
@@ -199,7 +199,7 @@ void Session::received(const Done& d, unsigned slot) {
     }
   } else if (d.with_immediate && d.length >= sizeof h) {
     std::memcpy(&h, from, sizeof h);
-    if (h.magic != Header().magic) {  // RoCE counts the octets that were written
+    if (h.magic != Header().magic) {  // RoCE counts the bytes that were written
       from = at(kRemote + (d.immediate & 7) * kBulk);
       std::memcpy(&h, from, sizeof h);
     } else if (d.immediate != static_cast<std::uint32_t>(h.seed)) {

@@ -2,7 +2,7 @@
 // hold.
 //
 // A client runs jobs, each over several work requests and one of kSlots places of both memories;
-// the server judges what arrives and answers with one Send. All octets are a function of a number
+// the server judges what arrives and answers with one Send. All bytes are a function of a number
 // that travels with them. What is wrong ends the process: one line that begins with VIOLATION.
 #pragma once
 
@@ -32,7 +32,7 @@ inline constexpr std::uint32_t kOut = 0, kIn = kOut + kMessages * kMessage,
     kCounter = kAtomic + kSlots * 8, kArena = kCounter + 64;
 
 // Private data of who accepts. Nothing of MPA's start-up has a CRC (RFC 5044, 7.1), and faults that
-// change octets below a right TCP checksum change these as well.
+// change bytes below a right TCP checksum change these as well.
 struct Offer {
   std::uint64_t address = 0;
   std::uint32_t key = 0, check = 0;
@@ -52,7 +52,7 @@ struct Header {
 inline constexpr std::uint32_t kAnswer = 100, kGranted = 101;
 
 struct Counts {
-  std::uint64_t connections = 0, failed = 0, jobs = 0, octets = 0, completions = 0, flushed = 0;
+  std::uint64_t connections = 0, failed = 0, jobs = 0, bytes = 0, completions = 0, flushed = 0;
   std::uint64_t by_kind[kJobKinds] = {};
   double longest_flush = 0;  // seconds from the end of a connection to its last completion
   double longest_job = 0;    // seconds, of those that ended well
@@ -102,8 +102,7 @@ class Session {
   void sent(std::uint64_t id);
   void broken(const std::string& why);
   void answer(unsigned slot);
-  void check(const std::uint8_t* octets, std::uint32_t length, std::uint64_t seed,
-             const char* what);
+  void check(const std::uint8_t* bytes, std::uint32_t length, std::uint64_t seed, const char* what);
 
   Verbs& verbs_;
   Counts& counts_;

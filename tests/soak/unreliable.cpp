@@ -231,13 +231,13 @@ class Side {
   void tell() const {
     const auto count = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
     std::printf(
-        "{\"connections\": %llu, \"failed\": 0, \"now\": %zu, \"jobs\": %llu, \"octets\": %llu, "
+        "{\"connections\": %llu, \"failed\": 0, \"now\": %zu, \"jobs\": %llu, \"bytes\": %llu, "
         "\"completions\": %llu, \"flushed\": %llu, \"longest_flush\": 0, \"longest_job\": 0, "
         "\"by_kind\": [], \"ends\": {}, \"unreliable\": {\"datagrams sent\": %llu, "
         "\"datagrams answered\": %llu, \"messages sent\": %llu, \"messages that came\": %llu, "
         "\"of them again or late\": %llu, \"Writes overwritten before they were looked at\": %llu, "
         "\"services resolved\": %llu}}\n",
-        count(made_), ends_.size(), count(counts_.came), count(counts_.octets + herald_->octets()),
+        count(made_), ends_.size(), count(counts_.came), count(counts_.bytes + herald_->bytes()),
         count(counts_.completions), count(counts_.flushed), count(herald_->sent()),
         count(pings_.answers), count(counts_.sent), count(counts_.came),
         count(counts_.again_or_late), count(counts_.overwritten), count(resolved_));

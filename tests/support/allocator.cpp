@@ -9,7 +9,7 @@
 namespace urnic::testing {
 namespace {
 
-std::atomic<std::uint64_t> count{0}, octets{0};
+std::atomic<std::uint64_t> count{0}, bytes{0};
 
 struct Plan {
   bool on = false;
@@ -32,8 +32,8 @@ std::uint64_t allocations() {
   return count.load(std::memory_order_relaxed);
 }
 
-std::uint64_t allocated_octets() {
-  return octets.load(std::memory_order_relaxed);
+std::uint64_t allocated_bytes() {
+  return bytes.load(std::memory_order_relaxed);
 }
 
 NoMemory::NoMemory(std::uint64_t after, std::uint64_t many) {
@@ -59,12 +59,12 @@ static void* allocate_or_null(std::size_t n, std::size_t align) {
   if (fails()) return nullptr;
   void* const p = align == 0 ? std::malloc(n != 0 ? n : 1)
                              : std::aligned_alloc(align, (n + align - 1) / align * align);
-  octets.fetch_add(malloc_usable_size(p), std::memory_order_relaxed);
+  bytes.fetch_add(malloc_usable_size(p), std::memory_order_relaxed);
   return p;
 }
 
 static void release(void* p) {
-  octets.fetch_sub(malloc_usable_size(p), std::memory_order_relaxed);
+  bytes.fetch_sub(malloc_usable_size(p), std::memory_order_relaxed);
   std::free(p);
 }
 

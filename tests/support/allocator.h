@@ -8,8 +8,8 @@ namespace urnic::testing {
 
 // How often this program has allocated memory with operator new.
 std::uint64_t allocations();
-// Octets that are allocated now, as the allocator below rounds them.
-std::uint64_t allocated_octets();
+// Bytes that are allocated now, as the allocator below rounds them.
+std::uint64_t allocated_bytes();
 
 // While it lives, allocations of this thread fail: the first `after` succeed, then `many` fail,
 // then all succeed again. Not nested.

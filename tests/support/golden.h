@@ -30,9 +30,9 @@ inline Bytes from_hex(std::string_view text) {
     } else if (text[i] == '*' && !out.empty()) {
       std::size_t n = 0;
       while (++i < text.size() && text[i] >= '0' && text[i] <= '9') n = n * 10 + (text[i] - '0');
-      const std::uint8_t octet = out.back();
+      const std::uint8_t byte = out.back();
       out.pop_back();
-      out.insert(out.end(), n, octet);
+      out.insert(out.end(), n, byte);
     } else if (i + 1 < text.size() && digit(text[i]) >= 0 && digit(text[i + 1]) >= 0) {
       out.push_back(static_cast<std::uint8_t>(digit(text[i]) << 4 | digit(text[i + 1])));
       i += 2;

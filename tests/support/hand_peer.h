@@ -1,9 +1,9 @@
-// One end of a connection played by hand against a whole engine in virtual time: any octets at any
+// One end of a connection played by hand against a whole engine in virtual time: any bytes at any
 // place of the stream go in, in bursts of the test's choice, and what the engine sends comes out
 // segment by segment. The engine listens; the hand connects, agrees by MPA revision 1, and never
 // retransmits, acknowledges or closes unless told to.
 //
-// Positions are offsets in the stream of FPDUs: 0 is the first octet after the start-up frame.
+// Positions are offsets in the stream of FPDUs: 0 is the first byte after the start-up frame.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,14 +26,14 @@
 
 namespace urnic::test {
 
+using testing::Bytes;
 using testing::make_fpdu;
-using testing::Octets;
 
 // A TCP segment that the engine sent.
 struct Answer {
   tcp::Segment seg;  // its payload is `payload`
-  Octets payload;
-  std::uint64_t ack = 0;  // the hand's octets below are acknowledged
+  Bytes payload;
+  std::uint64_t ack = 0;  // the hand's bytes below are acknowledged
   std::vector<std::pair<std::uint64_t, std::uint64_t>> sack;
   bool pure_ack() const { return payload.empty() && seg.flags == tcp::kAck; }
 };
@@ -41,11 +41,11 @@ struct Answer {
 // A TCP segment for the engine.
 struct Cut {
   std::uint64_t at = 0;
-  Octets bytes;
+  Bytes bytes;
   bool bad_checksum = false;
   std::uint16_t flags = tcp::kAck;
   std::uint16_t source_port = 0;  // 0: the connection's
-  std::uint32_t behind = 0;       // octets the engine has sent and this does not acknowledge
+  std::uint32_t behind = 0;       // bytes the engine has sent and this does not acknowledge
 };
 
 class HandPeer {
@@ -56,8 +56,8 @@ class HandPeer {
   bool sack = true;
   bool names_corrupted = false;    // E-42, agreed where `options` have it
   port::MemoryPairOptions memory;  // of the wire
-  Octets region;                   // registered with every right
-  Octets eager;                    // comes before the consumer has answered
+  Bytes region;                    // registered with every right
+  Bytes eager;                     // comes before the consumer has answered
   std::uint32_t reply_window = 0;  // what the Reply offered
 
   HandPeer() : region(1 << 16, 0) {
@@ -115,11 +115,11 @@ class HandPeer {
     collect(&out);
     return out;
   }
-  std::vector<Answer> send(std::uint64_t at, Octets bytes) {
+  std::vector<Answer> send(std::uint64_t at, Bytes bytes) {
     return burst({{at, std::move(bytes)}});
   }
   // Any frame at all.
-  std::vector<Answer> frame(const Octets& bytes) {
+  std::vector<Answer> frame(const Bytes& bytes) {
     transmit(bytes);
     return run();
   }
@@ -137,7 +137,7 @@ class HandPeer {
     syn.seq = tcp::Seq(99);
     syn.src_port = from.port;
     syn.dst_port = to_port;
-    Octets f(ip.size() + tcp::kHeaderMax);
+    Bytes f(ip.size() + tcp::kHeaderMax);
     std::uint8_t* t = f.data() + ip.size();
     const auto len = static_cast<std::uint32_t>(tcp::emit_header(syn, t));
     f.resize(ip.size() + len);
@@ -164,23 +164,23 @@ class HandPeer {
   std::uint64_t to(std::uint64_t offset) const {
     return reinterpret_cast<std::uintptr_t>(region.data()) + offset;
   }
-  Octets write(std::uint64_t offset, const Octets& payload, bool last = true) const {
+  Bytes write(std::uint64_t offset, const Bytes& payload, bool last = true) const {
     return make_fpdu(ddp::test::write_segment(stag, to(offset), payload, last));
   }
-  static Octets send_message(std::uint32_t msn, const Octets& payload, std::uint32_t mo = 0,
-                             bool last = true) {
+  static Bytes send_message(std::uint32_t msn, const Bytes& payload, std::uint32_t mo = 0,
+                            bool last = true) {
     return make_fpdu(ddp::test::send_segment_of(msn, mo, payload, last));
   }
-  Octets read_request(std::uint32_t msn, std::uint32_t size, std::uint64_t offset) const {
+  Bytes read_request(std::uint32_t msn, std::uint32_t size, std::uint64_t offset) const {
     return make_fpdu(ddp::test::read_request(msn, size, stag, to(offset)));
   }
-  // A receive of `length` octets at `offset` of the region.
+  // A receive of `length` bytes at `offset` of the region.
   bool post_receive(std::uint64_t id, std::uint64_t offset, std::uint32_t length) {
     const verbs::Sge sge{to(offset), length, stag};
     return node_->post_receive(*qp, {id, {&sge, 1}}, now);
   }
-  // Octets of the region.
-  Octets at(std::uint64_t offset, std::size_t length) const {
+  // Bytes of the region.
+  Bytes at(std::uint64_t offset, std::size_t length) const {
     const auto from = region.begin() + static_cast<std::ptrdiff_t>(offset);
     return {from, from + static_cast<std::ptrdiff_t>(length)};
   }
@@ -261,7 +261,7 @@ class HandPeer {
     for (std::size_t at = 0; at < eager.size(); at += 1000) {
       const auto from = eager.begin() + static_cast<std::ptrdiff_t>(at);
       const std::size_t n = std::min<std::size_t>(1000, eager.size() - at);
-      send(at, Octets(from, from + static_cast<std::ptrdiff_t>(n)));
+      send(at, Bytes(from, from + static_cast<std::ptrdiff_t>(n)));
     }
     if (!node_->engine().iwarp().accept(id, *qp, params, now)) return fail("accept");
     got = run();
@@ -284,7 +284,7 @@ class HandPeer {
     s.dst_port = 7000;
     s.ack = tcp::Seq(s.has(tcp::kSyn) ? 0 : engine_next_ - behind);
     s.window = 60000;
-    Octets f(ip_.size() + tcp::kHeaderMax + payload.size());
+    Bytes f(ip_.size() + tcp::kHeaderMax + payload.size());
     std::uint8_t* t = f.data() + ip_.size();
     const std::size_t header = tcp::emit_header(s, t);
     std::copy(payload.begin(), payload.end(), t + header);
@@ -298,7 +298,7 @@ class HandPeer {
   }
 
   void send_arp(std::uint16_t operation, const MacAddress& to_mac) {
-    Octets f(net::kEthernetHeader + net::kArpPacket);
+    Bytes f(net::kEthernetHeader + net::kArpPacket);
     const MacAddress everybody{{255, 255, 255, 255, 255, 255}};
     net::emit_ethernet(
         {operation == net::kArpReply ? to_mac : everybody, kMac, 0, net::kEtherTypeArp}, f.data());
@@ -312,7 +312,7 @@ class HandPeer {
     transmit(f);
   }
 
-  void transmit(const Octets& bytes) {
+  void transmit(const Bytes& bytes) {
     port::Frame f{};
     ASSERT_EQ(port_.tx_reserve(0, static_cast<std::uint32_t>(bytes.size()), &f, 1), 1u);
     std::memcpy(f.data[0], bytes.data(), bytes.size());
@@ -336,18 +336,18 @@ class HandPeer {
   bool collect(std::vector<Answer>* out) {
     port::Frame frames[port::kBurst];
     const unsigned n = port_.rx_burst(0, frames, port::kBurst);
-    std::vector<Octets> copies;
+    std::vector<Bytes> copies;
     for (unsigned i = 0; i < n; ++i) {
-      Octets f(frames[i].data[0], frames[i].data[0] + frames[i].len[0]);
+      Bytes f(frames[i].data[0], frames[i].data[0] + frames[i].len[0]);
       f.insert(f.end(), frames[i].data[1], frames[i].data[1] + frames[i].len[1]);
       copies.push_back(std::move(f));
     }
     port_.rx_release(0, frames, n);
-    for (const Octets& f : copies) take(f, out);
+    for (const Bytes& f : copies) take(f, out);
     return n != 0;
   }
 
-  void take(const Octets& f, std::vector<Answer>* out) {
+  void take(const Bytes& f, std::vector<Answer>* out) {
     const auto c = net::classify(f, static_cast<std::uint32_t>(f.size()));
     if (c.kind == net::FrameKind::Arp) {
       const auto arp = net::parse_arp(ByteView(f).subspan(c.l3_offset));
@@ -382,9 +382,9 @@ class HandPeer {
   std::unique_ptr<sim::Node> node_;
   MacAddress engine_mac_;
   net::HeaderTemplate ip_;
-  std::uint64_t start_ = 0;        // octets of the start-up frame
+  std::uint64_t start_ = 0;        // bytes of the start-up frame
   std::uint32_t first_ = 0;        // sequence number of offset 0
-  std::uint32_t engine_next_ = 0;  // next octet expected of the engine
+  std::uint32_t engine_next_ = 0;  // next byte expected of the engine
 };
 
 }  // namespace urnic::test

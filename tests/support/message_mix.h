@@ -46,7 +46,7 @@ class Consumer {
 
   bool post_receive(const std::vector<ReferenceReceiver::Piece>& pieces, Instant now) {
     std::vector<verbs::Sge> sges;
-    for (const auto& p : pieces) sges.push_back({p.at, static_cast<std::uint32_t>(p.octets), key_});
+    for (const auto& p : pieces) sges.push_back({p.at, static_cast<std::uint32_t>(p.bytes), key_});
     if (shared_ != nullptr) {
       if (shared_->post({next_id_, sges}) != verbs::SharedReceiveQueue::Post::Ok) return false;
       node_.engine().iwarp().shared_posted(*shared_, now);
@@ -59,7 +59,7 @@ class Consumer {
   bool post_read(const std::vector<ReferenceReceiver::Piece>& pieces, std::uint64_t remote_address,
                  Instant now) {
     std::vector<verbs::Sge> sges;
-    for (const auto& p : pieces) sges.push_back({p.at, static_cast<std::uint32_t>(p.octets), key_});
+    for (const auto& p : pieces) sges.push_back({p.at, static_cast<std::uint32_t>(p.bytes), key_});
     verbs::SendWr wr;
     wr.wr_id = next_id_;
     wr.op = verbs::WrOp::Read;
@@ -120,7 +120,7 @@ class Consumer {
     if (arena == reference.memory) return "";
     std::size_t i = 0;
     while (arena[i] == reference.memory[i]) ++i;
-    return "memory differs from octet " + std::to_string(i) + " on";
+    return "memory differs from byte " + std::to_string(i) + " on";
   }
 
  private:
@@ -162,11 +162,11 @@ class MessageMix {
         send_msn_(first_send),
         read_msn_(first_read) {}
 
-  // `messages` messages, starting at the end of what there is. Octets and FPDUs of earlier batches
-  // are forgotten. At most `most_sends` Sends of at most `send_octets` and `most_requests` Read
+  // `messages` messages, starting at the end of what there is. Bytes and FPDUs of earlier batches
+  // are forgotten. At most `most_sends` Sends of at most `send_bytes` and `most_requests` Read
   // Requests; all of `reads` are answered. Returns the number of Sends.
   std::size_t batch(std::size_t messages, Consumer& c, const std::vector<OpenRead>& reads,
-                    std::size_t most_sends, std::uint32_t send_octets, std::size_t most_requests) {
+                    std::size_t most_sends, std::uint32_t send_bytes, std::size_t most_requests) {
     begin = end();
     bytes.clear();
     fpdus.clear();
@@ -176,7 +176,7 @@ class MessageMix {
       switch (rng_.below(4)) {
         case 0:
           if (sends < most_sends) {
-            send(c, send_octets);
+            send(c, send_bytes);
             ++sends;
             break;
           }
@@ -213,8 +213,8 @@ class MessageMix {
   std::vector<Request> requests;  // of all batches
 
  private:
-  void put(std::vector<std::uint8_t>& u, std::uint64_t v, int octets) {
-    for (int i = octets - 1; i >= 0; --i) u.push_back(static_cast<std::uint8_t>(v >> (8 * i)));
+  void put(std::vector<std::uint8_t>& u, std::uint64_t v, int bytes) {
+    for (int i = bytes - 1; i >= 0; --i) u.push_back(static_cast<std::uint8_t>(v >> (8 * i)));
   }
   void emit(const std::vector<std::uint8_t>& u) {
     const std::uint64_t from = end();
@@ -225,7 +225,7 @@ class MessageMix {
     fpdus.push_back({from, end()});
     ulpdus.push_back(u);
   }
-  std::vector<std::uint8_t> octets(std::size_t n) {
+  std::vector<std::uint8_t> bytes(std::size_t n) {
     std::vector<std::uint8_t> out((n + 7) / 8 * 8);
     for (std::size_t i = 0; i < out.size(); i += 8) {
       const std::uint64_t v = rng_.next();
@@ -237,7 +237,7 @@ class MessageMix {
   std::size_t length(std::size_t most) {
     return rng_.below(rng_.chance(0.5) ? std::min<std::size_t>(most, 100) + 1 : most + 1);
   }
-  // In pieces of at most `part` octets, at least one.
+  // In pieces of at most `part` bytes, at least one.
   template <class Header>
   void segments(const std::vector<std::uint8_t>& data, Header&& header) {
     const std::size_t part = rng_.chance(0.1) ? 1 + rng_.below(60) : 60 + rng_.below(1340);
@@ -271,22 +271,21 @@ class MessageMix {
   }
   // Destinations of one batch do not overlap: the order of placement is free (RFC 5040).
   void write(Consumer& c, std::size_t* written) {
-    const auto data = octets(length(std::min<std::size_t>(4000, Consumer::kWrites - *written)));
+    const auto data = bytes(length(std::min<std::size_t>(4000, Consumer::kWrites - *written)));
     const std::size_t to = *written;
     *written += data.size();
     segments(data,
              [&](std::size_t at, bool last) { return tagged(0, c.write_stag, to + at, last); });
   }
   void response(const OpenRead& r) {
-    segments(octets(r.size),
-             [&](std::size_t at, bool last) { return tagged(2, r.stag, at, last); });
+    segments(bytes(r.size), [&](std::size_t at, bool last) { return tagged(2, r.stag, at, last); });
   }
   void send(Consumer& c, std::uint32_t most) {
     const int opcode = 3 + static_cast<int>(rng_.below(4));
     const bool invalidates = opcode == 4 || opcode == 6;
     const std::uint32_t stag = invalidates ? c.to_invalidate() : 0;
     const std::uint32_t msn = send_msn_++;
-    segments(octets(length(most)),
+    segments(bytes(length(most)),
              [&](std::size_t at, bool last) { return untagged(opcode, stag, 0, msn, at, last); });
   }
   void request(Consumer& c) {

@@ -86,7 +86,7 @@ struct Flow {
 inline std::map<FlowKey, Flow> reassemble(const std::vector<std::vector<std::uint8_t>>& frames) {
   struct State {
     bool initiator = false;
-    std::uint32_t first = 0;                                // sequence number of the first octet
+    std::uint32_t first = 0;                                // sequence number of the first byte
     std::map<std::uint32_t, std::vector<std::uint8_t>> at;  // by offset; the longest of equals
   };
   std::map<FlowKey, State> states;

@@ -1,4 +1,4 @@
-// Seeded random octets and mutations for tests.
+// Seeded random bytes and mutations for tests.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,22 @@ inline std::vector<std::uint8_t> random_bytes(Rng& rng, std::size_t n) {
   return v;
 }
 
-// What a hostile or broken peer might make of `seed`: some octets or bits changed, cut short,
+// What a hostile or broken peer might make of `seed`: some bytes or bits changed, cut short,
 // grown. The result is its own allocation of exactly its size, so that a sanitizer sees every
-// octet read past the end.
+// byte read past the end.
 inline std::vector<std::uint8_t> mutate(Rng& rng, std::vector<std::uint8_t> v) {
   static constexpr std::uint8_t kTelling[] = {0x00, 0x01, 0x02, 0x7f, 0x80, 0xfc, 0xff};
   for (std::uint64_t n = rng.below(4); n != 0 && !v.empty(); --n) {
-    auto& octet = v[rng.below(v.size())];
+    auto& byte = v[rng.below(v.size())];
     switch (rng.below(3)) {
       case 0:
-        octet = static_cast<std::uint8_t>(rng.next());
+        byte = static_cast<std::uint8_t>(rng.next());
         break;
       case 1:
-        octet ^= static_cast<std::uint8_t>(1u << rng.below(8));
+        byte ^= static_cast<std::uint8_t>(1u << rng.below(8));
         break;
       default:
-        octet = kTelling[rng.below(sizeof kTelling)];
+        byte = kTelling[rng.below(sizeof kTelling)];
     }
   }
   if (rng.chance(0.3)) v.resize(rng.below(v.size() + 1));

@@ -15,17 +15,17 @@ class ReferenceReceiver {
  public:
   struct Received {
     std::uint64_t id;
-    std::uint32_t octets;
+    std::uint32_t bytes;
     bool solicited, invalidated;
     std::uint32_t stag;
     bool operator==(const Received&) const = default;
   };
   struct Piece {
     std::size_t at;  // in `memory`
-    std::size_t octets;
+    std::size_t bytes;
   };
 
-  explicit ReferenceReceiver(std::size_t octets) : memory(octets, 0) {}
+  explicit ReferenceReceiver(std::size_t bytes) : memory(bytes, 0) {}
 
   // Tagged access counts from 0 in these regions.
   void region(std::uint32_t stag, std::size_t at) { regions_[stag] = at; }
@@ -77,15 +77,15 @@ class ReferenceReceiver {
     std::uint64_t id;
     std::vector<Piece> pieces;
   };
-  static std::uint64_t number(const std::uint8_t* p, int octets) {
+  static std::uint64_t number(const std::uint8_t* p, int bytes) {
     std::uint64_t v = 0;
-    for (int i = 0; i < octets; ++i) v = v << 8 | p[i];
+    for (int i = 0; i < bytes; ++i) v = v << 8 | p[i];
     return v;
   }
   void put(const std::vector<Piece>& pieces, std::size_t skip, const std::uint8_t* from,
            std::size_t n) {
     for (const Piece& p : pieces) {
-      for (std::size_t i = 0; i < p.octets; ++i) {
+      for (std::size_t i = 0; i < p.bytes; ++i) {
         if (skip != 0) {
           --skip;
         } else if (n != 0) {

@@ -18,7 +18,7 @@ namespace urnic::test {
 
 class RxePeer {
  public:
-  using Octets = std::vector<std::uint8_t>;
+  using Bytes = std::vector<std::uint8_t>;
 
   struct Config {
     std::uint32_t dest_qp = 0;
@@ -32,7 +32,7 @@ class RxePeer {
   };
 
   // `memory`: what the other end may write to and read from, at addresses from 0 on.
-  RxePeer(const Config& c, Octets* memory)
+  RxePeer(const Config& c, Bytes* memory)
       : c_(c),
         memory_(*memory),
         una_(c.sq_psn),
@@ -42,21 +42,21 @@ class RxePeer {
         expected_(c.rq_psn) {}
 
   // ---- asks
-  void write(std::uint64_t remote, std::uint32_t rkey, Octets data) {
+  void write(std::uint64_t remote, std::uint32_t rkey, Bytes data) {
     const std::uint32_t packets = ib::packets_of(static_cast<std::uint32_t>(data.size()), c_.pmtu);
     work_.push_back({false, end_, packets, remote, rkey, std::move(data), 0});
     end_ += packets;
   }
   void read(std::uint64_t remote, std::uint32_t rkey, std::uint32_t length) {
     const std::uint32_t packets = ib::packets_of(length, c_.pmtu);
-    work_.push_back({true, end_, packets, remote, rkey, Octets(length), 0});
+    work_.push_back({true, end_, packets, remote, rkey, Bytes(length), 0});
     end_ += packets;
   }
   std::size_t outstanding() const { return work_.size(); }
-  std::vector<Octets> done;  // of Reads, in order
+  std::vector<Bytes> done;  // of Reads, in order
 
   // The next packet that may leave; false: none.
-  bool next_packet(Instant now, ib::PacketHeader* h, Octets* payload) {
+  bool next_packet(Instant now, ib::PacketHeader* h, Bytes* payload) {
     if (!answers_.empty()) {
       *h = answers_.front().first;
       *payload = std::move(answers_.front().second);
@@ -90,7 +90,7 @@ class RxePeer {
     std::uint32_t packets;
     std::uint64_t remote;
     std::uint32_t rkey;
-    Octets data;
+    Bytes data;
     std::uint32_t got;  // of a Read: responses
   };
 
@@ -103,7 +103,7 @@ class RxePeer {
   }
 
   // ---- requester
-  bool next_request(Instant now, ib::PacketHeader* h, Octets* payload) {
+  bool next_request(Instant now, ib::PacketHeader* h, Bytes* payload) {
     if (next_ == end_ || next_ - una_ >= kWindow) return false;
     const auto at = std::find_if(work_.begin(), work_.end(),
                                  [&](const Work& w) { return next_ - w.first < w.packets; });
@@ -117,7 +117,7 @@ class RxePeer {
     if (due_.is_never()) due_ = now + c_.timer;
     return true;
   }
-  void write_packet(const Work& w, std::uint32_t i, ib::PacketHeader* h, Octets* payload) {
+  void write_packet(const Work& w, std::uint32_t i, ib::PacketHeader* h, Bytes* payload) {
     const bool first = i == 0, last = i + 1 == w.packets;
     using O = ib::Operation;
     *h = header(first && last ? O::WriteOnly
@@ -134,7 +134,7 @@ class RxePeer {
                     w.data.begin() + static_cast<std::ptrdiff_t>(from + n));
   }
   // From the response that is missing on.
-  void read_request(const Work& w, std::uint32_t i, ib::PacketHeader* h, Octets* payload) {
+  void read_request(const Work& w, std::uint32_t i, ib::PacketHeader* h, Bytes* payload) {
     *h = header(ib::Operation::ReadRequest, next_);
     const std::uint32_t from = i * c_.pmtu;
     h->reth = {w.remote + from, w.rkey, static_cast<std::uint32_t>(w.data.size()) - from};
@@ -196,7 +196,7 @@ class RxePeer {
   }
 
   // ---- responder
-  void answer(ib::Operation o, Psn psn, ib::Syndrome s, Octets payload = {}) {
+  void answer(ib::Operation o, Psn psn, ib::Syndrome s, Bytes payload = {}) {
     ib::PacketHeader h = header(o, psn);
     h.aeth = {s, msn_};
     answers_.emplace_back(h, std::move(payload));
@@ -254,12 +254,12 @@ class RxePeer {
              : last       ? O::ReadResponseLast
                           : O::ReadResponseMiddle,
              h.bth.psn + i, ib::Syndrome::ack(ib::kNoCredits),
-             Octets(begin, begin + static_cast<std::ptrdiff_t>(n)));
+             Bytes(begin, begin + static_cast<std::ptrdiff_t>(n)));
     }
   }
 
   Config c_;
-  Octets& memory_;
+  Bytes& memory_;
   std::deque<Work> work_;
   Psn una_, next_, end_, highest_;
   bool retrying_ = false;
@@ -270,7 +270,7 @@ class RxePeer {
   ib::Msn msn_;
   bool nak_sent_ = false;
   std::uint64_t at_ = 0;
-  std::deque<std::pair<ib::PacketHeader, Octets>> answers_;
+  std::deque<std::pair<ib::PacketHeader, Bytes>> answers_;
 };
 
 }  // namespace urnic::test

@@ -23,14 +23,14 @@ namespace urnic::test {
 
 class RxeWire {
  public:
-  using Octets = RxePeer::Octets;
+  using Bytes = RxePeer::Bytes;
   static constexpr std::uint32_t kNumber = 0x77;                // of the peer's queue pair
   static constexpr std::uint32_t kPsn[2] = {0xffffc0, 0x2000};  // the peer's, ours
 
   // `line`: of both directions while they find each other; faults() says what follows.
   RxeWire(const engine::Options& options, const std::string& line, Duration peer_timer,
-          std::size_t octets)
-      : ours(octets), theirs(octets), line_(line) {
+          std::size_t bytes)
+      : ours(bytes), theirs(bytes), line_(line) {
     port::MemoryPairOptions ports;
     ports.max_frame = 1518;
     auto [a, b] = port::make_memory_pair(ports);
@@ -99,7 +99,7 @@ class RxeWire {
     return true;
   }
 
-  Octets ours, theirs;
+  Bytes ours, theirs;
   std::uint32_t key = 0;
   verbs::QueuePair* qp = nullptr;
   std::unique_ptr<RxePeer> peer;
@@ -151,9 +151,9 @@ class RxeWire {
     bool worked = receive();
     peer->on_time(now);
     ib::PacketHeader h;
-    Octets payload;
+    Bytes payload;
     for (int i = 0; i < 16 && peer->next_packet(now, &h, &payload); ++i) {
-      Octets f(headers_.size() + ib::packet_octets(h.bth.opcode, payload.size()));
+      Bytes f(headers_.size() + ib::packet_bytes(h.bth.opcode, payload.size()));
       const std::size_t n = ib::emit_packet(h, payload, f.data() + headers_.size());
       f.resize(headers_.finish(f.data(), n, 0));
       transmit(f);
@@ -164,17 +164,17 @@ class RxeWire {
   bool receive() {
     port::Frame frames[port::kBurst];
     const unsigned n = port_.rx_burst(0, frames, port::kBurst);
-    std::vector<Octets> copies;
+    std::vector<Bytes> copies;
     for (unsigned i = 0; i < n; ++i) {
-      Octets f(frames[i].data[0], frames[i].data[0] + frames[i].len[0]);
+      Bytes f(frames[i].data[0], frames[i].data[0] + frames[i].len[0]);
       f.insert(f.end(), frames[i].data[1], frames[i].data[1] + frames[i].len[1]);
       copies.push_back(std::move(f));
     }
     port_.rx_release(0, frames, n);
-    for (const Octets& f : copies) take(f);
+    for (const Bytes& f : copies) take(f);
     return n != 0;
   }
-  void take(const Octets& f) {
+  void take(const Bytes& f) {
     const auto c = net::classify(f, static_cast<std::uint32_t>(f.size()));
     if (c.kind == net::FrameKind::Arp) {
       const auto arp = net::parse_arp(ByteView(f).subspan(c.l3_offset));
@@ -184,7 +184,7 @@ class RxeWire {
     if (!roce::is_ours(c, f)) return;
     const auto d = roce::find_packet(c, f);
     ASSERT_TRUE(d.has_value());
-    const ByteView packet = ByteView(f).subspan(d->offset, d->octets);
+    const ByteView packet = ByteView(f).subspan(d->offset, d->bytes);
     if (!ib::icrc_good(d->ip_udp, packet)) return;  // the wire's doing
     const auto p = ib::parse_packet(packet);
     ASSERT_TRUE(p.ok());
@@ -200,7 +200,7 @@ class RxeWire {
     if (arp.operation == net::kArpRequest) send_arp(net::kArpReply, arp.sender_mac);
   }
   void send_arp(std::uint16_t operation, const MacAddress& to) {
-    Octets f(net::kEthernetHeader + net::kArpPacket);
+    Bytes f(net::kEthernetHeader + net::kArpPacket);
     const MacAddress everybody{{255, 255, 255, 255, 255, 255}};
     net::emit_ethernet({operation == net::kArpReply ? to : everybody, kMac, 0, net::kEtherTypeArp},
                        f.data());
@@ -213,7 +213,7 @@ class RxeWire {
     net::emit_arp(p, f.data() + net::kEthernetHeader);
     transmit(f);
   }
-  void transmit(const Octets& bytes) {
+  void transmit(const Bytes& bytes) {
     port::Frame f{};
     ASSERT_EQ(port_.tx_reserve(0, static_cast<std::uint32_t>(bytes.size()), &f, 1), 1u);
     std::memcpy(f.data[0], bytes.data(), bytes.size());

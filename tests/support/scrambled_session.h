@@ -62,7 +62,7 @@ inline Terms terms_of(Rng& rng, mpa::Policy policy, bool may_end) {
   return s;
 }
 
-inline constexpr std::uint32_t kReceive = 2048;  // octets of one receive
+inline constexpr std::uint32_t kReceive = 2048;  // bytes of one receive
 inline constexpr std::size_t kSends = Consumer::kReceives / kReceive;
 
 inline verbs::SharedReceiveQueue* make_shared_queue(sim::Node& node) {
@@ -112,7 +112,7 @@ class Session {
   bool up() const { return peer_.up(); }
   // The stream has ended by Terminate.
   bool ended() { return peer_.qp().state != verbs::QpState::Rts; }
-  // All octets have come, and a corrupted length on SLOW makes the stream wait for more of them:
+  // All bytes have come, and a corrupted length on SLOW makes the stream wait for more of them:
   // the bad CRC shows when they come. What was delivered is a prefix.
   bool waits() {
     const engine::Connection* c = peer_.connection();
@@ -155,7 +155,7 @@ class Session {
     }
     if (const std::string bad = answers(); !bad.empty()) return bad;
     for (const auto& r : c.reference.sends_done) {
-      history.insert(history.end(), {r.id, r.octets, r.stag, r.solicited ? 1u : 0u});
+      history.insert(history.end(), {r.id, r.bytes, r.stag, r.solicited ? 1u : 0u});
     }
     history.insert(history.end(), c.reference.reads_done.begin(), c.reference.reads_done.end());
     history.push_back(c.reference.doorbells);
@@ -170,8 +170,8 @@ class Session {
     const std::size_t n = rng_.below(7);
     for (std::size_t i = 0; i < n; ++i) {
       const std::size_t at = Consumer::kWrites + Consumer::kReceives + i * 4096;
-      const std::size_t octets = rng_.below(3000), first = rng_.below(octets + 1);
-      std::vector<ReferenceReceiver::Piece> pieces{{at, first}, {at + first, octets - first}};
+      const std::size_t bytes = rng_.below(3000), first = rng_.below(bytes + 1);
+      std::vector<ReferenceReceiver::Piece> pieces{{at, first}, {at + first, bytes - first}};
       if (!consumer_->post_read(pieces, 0, peer_.now())) return "a Read cannot be posted";
     }
     for (int i = 0; i < 2000 && open_.size() < n; ++i) {
@@ -203,7 +203,7 @@ class Session {
     ++batches_;
     for (int pass = 0; peer_.taken() < end; ++pass) {
       if (pass == 400) {
-        return "not taken: " + std::to_string(end - peer_.taken()) + " octets of " +
+        return "not taken: " + std::to_string(end - peer_.taken()) + " bytes of " +
                std::to_string(end - mix_->begin);
       }
       way_ = Rng((seed_ * 1009 + batches_) * 1009 + static_cast<std::uint64_t>(pass));
@@ -262,14 +262,14 @@ class Session {
   }
   void deliver(const Fpdu& s, bool clean) {
     ++segments_;
-    const ByteView octets = mix_->slice(s.begin, s.end);
+    const ByteView bytes = mix_->slice(s.begin, s.end);
     if (terms_.corrupt && !clean && way_.chance(0.01)) {
-      std::vector<std::uint8_t> bad(octets.begin(), octets.end());
+      std::vector<std::uint8_t> bad(bytes.begin(), bytes.end());
       bad[way_.below(bad.size())] ^= static_cast<std::uint8_t>(1u << way_.below(8));
       peer_.segment(s.begin, bad);
       return;
     }
-    peer_.segment(s.begin, octets, false, !clean && way_.chance(0.01));
+    peer_.segment(s.begin, bytes, false, !clean && way_.chance(0.01));
   }
 
   // FPDUs the engine sends: Read Requests of ours, Read Responses to the mix's.
@@ -336,15 +336,15 @@ class Session {
     const std::uint64_t rung = peer_.stats().verbs.read_requests_received - reads_before_;
     return rung == consumer_->reference.doorbells ? "" : "doorbells differ";
   }
-  // The octets of the Sends that were delivered before the end.
+  // The bytes of the Sends that were delivered before the end.
   std::string compare_receives() {
     const Consumer& c = *consumer_;
     for (std::size_t i = 0; i < c.delivered_sends; ++i) {
       const std::size_t at = Consumer::kWrites + i * kReceive;
       if (std::memcmp(c.arena.data() + at, c.reference.memory.data() + at,
-                      c.reference.sends_done[i].octets) != 0) {
+                      c.reference.sends_done[i].bytes) != 0) {
         return "delivered Send " + std::to_string(i) + " of " + std::to_string(c.delivered_sends) +
-               " has wrong octets";
+               " has wrong bytes";
       }
     }
     return "";

@@ -1,5 +1,5 @@
 // A receiving engine whose wire is a script: the connection comes up between two real engines, then
-// the test takes the place of the sender and says which octets of a stream arrive when, in whatever
+// the test takes the place of the sender and says which bytes of a stream arrive when, in whatever
 // segments it likes. What the engine sends is handed to the test, frame by frame.
 #pragma once
 
@@ -19,7 +19,7 @@ namespace urnic::test {
 
 class ScriptedPeer {
  public:
-  using Octets = std::vector<std::uint8_t>;
+  using Bytes = std::vector<std::uint8_t>;
 
   // `right` of `options` is the engine under test. Timestamps are off: segments carry none.
   explicit ScriptedPeer(sim::PairOptions options, std::uint32_t receives = 64,
@@ -60,19 +60,19 @@ class ScriptedPeer {
   verbs::QueuePair& qp() { return *qp_; }
   ConnectionStats stats() { return engine().iwarp().qp_stats(*qp_); }
   Instant now() const { return now_; }
-  // Sequence number of the first octet of the stream.
+  // Sequence number of the first byte of the stream.
   tcp::Seq start_seq() const { return start_seq_; }
-  // Offset of that octet behind the SYN; and of the engine's own stream.
+  // Offset of that byte behind the SYN; and of the engine's own stream.
   StreamOffset start() const { return start_; }
   StreamOffset own_start() const { return own_start_; }
-  // Octets of the stream the engine's TCP has taken in order.
+  // Bytes of the stream the engine's TCP has taken in order.
   std::uint64_t taken() {
     const engine::Connection* c = engine().iwarp().find(qp_->connection);
     return c == nullptr ? 0 : c->tcb.rcv.holes.rcv_nxt() - start_;
   }
   const engine::Connection* connection() { return engine().iwarp().find(qp_->connection); }
 
-  // Queue the octets at `offset` of the stream as one segment. `bad_sum`: with a TCP checksum that
+  // Queue the bytes at `offset` of the stream as one segment. `bad_sum`: with a TCP checksum that
   // is wrong.
   void segment(std::uint64_t offset, ByteView payload, bool fin = false, bool bad_sum = false) {
     tcp::Segment s;
@@ -88,7 +88,7 @@ class ScriptedPeer {
   void put(const tcp::Segment& s, ByteView payload, bool bad_sum = false) {
     const std::size_t head = ip_.size();
     const auto length = static_cast<std::uint32_t>(20 + payload.size());
-    Octets frame(std::max<std::size_t>(head + length, 60));
+    Bytes frame(std::max<std::size_t>(head + length, 60));
     std::uint8_t* tcp_at = frame.data() + head;
     tcp::emit_header(s, tcp_at);
     if (!payload.empty()) std::memcpy(tcp_at + 20, payload.data(), payload.size());
@@ -207,9 +207,9 @@ class ScriptedPeer {
   StreamOffset start_, own_start_;
   std::uint64_t sent_ = 0;
   Instant now_ = Instant::from_ns(2000000000000);
-  std::deque<Octets> arriving_;
-  std::deque<Octets> in_flight_;
-  Octets room_ = Octets(kRoom * port::kBurst);
+  std::deque<Bytes> arriving_;
+  std::deque<Bytes> in_flight_;
+  Bytes room_ = Bytes(kRoom * port::kBurst);
 };
 
 }  // namespace urnic::test

@@ -40,7 +40,7 @@ template <class T>
 std::string shown(const T& value) {
   std::ostringstream text;
   if constexpr (std::is_arithmetic_v<T>) {
-    text << +value;  // an octet as a number
+    text << +value;  // a byte as a number
   } else {
     text << value;
   }
@@ -67,7 +67,7 @@ class Dice {
   T* any(std::vector<T>& of) {
     return of.empty() ? nullptr : &of[below(of.size())];
   }
-  std::vector<std::uint8_t> octets(std::size_t n) {
+  std::vector<std::uint8_t> bytes(std::size_t n) {
     std::vector<std::uint8_t> all(n);
     for (std::uint8_t& o : all) o = static_cast<std::uint8_t>(rng_.next());
     return all;

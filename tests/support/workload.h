@@ -17,7 +17,7 @@ namespace urnic::test {
 struct WorkloadOptions {
   std::uint64_t seed = 1;
   std::size_t messages = 40;      // each way
-  std::uint32_t largest = 40000;  // octets of a message
+  std::uint32_t largest = 40000;  // bytes of a message
   bool reads = true;
   // Receives kept posted. Fewer than the Sends in flight may starve for ever: one segment can hold
   // two Sends, and nothing of a segment is taken before all of it can be (E-5).

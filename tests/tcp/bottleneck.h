@@ -35,8 +35,8 @@ struct Moved {
   std::uint64_t most_granted = 0;  // of the receiving stack
 };
 
-// `octets` from one stack to another, nothing the other way.
-inline Moved move(const Bottleneck& b, std::uint64_t octets) {
+// `bytes` from one stack to another, nothing the other way.
+inline Moved move(const Bottleneck& b, std::uint64_t bytes) {
   Network net(b.seed);
   net.delay = b.rtt / 2;
   net.rate = b.rate;
@@ -72,8 +72,8 @@ inline Moved move(const Bottleneck& b, std::uint64_t octets) {
   Instant end = net.now;
   net.run(Duration::s(3600), [&] {
     if (z == Endpoint::None) z = to.accept(listener, nullptr, net.now);
-    while (written < octets && from.readiness(a).writable != 0) {
-      const std::size_t n = std::min<std::uint64_t>(chunk.size(), octets - written);
+    while (written < bytes && from.readiness(a).writable != 0) {
+      const std::size_t n = std::min<std::uint64_t>(chunk.size(), bytes - written);
       const IoResult r = from.write(a, ByteView(chunk).first(n), net.now);
       if (r.status != Status::Ok) break;
       written += r.bytes;
@@ -81,17 +81,17 @@ inline Moved move(const Bottleneck& b, std::uint64_t octets) {
     if (z != Endpoint::None) {
       for (IoResult r; (r = to.read(z, chunk, net.now)).status == Status::Ok;) got += r.bytes;
     }
-    if (got >= octets) end = net.now;
+    if (got >= bytes) end = net.now;
     out.most_granted = std::max(out.most_granted, to.granted());
-    return got >= octets;
+    return got >= bytes;
   });
-  EXPECT_EQ(got, octets);
+  EXPECT_EQ(got, bytes);
   const auto seen = from.snapshot(a, net.now);
   out.sender = *seen;
   if (z != Endpoint::None) out.receiver = *to.snapshot(z, net.now);
   out.retransmissions = seen->retransmissions;
   out.overflowed = net.overflowed;
-  out.mbit = static_cast<double>(octets) * 8e3 / static_cast<double>((end - begin).count_ns());
+  out.mbit = static_cast<double>(bytes) * 8e3 / static_cast<double>((end - begin).count_ns());
   return out;
 }
 

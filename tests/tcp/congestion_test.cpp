@@ -18,8 +18,8 @@ Config growth(std::uint8_t l) {
   c.slow_start_segments = l;
   return c;
 }
-void use(Congestion& c, std::uint32_t octets) {
-  cc_sent(c, StreamOffset(0), StreamOffset(octets));
+void use(Congestion& c, std::uint32_t bytes) {
+  cc_sent(c, StreamOffset(0), StreamOffset(bytes));
 }
 
 TEST(Congestion, InitialWindow_RFC6928) {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint32_t kSmss = 1000;
 
-// A sender whose window is always full, cut once at `at` octets.
+// A sender whose window is always full, cut once at `at` bytes.
 struct Flow {
   Congestion c;
   Config config;

@@ -22,12 +22,12 @@ struct Cell {
 // Mbit/s a window of Reno's makes of it (Mathis et al. 1997), below the line's rate; CUBIC is no
 // slower (RFC 9438 4.3). Without loss the line's rate, and a round trip for each time the window
 // doubles until it fills the path, one for the handshake and one for the last ACK.
-double expected(const Cell& c, double octets) {
+double expected(const Cell& c, double bytes) {
   const double line = 480;
   if (c.loss == 0) {
     const double path = line / 8 * static_cast<double>(c.rtt_us) / 1448;  // segments
     const double rounds = 2 + std::max(0.0, std::log2(path / 10));
-    return octets * 8 / (octets * 8 / line + rounds * static_cast<double>(c.rtt_us));
+    return bytes * 8 / (bytes * 8 / line + rounds * static_cast<double>(c.rtt_us));
   }
   const double rtt = static_cast<double>(c.rtt_us) / 1e6;
   return std::min(line, std::sqrt(1.5) * 1448 * 8 / rtt / std::sqrt(c.loss) / 1e6);
@@ -39,22 +39,22 @@ TEST_P(Goodput, IsWhatLineAndLossAllow) {
   const Cell c = GetParam();
   std::vector<double> rates;
   // Some thirty losses, or time enough to fill the path.
-  const double octets = c.loss > 0 ? std::min(1448 * 30 / c.loss, 1.2e7) : 2e7;
+  const double bytes = c.loss > 0 ? std::min(1448 * 30 / c.loss, 1.2e7) : 2e7;
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     Bottleneck b;
     b.loss = c.loss;
     b.rtt = Duration::us(c.rtt_us);
     b.seed = seed;
     b.options.tcp.sack = c.sack;
-    const Moved m = move(b, static_cast<std::uint64_t>(octets));
+    const Moved m = move(b, static_cast<std::uint64_t>(bytes));
     rates.push_back(m.mbit);
     if (c.loss == 0) {
       EXPECT_LE(m.overflowed, 8u) << "slow start knows when the path is full";
     }
   }
   std::sort(rates.begin(), rates.end());
-  RecordProperty("percent_of_expected", static_cast<int>(100 * rates[1] / expected(c, octets)));
-  EXPECT_GE(rates[1], 0.9 * expected(c, octets));
+  RecordProperty("percent_of_expected", static_cast<int>(100 * rates[1] / expected(c, bytes)));
+  EXPECT_GE(rates[1], 0.9 * expected(c, bytes));
 }
 
 std::vector<Cell> cells() {
@@ -105,11 +105,11 @@ TEST(GoodputHoles, HalfAWindowIsMendedByOneTimeout_RFC6582_3_2) {
   Bottleneck b;
   b.rtt = Duration::ms(10);
   b.options.tcp.sack = false;
-  const std::uint64_t octets = 30'000'000;
-  const double whole = move(b, octets).mbit;
+  const std::uint64_t bytes = 30'000'000;
+  const double whole = move(b, bytes).mbit;
   for (unsigned i = 0; i < 400; ++i) b.holes.insert(3000 + i);
-  const Moved m = move(b, octets);
-  const double more = static_cast<double>(octets) * 8 / 1e6 * (1 / m.mbit - 1 / whole);
+  const Moved m = move(b, bytes);
+  const double more = static_cast<double>(bytes) * 8 / 1e6 * (1 / m.mbit - 1 / whole);
   EXPECT_LT(more, 1.0) << "seconds more than without the holes";
   EXPECT_GE(m.retransmissions, 400u);
   EXPECT_LT(m.retransmissions, 1000u);

@@ -182,7 +182,7 @@ TEST(HoleList, ForgetKeepsRcvNxt) {
   EXPECT_TRUE(l.all_new(at(200), at(250)));
 }
 
-// The list against a bitmap of octets.
+// The list against a bitmap of bytes.
 TEST(HoleList, AgreesWithABitmap) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

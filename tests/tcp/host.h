@@ -27,7 +27,7 @@ struct Emitted {
   std::uint8_t ect = 0;
 };
 
-// Octet `i` of the stream `which`.
+// Byte `i` of the stream `which`.
 inline std::uint8_t pattern(std::uint64_t i, unsigned which = 0) {
   const std::uint64_t x = (i + which * 7919) * 0x9e3779b97f4a7c15ULL;
   return static_cast<std::uint8_t>(x >> 40);
@@ -44,7 +44,7 @@ class Host {
   Seq iss = Seq(0);
   bool listening = false;
 
-  // Send side: octets of `pattern` up to `source_end`.
+  // Send side: bytes of `pattern` up to `source_end`.
   unsigned stream = 0;
   std::uint64_t source_end = 0;
   bool more = false;
@@ -136,27 +136,27 @@ class Host {
 
   // As many full segments at once as may go and are not the last.
   bool emit_run(Instant now) {
-    std::uint32_t octets = emss(tcb);
-    if (unit != 0 && octets > unit) octets -= octets % unit;
+    std::uint32_t bytes = emss(tcb);
+    if (unit != 0 && bytes > unit) bytes -= bytes % unit;
     const std::uint64_t nxt = tcb.snd.nxt.value();
     const std::uint64_t behind = source_end > nxt ? source_end - nxt : 0;
     if (behind <= emss(tcb)) return false;
-    const std::uint32_t most = static_cast<std::uint32_t>((behind - emss(tcb) - 1) / octets + 1);
-    const std::uint32_t n = std::min(most, run_length(tcb, octets, now));
+    const std::uint32_t most = static_cast<std::uint32_t>((behind - emss(tcb) - 1) / bytes + 1);
+    const std::uint32_t n = std::min(most, run_length(tcb, bytes, now));
     if (n == 0) return false;
-    const RunHeader header(tcb, local_port, remote_port, kPseudo, octets, now);
+    const RunHeader header(tcb, local_port, remote_port, kPseudo, bytes, now);
     for (std::uint32_t i = 0; i < n; ++i) {
       Emitted e;
       e.at = now;
       e.ect = header.ect();
-      e.bytes.resize(header.size() + octets);
+      e.bytes.resize(header.size() + bytes);
       std::uint8_t* const payload = e.bytes.data() + header.size();
-      for (std::uint32_t k = 0; k < octets; ++k) {
+      for (std::uint32_t k = 0; k < bytes; ++k) {
         payload[k] = pattern(tcb.snd.nxt.value() + k, stream);
       }
-      header.write(tcb.snd.nxt, inet_sum({payload, octets}), e.bytes.data());
+      header.write(tcb.snd.nxt, inet_sum({payload, bytes}), e.bytes.data());
       out.push_back(std::move(e));
-      run_segment_sent(tcb, octets, now);
+      run_segment_sent(tcb, bytes, now);
     }
     run_sent(tcb, now);
     sent_in_runs += n;

@@ -64,7 +64,7 @@ class Simulation {
   Host host[2];
   Instant now = Instant::from_ns(1000000000);
   std::uint64_t steps = 0, dropped = 0, sent = 0;
-  std::uint64_t hash = 1469598103934665603ULL;  // of every octet sent, and when
+  std::uint64_t hash = 1469598103934665603ULL;  // of every byte sent, and when
 
  private:
   void collect() {
@@ -102,22 +102,22 @@ class Simulation {
 };
 
 void transfer(std::uint64_t seed, Link link, const std::function<void(Simulation&)>& tune,
-              std::uint64_t octets) {
+              std::uint64_t bytes) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   Simulation sim(seed, link);
   tune(sim);
   Host &a = sim.host[0], &b = sim.host[1];
   b.listening = true;
   a.connect(sim.now);
-  a.write(octets, sim.now);
+  a.write(bytes, sim.now);
   for (int i = 0; i < 10000 && !synchronized(b.tcb.state); ++i) sim.run(Duration::ms(50));
-  b.write(octets / 3, sim.now);
+  b.write(bytes / 3, sim.now);
   a.shutdown(sim.now);
   b.shutdown(sim.now);
   sim.run(Duration::s(3600));
   ASSERT_TRUE(a.content_ok && b.content_ok);
-  ASSERT_EQ(b.delivered, octets);
-  ASSERT_EQ(a.delivered, octets / 3);
+  ASSERT_EQ(b.delivered, bytes);
+  ASSERT_EQ(a.delivered, bytes / 3);
   ASSERT_TRUE(a.end_of_stream && b.end_of_stream);
   ASSERT_EQ(a.tcb.state, State::Closed);
   ASSERT_EQ(b.tcb.state, State::Closed);
@@ -207,8 +207,8 @@ TEST(LossyLink, RenegingAndRefusingReceivers) {
   }
 }
 
-// Two shorter ways to the same state (predict.h, run.h): nothing that can be seen differs, octet
-// for octet and moment for moment.
+// Two shorter ways to the same state (predict.h, run.h): nothing that can be seen differs, byte
+// for byte and moment for moment.
 struct ShortWay {
   std::uint64_t hash = 0, in_runs = 0;
 };

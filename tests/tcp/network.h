@@ -88,7 +88,7 @@ class Network {
     }
   }
   // A queue with its tail cut off, and a line that takes its time. False: no room.
-  bool pass_line(std::size_t from, std::size_t octets) {
+  bool pass_line(std::size_t from, std::size_t bytes) {
     line_free_.resize(stacks_.size(), now);
     Instant& free = line_free_[from];
     const auto time = [&](std::size_t n) {
@@ -99,7 +99,7 @@ class Network {
       ++overflowed;
       return false;
     }
-    free = free + time(octets);
+    free = free + time(bytes);
     return true;
   }
   void post(std::size_t from, std::vector<std::uint8_t> bytes) {
@@ -121,7 +121,7 @@ inline IpAddress ip(const char* text) {
   return *IpAddress::parse(text);
 }
 
-inline std::uint8_t octet(std::uint64_t i, std::uint64_t stream) {
+inline std::uint8_t byte(std::uint64_t i, std::uint64_t stream) {
   return static_cast<std::uint8_t>(((i + 1) * (2 * stream + 3) * 0x9e3779b97f4a7c15ULL) >> 40);
 }
 
@@ -139,7 +139,7 @@ struct Peer {
     std::vector<std::uint8_t> b(chunk);
     while (written < to_write) {
       const std::size_t n = std::min<std::uint64_t>(chunk, to_write - written);
-      for (std::size_t i = 0; i < n; ++i) b[i] = octet(written + i, out_stream);
+      for (std::size_t i = 0; i < n; ++i) b[i] = byte(written + i, out_stream);
       const IoResult r = stack->write(e, ByteView(b).first(n), now);
       if (r.status != Status::Ok) {
         if (r.status != Status::WouldBlock) failure = r.status;
@@ -158,7 +158,7 @@ struct Peer {
         if (r.status != Status::WouldBlock && r.status != Status::EndOfStream) failure = r.status;
         break;
       }
-      for (std::size_t i = 0; i < r.bytes; ++i) content_ok &= b[i] == octet(got + i, in_stream);
+      for (std::size_t i = 0; i < r.bytes; ++i) content_ok &= b[i] == byte(got + i, in_stream);
       got += r.bytes;
     }
   }

@@ -17,7 +17,7 @@ Instant when(std::int64_t ms) {
   return Instant::from_ns(ms * 1000000);
 }
 
-// Five segments of 100 octets, sent at 1..5 ms, and a FIN.
+// Five segments of 100 bytes, sent at 1..5 ms, and a FIN.
 Scoreboard five(bool fin = false) {
   Scoreboard b;
   for (std::uint32_t i = 0; i < 5; ++i) {
@@ -34,29 +34,29 @@ Delivery pop(Scoreboard& b, StreamOffset una, bool fin) {
 std::uint32_t sack(Scoreboard& b, StreamOffset begin, StreamOffset end, bool fin) {
   Delivery d;
   const std::uint32_t fresh = b.sack(begin, end, fin, &d);
-  EXPECT_EQ(d.octets, fresh);
+  EXPECT_EQ(d.bytes, fresh);
   return fresh;
 }
 
 TEST(Scoreboard, CumulativeAckTakesWholeSegmentsAndCutsOne) {
   Scoreboard b = five();
   const auto p = pop(b, at(250), false);
-  EXPECT_EQ(p.octets, 250u);
+  EXPECT_EQ(p.bytes, 250u);
   EXPECT_TRUE(p.original);
   EXPECT_EQ(p.oldest_at, when(1));
   ASSERT_EQ(b.size(), 3u);
   EXPECT_EQ(b.front().begin, at(250));
   EXPECT_EQ(b.front().len, 50u);
-  EXPECT_EQ(pop(b, at(250), false).octets, 0u);
+  EXPECT_EQ(pop(b, at(250), false).bytes, 0u);
 }
 
 TEST(Scoreboard, TheFinIsAcknowledgedApart) {
   Scoreboard b = five(true);
-  EXPECT_EQ(pop(b, at(500), false).octets, 500u);
+  EXPECT_EQ(pop(b, at(500), false).bytes, 500u);
   ASSERT_EQ(b.size(), 1u);
   EXPECT_EQ(b.front().len, 0u);
   EXPECT_EQ(b.front().space(), 1u);
-  EXPECT_EQ(pop(b, at(500), true).octets, 1u);
+  EXPECT_EQ(pop(b, at(500), true).bytes, 1u);
   EXPECT_TRUE(b.empty());
 }
 
@@ -82,7 +82,7 @@ TEST(Scoreboard, SackedSegmentsGiveNoSample_RFC6298) {
   b.mark_lost(1);
   b.mark_retransmitted(1, 100, when(9));
   const auto p = pop(b, at(300), false);
-  EXPECT_EQ(p.octets, 200u) << "what was SACKed had been counted before";
+  EXPECT_EQ(p.bytes, 200u) << "what was SACKed had been counted before";
   EXPECT_EQ(p.oldest_at, when(3));
   Scoreboard fresh = five();
   EXPECT_FALSE(pop(fresh, at(0), false).original);
@@ -132,7 +132,7 @@ TEST(Scoreboard, DeliveryNamesTheSegmentSentLast_RFC8985_6_2) {
   d.latest_answered_send = when(7);
   b.pop(at(400), false, &d);
   EXPECT_FALSE(d.any);
-  EXPECT_EQ(d.octets, 100u);
+  EXPECT_EQ(d.bytes, 100u);
 }
 
 TEST(Scoreboard, RetransmissionsAreKnownInTheirOrder) {

@@ -152,7 +152,7 @@ class Script {
     }
     EXPECT_EQ(e.ect != 0, l.ect) << "ECN codepoint";
     for (std::uint32_t i = 0; i < len; ++i) {
-      ASSERT_EQ(e.bytes[n + i], pattern(l.begin - 1 + i, host.stream)) << "payload octet " << i;
+      ASSERT_EQ(e.bytes[n + i], pattern(l.begin - 1 + i, host.stream)) << "payload byte " << i;
     }
     expect_options(l, s);
   }

@@ -79,9 +79,9 @@ class StackCalls : public StackOptionCalls {
     Stack& stack = x.stack(s->first);
     const Endpoint e = s->second;
     const Instant now = x.world.now;
-    std::uint8_t octet = 0;
-    answers(stack.read(e, {&octet, 1}, now).status, Status::Invalid, "read of a closed endpoint");
-    answers(stack.write(e, {&octet, 1}, now).status, Status::Invalid, "write of a closed endpoint");
+    std::uint8_t byte = 0;
+    answers(stack.read(e, {&byte, 1}, now).status, Status::Invalid, "read of a closed endpoint");
+    answers(stack.write(e, {&byte, 1}, now).status, Status::Invalid, "write of a closed endpoint");
     answers(stack.close(e, now), Status::Invalid, "close of a closed endpoint");
     answers(stack.abort(e, now), Status::Invalid, "abort of a closed endpoint");
     answers(stack.take_error(e), Status::Invalid, "error of a closed endpoint");
@@ -323,7 +323,7 @@ class StackCalls : public StackOptionCalls {
     }
   }
 
-  // ---- octets
+  // ---- bytes
   void write(Dice& dice, Conn& c, int i) {
     Half& h = c.end[i];
     std::size_t n = dice.one_in(3) ? dice.below(40000) : dice.below(2000);
@@ -332,7 +332,7 @@ class StackCalls : public StackOptionCalls {
     if (queued) n = std::min<std::size_t>(n, h.written < 900 ? 900 - h.written : 0);
     const bool more = dice.one_in(6);
     std::vector<std::uint8_t> b(n);
-    for (std::size_t k = 0; k < n; ++k) b[k] = octet_of(c, i, h.written + k);
+    for (std::size_t k = 0; k < n; ++k) b[k] = byte_of(c, i, h.written + k);
     const std::size_t room = x.stack(i).readiness(h.e).writable;
     const IoResult r = x.stack(i).write(h.e, b, x.world.now, more);
     tell("write" + text(c, i) + " " + std::to_string(n) + ": " + std::to_string(r.bytes));
@@ -345,7 +345,7 @@ class StackCalls : public StackOptionCalls {
     const std::size_t taken = h.life == Life::Opening ? 0 : std::min(n, room);
     const bool blocked = h.life == Life::Opening || (taken == 0 && n != 0);
     answers(r.status, blocked ? Status::WouldBlock : Status::Ok, "write");
-    if (!blocked) agree_on(r.bytes, taken, "octets written");
+    if (!blocked) agree_on(r.bytes, taken, "bytes written");
     h.full |= taken < n;
     h.written += taken;
     touch(c, i);
@@ -391,13 +391,13 @@ class StackCalls : public StackOptionCalls {
                          : ended               ? Status::EndOfStream
                          : b.empty()           ? Status::Ok
                                                : Status::WouldBlock;
-      answers(r.status, why, "read without octets");
+      answers(r.status, why, "read without bytes");
       return;
     }
     answers(r.status, Status::Ok, "read");
-    agree_on(r.bytes, std::min<std::uint64_t>(b.size(), there), "octets read");
+    agree_on(r.bytes, std::min<std::uint64_t>(b.size(), there), "bytes read");
     for (std::size_t k = 0; k < r.bytes; ++k) {
-      agree(b[k] == octet_of(c, 1 - i, h.read + skip + k), "octets arrive in order and whole");
+      agree(b[k] == byte_of(c, 1 - i, h.read + skip + k), "bytes arrive in order and whole");
     }
   }
 

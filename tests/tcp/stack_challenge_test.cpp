@@ -18,7 +18,7 @@ class StackChallenge : public StackTest {
   std::size_t spoof(Endpoint e, int times) {
     const auto local = *a->local_address(e), remote = *a->peer_address(e);
     const auto v = *a->snapshot(e, now);
-    Octets datagram(40, 0);
+    Bytes datagram(40, 0);
     Segment s;
     s.src_port = local.port;
     s.dst_port = remote.port;
@@ -83,7 +83,7 @@ TEST_F(StackChallenge, DatagramsAreNumberedPerConnection) {
   open_pair();
   const Endpoint mine = connect_another();
   const auto id = [&](Endpoint e) {
-    a->write(e, Octets(10, 1), now);
+    a->write(e, Bytes(10, 1), now);
     const auto out = drain(*a);
     EXPECT_EQ(out.size(), 1u);
     return load_be16(out[0].bytes.data() + 4);

@@ -23,7 +23,7 @@ class SynCookies : public StackTest {
     drain(*b);
   }
   // What `a` answers to the cookie, not delivered yet.
-  Octets answer() {
+  Bytes answer() {
     x = a->open();
     a->connect(x, {ip("10.0.0.2"), 80}, now);
     Datagram d;
@@ -110,7 +110,7 @@ TEST(SynCookie, RemembersTheLargestSizeThatThePeerAccepts) {
   EXPECT_EQ(remembered(65535), 8940);
 }
 
-// RFC 9293 3.7.1: a peer that names no size accepts 536 octets over IPv4 and 1220 over IPv6.
+// RFC 9293 3.7.1: a peer that names no size accepts 536 bytes over IPv4 and 1220 over IPv6.
 TEST(SynCookie, AssumesTheDefaultSizeOfTheIpVersionIfThePeerNamesNone) {
   const SipKey key{7, 9};
   const SocketAddress local{IpAddress::v4(10, 0, 0, 2), 80}, remote{IpAddress::v4(10, 0, 0, 1), 9};
@@ -134,7 +134,7 @@ TEST(SynCookie, AssumesTheDefaultSizeOfTheIpVersionIfThePeerNamesNone) {
 
 TEST_F(SynCookies, AForgedAnswerIsReset) {
   flood();
-  Octets forged = answer();
+  Bytes forged = answer();
   const std::size_t at = net::kIpv4Header + 8;
   // The acknowledgement is one off, the checksum right all the same.
   store_be32(forged.data() + at, load_be32(forged.data() + at) + 0x10000);
@@ -151,7 +151,7 @@ TEST_F(SynCookies, AForgedAnswerIsReset) {
 
 TEST_F(SynCookies, AnAnswerThatComesTooLateIsReset) {
   flood();
-  const Octets late = answer();
+  const Bytes late = answer();
   now = now + kCookieLife * 2;
   b->input(late, now);
   EXPECT_EQ(b->counters().cookies_taken, 0u);
@@ -160,7 +160,7 @@ TEST_F(SynCookies, AnAnswerThatComesTooLateIsReset) {
 
 TEST_F(SynCookies, NobodyIsBelievedWhoWasNotSentOne) {
   flood();
-  const Octets good = answer();
+  const Bytes good = answer();
   // The same answer at a listener that never was in need.
   StackConfig c;
   c.addresses = {ip("10.0.0.2")};

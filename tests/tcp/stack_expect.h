@@ -98,7 +98,7 @@ class Expected {
         if (!h.alive() || !h.ends.set() || h.ends.to > world.now) continue;
         if (world.up && h.life == Life::Open && c->end[1 - i].held &&
             c->end[1 - i].life == Life::Open) {
-          take_octets(*c, i);  // until then a probe has brought one now and then
+          take_bytes(*c, i);  // until then a probe has brought one now and then
         }
         h.life = Life::Over;
         if (h.ends_badly && h.held) {
@@ -207,7 +207,7 @@ class Expected {
       const std::uint64_t before = h.got;
       h.got = h.read + stack(i).readiness(h.e).readable;
       agree(h.got >= before && h.got <= c.end[1 - i].written,
-            "octets of a connection that is reset");
+            "bytes of a connection that is reset");
       h.arrived |= h.got != before;
     }
     fail(h, Status::Reset);
@@ -217,7 +217,7 @@ class Expected {
     h.ends = h.lingers = h.gone = h.stall = {};
   }
 
-  // Octets and the FIN, from one end to the other.
+  // Bytes and the FIN, from one end to the other.
   void carry(Conn& c, int from) {
     Half& s = c.end[from];
     Half& r = c.end[1 - from];
@@ -236,14 +236,14 @@ class Expected {
       end(r);
       return;
     }
-    take_octets(c, from);
+    take_bytes(c, from);
     if (s.wants_fin() && c.waiting(from) == 0) {
       s.fin_done = r.fin_came = true;
       s.fin_batch = batch;
       r.fin_now = true;
     }
   }
-  void take_octets(Conn& c, int from) {
+  void take_bytes(Conn& c, int from) {
     Half& s = c.end[from];
     Half& r = c.end[1 - from];
     const std::uint64_t before = r.got;
@@ -255,16 +255,16 @@ class Expected {
       const auto v = stack(1 - from).snapshot(r.e, world.now);
       agree(v.has_value(), "a connection that is open is seen");
       r.got = v->delivered;
-      agree(r.got >= before && r.got <= s.written, "octets delivered");
+      agree(r.got >= before && r.got <= s.written, "bytes delivered");
       if (r.got < s.written) {
         const auto room = static_cast<std::int64_t>(v->receive_buffer) -
                           static_cast<std::int64_t>(r.got - r.read);
         const std::int64_t least =
             std::min<std::int64_t>(v->receive_buffer / 2, v->advertised_mss) +
             (std::int64_t{4} << v->receive_shift);
-        // What a scaled window cannot tell of, probes fill, an octet each.
+        // What a scaled window cannot tell of, probes fill, a byte each.
         probed = time_of(s.values, Option::RtoMax) * std::max<std::int64_t>(0, room);
-        agree(room <= least, "octets wait although there is room: " + std::to_string(room));
+        agree(room <= least, "bytes wait although there is room: " + std::to_string(room));
       }
     }
     const bool progress = r.got != before;

@@ -13,12 +13,12 @@
 #include "tests/tcp/network.h"
 
 namespace urnic::tcp::test {
-using Octets = std::vector<std::uint8_t>;
+using Bytes = std::vector<std::uint8_t>;
 
 struct Seen {
   Instant at;
   Segment s;
-  Octets bytes, payload;
+  Bytes bytes, payload;
 };
 
 // A datagram's TCP part; the test fails when it is none with valid checksums.
@@ -124,10 +124,10 @@ class StackTest : public testing::Test {
     at_b.list.clear();
   }
   IoResult write(Stack& s, Endpoint e, std::size_t n, bool more = false) {
-    return s.write(e, Octets(n, 0x5a), now, more);
+    return s.write(e, Bytes(n, 0x5a), now, more);
   }
   IoResult read(Stack& s, Endpoint e, std::size_t n = 1 << 20) {
-    Octets buffer(n);
+    Bytes buffer(n);
     return s.read(e, buffer, now);
   }
 

@@ -22,7 +22,7 @@ TEST(StackFuzz, AnyDatagramIsSurvived) {
     std::uint32_t seq = 0, ack = 0;
     std::vector<Endpoint> open;
     for (int i = 0; i < 4000; ++i) {
-      Octets b(20 + 60 + rng.below(100));
+      Bytes b(20 + 60 + rng.below(100));
       for (auto& x : b) x = static_cast<std::uint8_t>(rng.next());
       Segment g;
       g.src_port = static_cast<std::uint16_t>(1000 + rng.below(2));
@@ -62,7 +62,7 @@ TEST(StackFuzz, AnyDatagramIsSurvived) {
       if (const Endpoint e = s.accept(l, nullptr, now); e != Endpoint::None) open.push_back(e);
       if (!open.empty()) {
         const Endpoint e = open[rng.below(open.size())];
-        Octets io(rng.below(3000));
+        Bytes io(rng.below(3000));
         switch (rng.below(40)) {
           case 0:
             s.close(e, now);

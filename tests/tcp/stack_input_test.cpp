@@ -14,7 +14,7 @@ TEST_F(StackTest, SegmentsWithoutAConnectionDrawRst_RFC9293_3_10_7_1) {
   write(*a, x, 5);
   Datagram d;
   ASSERT_TRUE(a->next_output(&d));
-  const Octets kept(d.bytes.begin(), d.bytes.end());
+  const Bytes kept(d.bytes.begin(), d.bytes.end());
   StackConfig c;
   c.addresses = {ip("10.0.0.2")};
   Stack other(c);
@@ -32,7 +32,7 @@ TEST_F(StackTest, WhatIsNotForUsIsDropped) {
   write(*a, x, 5);
   Datagram d;
   ASSERT_TRUE(a->next_output(&d));
-  Octets bytes(d.bytes.begin(), d.bytes.end());
+  Bytes bytes(d.bytes.begin(), d.bytes.end());
   StackConfig c;
   c.addresses = {ip("10.0.0.3")};
   Stack other(c);
@@ -54,7 +54,7 @@ TEST_F(StackTest, AFinBehindOldDataEndsTheStream_RFC9293_3_10_7_4) {
   write(*a, x, 5);
   Datagram d;
   ASSERT_TRUE(a->next_output(&d));
-  Octets bytes(d.bytes.begin(), d.bytes.end());
+  Bytes bytes(d.bytes.begin(), d.bytes.end());
   b->input(bytes, now);
   EXPECT_EQ(read(*b, y).bytes, 5u);
   drain(*b);
@@ -80,7 +80,7 @@ TEST_F(StackTest, ChecksumVerificationCanBeOff) {
   a->connect(x, {ip("10.0.0.2"), 80}, now);
   Datagram d;
   ASSERT_TRUE(a->next_output(&d));
-  Octets bytes(d.bytes.begin(), d.bytes.end());
+  Bytes bytes(d.bytes.begin(), d.bytes.end());
   bytes[36] ^= 0xff;
   other.input(bytes, now);
   EXPECT_EQ(drain(other).size(), 1u);
@@ -201,8 +201,8 @@ TEST_F(StackTest, IcmpErrorsEndAnAttemptAndCutSegments) {
   write(*a, x, 2000);
   out = drain(*a);
   // The same as a datagram: type 3 code 4, quoting what was sent.
-  Octets icmp(20 + 8 + 28, 0);
-  Octets message(8 + 28, 0);
+  Bytes icmp(20 + 8 + 28, 0);
+  Bytes message(8 + 28, 0);
   message[0] = 3;
   message[1] = 4;
   store_be16(message.data() + 6, 1000);

@@ -59,7 +59,7 @@ struct Half {
   Instant soft_at;             // when an ICMP error said why nothing gets through
   bool full = false;           // a write was cut short
   Instant keep_from, keep_to;  // keep-alive was begun between these
-  Span stall;                  // since when octets wait for a window
+  Span stall;                  // since when bytes wait for a window
   Span lingers;                // TIME-WAIT, or FIN-WAIT-2 of one that nobody holds
   Span gone;                   // keep-alive finds out that the other is gone
   Span ends;                   // the soonest of all
@@ -106,7 +106,7 @@ struct Fresh {
   Values values{};
 };
 
-inline std::uint8_t octet_of(const Conn& c, int from, std::uint64_t at) {
+inline std::uint8_t byte_of(const Conn& c, int from, std::uint64_t at) {
   return static_cast<std::uint8_t>(
       ((at + 1) * (4 * c.id + 2 * static_cast<std::uint64_t>(from) + 3) * 0x9e3779b97f4a7c15ULL) >>
       40);

@@ -38,13 +38,13 @@ TEST_F(StackTest, JumpingOverDeadlinesEqualsVisitingEach) {
       while (s.next_deadline() <= end) s.run(s.next_deadline());
     }
     s.run(end);
-    std::vector<std::pair<std::int64_t, Octets>> all;
+    std::vector<std::pair<std::int64_t, Bytes>> all;
     Instant last = Instant::from_ns(0);
     Datagram d;
     while (s.next_output(&d)) {
       EXPECT_GE(d.send_time, last);
       last = d.send_time;
-      all.emplace_back(d.send_time.ns(), Octets(d.bytes.begin(), d.bytes.end()));
+      all.emplace_back(d.send_time.ns(), Bytes(d.bytes.begin(), d.bytes.end()));
     }
     return all;
   };

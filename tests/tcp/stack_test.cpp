@@ -82,7 +82,7 @@ TEST_F(StackTest, BytesArriveAndReadinessFollows) {
   carry();
   EXPECT_EQ(b->readiness(y).readable, 3000u);
   EXPECT_EQ(at_b.of(y), kReadable);
-  Octets buffer(1000);
+  Bytes buffer(1000);
   EXPECT_EQ(b->peek(y, buffer, 2500).bytes, 500u);
   EXPECT_EQ(b->peek(y, buffer).bytes, 1000u);
   EXPECT_EQ(b->read(y, buffer, now).bytes, 1000u);
@@ -318,13 +318,13 @@ TEST_F(StackTest, OrphansDoNotLiveForEver) {
   EXPECT_EQ(a->connections(), 0u);
 }
 
-// A window probe whose octet is taken is progress, and what waits behind it waits on: for the user
+// A window probe whose byte is taken is progress, and what waits behind it waits on: for the user
 // timeout (RFC 9293 3.9.1.8), or for an owner that is gone.
 TEST_F(StackTest, AProbeThatIsTakenDoesNotStopTheClock) {
   for (const bool orphan : {false, true}) {
     a->set_default(Option::UserTimeout, orphan ? 0 : 20'000'000);
     a->set_default(Option::OrphanTimeout, 20'000'000);
-    b->set_default(Option::ReceiveBuffer, 2 * 1448 + 1);  // an octet that no scaled window tells of
+    b->set_default(Option::ReceiveBuffer, 2 * 1448 + 1);  // a byte that no scaled window tells of
     open_pair();
     write(*a, x, 9000);
     if (orphan) a->close(x, now);

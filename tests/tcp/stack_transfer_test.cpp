@@ -1,4 +1,4 @@
-// Whole stacks over a bad network: every octet arrives once and in order, and nothing is left
+// Whole stacks over a bad network: every byte arrives once and in order, and nothing is left
 // behind.
 #include <gtest/gtest.h>
 

@@ -91,7 +91,7 @@ TEST(AutoTune, AReaderThatStopsMeetsTheBoundWithAShutWindow_RFC9293_3_8_6) {
   bool content_ok = true, shut = false;
   const auto write = [&] {
     for (std::size_t n = 1; n != 0;) {
-      for (std::size_t i = 0; i < chunk.size(); ++i) chunk[i] = octet(written + i, 1);
+      for (std::size_t i = 0; i < chunk.size(); ++i) chunk[i] = byte(written + i, 1);
       const IoResult r = from.write(a, chunk, net.now);
       n = r.status == Status::Ok ? r.bytes : 0;
       written += n;
@@ -106,7 +106,7 @@ TEST(AutoTune, AReaderThatStopsMeetsTheBoundWithAShutWindow_RFC9293_3_8_6) {
     shut |= s.rcv_wnd == 0;
     // Now and then it reads.
     for (IoResult r; (r = to.read(z, chunk, net.now)).status == Status::Ok;) {
-      for (std::size_t i = 0; i < r.bytes; ++i) content_ok &= chunk[i] == octet(got + i, 1);
+      for (std::size_t i = 0; i < r.bytes; ++i) content_ok &= chunk[i] == byte(got + i, 1);
       got += r.bytes;
     }
   }

@@ -135,7 +135,7 @@ class StackWalk : public StackCalls {
       }
     }
   }
-  // A window probe has brought an octet that is not acknowledged yet.
+  // A window probe has brought a byte that is not acknowledged yet.
   bool restless() {
     for (const auto& c : x.conns) {
       for (int i = 0; i < 2; ++i) {
@@ -329,12 +329,12 @@ class StackWalk : public StackCalls {
     ++l.came;
     ++x.accepts[l.side];
   }
-  // One whose answer to a cookie found no place has nothing to ask with but octets.
+  // One whose answer to a cookie found no place has nothing to ask with but bytes.
   void say_something(Conn& c) {
     Half& h = c.end[c.active];
     std::vector<std::uint8_t> b(10);
-    for (std::size_t k = 0; k < b.size(); ++k) b[k] = octet_of(c, c.active, k);
-    agree_on(x.stack(c.active).write(h.e, b, x.world.now).bytes, b.size(), "octets of the crowd");
+    for (std::size_t k = 0; k < b.size(); ++k) b[k] = byte_of(c, c.active, k);
+    agree_on(x.stack(c.active).write(h.e, b, x.world.now).bytes, b.size(), "bytes of the crowd");
     h.written = b.size();
   }
 

@@ -18,7 +18,7 @@ struct DueProbe : testing::Test {
   DueProbe() {
     for (Host* h : {&sender, &receiver}) {
       h->config.mss = kMss;
-      h->config.timestamps = false;  // so many octets are one segment
+      h->config.timestamps = false;  // so many bytes are one segment
     }
     sender.stream = receiver.peer_stream = 0;
     receiver.stream = sender.peer_stream = 1;

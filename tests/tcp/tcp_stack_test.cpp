@@ -52,7 +52,7 @@ struct Library : ::testing::Test {
   std::vector<std::uint8_t> seen;
 };
 
-TEST_F(Library, CarriesOctetsBothWaysAndEnds) {
+TEST_F(Library, CarriesBytesBothWaysAndEnds) {
   open_pair();
   const std::vector<std::uint8_t> text(5000, 7);
   EXPECT_EQ(a.write(x, text, now).bytes, text.size());

@@ -174,13 +174,13 @@ class TwinWalk : public test::Walk {
         std::vector<std::uint8_t> a(dice.below(20000)), b(a.size());
         const std::size_t skip = dice.below(200);
         io(t.library.peek(at(e), a, skip), t.plain->peek(in(e), b, skip), "peek");
-        agree(a == b, "octets peeked");
+        agree(a == b, "bytes peeked");
         io(t.library.read(at(e), a, time()), t.plain->read(in(e), b, now), "read");
-        agree(a == b, "octets read");
+        agree(a == b, "bytes read");
         return;
       }
       default: {
-        const auto a = dice.octets(dice.below(20000));
+        const auto a = dice.bytes(dice.below(20000));
         const bool more = dice.one_in(3);
         return io(t.library.write(at(e), a, time(), more), t.plain->write(in(e), a, now, more),
                   "write");

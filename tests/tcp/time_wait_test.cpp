@@ -14,7 +14,7 @@ const FlowKey kKey{IpAddress::v4(10, 0, 0, 1), IpAddress::v4(10, 0, 0, 2), 1000,
 
 class TimeWaitTest : public ::testing::Test {
  protected:
-  // A control block in TIME-WAIT: 100 octets came, 50 went.
+  // A control block in TIME-WAIT: 100 bytes came, 50 went.
   Tcb in_time_wait(bool timestamps) {
     Config config;
     config.timestamps = timestamps;
@@ -35,7 +35,7 @@ class TimeWaitTest : public ::testing::Test {
     EXPECT_EQ(t.state, State::TimeWait);
     return t;
   }
-  Segment segment(Seq seq, std::uint16_t flags, std::uint32_t ack = 0, std::size_t octets = 0) {
+  Segment segment(Seq seq, std::uint16_t flags, std::uint32_t ack = 0, std::size_t bytes = 0) {
     Segment s;
     s.src_port = 2000;
     s.dst_port = 1000;
@@ -45,7 +45,7 @@ class TimeWaitTest : public ::testing::Test {
     s.window = 60000;
     s.opts.has_ts = true;
     s.opts.tsval = ++stamp;
-    s.payload = ByteView(zeros).first(octets);
+    s.payload = ByteView(zeros).first(bytes);
     return s;
   }
   void take(Tcb& t, const Segment& s) {

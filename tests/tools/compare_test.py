@@ -23,7 +23,7 @@ def filled():
     r = record.Record()
     r.about = {"date": "2026-01-02", "commit": "abc", "machine": {"cpu": "A <processor>", "cores": 2, "flags": ["avx2"]}, "kernel": "6.1", "rounds": 3,
                "versions": {"iperf3": "3.12"}, "seconds": 5, "load": [0.1, 2.0],
-               "life": {"us": [0, 1000, 4000, 9000], "fast": [1, 1, 0, 1], "octets": [0, 100000, 500000, 1000000], "reassembly": [0, 0, 4096, 0],
+               "life": {"us": [0, 1000, 4000, 9000], "fast": [1, 1, 0, 1], "bytes": [0, 100000, 500000, 1000000], "reassembly": [0, 0, 4096, 0],
                         "events": [[1000, "drop", "crc"], [3000, "phase", "middlebox"]], "wrong": 0}}
     for i in range(3):
         r.add("throughput", WRITES, {64: 1 + i, 8 << 20: 10})

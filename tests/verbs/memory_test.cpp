@@ -173,7 +173,7 @@ TEST_F(Memory, RemoteAccessIsJudgedInOrder) {
     EXPECT_EQ(check(table, both, va, 1001, kPd), V::Bounds);
     EXPECT_EQ(check(table, both, va + 1000, 1, kPd), V::Bounds);
     EXPECT_EQ(check(table, both, va + 1001, 1, kPd), V::Bounds);
-    EXPECT_EQ(check(table, both, va + 1000, 0, kPd), V::Ok) << "no octet lies beyond the end";
+    EXPECT_EQ(check(table, both, va + 1000, 0, kPd), V::Ok) << "no byte lies beyond the end";
     EXPECT_EQ(check(table, both, va + 1001, 0, kPd), V::Bounds);
     EXPECT_EQ(check(table, both, va - 1, 0, kPd), V::Bounds);
   }
@@ -208,7 +208,7 @@ TEST_F(Memory, LocalKeyChecksOfAnSge) {
   EXPECT_EQ(resolve_sge(table, {va + 995, 10, writable}, kPd, true).data(), nullptr);
   EXPECT_EQ(resolve_sge(table, {va - 1, 1, writable}, kPd, true).data(), nullptr);
   EXPECT_EQ(resolve_sge(table, {va, 10, 0}, kPd, false).data(), nullptr) << "lkey 0 is no region";
-  EXPECT_NE(resolve_sge(table, {0, 0, 0}, kPd, true).data(), nullptr) << "no octets, no check";
+  EXPECT_NE(resolve_sge(table, {0, 0, 0}, kPd, true).data(), nullptr) << "no bytes, no check";
   table.invalidate(writable, kPd);
   EXPECT_EQ(resolve_sge(table, {va, 1, writable}, kPd, true).data(), nullptr);
 }

@@ -29,7 +29,7 @@ TEST(SendQueue, ChecksWhatIsPosted) {
   EXPECT_EQ(q.post(wr_of(WrOp::LocalInv, {}, kInline)), Post::BadOp);
   EXPECT_EQ(q.post(wr_of(static_cast<WrOp>(11), {})), Post::BadOp);
   EXPECT_TRUE(q.empty()) << "what is refused leaves no trace";
-  EXPECT_EQ(q.post(wr_of(WrOp::Write, std::span(huge).first(1))), Post::Ok) << "2^31 octets";
+  EXPECT_EQ(q.post(wr_of(WrOp::Write, std::span(huge).first(1))), Post::Ok) << "2^31 bytes";
 }
 
 TEST(SendQueue, HoldsItsLimitAndNoMore) {

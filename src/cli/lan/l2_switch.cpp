@@ -22,7 +22,7 @@ void copy_frame(const port::Frame& f, std::uint8_t* dst) {
   if (f.len[1] != 0) std::memcpy(dst + f.len[0], f.data[1], f.len[1]);
 }
 
-// Sends frames whose octets `write(i, dst)` writes and `length(i)` counts, oldest first. Returns
+// Sends frames whose bytes `write(i, dst)` writes and `length(i)` counts, oldest first. Returns
 // how many there was room for.
 template <class Length, class Write>
 std::size_t send(port::Port& port, std::size_t count, Length&& length, Write&& write) {
@@ -58,7 +58,7 @@ MacTable::MacTable(std::size_t entries, Duration age, std::uint64_t seed)
 
 std::size_t MacTable::set_of(const MacAddress& address) const {
   std::uint64_t v = seed_;
-  for (const std::uint8_t octet : address.bytes) v = (v ^ octet) * 0x100000001b3u;
+  for (const std::uint8_t byte : address.bytes) v = (v ^ byte) * 0x100000001b3u;
   return ((v ^ v >> 29) & mask_) * kWays;
 }
 

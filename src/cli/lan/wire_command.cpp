@@ -218,8 +218,8 @@ class WireCommand : public Command {
     return kExitOk;
   }
 
-  // Octets that came in at both ends.
-  std::uint64_t octets() const {
+  // Bytes that came in at both ends.
+  std::uint64_t bytes() const {
     return end_a_.port.stats().rx_bytes + end_b_.port.stats().rx_bytes;
   }
 
@@ -266,16 +266,16 @@ class WireCommand : public Command {
       if (!pump.run(stop, stop_fd(), Duration::ms(100)) && !stop) code_ = kExitFailed;
       ended = true;
     });
-    std::uint64_t phase_octets = octets();
+    std::uint64_t phase_bytes = bytes();
     double phase_began = 0;
     unsigned skipped = skips.load();
     while (!stop_requested() && !ended) {
       usleep(5000);
       const double now = now_seconds();
       tell_of_capture(now);
-      if (phase_began == 0 && octets() != 0) phase_began = now;  // the first frame
+      if (phase_began == 0 && bytes() != 0) phase_began = now;  // the first frame
       const WirePhase& phase = phases_[at];
-      const bool over = (phase.octets != 0 && octets() - phase_octets >= phase.octets) ||
+      const bool over = (phase.bytes != 0 && bytes() - phase_bytes >= phase.bytes) ||
                         (phase.milliseconds != 0 && phase_began != 0 &&
                          (now - phase_began) * 1000 >= static_cast<double>(phase.milliseconds)) ||
                         skips.load() != skipped;
@@ -283,7 +283,7 @@ class WireCommand : public Command {
       skipped = skips.load();
       const Counted until = set_plan(phases_[++at].plan);
       note_phase(phase, phase_began == 0 ? 0 : now - phase_began, until);
-      phase_octets = octets();
+      phase_bytes = bytes();
       phase_began = now;
       if (!quiet_) {
         std::printf("phase %zu: %s\n", at + 1, phases_[at].text.c_str());

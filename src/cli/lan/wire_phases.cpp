@@ -49,7 +49,7 @@ Outcome<std::vector<WirePhase>, std::string> parse_phases(std::string_view text)
         return fail("phase '" + phase.text + "': '" + std::string(until) +
                     "' is not a size like 64M, a time like 5s, or signal");
       }
-      (is_time ? phase.milliseconds : phase.octets) = *limit;
+      (is_time ? phase.milliseconds : phase.bytes) = *limit;
     }
     out.push_back(std::move(phase));
   }

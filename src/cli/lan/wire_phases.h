@@ -14,11 +14,10 @@ namespace urnic::cli {
 struct WirePhase {
   std::string text;  // as given
   fault::FaultPlan plan;
-  std::uint64_t octets =
-      0;  // ends after so many octets of frames, both directions; 0: not by octets
+  std::uint64_t bytes = 0;  // ends after so many bytes of frames, both directions; 0: not by bytes
   std::uint64_t milliseconds = 0;  // ends after so long; 0: not by time
   bool until_signal = false;       // ends with SIGUSR1 alone
-  bool unlimited() const { return octets == 0 && milliseconds == 0 && !until_signal; }
+  bool unlimited() const { return bytes == 0 && milliseconds == 0 && !until_signal; }
 };
 
 // Phases separated by ';'. Each is "clean" or a fault plan, then '@' and a size (K, M, G), a time

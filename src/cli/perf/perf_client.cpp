@@ -174,8 +174,8 @@ Result<PerfResult> PerfClient::measure(const PerfRun& run) {
   return run.verify && run.op != PerfOp::Send ? verified(run) : bandwidth(run);
 }
 
-// Pass by pass over the data area, each with octets of its own, and all of a pass is compared
-// before the next one overwrites it: every octet of every message.
+// Pass by pass over the data area, each with bytes of its own, and all of a pass is compared
+// before the next one overwrites it: every byte of every message.
 Result<PerfResult> PerfClient::verified(const PerfRun& run) {
   const std::uint64_t slots = perf_slots(run, s_.layout.buffer);
   PerfResult sum;
@@ -241,7 +241,7 @@ Result<PerfResult> PerfClient::bandwidth(const PerfRun& run) {
   }
   BandwidthSender sender(&s_, run);
   // In both directions the server sends too: it writes where we do not write from, which for Write
-  // and Read is the same place with the same octets.
+  // and Read is the same place with the same bytes.
   SendReceiver receiver(&s_, run);
   const bool receiving = run.op == PerfOp::Send && run.bidirectional;
   if (auto ok = begin(run, receiving, &receiver); !ok) return ok.error();

@@ -22,7 +22,7 @@ constexpr std::uint64_t kLeastBuffer = 4 << 20;
 // does not measure; test: ctest cli.perf
 constexpr std::uint64_t kMostBuffer = std::uint64_t{2} << 30;
 // With -a the large sizes would take minutes at 5000 messages each.
-constexpr std::uint64_t kMostOctetsAll = std::uint64_t{1} << 30;
+constexpr std::uint64_t kMostBytesAll = std::uint64_t{1} << 30;
 
 // What perftest's users type and what does not belong here: what to say instead.
 struct Elsewhere {
@@ -283,7 +283,7 @@ class PerfCommand : public Command {
         r.size = size;
         PerfRun one = r;
         if (ask_.iterations == 0 && one.iterations != 0) {
-          one.iterations = std::clamp<std::uint64_t>(kMostOctetsAll / size, 100, one.iterations);
+          one.iterations = std::clamp<std::uint64_t>(kMostBytesAll / size, 100, one.iterations);
         }
         runs->push_back(one);
       }

@@ -13,7 +13,7 @@ namespace urnic::cli {
 // wr_id: who posted it and on which connection.
 enum class PerfTag : std::uint64_t { Sender = 1, Receiver = 2, Credit = 3 };
 
-// The octets of a run's data area, different everywhere: what the source holds.
+// The bytes of a run's data area, different everywhere: what the source holds.
 void fill_pattern(std::uint64_t seed, std::uint64_t offset, std::span<std::uint8_t> out);
 bool matches_pattern(std::uint64_t seed, std::uint64_t offset, std::span<const std::uint8_t> bytes);
 // Distance of two messages in a data area, and how many fit.
@@ -38,11 +38,11 @@ class BandwidthSender {
  private:
   struct Lane {
     std::uint64_t posted = 0, completed = 0, signaled = 0;  // message numbers
-    std::uint64_t pass = 0;                                 // whose octets the data area holds
+    std::uint64_t pass = 0;                                 // whose bytes the data area holds
     bool stopped = false;
   };
   bool post(std::uint32_t connection, double now);
-  // Sends that are verified: the data area gets new octets at every pass over it, once nothing of
+  // Sends that are verified: the data area gets new bytes at every pass over it, once nothing of
   // the last pass can go again. False: not yet.
   bool new_pass(std::uint32_t connection);
   bool time_is_up(double now) const;

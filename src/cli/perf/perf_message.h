@@ -46,7 +46,7 @@ struct PerfRun {
   std::uint32_t inline_size = 0;      // messages up to this size are posted inline
   std::uint32_t warm_up = 0;          // messages before the clock starts (latency)
   std::uint32_t interval_ms = 0;      // how often it is told how far it is; 0: not
-  std::uint64_t limit = 0;            // octets a second of each end that sends; 0: none
+  std::uint64_t limit = 0;            // bytes a second of each end that sends; 0: none
   std::uint64_t seed = 1;
   bool operator==(const PerfRun&) const = default;
 };
@@ -55,7 +55,7 @@ struct PerfMessage {
   PerfKind kind = PerfKind::Hello;
   // Hello, Welcome
   std::uint32_t connections = 1, session = 0, rkey = 0;
-  std::uint64_t buffer = 0;  // octets of data area for each connection
+  std::uint64_t buffer = 0;  // bytes of data area for each connection
   std::uint64_t address = 0;
   PerfRun run;  // Run
   // Done, Report, Progress: of the end that says it
@@ -63,11 +63,11 @@ struct PerfMessage {
   std::array<std::uint64_t, 9> latency{};  // Done: nanoseconds, in the order of LatencySummary
   std::uint64_t bytes_fast = 0, bytes_slow = 0, downgrades = 0, upgrades = 0, recoveries = 0,
                 retransmits = 0;
-  std::string text;  // Error, up to 160 octets
+  std::string text;  // Error, up to 160 bytes
   bool operator==(const PerfMessage&) const = default;
 };
 
-// Exactly kPerfMessage octets.
+// Exactly kPerfMessage bytes.
 void encode(const PerfMessage& m, std::span<std::uint8_t, kPerfMessage> out);
 Outcome<PerfMessage, std::string> decode_perf(std::span<const std::uint8_t> bytes);
 

@@ -30,11 +30,11 @@ struct PerfResult {
   PerfRun run;
   std::uint64_t messages = 0;  // of all connections, both directions
   double seconds = 0;
-  double peak_rate = 0;     // octets a second in the best interval
-  double average_rate = 0;  // octets a second
+  double peak_rate = 0;     // bytes a second in the best interval
+  double average_rate = 0;  // bytes a second
   double message_rate = 0;  // messages a second
   LatencySummary latency;
-  std::uint64_t errors = 0;  // verify: messages whose octets differ
+  std::uint64_t errors = 0;  // verify: messages whose bytes differ
   // Receive side of the data.
   std::uint64_t bytes_fast = 0, bytes_slow = 0, downgrades = 0, upgrades = 0, recoveries = 0;
   std::uint64_t retransmits = 0;

@@ -14,7 +14,7 @@ namespace urnic::cli {
 class PerfClient {
  public:
   // Opens the device, connects `connections` + 1 times to the first of `places` where that
-  // succeeds; `buffer` octets of data area for each connection.
+  // succeeds; `buffer` bytes of data area for each connection.
   static Result<std::unique_ptr<PerfClient>> connect(const Config& config,
                                                      const std::vector<std::string>& places,
                                                      std::uint32_t connections,

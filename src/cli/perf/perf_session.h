@@ -39,7 +39,7 @@ class PerfControl {
 };
 
 // Layout of an end's memory: for each connection one cache line for the peer's credits, then one
-// data area of `buffer` octets.
+// data area of `buffer` bytes.
 struct PerfLayout {
   std::uint32_t connections = 1;
   std::uint64_t buffer = 0;

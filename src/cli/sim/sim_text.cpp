@@ -159,11 +159,11 @@ void roce_rows(Count&& count, Row&& row) {
   count("window reductions", [](const RunResult& r) { return r.sender.roce.window_cuts; });
   count("bytes of other queue pairs", [](const RunResult& r) {
     std::uint64_t n = 0;
-    for (const sim::Beside& b : r.beside) n += b.octets;
+    for (const sim::Beside& b : r.beside) n += b.bytes;
     return n;
   });
   count("max packets stored", [](const RunResult& r) { return r.roce.most_held; });
-  count("max bytes stored", [](const RunResult& r) { return r.roce.most_held_octets; });
+  count("max bytes stored", [](const RunResult& r) { return r.roce.most_held_bytes; });
   count("dropped: bad ICRC", [](const RunResult& r) { return r.roce.bad_icrc; });
   count("CM messages", [](const RunResult& r) { return r.roce.management; });
   count("CM messages resent", [](const RunResult& r) { return r.roce.management_again; });
@@ -207,8 +207,8 @@ Table side_by_side(const std::vector<VariantResult>& results) {
         v, [](const RunResult& r) { return r.goodput(); }, megabits, std::uint64_t{});
   });
   count("messages delivered", [](const RunResult& r) { return r.messages; });
-  count("bytes delivered", [](const RunResult& r) { return r.octets; });
-  count("wrong bytes", [](const RunResult& r) { return r.wrong_octets; });
+  count("bytes delivered", [](const RunResult& r) { return r.bytes; });
+  count("wrong bytes", [](const RunResult& r) { return r.wrong_bytes; });
   row("FAST at the end", [](const VariantResult& v) {
     const auto fast = std::count_if(v.runs.begin(), v.runs.end(), ends_fast);
     const auto all = static_cast<std::ptrdiff_t>(v.runs.size());

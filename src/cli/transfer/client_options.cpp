@@ -29,11 +29,11 @@ void ClientOptions::add_to(CLI::App* app) {
 
 Result<InitiatorOptions> ClientOptions::parsed() const {
   InitiatorOptions o;
-  const auto octets = parse_size(chunk);
-  if (!octets || *octets < 4096 || *octets > (64 << 20)) {
+  const auto bytes = parse_size(chunk);
+  if (!bytes || *bytes < 4096 || *bytes > (64 << 20)) {
     return Error{Errc::invalid_argument, "--chunk " + chunk + ": must be between 4K and 64M"};
   }
-  o.chunk = static_cast<std::uint32_t>(*octets);
+  o.chunk = static_cast<std::uint32_t>(*bytes);
   o.slots = slots;
   const auto stall = parse_duration_ms(timeout), connect = parse_duration_ms(connect_timeout);
   if (!stall || *stall == 0) {

@@ -162,7 +162,7 @@ FileSink::FileSink(Window window, int stream, std::uint64_t size, std::string wh
       what_(std::move(what)),
       states_(window.slots) {}
 
-// Chunks arrive in order, so the octets of a stream do.
+// Chunks arrive in order, so the bytes of a stream do.
 void FileSink::write_stream(std::uint32_t slot) {
   const ChunkRef& c = states_[slot].chunk;
   std::uint32_t left = c.length;
@@ -194,7 +194,7 @@ bool FileSink::write_all(const std::uint8_t* at, std::uint32_t left) {
 }
 
 void FileSink::begin_at(std::uint64_t offset, Sha256 hash) {
-  announced_ = freed_octets_ = offset;
+  announced_ = freed_bytes_ = offset;
   hash_.begin_with(std::move(hash));
 }
 
@@ -261,7 +261,7 @@ void FileSink::release_if_done(std::uint32_t slot) {
   State& s = states_[slot];
   if (!s.used || s.writing || s.hashing) return;
   s.used = false;
-  freed_octets_ += s.chunk.length;
+  freed_bytes_ += s.chunk.length;
   freed_.push_back(slot);
 }
 

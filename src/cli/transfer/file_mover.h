@@ -32,7 +32,7 @@ struct ChunkRef {
 // Adds chunks to a hash in the order they were given; those without data are zeros.
 class HashLine {
  public:
-  // Octets that go before all others.
+  // Bytes that go before all others.
   void begin_with(Sha256 hash) { hash_ = std::move(hash); }
   void push(std::uint32_t slot, const std::uint8_t* data, std::uint32_t length);
   // Some work; the slot that is thereby finished, if any. `*worked` says whether there was any.
@@ -58,7 +58,7 @@ class FileSource {
   // The same from memory.
   FileSource(Window window, std::vector<std::uint8_t> content);
 
-  // The octets before `offset` are at the other side: `hash` has had them. Before the first step().
+  // The bytes before `offset` are at the other side: `hash` has had them. Before the first step().
   void begin_at(std::uint64_t offset, Sha256 hash);
   // Starts what can start and hashes a little. True if anything was done.
   bool step();
@@ -126,13 +126,13 @@ class FileSink {
   std::optional<std::uint32_t> next_freed();
   // Every chunk of the file has been announced.
   bool complete() const { return announced_ == size_; }
-  // All octets of the file are written and hashed.
-  bool finished() const { return freed_octets_ == size_ && freed_.empty() && !error_; }
+  // All bytes of the file are written and hashed.
+  bool finished() const { return freed_bytes_ == size_ && freed_.empty() && !error_; }
   Digest digest() { return hash_.finish(); }
   const std::optional<FileError>& error() const { return error_; }
   unsigned in_flight() const { return in_flight_; }
   std::uint64_t size() const { return size_; }
-  std::uint64_t stored() const { return freed_octets_; }
+  std::uint64_t stored() const { return freed_bytes_; }
   const std::vector<std::uint8_t>& memory() const { return memory_; }
 
  private:
@@ -151,7 +151,7 @@ class FileSink {
   int fd_ = -1;
   bool stream_ = false;
   std::vector<std::uint8_t> memory_;
-  std::uint64_t size_ = 0, announced_ = 0, freed_octets_ = 0;
+  std::uint64_t size_ = 0, announced_ = 0, freed_bytes_ = 0;
   std::uint32_t next_slot_ = 0, next_taken_ = 0;
   std::string what_;
   std::vector<State> states_;

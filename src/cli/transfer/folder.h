@@ -26,8 +26,7 @@ FileError file_error(int errno_value, std::string_view what);
 // What is kept of a file beside its content.
 struct FileAttributes {
   std::uint64_t size = 0;
-  std::uint64_t allocated =
-      0;  // octets that its blocks take: less than its size where it has holes
+  std::uint64_t allocated = 0;  // bytes that its blocks take: less than its size where it has holes
   std::uint32_t permissions = 0;  // the nine bits
   FileTime modified;
 };
@@ -57,7 +56,7 @@ Outcome<std::vector<ListEntry>, FileError> list_folder(int folder, const std::st
 
 // How much there is: regular files by their sizes, folders as files without any.
 struct Usage {
-  std::uint64_t octets = 0, files = 0;
+  std::uint64_t bytes = 0, files = 0;
   bool operator==(const Usage&) const = default;
 };
 // All below the folder, whatever their names, but for files that are on their way. Links are not

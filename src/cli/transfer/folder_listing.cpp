@@ -58,7 +58,7 @@ void measure_into(int folder, unsigned depth, Usage* out) {
     if (name == "." || name == ".." || name.starts_with(kTemporaryPrefix)) continue;
     if (fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
     if (S_ISREG(st.st_mode)) {
-      out->octets += static_cast<std::uint64_t>(st.st_size);
+      out->bytes += static_cast<std::uint64_t>(st.st_size);
       ++out->files;
     } else if (S_ISDIR(st.st_mode)) {
       ++out->files;

@@ -48,7 +48,7 @@ class IncomingFile {
   explicit operator bool() const { return static_cast<bool>(fd_); }
 
   int fd() const { return fd_.get(); }
-  // Octets that are there already, in check_fd(). Whether they are those of the file nobody knows.
+  // Bytes that are there already, in check_fd(). Whether they are those of the file nobody knows.
   std::uint64_t there() const { return there_; }
   int check_fd() const { return existing_ ? existing_.get() : fd_.get(); }
   // They are the file that has the name, which is the one or is not: begin at 0 or behind all.

@@ -27,7 +27,7 @@ struct InitiatorOptions {
   double stall_limit = 30;  // seconds without any progress
   bool use_uring = true;
   std::optional<StorageToken> token;  // said to the target
-  std::uint64_t limit = 0;            // octets a second; 0: none
+  std::uint64_t limit = 0;            // bytes a second; 0: none
 };
 
 // How one file is to go.
@@ -49,7 +49,7 @@ struct Transfer {
   std::uint64_t downgrades = 0, upgrades = 0, recoveries = 0;
 };
 
-// `done` of `size` octets.
+// `done` of `size` bytes.
 using ProgressFunction = std::function<void(std::uint64_t done, std::uint64_t size)>;
 
 // Slots of the window with data for the target: a slot is free when our Write is complete and the
@@ -131,7 +131,7 @@ class Initiator {
   Message request(MessageKind kind) const;
   // Opens at the target; false with failure_ or result set. `m`: all but its kind.
   bool open(Message m);
-  // Compares the beginning of `fd`, which has `there` octets, with what the target says of its own;
+  // Compares the beginning of `fd`, which has `there` bytes, with what the target says of its own;
   // where to go on.
   // `whole_only`: with all of it or none.
   Result<Point> begin(int fd, std::uint64_t there, bool whole_only, const std::string& what);

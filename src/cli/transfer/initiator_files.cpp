@@ -216,7 +216,7 @@ Result<void> Initiator::prepare_sink(const LocalDestination& to, const FileOptio
   return {};
 }
 
-// Until all octets are where they belong, or why not.
+// Until all bytes are where they belong, or why not.
 Result<void> Initiator::fill_sink(const std::string& name, const LocalDestination& to,
                                   const ProgressFunction& progress, Transfer* t) {
   file_.progress = progress;

@@ -27,7 +27,7 @@ class LocalSource {
 };
 
 // Where get writes. A regular file, or a name that is free, gets its content complete or not at
-// all. A device, a FIFO or standard output is written to as the octets come and never replaced.
+// all. A device, a FIFO or standard output is written to as the bytes come and never replaced.
 class LocalDestination {
  public:
   static Outcome<LocalDestination, std::string> open(const std::string& path);

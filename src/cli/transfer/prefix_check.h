@@ -1,5 +1,5 @@
 // What an interrupted transfer has left is gone on with only as far as both ends have the same
-// octets: each hashes its own, the target says its digests at some places (Have), the initiator
+// bytes: each hashes its own, the target says its digests at some places (Have), the initiator
 // compares and says where to begin (Begin).
 #pragma once
 
@@ -40,7 +40,7 @@ struct Point {
   Sha256 hash;
 };
 
-// The target's side: digests of its first `length` octets, so many that little is lost where they
+// The target's side: digests of its first `length` bytes, so many that little is lost where they
 // begin to differ, and no more at once than the initiator keeps up with.
 class PrefixTeller {
  public:

@@ -11,7 +11,7 @@ namespace {
 // Looking takes at most one part in twenty of the time, and is done at most once in a second.
 constexpr double kLeastAge = 1, kPartOfTime = 20;
 
-// What is more than before when a file of `size` octets takes the place of what there is.
+// What is more than before when a file of `size` bytes takes the place of what there is.
 Usage growth(std::optional<std::uint64_t> there, std::uint64_t size) {
   const std::uint64_t old = there.value_or(0);
   return {size > old ? size - old : 0, there ? 0u : 1u};
@@ -21,16 +21,16 @@ bool exceeds(std::uint64_t limit, std::uint64_t used, std::uint64_t more) {
   return limit != 0 && more != 0 && (used > limit || more > limit - used);
 }
 
-std::string size_text(std::uint64_t octets) {
-  return format_size(static_cast<double>(octets));
+std::string size_text(std::uint64_t bytes) {
+  return format_size(static_cast<double>(bytes));
 }
 
 // Of a put that is too much; empty when it is not.
 std::string why_not(const std::string& whose, const Usage& most, const Usage& used,
                     const Usage& more) {
-  if (exceeds(most.octets, used.octets, more.octets)) {
-    return "exceeds " + whose + " quota of " + size_text(most.octets) + ", of which " +
-           size_text(used.octets) + " are used";
+  if (exceeds(most.bytes, used.bytes, more.bytes)) {
+    return "exceeds " + whose + " quota of " + size_text(most.bytes) + ", of which " +
+           size_text(used.bytes) + " are used";
   }
   if (exceeds(most.files, used.files, more.files)) {
     return "exceeds " + whose + " quota of " + format_count(most.files) + " files, of which " +
@@ -43,11 +43,11 @@ void take_away(std::uint64_t* from, std::uint64_t n) {
   *from -= std::min(*from, n);
 }
 void take_away(Usage* from, const Usage& n) {
-  take_away(&from->octets, n.octets);
+  take_away(&from->bytes, n.bytes);
   take_away(&from->files, n.files);
 }
 Usage operator+(const Usage& a, const Usage& b) {
-  return {a.octets + b.octets, a.files + b.files};
+  return {a.bytes + b.bytes, a.files + b.files};
 }
 
 }  // namespace
@@ -97,12 +97,12 @@ Outcome<Quota::Share, FileError> Quota::reserve(const std::string& client, const
   if (limits_.of_whole()) {
     look_again(now);
     share.of_whole_ = growth(size_of_file(folder_, name), size);
-    const std::string why = why_not("the target's", {limits_.octets, limits_.files},
-                                    used_ + reserved_, share.of_whole_);
+    const std::string why =
+        why_not("the target's", {limits_.bytes, limits_.files}, used_ + reserved_, share.of_whole_);
     if (!why.empty()) return refuse(why);
   }
   if (limits_.of_clients()) {
-    const Usage most{limits_.client_octets, limits_.client_files};
+    const Usage most{limits_.client_bytes, limits_.client_files};
     const auto judged = [&] {
       const auto own = owned_.find(name);
       const bool is_own = own != owned_.end() && own->second.client == client;

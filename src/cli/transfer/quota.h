@@ -1,4 +1,4 @@
-// How much a target keeps: octets and files of the whole export, and of each client (AC-6, AC-7).
+// How much a target keeps: bytes and files of the whole export, and of each client (AC-6, AC-7).
 //
 // The whole counts what is in the folder, whoever put it there: it is looked through again before
 // a put when that was some time ago. A client, which is an address, counts what it has put since
@@ -26,13 +26,13 @@ struct QuotaLimits {
   // refused, names the quota and leaves nothing; test: QuotaTest.SeveralAtOnceShareWhatIsLeft,
   // QuotaTest.WhatIsReplacedMakesRoomForWhatReplacesIt,
   // TargetServerTest.APutOverTheQuotaIsOneLineAndLeavesNothing
-  std::uint64_t octets = 0, files = 0;
+  std::uint64_t bytes = 0, files = 0;
   // bound: bytes and files that a client has put; limit: `--client-quota`, `--client-quota-files`;
   // beyond: the put is refused, names the quota and leaves nothing; test:
   // QuotaTest.EachClientHasItsOwnAndWhatWasThereIsNobodys, QuotaTest.WhatIsTakenAwayCountsNoMore
-  std::uint64_t client_octets = 0, client_files = 0;
-  bool of_whole() const { return octets != 0 || files != 0; }
-  bool of_clients() const { return client_octets != 0 || client_files != 0; }
+  std::uint64_t client_bytes = 0, client_files = 0;
+  bool of_whole() const { return bytes != 0 || files != 0; }
+  bool of_clients() const { return client_bytes != 0 || client_files != 0; }
 };
 
 class Quota {
@@ -69,7 +69,7 @@ class Quota {
     std::uint64_t size_ = 0;
     Usage of_whole_, of_client_;
   };
-  // For a file of `size` octets that is to become `name`. Status::NoSpace: over a quota, which the
+  // For a file of `size` bytes that is to become `name`. Status::NoSpace: over a quota, which the
   // text names. `now`: seconds.
   Outcome<Share, FileError> reserve(const std::string& client, const std::string& name,
                                     std::uint64_t size, double now);

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kHeader = 16;
 constexpr std::size_t kOpenBody = 44, kResultBody = 64, kAbortBody = 8;
 
-// Octets of the body before any text.
+// Bytes of the body before any text.
 constexpr std::size_t body_size(MessageKind kind) {
   switch (kind) {
     case MessageKind::Hello:
@@ -58,7 +58,7 @@ std::string printable(std::string_view text) {
   return out;
 }
 
-// What Open and Opened say of a file: 40 octets.
+// What Open and Opened say of a file: 40 bytes.
 void store_file(std::uint8_t* b, const Message& m) {
   store_be32(b, m.permissions);
   store_be32(b + 4, m.modified.nanoseconds);

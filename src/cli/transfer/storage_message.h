@@ -1,7 +1,7 @@
 // Control messages between `urnic put/get/ls` and `urnic target` (E-38): fixed layout, versioned,
 // big-endian, one message in one RDMA Send. docs/storage-protocol.md has layouts and order.
 //
-// The data itself moves by RDMA through the target's window: `slots` pieces of `chunk` octets.
+// The data itself moves by RDMA through the target's window: `slots` pieces of `chunk` bytes.
 // Chunk k of a transfer has slot k mod slots. One that is a hole of the file has its turn in that
 // order too, but nothing lies in its slot.
 #pragma once
@@ -25,7 +25,7 @@ inline constexpr std::uint8_t kStorageVersion = 2;
 inline constexpr std::size_t kMaxMessage = 1536;
 inline constexpr std::size_t kMaxName = 1024;
 inline constexpr std::size_t kMaxText = 512;
-inline constexpr std::uint32_t kMaxHole = 64 << 20;  // octets of one chunk that is a hole
+inline constexpr std::uint32_t kMaxHole = 64 << 20;  // bytes of one chunk that is a hole
 inline constexpr std::size_t kMaxComponents = 64;    // of a name
 
 enum class MessageKind : std::uint8_t {
@@ -38,7 +38,7 @@ enum class MessageKind : std::uint8_t {
   Commit,     // the filling side: that was all, and its SHA-256
   Result,     // target: how it ended (put: after the rename)
   Abort,      // initiator: gives the open file up
-  Have,       // target: SHA-256 of the octets before `offset`, which are there already
+  Have,       // target: SHA-256 of the bytes before `offset`, which are there already
   Begin,      // initiator: go on at `offset`
 };
 
@@ -86,13 +86,13 @@ struct Message {
   OpenMode mode = OpenMode::Put;       // Open
   bool resume = false;                 // Open: what is there of it is gone on with
   bool whole_only = false;  // Opened: what is there is the file or is not; Begin at 0 or behind all
-  std::uint64_t allocated = 0;         // Open (put), Opened: octets that its disk blocks take
+  std::uint64_t allocated = 0;         // Open (put), Opened: bytes that its disk blocks take
   FileTime modified;                   // Open (put), Opened
   std::uint32_t permissions = 0;       // Open (put), Opened (get): lowest nine mode bits
-  std::uint64_t size = 0;              // Open (put), Opened, Commit, Result: octets of the file
+  std::uint64_t size = 0;              // Open (put), Opened, Commit, Result: bytes of the file
   std::uint32_t slot = 0, length = 0;  // Chunk; Taken has the slot
   bool hole = false;                   // Chunk: zeros, of which none are in the slot
-  // Chunk, Begin: place in the file. Open (get), Opened, Have: octets that are there already.
+  // Chunk, Begin: place in the file. Open (get), Opened, Have: bytes that are there already.
   std::uint64_t offset = 0;
   Digest sha256{};  // Commit, Result, Have
   // Result: what the target's receive side has counted on this connection so far.
@@ -101,14 +101,14 @@ struct Message {
   std::string text;  // Open: name; Result, Abort: one line for a person
 };
 
-// Octets written to `out`, which has room for kMaxMessage. A text longer than its limit is cut.
+// Bytes written to `out`, which has room for kMaxMessage. A text longer than its limit is cut.
 std::size_t encode(const Message& message, std::span<std::uint8_t> out);
 // The error is one line.
 Outcome<Message, std::string> decode(std::span<const std::uint8_t> bytes);
 
 // Private data of the connect request: magic and version, so that both ends learn of a mismatch
 // before anything is set up.
-// With a token its digest follows: 40 octets instead of 8, which RoCE has room for as well.
+// With a token its digest follows: 40 bytes instead of 8, which RoCE has room for as well.
 inline constexpr std::size_t kGreeting = 8;
 std::vector<std::uint8_t> storage_greeting(const Digest* token = nullptr);
 // Empty when it is one of ours; else why not.

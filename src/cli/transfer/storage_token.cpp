@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kLeast = 16, kMost = 4096;
 constexpr std::string_view kPurpose = "urnic storage token 1\n";
 
-std::span<const std::uint8_t> octets(std::string_view s) {
+std::span<const std::uint8_t> bytes(std::string_view s) {
   return {reinterpret_cast<const std::uint8_t*>(s.data()), s.size()};
 }
 
@@ -26,8 +26,8 @@ std::span<const std::uint8_t> octets(std::string_view s) {
 
 StorageToken StorageToken::of(std::string_view secret) {
   Sha256 hash;
-  hash.add(octets(kPurpose));
-  hash.add(octets(secret));
+  hash.add(bytes(kPurpose));
+  hash.add(bytes(secret));
   StorageToken t;
   t.digest_ = hash.finish();
   return t;

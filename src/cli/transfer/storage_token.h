@@ -15,7 +15,7 @@ namespace urnic::cli {
 class StorageToken {
  public:
   // From the first line to the end of the file, without the end of the last line; 16 to 4096
-  // octets. Errors: io, permission, invalid_argument, each one line.
+  // bytes. Errors: io, permission, invalid_argument, each one line.
   static Result<StorageToken> load(const std::string& path);
   static StorageToken of(std::string_view secret);
 

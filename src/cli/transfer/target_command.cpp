@@ -80,14 +80,14 @@ class TargetCommand : public Command {
     if (!timeout || *timeout == 0) {
       return usage("--client-timeout " + timeout_ + ": must be a time above 0, such as 60s");
     }
-    for (const auto& [text, octets, option] :
-         {std::tuple(&quota_, &limits_.octets, "--quota "),
-          std::tuple(&client_quota_, &limits_.client_octets, "--client-quota ")}) {
+    for (const auto& [text, bytes, option] :
+         {std::tuple(&quota_, &limits_.bytes, "--quota "),
+          std::tuple(&client_quota_, &limits_.client_bytes, "--client-quota ")}) {
       if (text->empty()) continue;
       const auto size = parse_size(*text);
       if (!size || *size == 0)
         return usage(option + *text + ": must be a size above 0, such as 10G");
-      *octets = *size;
+      *bytes = *size;
     }
     const bool limited = limits_.of_whole() || limits_.of_clients();
     if (limited && read_only_) return usage("quotas cannot be combined with --read-only");

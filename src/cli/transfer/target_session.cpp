@@ -181,12 +181,12 @@ void TargetSession::on_hello(const Message& m) {
     slots = std::min(slots, static_cast<std::uint32_t>(offer / kLeastChunk));
     chunk = static_cast<std::uint32_t>(offer / slots) / kLeastChunk * kLeastChunk;
   }
-  const std::uint64_t octets = std::uint64_t{slots} * chunk;
-  auto buffer = RdmaBuffer::make(*host_.device, host_.pd, octets,
+  const std::uint64_t bytes = std::uint64_t{slots} * chunk;
+  auto buffer = RdmaBuffer::make(*host_.device, host_.pd, bytes,
                                  access_local_write | access_remote_write | access_remote_read);
   if (!buffer) return violation(buffer.error().message);
   buffer_ = std::move(*buffer);
-  host_.budget->take(client(), octets);
+  host_.budget->take(client(), bytes);
   window_ = {buffer_.data(), slots, chunk};
   Message w;
   w.kind = MessageKind::Welcome;

@@ -19,8 +19,8 @@ void print(const Json& j, std::FILE* out) {
   std::fprintf(out, "%s\n", j.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
 }
 
-std::string size_text(std::uint64_t octets) {
-  return format_size(static_cast<double>(octets));
+std::string size_text(std::uint64_t bytes) {
+  return format_size(static_cast<double>(bytes));
 }
 
 // "3 files", "1 file"
@@ -53,7 +53,7 @@ bool one_round(const std::string& command, const TransferPlan& plan, const Trans
       if (t) {
         bar.keep();
         ++sum->files;
-        sum->octets += t->size;
+        sum->bytes += t->size;
         sum->there_already += t->began_at;
         sum->seconds += t->seconds;
         sum->last = *t;
@@ -90,11 +90,11 @@ void print_json(const std::string& command, const std::string& from, const std::
   j["from"] = from;
   j["to"] = to;
   j["files"] = sum.files;
-  j["bytes"] = sum.octets;
+  j["bytes"] = sum.bytes;
   j["bytes_there_already"] = sum.there_already;
   j["seconds"] = sum.seconds;
   j["bytes_per_second"] =
-      sum.seconds > 0 ? static_cast<double>(sum.octets - sum.there_already) / sum.seconds : 0;
+      sum.seconds > 0 ? static_cast<double>(sum.bytes - sum.there_already) / sum.seconds : 0;
   if (!plan.several) {
     j["sha256"] = to_hex(t.sha256);
   } else {
@@ -121,7 +121,7 @@ void print_text(const std::string& command, const std::string& from, const std::
                 const TransferPlan& plan, const TransferSum& sum, Initiator& client,
                 std::FILE* out) {
   const Transfer& t = sum.last;
-  const std::uint64_t moved = sum.octets - sum.there_already;
+  const std::uint64_t moved = sum.bytes - sum.there_already;
   const double rate = sum.seconds > 0 ? static_cast<double>(moved) / sum.seconds : 0;
   std::string line = command + " ";
   if (plan.several) {
@@ -131,7 +131,7 @@ void print_text(const std::string& command, const std::string& from, const std::
   } else {
     line += from + " -> " + to + (sum.files > 1 ? " x " + std::to_string(sum.files) : "") + ": ";
   }
-  line += size_text(sum.octets) + " in " + format_seconds(sum.seconds) + ", " + format_rate(rate);
+  line += size_text(sum.bytes) + " in " + format_seconds(sum.seconds) + ", " + format_rate(rate);
   if (sum.there_already != 0) {
     line += ", " + size_text(sum.there_already) + " already present";
   }
@@ -191,12 +191,12 @@ int conclude(const std::string& command, const std::string& from, const std::str
 
 int tell_plan(const std::string& command, const TransferPlan& plan, const std::string& to,
               bool json) {
-  std::uint64_t files = 0, octets = 0;
+  std::uint64_t files = 0, bytes = 0;
   Json items = Json::array();
   for (const std::string& line : plan.left_out) complain(command, line);
   for (const PlannedFile& f : plan.files) {
     if (!f.folder) ++files;
-    octets += f.size;
+    bytes += f.size;
     if (json) {
       items.push_back({{"name", f.to}, {"folder", f.folder}, {"bytes", f.size}});
     } else if (f.folder) {
@@ -212,12 +212,12 @@ int tell_plan(const std::string& command, const TransferPlan& plan, const std::s
     j["dry_run"] = true;
     j["to"] = to;
     j["files"] = files;
-    j["bytes"] = octets;
+    j["bytes"] = bytes;
     j["items"] = items;
     print(j, stdout);
   } else {
     std::printf("%s: %s (%s) -> %s, nothing transferred\n", command.c_str(),
-                counted(files, "file").c_str(), size_text(octets).c_str(), to.c_str());
+                counted(files, "file").c_str(), size_text(bytes).c_str(), to.c_str());
   }
   return plan.left_out.empty() ? kExitOk : kExitFailed;
 }

@@ -13,7 +13,7 @@ namespace urnic::cli {
 
 // What several transfers over one connection amount to.
 struct TransferSum {
-  std::uint64_t files = 0, folders = 0, octets = 0, there_already = 0, failed = 0;
+  std::uint64_t files = 0, folders = 0, bytes = 0, there_already = 0, failed = 0;
   double seconds = 0;
   Transfer last;
   std::string error;  // the connection is of no use any more, or the only file failed

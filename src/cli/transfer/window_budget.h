@@ -24,15 +24,15 @@ class WindowBudget {
     const std::uint64_t left = std::min(left_, of_peer_ - std::min(of_peer_, taken));
     return std::min(wanted, std::max(left / 4, std::min(left, kEnough)));
   }
-  void take(const std::string& peer, std::uint64_t octets) {
-    by_peer_[peer] += octets;
-    left_ -= octets;
+  void take(const std::string& peer, std::uint64_t bytes) {
+    by_peer_[peer] += bytes;
+    left_ -= bytes;
   }
-  void give_back(const std::string& peer, std::uint64_t octets) {
+  void give_back(const std::string& peer, std::uint64_t bytes) {
     const auto has = by_peer_.find(peer);
     if (has == by_peer_.end()) return;
-    left_ += octets;
-    if ((has->second -= octets) == 0) by_peer_.erase(has);
+    left_ += bytes;
+    if ((has->second -= bytes) == 0) by_peer_.erase(has);
   }
   std::uint64_t left() const { return left_; }
   // True if the share of `peer` is used up, and not all there is.

@@ -16,7 +16,7 @@ inline constexpr const char* kShown[] = {"/sys/class/infiniband_verbs", "/sys/cl
 // What all of them have in their names; a path without it is none of them.
 inline constexpr const char* kInEach = "infiniband";
 
-// Adds the steps of `path` to the absolute path in `out`, `n` octets without a slash at its end:
+// Adds the steps of `path` to the absolute path in `out`, `n` bytes without a slash at its end:
 // one slash for several, `.` is no step, and `..` takes the last one back, though it were a link
 // (the folders above what is shown are none). The new length; `size` where there is no room.
 inline std::size_t add_steps(const char* path, char* out, std::size_t n, std::size_t size) {

@@ -57,7 +57,7 @@ struct EeAttributes {
 
   EeRules rules;
 
-  std::uint32_t pmtu() const { return octets(path_mtu); }
+  std::uint32_t pmtu() const { return bytes(path_mtu); }
 };
 
 // What the state of the EE context that a request names makes of it (IB-131).

@@ -23,11 +23,11 @@ void RdResponder::begin(ib::Operation o, ib::Psn psn, std::uint32_t to,
 // just ends. True if there is a packet.
 bool RdResponder::read_response(ib::Resource* r, ib::ResponsePacket* out) {
   ib::Answer& a = r->answer;
-  const std::uint32_t pmtu = ee_->pmtu(), packets = ib::packets_of(a.octets, pmtu), k = a.sent;
-  const std::uint32_t octets = std::min(pmtu, a.octets - k * pmtu);
+  const std::uint32_t pmtu = ee_->pmtu(), packets = ib::packets_of(a.bytes, pmtu), k = a.sent;
+  const std::uint32_t bytes = std::min(pmtu, a.bytes - k * pmtu);
   const std::uint64_t at = a.address + std::uint64_t{k} * pmtu;
-  if (octets != 0 && verbs::check_remote_read(*s_.memory, r->rkey, at, octets, now_.peer()) !=
-                         verbs::AccessVerdict::Ok) {
+  if (bytes != 0 && verbs::check_remote_read(*s_.memory, r->rkey, at, bytes, now_.peer()) !=
+                        verbs::AccessVerdict::Ok) {
     const bool fresh = r->fresh;
     s_.resources.done(r);
     if (!fresh) return false;
@@ -37,7 +37,7 @@ bool RdResponder::read_response(ib::Resource* r, ib::ResponsePacket* out) {
     return true;
   }
   begin(ib::read_response_opcode(k, packets), a.psn + k, pair_.source, out);
-  if (octets != 0) out->payload = {ib::address_in(*s_.memory, r->rkey, at), octets};
+  if (bytes != 0) out->payload = {ib::address_in(*s_.memory, r->rkey, at), bytes};
   ++counters_.read_responses;
   if (++a.sent == packets) s_.resources.done(r);
   return true;

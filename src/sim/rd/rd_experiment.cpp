@@ -172,9 +172,9 @@ void RdRun::fill(RunResult* r) {
   traffic_.check_memory();
   const RdTraffic::Counts& n = traffic_.counts();
   r->messages = n.delivered;
-  r->octets = n.octets;
+  r->bytes = n.bytes;
   r->failed = n.given_up + n.flushed;
-  r->wrong_octets = n.wrong;
+  r->wrong_bytes = n.wrong;
   r->to_right = wire_.counters(0);
   r->to_left = wire_.counters(1);
   r->roce.bad_icrc = wire_.bad_icrc();

@@ -48,7 +48,7 @@ class RdHost {
   explicit RdHost(verbs::MemoryTable* memory, const RdHooks& hooks = {});
 
   // In Reset. Null when the number is taken or there are as many as may be. The queues outlive it;
-  // the send queue was made with sizeof(RdTo) octets for the transport.
+  // the send queue was made with sizeof(RdTo) bytes for the transport.
   EeContext* make_context(const EeAttributes& attributes);
   RdQueuePair* make_queue_pair(const ib::QpAttributes& attributes, std::uint32_t rdd,
                                verbs::SendQueue* sq, verbs::ReceiveQueue* rq);

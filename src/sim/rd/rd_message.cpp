@@ -58,7 +58,7 @@ bool build_rd_packet(const RdMessage& m, const EeAttributes& ee, ib::RequestPack
   h.deth = m.deth;
   set_extension(m, wqes, &h);
   out->count = 0;
-  out->length = m.awaits_data() ? 0 : wqes.octets(w, m.next);
+  out->length = m.awaits_data() ? 0 : wqes.bytes(w, m.next);
   return wqes.gather(m.sender->index(), m.next * wqes.pmtu(), out->length, out->pieces.data(),
                      &out->count);
 }

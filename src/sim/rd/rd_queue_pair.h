@@ -25,7 +25,7 @@ struct RdTo {
 // The send queue. One message of it is under way at a time (IB-173).
 class RdSender : public ib::HandedOut {
  public:
-  // The queue was made with sizeof(RdTo) octets for the transport.
+  // The queue was made with sizeof(RdTo) bytes for the transport.
   RdSender(const ib::QpAttributes& attributes, verbs::SendQueue* sq, verbs::MemoryTable* memory)
       : ib::HandedOut(attributes, sq, memory) {}
 
@@ -40,7 +40,7 @@ class RdSender : public ib::HandedOut {
   const ib::SendWqes& wqes() const { return wqes_; }
   const ib::QpAttributes& attributes() const { return *qp_; }
 
-  // It is under way, over a path of so many octets.
+  // It is under way, over a path of so many bytes.
   void begin(std::uint32_t pmtu);
   // It is over: done, not to come again before `until`, or failed, and the queue with it.
   void done();

@@ -242,11 +242,11 @@ bool RdResponder::place_part(const ib::ParsedPacket& request, std::uint8_t* targ
     s_.message = {h.row().family, 0, h.reth.address, h.reth.rkey, h.reth.length};
   }
   if (request.payload.empty()) return true;
-  const bool placed =
-      send ? ib::place_in_receive(*s_.memory, s_.rq->sges(s_.rq->head()), s_.receive_pd(),
-                                  s_.message.octets, request.payload)
-           : ib::place(target, request.payload);
-  s_.message.octets += static_cast<std::uint32_t>(request.payload.size());
+  const bool placed = send
+                          ? ib::place_in_receive(*s_.memory, s_.rq->sges(s_.rq->head()),
+                                                 s_.receive_pd(), s_.message.bytes, request.payload)
+                          : ib::place(target, request.payload);
+  s_.message.bytes += static_cast<std::uint32_t>(request.payload.size());
   s_.message.address += request.payload.size();
   return placed;
 }
@@ -272,7 +272,7 @@ RdReceived RdResponder::accept(const ib::ParsedPacket& request, std::uint8_t* ta
   ++s_.expected;
   s_.ack_due = s_.ack_due || h.bth.ack_request;
   if (row.completes_receive()) {
-    ib::complete_receive(s_.rq, h, s_.message.octets, c);
+    ib::complete_receive(s_.rq, h, s_.message.bytes, c);
     r.completed = true;
   }
   if (row.ends()) {

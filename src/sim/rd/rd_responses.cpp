@@ -119,9 +119,9 @@ bool RdRequester::store(const ib::ParsedPacket& p, std::uint32_t k) const {
   const ib::SendWqes& wqes = m_.sender->wqes();
   const std::uint32_t index = m_.sender->index();
   if (m_.op == verbs::WrOp::Read) return wqes.scatter(index, k * wqes.pmtu(), p.payload);
-  std::array<std::uint8_t, verbs::kAtomicOctets> octets;
-  std::memcpy(octets.data(), &p.header.original, octets.size());
-  return wqes.scatter(index, 0, octets);
+  std::array<std::uint8_t, verbs::kAtomicBytes> bytes;
+  std::memcpy(bytes.data(), &p.header.original, bytes.size());
+  return wqes.scatter(index, 0, bytes);
 }
 
 RdHeard RdRequester::data(const ib::ParsedPacket& p, std::uint32_t k, Instant now) {
@@ -132,7 +132,7 @@ RdHeard RdRequester::data(const ib::ParsedPacket& p, std::uint32_t k, Instant no
   }
   if (k != m_.una) return nak();  // one before it was lost
   const bool fits = !read || (place_fits(p.header.row().place, k) &&
-                              p.payload.size() == wqes.octets(wqes.wqe(m_.sender->index()), k));
+                              p.payload.size() == wqes.bytes(wqes.wqe(m_.sender->index()), k));
   if (!fits) return refused(Status::BadResponse);
   if (!store(p, k)) {
     give_up(Status::LocalProtection, GiveUp::Resync);

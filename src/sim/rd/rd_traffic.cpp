@@ -41,11 +41,11 @@ RdTraffic::RdTraffic(const Setup& setup, std::uint64_t seed, Instant begin)
   for (int which = 0; which < 2; ++which) {
     End& end = ends_[which];
     const bool receives = which == 1 && plan_.op == Op::Send;
-    end.octets.resize(plan_.flows * largest_ * (receives ? plan_.receives : slots_));
+    end.bytes.resize(plan_.flows * largest_ * (receives ? plan_.receives : slots_));
     if (which == 0) {
-      for (auto& octet : end.octets) octet = static_cast<std::uint8_t>(rng.next());
+      for (auto& byte : end.bytes) byte = static_cast<std::uint8_t>(rng.next());
     }
-    end.key = end.memory.register_memory(kPd, {end.octets.data(), 0, end.octets.size()},
+    end.key = end.memory.register_memory(kPd, {end.bytes.data(), 0, end.bytes.size()},
                                          verbs::kLocalWrite | verbs::kRemoteWrite);
     make_context(which, setup);
     for (std::uint32_t i = 0; i < plan_.flows; ++i) {
@@ -118,7 +118,7 @@ void RdTraffic::completed(const RdQueuePair& qp, const verbs::Completion& c) {
   if (plan_.op == Op::Send) return;
   ++n_.delivered;
   n_.delivered_first += i == 0 ? 1 : 0;
-  n_.octets += size_of(c.wr_id);
+  n_.bytes += size_of(c.wr_id);
 }
 
 void RdTraffic::received(Flow& f, std::uint32_t i, const verbs::Completion& c) {
@@ -130,7 +130,7 @@ void RdTraffic::received(Flow& f, std::uint32_t i, const verbs::Completion& c) {
   const std::uint64_t message = c.immediate;
   ++n_.delivered;
   n_.delivered_first += i == 0 ? 1 : 0;
-  n_.octets += c.byte_len;
+  n_.bytes += c.byte_len;
   // Once, in order, whole.
   const bool fits = message >= f.seen && message < plan_.count && c.wr_id == index &&
                     c.byte_len == size_of(message);
@@ -140,8 +140,8 @@ void RdTraffic::received(Flow& f, std::uint32_t i, const verbs::Completion& c) {
   }
   f.seen = message + 1;
   const std::uint8_t* const got =
-      ends_[1].octets.data() + (i * plan_.receives + c.wr_id % plan_.receives) * largest_;
-  const std::uint8_t* const sent = ends_[0].octets.data() + slot(i, message);
+      ends_[1].bytes.data() + (i * plan_.receives + c.wr_id % plan_.receives) * largest_;
+  const std::uint8_t* const sent = ends_[0].bytes.data() + slot(i, message);
   for (std::uint32_t k = 0; k < c.byte_len; ++k) n_.wrong += got[k] != sent[k] ? 1 : 0;
 }
 
@@ -224,7 +224,7 @@ void RdTraffic::check_memory() {
       if (is_bad(i, m)) continue;
       const std::uint64_t at = slot(i, m);
       for (std::uint64_t k = at; k < at + size_of(m); ++k) {
-        n_.wrong += ends_[1].octets[k] != ends_[0].octets[k] ? 1 : 0;
+        n_.wrong += ends_[1].bytes[k] != ends_[0].bytes[k] ? 1 : 0;
       }
     }
   }

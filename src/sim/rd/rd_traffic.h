@@ -38,7 +38,7 @@ class RdTraffic {
 
   struct Counts {
     std::uint64_t delivered = 0, delivered_first = 0;  // messages; of these of the first queue pair
-    std::uint64_t octets = 0, wrong = 0;
+    std::uint64_t bytes = 0, wrong = 0;
     std::uint64_t given_up = 0, flushed = 0;  // requests that failed; flushed and posted again
     std::uint64_t stops = 0;                  // of queue pairs: to Sqe
     std::uint64_t receives_in_error = 0;
@@ -69,7 +69,7 @@ class RdTraffic {
     verbs::MemoryTable memory;
     RdHost host;
     std::deque<Queues> queues;
-    std::vector<std::uint8_t> octets;
+    std::vector<std::uint8_t> bytes;
     std::uint32_t key = 0;
   };
 

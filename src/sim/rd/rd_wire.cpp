@@ -11,8 +11,8 @@ namespace urnic::sim {
 namespace {
 
 MacAddress mac_of(int which) {
-  const std::uint8_t octets[6] = {2, 0, 0, 0, 0, static_cast<std::uint8_t>(which + 1)};
-  return MacAddress::from_bytes(octets);
+  const std::uint8_t bytes[6] = {2, 0, 0, 0, 0, static_cast<std::uint8_t>(which + 1)};
+  return MacAddress::from_bytes(bytes);
 }
 
 roce::FrameHeaders headers_of(int which) {
@@ -56,9 +56,9 @@ RdWire::RdWire(const Setup& setup, std::uint64_t seed, const Instant& clock) : c
 bool RdWire::send(int from, const ib::PacketHeader& header, std::span<const ByteView> pieces,
                   std::uint32_t payload) {
   End& end = ends_[from];
-  const std::size_t octets = end.headers.size() + ib::packet_octets(header.bth.opcode, payload);
+  const std::size_t bytes = end.headers.size() + ib::packet_bytes(header.bth.opcode, payload);
   port::Frame frame{};
-  if (end.line.port.tx_reserve(0, static_cast<std::uint32_t>(octets), &frame, 1) != 1) {
+  if (end.line.port.tx_reserve(0, static_cast<std::uint32_t>(bytes), &frame, 1) != 1) {
     return false;
   }
   frame.len[0] =
@@ -79,7 +79,7 @@ bool RdWire::receive(int at, const std::function<void(const ib::ParsedPacket&)>&
     if (!roce::is_ours(c, whole)) continue;
     const auto found = roce::find_packet(c, whole);
     if (!found) continue;
-    const ByteView datagram = ByteView(whole).subspan(found->offset, found->octets);
+    const ByteView datagram = ByteView(whole).subspan(found->offset, found->bytes);
     const auto packet = ib::open_packet(found->ip_udp, datagram);
     if (packet.ok()) {
       take(*packet);

@@ -1,7 +1,7 @@
 // The guest's end of what tests/interop/verbs_peer.cpp speaks, over librdmacm and libibverbs. The
 // table of modes is at the head of that file; either end may be client or server.
 //
-//   verbs_peer -c ADDRESS | -l ADDRESS  -p PORT -m MODE [-C COUNT] [-S SIZE] [-d PRIVATE_OCTETS]
+//   verbs_peer -c ADDRESS | -l ADDRESS  -p PORT -m MODE [-C COUNT] [-S SIZE] [-d PRIVATE_BYTES]
 //
 // Exit 0 and one line on standard output when everything went as the mode says.
 #include <arpa/inet.h>
@@ -19,7 +19,7 @@
 enum { INFO = 16, WAIT_S = 30, SLOTS = 4, MAX_PRIVATE = 196, PAUSE_US = 200000 };
 
 static int client;
-static uint32_t count = 20, size = 16384, private_octets;
+static uint32_t count = 20, size = 16384, private_bytes;
 static struct rdma_cm_id* id;
 static uint8_t *slots, *out;  // received messages; the one to be sent
 static struct ibv_mr *slots_mr, *out_mr;
@@ -37,7 +37,7 @@ static void must(int failed, const char* what) {
   if (failed) die("%s: %s", what, strerror(errno));
 }
 
-// Octet k of message, region or private data number n; both ends know it.
+// Byte k of message, region or private data number n; both ends know it.
 static uint8_t pattern(uint32_t n, uint32_t k) {
   return (uint8_t)(n * 37 + k * 11 + (k >> 8) + 1);
 }
@@ -46,7 +46,7 @@ static void fill(uint8_t* at, uint32_t length, uint32_t n) {
 }
 static void check(const uint8_t* at, uint32_t length, uint32_t n, const char* what) {
   for (uint32_t k = 0; k < length; ++k) {
-    if (at[k] != pattern(n, k)) die("%s %u: octet %u of %u is wrong", what, n, k, length);
+    if (at[k] != pattern(n, k)) die("%s %u: byte %u of %u is wrong", what, n, k, length);
   }
 }
 
@@ -118,11 +118,11 @@ static struct info announced(void) {
   uint32_t length;
   uint64_t slot;
   const uint8_t* at = receive(&length, &slot);
-  if (length != INFO) die("an announcement of %u octets", length);
+  if (length != INFO) die("an announcement of %u bytes", length);
   memcpy(&i, at, INFO);
   post_slot(slot);
   i = (struct info){be64toh(i.address), be32toh(i.stag), be32toh(i.length)};
-  if (i.length > size) die("%u octets announced, at most %u expected", i.length, size);
+  if (i.length > size) die("%u bytes announced, at most %u expected", i.length, size);
   return i;
 }
 
@@ -137,16 +137,16 @@ static void prepare(void) {
   for (uint64_t i = 0; i < SLOTS; ++i) post_slot(i);
 }
 static void check_private(const struct rdma_cm_event* event, uint32_t n) {
-  if (event == NULL || event->param.conn.private_data_len != private_octets) {
-    die("%d octets of private data instead of %u", event ? event->param.conn.private_data_len : -1,
-        private_octets);
+  if (event == NULL || event->param.conn.private_data_len != private_bytes) {
+    die("%d bytes of private data instead of %u", event ? event->param.conn.private_data_len : -1,
+        private_bytes);
   }
-  check(event->param.conn.private_data, private_octets, n, "private data");
+  check(event->param.conn.private_data, private_bytes, n, "private data");
 }
 static struct rdma_conn_param parameters(uint8_t* data, uint32_t n) {
-  fill(data, private_octets, n);
+  fill(data, private_bytes, n);
   return (struct rdma_conn_param){.private_data = data,
-                                  .private_data_len = (uint8_t)private_octets,
+                                  .private_data_len = (uint8_t)private_bytes,
                                   .responder_resources = 5,
                                   .initiator_depth = 4};
 }
@@ -166,7 +166,7 @@ static void connect_to(struct sockaddr_in* to, int rejected) {
     // siw keeps the private data of a rejection to itself.
     if (id->event == NULL || id->event->param.conn.private_data_len != 0)
       check_private(id->event, 200);
-    printf("rejected with %u octets\n", private_octets);
+    printf("rejected with %u bytes\n", private_bytes);
     exit(0);
   }
   must(failed, "connect");
@@ -182,8 +182,8 @@ static void take_one(struct sockaddr_in* at, int reject) {
   must(rdma_get_request(listener, &id), "get_request");
   check_private(id->event, 100);
   if (reject) {
-    must(rdma_reject(id, data, (uint8_t)private_octets), "reject");
-    printf("rejected with %u octets\n", private_octets);
+    must(rdma_reject(id, data, (uint8_t)private_bytes), "reject");
+    printf("rejected with %u bytes\n", private_bytes);
     exit(0);
   }
   prepare();
@@ -203,7 +203,7 @@ static void echo(uint32_t messages) {
       send_message(expected);
     }
     const uint8_t* at = receive(&length, &slot);
-    if (length != expected) die("message %u has %u octets", i, length);
+    if (length != expected) die("message %u has %u bytes", i, length);
     check(at, length, i, "message");
     if (!client) memcpy(out, at, length);
     post_slot(slot);
@@ -300,12 +300,12 @@ int main(int argc, char** argv) {
     } else if (o == 'S') {
       size = (uint32_t)atoi(optarg);
     } else if (o == 'd') {
-      private_octets = (uint32_t)atoi(optarg);
+      private_bytes = (uint32_t)atoi(optarg);
     } else {
       die("see the head of the source");
     }
   }
-  if (private_octets > MAX_PRIVATE || size < INFO || count == 0) die("an option out of range");
+  if (private_bytes > MAX_PRIVATE || size < INFO || count == 0) die("an option out of range");
   const int reject = !strcmp(mode, "reject");
   client ? connect_to(&address, reject) : take_one(&address, reject);
   if (!strcmp(mode, "echo")) {
