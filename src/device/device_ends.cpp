@@ -11,16 +11,16 @@ void DeviceImpl::finish_ends() {
   Instant until = monotonic_now() + kMoment;
   std::uint64_t sent = 0;
   const auto ended = [&](Instant now) {
-    iwarp::Life& life = engine->iwarp().life();
+    iwarp::ConnectionEvents& events = engine->iwarp().events();
     const bool says_so =
         port.info().link_up != 0 && engine->roce_control().connections().leaving() != 0;
-    if (life.leaving() == 0 && !says_so) return true;
+    if (events.leaving() == 0 && !says_so) return true;
     // As long as they get on, on a busy machine too; linger_timeout bounds each of them.
-    if (const std::uint64_t so_far = life.leaving_sent(); so_far != sent) {
+    if (const std::uint64_t so_far = events.leaving_sent(); so_far != sent) {
       sent = so_far;
       until = now + kMoment;
     }
-    if (now >= until) life.drop_leaving(now);
+    if (now >= until) events.drop_leaving(now);
     engine->poll(now);
     return now >= until;
   };
@@ -29,7 +29,7 @@ void DeviceImpl::finish_ends() {
 
 void DeviceImpl::disconnect_all(Duration most) {
   const auto is_ending = [&] {
-    return engine->iwarp().life().ending() + engine->roce_control().connections().leaving(true) !=
+    return engine->iwarp().events().ending() + engine->roce_control().connections().leaving(true) !=
            0;
   };
   if (engine->over_kernel_tcp()) return;

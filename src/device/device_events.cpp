@@ -279,12 +279,12 @@ void DeviceImpl::on_cm_event(verbs::CmEvent e) {
     switch (e.kind) {
       case Kind::Established:
         event.kind = EventKind::established;
-        qp->outcome = QpImpl::Outcome::Established;
+        qp->attempt = QpImpl::Attempt::Established;
         qp->private_data = std::move(private_data);
         break;
       case Kind::ConnectFailed:
         event.kind = EventKind::connect_failed;
-        qp->outcome = QpImpl::Outcome::Failed;
+        qp->attempt = QpImpl::Attempt::Failed;
         qp->error = std::move(error);
         qp->private_data = std::move(private_data);
         break;

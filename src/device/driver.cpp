@@ -122,7 +122,7 @@ bool Driver::poll_engine(Instant now, bool comes_back) {
   }
 }
 
-void Driver::attend(verbs::QueuePair& qp, Instant now) {
+void Driver::transmit_now(verbs::QueuePair& qp, Instant now) {
   try {
     engine_->work_posted(qp, now);
   } catch (const std::bad_alloc&) {
@@ -200,7 +200,7 @@ void Driver::ring(verbs::QueuePair& qp) {
   if (inherited()) return;
   if (ownership_.try_take()) {
     const Instant now = monotonic_now();
-    leave(answer_or_keep(qp, now));
+    leave(transmit_or_defer(qp, now));
     return;
   }
   leave_doorbell(qp);
@@ -216,7 +216,7 @@ void Driver::leave_doorbell(verbs::QueuePair& qp) {
 }
 
 // The doorbell of the application's thread, which has the engine. True: wake the sleeper.
-bool Driver::answer_or_keep(verbs::QueuePair& qp, Instant now) {
+bool Driver::transmit_or_defer(verbs::QueuePair& qp, Instant now) {
   caller_.habit.post(now);
   if (options_.progress == Progress::Auto && engine_->over_kernel_tcp()) {
     caller_.posting.post(now);
@@ -228,7 +228,7 @@ bool Driver::answer_or_keep(verbs::QueuePair& qp, Instant now) {
     return false;
   }
   send_gathered();
-  attend(qp, now);
+  transmit_now(qp, now);
   caller_.gathering.sent();
   if (caller_.posting.streams() && sleeper_.load(std::memory_order_relaxed) == Sleeper::OnPort) {
     return watch_from_now_on();
@@ -267,7 +267,7 @@ void Driver::answer_doorbells() {
   const Instant now = monotonic_now();
   while (verbs::QueuePair* qp = doorbells_.pop()) {
     qp->rung.exchange(false);  // first: what is posted from now on rings again
-    attend(*qp, now);
+    transmit_now(*qp, now);
   }
   caller_.gathering.sent();
 }

@@ -151,9 +151,9 @@ class Driver {
     bool doze(Instant now);
     Driver* d_;
   };
-  void attend(verbs::QueuePair& qp, Instant now);
+  void transmit_now(verbs::QueuePair& qp, Instant now);
   void leave_doorbell(verbs::QueuePair& qp);
-  bool answer_or_keep(verbs::QueuePair& qp, Instant now);
+  bool transmit_or_defer(verbs::QueuePair& qp, Instant now);
   bool gathers(verbs::QueuePair& qp, Instant now);
   void send_gathered();
   bool serve_between_posts(Instant now);

@@ -82,7 +82,7 @@ Result<void> QueuePair::connect_start(std::string_view address, const Connection
     }
     {
       const std::lock_guard guard(impl_->mutex);
-      impl_->outcome = device::QpImpl::Outcome::Pending;
+      impl_->attempt = device::QpImpl::Attempt::Pending;
       impl_->connection.peer = to->to_string();
     }
     return device::begin(*impl_, [&](verbs::ControlPath& control, Instant now) {
@@ -126,8 +126,8 @@ Result<void> wait_until_settled(QpImpl& qp) {
     if (driver.inherited()) return device::inherited_error();
     {
       const std::lock_guard guard(qp.mutex);
-      if (qp.outcome == QpImpl::Outcome::Established) return {};
-      if (qp.outcome == QpImpl::Outcome::Failed) return qp.error;
+      if (qp.attempt == QpImpl::Attempt::Established) return {};
+      if (qp.attempt == QpImpl::Attempt::Failed) return qp.error;
     }
     if (driver.has_thread()) {
       driver.hand_over();
@@ -282,7 +282,7 @@ Result<void> ConnectRequest::accept(QueuePair& qp, const ConnectionOptions& opti
     auto accepted = device::guarded([&]() -> Result<void> {
       {
         const std::lock_guard guard(qp.impl_->mutex);
-        qp.impl_->outcome = device::QpImpl::Outcome::Pending;
+        qp.impl_->attempt = device::QpImpl::Attempt::Pending;
         qp.impl_->connection.peer = peer();
       }
       return device::begin(*qp.impl_, [&](verbs::ControlPath&, Instant now) {

@@ -81,8 +81,8 @@ Result<void> QueuePair::modify(QpState to, const QpAttributes& attributes) {
     }
     if (to == QpState::reset) {  // nobody else would tell who waits for a connection
       const std::lock_guard guard(impl_->mutex);
-      if (impl_->outcome == device::QpImpl::Outcome::Pending) {
-        impl_->outcome = device::QpImpl::Outcome::Failed;
+      if (impl_->attempt == device::QpImpl::Attempt::Pending) {
+        impl_->attempt = device::QpImpl::Attempt::Failed;
         device::explain(&impl_->error, [] {
           return Error{Errc::closed, "the queue pair was reset"};
         });

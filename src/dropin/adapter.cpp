@@ -35,7 +35,7 @@ Adapter::Adapter(unsigned index, const std::string& name, Config config, const s
       is_one_of_several_(!name.empty()),
       config_(std::move(config)),
       traits_(traits_of(transport_in(config_))),
-      rendezvous_(*this) {
+      peer_matcher_(*this) {
   std::memcpy(mac_, mac, sizeof mac_);
   is_ib_like_ = transport() == Transport::roce || config_.get("identity") == "ib-like";
   slot_.adapter = this;
@@ -155,12 +155,12 @@ void Adapter::remove_context(Context* context) {
 
 int Adapter::next_ms() {
   const std::lock_guard guard(Process::get().cm);
-  return rendezvous_.next_ms();
+  return peer_matcher_.next_ms();
 }
 
 void Adapter::expire() {
   const std::lock_guard guard(Process::get().cm);
-  rendezvous_.expire();
+  peer_matcher_.expire();
 }
 
 void Adapter::serve() {

@@ -11,7 +11,7 @@
 
 #include "dropin/exported.h"
 #include "dropin/gid_slots.h"
-#include "dropin/rendezvous.h"
+#include "dropin/peer_matcher.h"
 #include "dropin/signalled_queue.h"
 #include "dropin/transport_traits.h"
 #include "urnic/urnic.h"
@@ -83,7 +83,7 @@ class Adapter {
   void add_context(Context*);
   void remove_context(Context*);
 
-  Rendezvous& rendezvous() { return rendezvous_; }  // under Process::cm
+  PeerMatcher& peer_matcher() { return peer_matcher_; }  // under Process::cm
   Counts& counts() { return counts_; }
 
  private:
@@ -105,7 +105,7 @@ class Adapter {
   const Config config_;
   const TransportTraits traits_;
   bool is_ib_like_ = false;
-  Rendezvous rendezvous_;
+  PeerMatcher peer_matcher_;
   Counts counts_;
   std::atomic<bool> had_link_{false};
   struct {

@@ -82,7 +82,7 @@ int devices_for(const CmId& id, std::vector<Adapter*>* out) {
 int bind_to(CmId* id, const sockaddr* address, bool connects = false) {
   Address a;
   if (!copy_address(address, &a)) return EAFNOSUPPORT;
-  if (id->stage != Stage::Idle) return EINVAL;
+  if (id->stage != IdState::Idle) return EINVAL;
   std::vector<Adapter*> where;
   if (const int e = devices_for(*id, &where); e != 0) return e;
   const bool looks = connects ? !is_wildcard(a) : !is_everywhere(a);
@@ -105,7 +105,7 @@ int bind_to(CmId* id, const sockaddr* address, bool connects = false) {
   const std::lock_guard guard(Process::get().cm);
   id->source = a;
   id->show_addresses();
-  id->stage = Stage::Bound;
+  id->stage = IdState::Bound;
   return 0;
 }
 
@@ -133,7 +133,7 @@ bool is_one_family(const sockaddr& a, const sockaddr& b) {
 // From the device that leads there; of the others the id lets go.
 int take_device(CmId* id, Adapter& chosen, Address from) {
   const bool had_none = id->adapter == nullptr;
-  const bool binds = id->stage == Stage::Idle && chosen.traits().resolve_addr_binds;
+  const bool binds = id->stage == IdState::Idle && chosen.traits().resolve_addr_binds;
   if (binds) {
     if (const int e = keep_address(id, {&chosen}, false, &from); e != 0) return e;
   }
@@ -148,7 +148,7 @@ int take_device(CmId* id, Adapter& chosen, Address from) {
                             [&](const DeviceBinding& b) { return b.adapter == &chosen; });
   left.assign(std::move_iterator(other), std::move_iterator(id->bindings.end()));
   id->bindings.erase(other, id->bindings.end());
-  if (id->stage == Stage::Idle) {
+  if (id->stage == IdState::Idle) {
     id->source = from;
   } else if (had_none) {
     set_port(&from, port_of(id->source));
@@ -161,19 +161,19 @@ int take_device(CmId* id, Adapter& chosen, Address from) {
 // was not resolved is bound as before, as with a kernel.
 int resolve_address(CmId* id, const sockaddr* source, const sockaddr* destination) {
   if (destination == nullptr) return EINVAL;
-  if (id->stage != Stage::Idle && id->stage != Stage::Bound) return EINVAL;
+  if (id->stage != IdState::Idle && id->stage != IdState::Bound) return EINVAL;
   Address to;
   if (!copy_address(destination, &to)) return EAFNOSUPPORT;
   const bool binds =
-      id->stage == Stage::Idle && source != nullptr && source->sa_family != AF_UNSPEC;
-  const sockaddr* const from_where = binds                       ? source
-                                     : id->stage == Stage::Bound ? &id->source.any
-                                                                 : nullptr;
+      id->stage == IdState::Idle && source != nullptr && source->sa_family != AF_UNSPEC;
+  const sockaddr* const from_where = binds                         ? source
+                                     : id->stage == IdState::Bound ? &id->source.any
+                                                                   : nullptr;
   if (from_where != nullptr && !is_one_family(*from_where, *destination)) return EINVAL;
   if (binds) {
     if (const int e = bind_to(id, source, true); e != 0) return e;
   }
-  if (id->stage == Stage::Bound && is_link_local(id->source)) {  // and so is the other end
+  if (id->stage == IdState::Bound && is_link_local(id->source)) {  // and so is the other end
     give_link(&to, id->source.v6.sin6_scope_id);
     if (is_link_local(to) && to.v6.sin6_scope_id != id->source.v6.sin6_scope_id) return EINVAL;
   }
@@ -196,7 +196,7 @@ int resolve_address(CmId* id, const sockaddr* source, const sockaddr* destinatio
     return 0;
   }
   id->show_addresses();
-  id->stage = Stage::AddressResolved;
+  id->stage = IdState::AddressResolved;
   id->tell(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
   return 0;
 }
@@ -245,12 +245,12 @@ void bind_again(CmId* id) {
 }
 
 int listen_on(CmId* id, int backlog) {
-  if (id->stage == Stage::Idle) {
+  if (id->stage == IdState::Idle) {
     sockaddr_in any{};
     any.sin_family = AF_INET;
     if (const int e = bind_to(id, reinterpret_cast<sockaddr*>(&any)); e != 0) return e;
   }
-  if (id->stage != Stage::Bound || id->bindings.empty()) return EINVAL;
+  if (id->stage != IdState::Bound || id->bindings.empty()) return EINVAL;
   for (DeviceBinding& at : id->bindings) {
     const int e = listen_at(id, &at, backlog);
     if (e == 0) continue;
@@ -260,16 +260,16 @@ int listen_on(CmId* id, int backlog) {
   remember_listener(id, backlog);
   const std::lock_guard guard(Process::get().cm);
   id->show_addresses();
-  id->stage = Stage::Listening;
+  id->stage = IdState::Listening;
   return 0;
 }
 
 }  // namespace
 
 int CmId::set_binding(bool* option, bool value) {
-  if (stage != Stage::Idle && stage != Stage::Bound) return EINVAL;
+  if (stage != IdState::Idle && stage != IdState::Bound) return EINVAL;
   const bool before = std::exchange(*option, value);
-  if (stage == Stage::Idle || before == value) return 0;
+  if (stage == IdState::Idle || before == value) return 0;
   // And again, as is wanted now, for which the port must be free; or else as it was.
   const std::vector<Adapter*> where = where_bound();
   bindings.clear();
@@ -290,7 +290,7 @@ int CmId::set_ack_timeout(std::uint8_t code) {
 
 int CmId::listen_again(const std::vector<Adapter*>& where, int backlog) {
   if (const int e = keep_address(this, where, bound_everywhere, &source); e != 0) return e;
-  stage = Stage::Bound;
+  stage = IdState::Bound;
   return listen_on(this, backlog);
 }
 

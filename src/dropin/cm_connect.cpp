@@ -82,7 +82,7 @@ void CmId::on_request(Event& event, Adapter& at, ibv_context* verbs, ibv_pd* pd)
     delete made;
   });
   made->adapter = &at;
-  made->stage = Stage::Requested;
+  made->stage = IdState::Requested;
   made->request = std::move(event.request);
   from_text(made->request.local(), &made->source);
   from_text(made->request.peer(), &made->destination);
@@ -167,10 +167,10 @@ void fail_connection(CmId* id, const Error& error) {
 void CmId::on_connection(Event& event) {
   switch (event.kind) {
     case EventKind::established: {
-      if (stage != Stage::Connecting && stage != Stage::Accepting) return;
-      const bool passive = stage == Stage::Accepting;
+      if (stage != IdState::Connecting && stage != IdState::Accepting) return;
+      const bool passive = stage == IdState::Accepting;
       const rdma_conn_param shown = agreed(event.roce_peer, passive);
-      stage = Stage::Connected;
+      stage = IdState::Connected;
       if (passive && !adapter->traits().acceptor_learns_conn_param) event.private_data.clear();
       // Else the port is the one that the request names, which is known since it was bound.
       if (end != nullptr && !adapter->traits().resolve_addr_binds)
@@ -179,7 +179,7 @@ void CmId::on_connection(Event& event) {
       return;
     }
     case EventKind::answered: {
-      if (stage != Stage::Connecting) return;
+      if (stage != IdState::Connecting) return;
       numbered.answered = true;
       rdma_conn_param p = shown(event.roce_peer);
       p.responder_resources = event.roce_peer.ird;
@@ -188,24 +188,24 @@ void CmId::on_connection(Event& event) {
       return;
     }
     case EventKind::connect_failed: {
-      if (stage != Stage::Connecting && stage != Stage::Accepting) return;
-      const Failure f = failure_of(event, stage == Stage::Accepting, adapter->traits());
-      stage = Stage::Ended;
+      if (stage != IdState::Connecting && stage != IdState::Accepting) return;
+      const Failure f = failure_of(event, stage == IdState::Accepting, adapter->traits());
+      stage = IdState::Ended;
       tell(f.type, f.status, std::move(event.private_data));
       return;
     }
     case EventKind::disconnected:
     case EventKind::failed: {
-      const Stage before = stage;
-      stage = Stage::Ended;
-      if (before == Stage::Connected) tell(RDMA_CM_EVENT_DISCONNECTED, 0);
-      if (before == Stage::Connecting || before == Stage::Accepting) {
+      const IdState before = stage;
+      stage = IdState::Ended;
+      if (before == IdState::Connected) tell(RDMA_CM_EVENT_DISCONNECTED, 0);
+      if (before == IdState::Connecting || before == IdState::Accepting) {
         tell(RDMA_CM_EVENT_CONNECT_ERROR, status_of(event.error));
       }
       return;
     }
     case EventKind::time_wait_over:
-      if (stage == Stage::Ended) tell(RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+      if (stage == IdState::Ended) tell(RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
       return;
     default:
       return;
@@ -216,8 +216,8 @@ namespace {
 
 int resolve_route(CmId* id) {
   const std::lock_guard guard(Process::get().cm);
-  if (id->stage != Stage::AddressResolved) return EINVAL;
-  id->stage = Stage::RouteResolved;
+  if (id->stage != IdState::AddressResolved) return EINVAL;
+  id->stage = IdState::RouteResolved;
   id->show_path();
   id->tell(RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
   return 0;
@@ -242,8 +242,8 @@ int connect_to(CmId* id, const rdma_conn_param* given) {
   std::optional<std::uint8_t> timeout;
   {
     const std::lock_guard guard(Process::get().cm);
-    if (id->stage != Stage::RouteResolved) return EINVAL;
-    id->stage = Stage::Connecting;
+    if (id->stage != IdState::RouteResolved) return EINVAL;
+    id->stage = IdState::Connecting;
     id->end = end;
     end->manager = id;
     o = options_of(*id, p);
@@ -264,13 +264,13 @@ int connect_to(CmId* id, const rdma_conn_param* given) {
   if (started) {
     if (local.empty()) return 0;
     const std::lock_guard guard(Process::get().cm);
-    if (id->stage == Stage::Connecting) id->show_source(local);
+    if (id->stage == IdState::Connecting) id->show_source(local);
     return 0;
   }
   const std::lock_guard guard(Process::get().cm);
   const Errc code = started.error().code;
   if (is_of_the_call(code)) {
-    id->stage = Stage::RouteResolved;
+    id->stage = IdState::RouteResolved;
     id->detach_end();
     return to_errno(code);
   }
@@ -297,8 +297,8 @@ int accept_on(CmId* id, const rdma_conn_param* given) {
   std::optional<std::uint8_t> timeout;
   {
     const std::lock_guard guard(Process::get().cm);
-    if (id->stage != Stage::Requested) return EINVAL;
-    id->stage = Stage::Accepting;
+    if (id->stage != IdState::Requested) return EINVAL;
+    id->stage = IdState::Accepting;
     id->end = end;
     end->manager = id;
     request = std::move(id->request);
@@ -317,7 +317,7 @@ int accept_on(CmId* id, const rdma_conn_param* given) {
   }
   const std::lock_guard guard(Process::get().cm);
   if (ok.error().code != Errc::closed) {
-    id->stage = Stage::Ended;
+    id->stage = IdState::Ended;
     id->detach_end();
     return to_errno(ok.error().code);
   }
@@ -340,7 +340,7 @@ namespace {
 int leave_datagrams(CmId* id) {
   {
     const std::lock_guard guard(Process::get().cm);
-    if (id->stage != Stage::Connected) return failed(EINVAL);
+    if (id->stage != IdState::Connected) return failed(EINVAL);
   }
   if (id->id().qp == nullptr) return 0;
   ibv_qp_attr attr{};
@@ -384,8 +384,8 @@ int urnic_rdma_reject(rdma_cm_id* r, const void* data, std::uint8_t length) {
         urnic::ConnectRequest request;
         {
           const std::lock_guard guard(Process::get().cm);
-          if (id->stage != Stage::Requested) return failed(EINVAL);
-          id->stage = Stage::Ended;
+          if (id->stage != IdState::Requested) return failed(EINVAL);
+          id->stage = IdState::Ended;
           request = std::move(id->request);
         }
         request.reject(said);
@@ -403,7 +403,7 @@ int urnic_rdma_disconnect(rdma_cm_id* r) {
         std::shared_ptr<Endpoint> end;
         {
           const std::lock_guard guard(Process::get().cm);
-          const bool had_one = id->stage == Stage::Connected || id->stage == Stage::Ended;
+          const bool had_one = id->stage == IdState::Connected || id->stage == IdState::Ended;
           if (!had_one || id->end == nullptr) return failed(EINVAL);
           if (would_wait_forever(*id)) return failed(EINVAL);
           end = id->end;
@@ -423,7 +423,7 @@ int urnic_rdma_establish(rdma_cm_id* r) {
   }
   const std::lock_guard guard(Process::get().cm);
   const bool moves = id->adapter != nullptr && id->adapter->traits().connection_moves_qp;
-  return moves && r->qp == nullptr && id->stage == Stage::Connected ? 0 : failed(EINVAL);
+  return moves && r->qp == nullptr && id->stage == IdState::Connected ? 0 : failed(EINVAL);
 }
 
 // The program need not tell what happened on a queue pair of the id.

@@ -28,14 +28,14 @@ void point_at_data(CmEvent* e) {
 
 // The peer has answered, or nobody has. Under Process::cm.
 void on_resolved(CmId* id, Event& event) {
-  if (id->stage != Stage::Connecting) return;
+  if (id->stage != IdState::Connecting) return;
   auto e = std::make_unique<CmEvent>();
   e->base.id = &id->id();
   e->private_data = std::move(event.private_data);
   rdma_ud_param& ud = e->base.param.ud;
   ud = {};
   if (event.kind == EventKind::resolved) {
-    id->stage = Stage::Connected;
+    id->stage = IdState::Connected;
     e->base.event = RDMA_CM_EVENT_ESTABLISHED;
     ud.ah_attr = way_between(*id->adapter, id->source, id->destination);
     ud.ah_attr.grh.hop_limit = kHopLimit;
@@ -43,7 +43,7 @@ void on_resolved(CmId* id, Event& event) {
     ud.qp_num = event.peer.qp;
     ud.qkey = event.peer.qkey;
   } else {
-    id->stage = Stage::Ended;
+    id->stage = IdState::Ended;
     e->base.event = RDMA_CM_EVENT_UNREACHABLE;
     e->base.status = status_of(event.error);
   }
@@ -79,8 +79,8 @@ int connect_datagrams(CmId* id, const rdma_conn_param* p) {
   std::string to;
   {
     const std::lock_guard guard(process.cm);
-    if (id->stage != Stage::RouteResolved) return EINVAL;
-    id->stage = Stage::Connecting;
+    if (id->stage != IdState::RouteResolved) return EINVAL;
+    id->stage = IdState::Connecting;
     id->question.subject = subject;
     to = text_of(id->destination);
   }
@@ -100,7 +100,7 @@ int connect_datagrams(CmId* id, const rdma_conn_param* p) {
   }
   const Errc code = asked.error().code;
   if (code == Errc::invalid_argument || code == Errc::no_memory) {
-    id->stage = Stage::RouteResolved;
+    id->stage = IdState::RouteResolved;
     id->question = {};
     process.remove(number);
     return to_errno(code);
@@ -120,8 +120,8 @@ int accept_datagrams(CmId* id, const rdma_conn_param* p) {
   ConnectRequest request;
   {
     const std::lock_guard guard(Process::get().cm);
-    if (id->stage != Stage::Requested) return EINVAL;
-    id->stage = Stage::Accepting;
+    if (id->stage != IdState::Requested) return EINVAL;
+    id->stage = IdState::Accepting;
     request = std::move(id->request);
   }
   ConnectionOptions o;
@@ -135,14 +135,14 @@ int accept_datagrams(CmId* id, const rdma_conn_param* p) {
   }();
   const std::lock_guard guard(Process::get().cm);
   if (ok) {
-    id->stage = Stage::Connected;
+    id->stage = IdState::Connected;
     return 0;
   }
   if (ok.error().code == Errc::closed) {
-    id->stage = Stage::Ended;
+    id->stage = IdState::Ended;
     return ECONNRESET;
   }
-  id->stage = Stage::Requested;  // it can be answered otherwise
+  id->stage = IdState::Requested;  // it can be answered otherwise
   id->request = std::move(request);
   return to_errno(ok.error().code);
 }

@@ -196,7 +196,7 @@ int urnic_rdma_destroy_id(rdma_cm_id* r) {
     numbered = id->leave_number();
     bindings = std::move(id->bindings);
     request = std::move(id->request);
-    if (id->stage >= Stage::Connecting && id->stage <= Stage::Connected) left = id->end;
+    if (id->stage >= IdState::Connecting && id->stage <= IdState::Connected) left = id->end;
     id->detach_end();
     drop_events(id);
     id->acknowledged.wait(lock, [&] { return id->outstanding == 0; });

@@ -21,7 +21,7 @@
 
 namespace urnic::dropin {
 
-enum class Stage : std::uint8_t {
+enum class IdState : std::uint8_t {
   Idle,
   Bound,
   AddressResolved,
@@ -89,7 +89,7 @@ struct CmId : ConnectionManager {
   static CmId* of(rdma_cm_id* id) { return reinterpret_cast<Handle*>(id)->self; }
 
   bool sync = false;  // has a channel of its own; calls wait for their events
-  Stage stage = Stage::Idle;
+  IdState stage = IdState::Idle;
   Adapter* adapter = nullptr;  // not yet chosen: idle, or bound by a wildcard
   BindOptions options;
   Address source{}, destination{};
@@ -175,7 +175,7 @@ void drop_last_event(rdma_cm_id* r);
 // A synchronous id has seen the end of its connection, and no other event comes. Under Process::cm.
 inline bool would_wait_forever(const CmId& id) {
   const std::uint32_t seen = id.handle.base.event != nullptr ? 1 : 0;
-  return id.sync && id.stage == Stage::Ended && id.outstanding == seen;
+  return id.sync && id.stage == IdState::Ended && id.outstanding == seen;
 }
 // For a synchronous id: waits for what was begun. -1 with errno. Without Process::cm.
 int complete(CmId* id);

@@ -24,7 +24,7 @@ CmQueuePair named_by(const rdma_conn_param& p) {
 }
 
 // The call has failed: there is no connection. Under Process::cm.
-void undo(CmId* id, Stage stage) {
+void undo(CmId* id, IdState stage) {
   Process::get().remove(id->numbered.number);
   id->numbered.number = 0;
   id->numbered.subject.reset();
@@ -32,7 +32,7 @@ void undo(CmId* id, Stage stage) {
 }
 
 // The connection of an id in `stage`, or none. Under Process::cm.
-std::shared_ptr<CmConnection> connection_of(const CmId& id, Stage stage) {
+std::shared_ptr<CmConnection> connection_of(const CmId& id, IdState stage) {
   return id.stage == stage ? id.numbered.connection : nullptr;
 }
 
@@ -46,8 +46,8 @@ int connect_number(CmId* id, const rdma_conn_param& p) {
   ConnectionOptions o;
   {
     const std::lock_guard guard(process.cm);
-    if (id->stage != Stage::RouteResolved) return EINVAL;
-    id->stage = Stage::Connecting;
+    if (id->stage != IdState::RouteResolved) return EINVAL;
+    id->stage = IdState::Connecting;
     id->numbered.subject = subject;
     id->numbered.number = process.add(subject);
     o = options_of(*id, p);
@@ -65,7 +65,7 @@ int connect_number(CmId* id, const rdma_conn_param& p) {
   }
   const Errc code = begun.error().code;
   if (is_of_the_call(code)) {
-    undo(id, Stage::RouteResolved);
+    undo(id, IdState::RouteResolved);
     return to_errno(code);
   }
   fail_connection(id, begun.error());
@@ -80,8 +80,8 @@ int accept_number(CmId* id, const rdma_conn_param& p) {
   ConnectionOptions o;
   {
     const std::lock_guard guard(process.cm);
-    if (id->stage != Stage::Requested) return EINVAL;
-    id->stage = Stage::Accepting;
+    if (id->stage != IdState::Requested) return EINVAL;
+    id->stage = IdState::Accepting;
     id->numbered.subject = subject;
     id->numbered.number = process.add(subject);
     request = std::move(id->request);
@@ -101,7 +101,7 @@ int accept_number(CmId* id, const rdma_conn_param& p) {
   }
   const bool open = code == Errc::invalid_argument;  // it can be answered otherwise
   if (open) id->request = std::move(request);
-  undo(id, open ? Stage::Requested : Stage::Ended);
+  undo(id, open ? IdState::Requested : IdState::Ended);
   return to_errno(code);
 }
 
@@ -110,13 +110,13 @@ int establish_number(CmId* id) {
   std::shared_ptr<CmConnection> connection;
   {
     const std::lock_guard guard(Process::get().cm);
-    connection = connection_of(*id, Stage::Connecting);
+    connection = connection_of(*id, IdState::Connecting);
     if (connection == nullptr || !id->numbered.answered) return EINVAL;
-    id->stage = Stage::Connected;  // its end may be told before the call has returned
+    id->stage = IdState::Connected;  // its end may be told before the call has returned
   }
   if (connection->confirm()) return 0;
   const std::lock_guard guard(Process::get().cm);
-  if (id->stage == Stage::Connected) id->stage = Stage::Connecting;
+  if (id->stage == IdState::Connected) id->stage = IdState::Connecting;
   return EINVAL;
 }
 
@@ -125,9 +125,9 @@ int reject_answer(CmId* id, std::span<const std::uint8_t> data) {
   std::shared_ptr<CmConnection> connection;
   {
     const std::lock_guard guard(Process::get().cm);
-    connection = connection_of(*id, Stage::Connecting);
+    connection = connection_of(*id, IdState::Connecting);
     if (connection == nullptr || !id->numbered.answered) return ENOENT;
-    id->stage = Stage::Ended;
+    id->stage = IdState::Ended;
   }
   return connection->reject(data) ? 0 : EINVAL;
 }
@@ -138,8 +138,8 @@ int notify_number(CmId* id, ibv_event_type event) {
   std::shared_ptr<CmConnection> connection;
   {
     const std::lock_guard guard(Process::get().cm);
-    if (connection_of(*id, Stage::Connected) != nullptr) return EISCONN;
-    connection = connection_of(*id, Stage::Accepting);
+    if (connection_of(*id, IdState::Connected) != nullptr) return EISCONN;
+    connection = connection_of(*id, IdState::Accepting);
   }
   return connection != nullptr && connection->notice_request() ? 0 : EINVAL;
 }
@@ -152,7 +152,7 @@ int disconnect_number(CmId* id) {
     connection = id->numbered.connection;
     if (connection == nullptr) return failed(EINVAL);
     // Nothing is established yet: a kernel does nothing then, and says so.
-    if (id->stage == Stage::Connecting || id->stage == Stage::Accepting) return 0;
+    if (id->stage == IdState::Connecting || id->stage == IdState::Accepting) return 0;
     if (would_wait_forever(*id)) return failed(EINVAL);
   }
   connection->disconnect();
@@ -167,20 +167,20 @@ namespace {
 // under way. Under Process::cm.
 std::optional<Result<QpAttributes>> attributes_of(const CmId& id) {
   switch (id.stage) {
-    case Stage::Requested: {
+    case IdState::Requested: {
       QpAttributes a = id.request.attributes();
       a.min_rnr_timer = kMinRnrTimer;
       if (id.path_options.tos && a.path) a.path->traffic_class = *id.path_options.tos;
       if (id.path_options.ack_timeout && a.ack_timeout) a.ack_timeout = id.path_options.ack_timeout;
       return a;
     }
-    case Stage::Connecting:
-    case Stage::Accepting:
-    case Stage::Connected:
+    case IdState::Connecting:
+    case IdState::Accepting:
+    case IdState::Connected:
       if (id.numbered.connection != nullptr) return id.numbered.connection->attributes();
       if (id.end != nullptr) return id.end->handle.attributes();
       return Error{Errc::wrong_state, {}};
-    case Stage::Ended:
+    case IdState::Ended:
       return Error{Errc::wrong_state, {}};
     default:
       return std::nullopt;

@@ -37,8 +37,8 @@ bool has_whole_path(const void* records, std::size_t bytes) {
 int CmId::set_path(const void* records, std::size_t bytes) {
   if (bytes % sizeof(ibv_path_data) != 0 || !has_whole_path(records, bytes)) return EINVAL;
   const std::lock_guard guard(Process::get().cm);
-  if (adapter == nullptr || stage != Stage::AddressResolved) return EINVAL;
-  stage = Stage::RouteResolved;
+  if (adapter == nullptr || stage != IdState::AddressResolved) return EINVAL;
+  stage = IdState::RouteResolved;
   show_path();
   tell(RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
   return 0;

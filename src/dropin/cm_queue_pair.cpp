@@ -167,7 +167,7 @@ int urnic_rdma_init_qp_attr(rdma_cm_id* r, ibv_qp_attr* attr, int* mask) {
   bool connected;
   {
     const std::lock_guard guard(Process::get().cm);
-    connected = id->stage == Stage::Connected;
+    connected = id->stage == IdState::Connected;
   }
   switch (attr->qp_state) {
     case IBV_QPS_INIT:

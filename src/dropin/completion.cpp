@@ -61,7 +61,7 @@ ibv_wc_status to_status(WcStatus s) {
 ibv_wc_status status_of(const Adapter& adapter, const Completion& c) {
   if (c.status == WcStatus::flushed && c.opcode != Opcode::receive) {
     const auto end = endpoint_of(adapter, c.qp_number);
-    if (end != nullptr && end->apart && !end->told_unreached.exchange(true)) {
+    if (end != nullptr && end->apart && !end->retry_exceeded_reported.exchange(true)) {
       return IBV_WC_RETRY_EXC_ERR;
     }
   }

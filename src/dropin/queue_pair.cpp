@@ -8,8 +8,8 @@
 #include "dropin/context.h"
 #include "dropin/errors.h"
 #include "dropin/memory.h"
+#include "dropin/peer_matcher.h"
 #include "dropin/qp_types.h"
-#include "dropin/rendezvous.h"
 #include "dropin/roce_states.h"
 #include "dropin/shared_receive.h"
 #include "dropin/tables_lock.h"
@@ -133,10 +133,10 @@ void Endpoint::release() {
   if (is_found_by_number) {
     const std::uint32_t own = handle.number();
     // The program knows of no end: what it has posted goes out, and FIN.
-    if (adapter.rendezvous().has_connection(own)) handle.disconnect();
-    adapter.rendezvous().remove(own);
+    if (adapter.peer_matcher().has_connection(own)) handle.disconnect();
+    adapter.peer_matcher().remove(own);
     discard();
-    adapter.rendezvous().give_back(own);
+    adapter.peer_matcher().give_back(own);
   } else {
     discard();
   }
@@ -206,7 +206,7 @@ void note_early(ibv_qp* q) {
   guarded(
       [&] {
         const std::lock_guard guard(Process::get().cm);
-        end.adapter.rendezvous().posted(end.handle.number());
+        end.adapter.peer_matcher().posted(end.handle.number());
         return 0;
       },
       0);
@@ -269,13 +269,13 @@ Result<QueuePair> make_handle(Adapter& adapter, const ProtectionDomain& pd, QpOp
   for (int tries = by_number ? 3 : 0; tries > 0; --tries) {
     {
       const std::lock_guard guard(Process::get().cm);
-      o.number = adapter.rendezvous().take_number();
+      o.number = adapter.peer_matcher().take_number();
     }
     if (o.number == 0) break;
     auto made = adapter.device().create_qp(pd, o);
     if (made) return made;
     const std::lock_guard guard(Process::get().cm);
-    adapter.rendezvous().give_back(o.number);
+    adapter.peer_matcher().give_back(o.number);
     if (made.error().code != Errc::in_use) return made;
   }
   o.number = 0;
@@ -312,12 +312,12 @@ ibv_qp* create(ibv_context* c, ibv_qp_init_attr_ex* a, bool by_number) {
   o.service = service_of(a->qp_type);
   if (a->srq != nullptr) o.srq = Srq::of(a->srq)->queue;
   const ProtectionDomain& pd = xrcd != nullptr ? Xrcd::of(xrcd)->none : Pd::of(a->pd)->domain;
-  auto handle = make_handle(adapter, pd, o, by_number && adapter.traits().needs_rendezvous);
+  auto handle = make_handle(adapter, pd, o, by_number && adapter.traits().needs_peer_matcher);
   if (!handle) return nothing(to_errno(handle.error().code));
   Undo number([&] {
     if (o.number == 0) return;
     const std::lock_guard guard(process.cm);
-    adapter.rendezvous().give_back(o.number);
+    adapter.peer_matcher().give_back(o.number);
   });
   end->handle = std::move(*handle);
   // One of an RNIC has no other state before a connection (RFC 5040: Idle), as siw, cxgb4 and irdma
@@ -358,7 +358,7 @@ ibv_qp* create(ibv_context* c, ibv_qp_init_attr_ex* a, bool by_number) {
   if (o.number != 0) {
     end->is_found_by_number = true;
     const std::lock_guard guard(process.cm);
-    adapter.rendezvous().add(end);
+    adapter.peer_matcher().add(end);
   }
   name.keep();
   number.keep();

@@ -31,16 +31,16 @@ class Endpoint : public Subject, public std::enable_shared_from_this<Endpoint> {
   Adapter& adapter;
   QueuePair handle;                 // goes under Process::cm and hold()
   std::uint64_t number = 0;         // as a subject
-  bool is_found_by_number = false;  // it may meet its peer without rdma_cm (rendezvous.h)
+  bool is_found_by_number = false;  // it may meet its peer without rdma_cm (peer_matcher.h)
   // It was told its peer by ibv_modify_qp; and has not been connected since: the first send that is
   // flushed then is one whose retries are used up.
   std::atomic<bool> met{false}, apart{false};
-  std::atomic<bool> told_unreached{false};
+  std::atomic<bool> retry_exceeded_reported{false};
   int opened = 1;  // handles of the program (ibv_open_qp), under tables_lock
   // Of a receiving end of XRC: the domain it was made in, and its name if it has one.
   const Xrcd* xrcd = nullptr;
   std::string domain;
-  ConnectionManager* manager = nullptr;  // under Process::cm (cm_id.h, rendezvous.h)
+  ConnectionManager* manager = nullptr;  // under Process::cm (cm_id.h, peer_matcher.h)
 
   void on_event(Event& event) override;
   // Sends what was posted, then FIN.

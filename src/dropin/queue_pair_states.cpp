@@ -6,8 +6,8 @@
 #include "dropin/errors.h"
 #include "dropin/gids.h"
 #include "dropin/memory.h"
+#include "dropin/peer_matcher.h"
 #include "dropin/queue_pair.h"
-#include "dropin/rendezvous.h"
 #include "dropin/roce_states.h"
 
 namespace urnic::dropin {
@@ -57,7 +57,7 @@ int to_ready_to_receive(Qp* qp, const ibv_qp_attr& a, int mask, ibv_qp_state now
     Adapter& adapter = qp->end->adapter;
     if (const int e = to_peer(adapter, a, mask, &peer); e != 0) return e;
     const std::lock_guard guard(Process::get().cm);
-    if (const int e = adapter.rendezvous().meet(qp->base.qp_num, peer); e != 0) return e;
+    if (const int e = adapter.peer_matcher().meet(qp->base.qp_num, peer); e != 0) return e;
   }
   qp->told = IBV_QPS_RTR;
   return 0;
@@ -68,7 +68,7 @@ int to_ready_to_send(Qp* qp, const ibv_qp_attr& a, int mask, ibv_qp_state now) {
   const std::lock_guard guard(Process::get().cm);
   // A connection lost before it was there shows itself by the first send.
   if (qp->told != IBV_QPS_RTR || !qp->end->met) return EINVAL;
-  qp->end->adapter.rendezvous().set_patience(qp->base.qp_num, patience_of(a, mask));
+  qp->end->adapter.peer_matcher().set_patience(qp->base.qp_num, patience_of(a, mask));
   qp->end->handle.take_early_sends(true);
   qp->told = IBV_QPS_RTS;
   return 0;
@@ -92,7 +92,7 @@ int move(Qp* qp, const ibv_qp_attr& a, int mask) {
       if (a.qp_state == IBV_QPS_INIT && now == IBV_QPS_INIT) return 0;
       if (a.qp_state == IBV_QPS_RESET || a.qp_state == IBV_QPS_ERR) {
         const std::lock_guard guard(Process::get().cm);
-        qp->end->adapter.rendezvous().leave(qp->base.qp_num);
+        qp->end->adapter.peer_matcher().leave(qp->base.qp_num);
       }
       auto ok = handle.modify(static_cast<QpState>(a.qp_state));
       if (!ok) return to_errno(ok.error().code);

@@ -41,8 +41,9 @@ struct TransportTraits {
   // ibv_modify_qp has the moves of InfiniBand, each with its attributes, and ibv_query_qp returns
   // them. Else they are of RFC 5040, and attributes without a meaning there are kept.
   bool has_ib_states;
-  bool needs_rendezvous;     // without rdma_cm, a queue pair's number has a TCP port (rendezvous.h)
-  bool drains_in_sqd;        // sq_draining
+  bool
+      needs_peer_matcher;  // without rdma_cm, a queue pair's number has a TCP port (peer_matcher.h)
+  bool drains_in_sqd;      // sq_draining
   bool has_comm_est_in_rts;  // a message that came in RTR is reported in RTS too
 
   // ---- work
@@ -74,7 +75,7 @@ constexpr TransportTraits traits_of(Transport transport) {
       .acceptor_sees_unreachable = is_roce,
 
       .has_ib_states = is_roce,
-      .needs_rendezvous = !is_roce,
+      .needs_peer_matcher = !is_roce,
       .drains_in_sqd = is_roce,
       .has_comm_est_in_rts = is_roce,
 

@@ -165,7 +165,7 @@ bool Engine::poll(Instant now, bool comes_back) {
   if (link_.given_up_at() <= now) {
     spare([&] {
       const std::string why = link_.give_up();
-      iwarp_.life().give_up_link(why, now);
+      iwarp_.events().give_up_link(why, now);
       roce_.give_up_link(why, now);
     });
   }
@@ -175,7 +175,7 @@ bool Engine::poll(Instant now, bool comes_back) {
   roce_.act(now);
   if (wire_.interface().has_events()) [[unlikely]]
     any |= take_network_events(now);
-  if (std::exchange(look_again_, false)) iwarp_.life().reroute(nullptr, false, now);
+  if (std::exchange(look_again_, false)) iwarp_.events().reroute(nullptr, false, now);
   if (roce_.side().wants_to_send()) [[unlikely]] {
     any |= transmit_both(now);
   } else if (iwarp_.wants_to_send() || wire_.interface().output_size() != 0) {
@@ -249,7 +249,7 @@ bool Engine::receive_burst(Instant now) {
         }
       }
     } catch (const std::bad_alloc&) {  // the frames behind it are others' too
-      iwarp_.life().out_of_memory(s->tcp.connection, now);
+      iwarp_.events().out_of_memory(s->tcp.connection, now);
       ++s;
     }
   }
@@ -337,7 +337,7 @@ bool Engine::loop_frames(Instant now) {
         roce_.side().process(s.head, s.roce, now);
       }
     } catch (const std::bad_alloc&) {
-      iwarp_.life().out_of_memory(s.tcp.usable ? s.tcp.connection : nullptr, now);
+      iwarp_.events().out_of_memory(s.tcp.usable ? s.tcp.connection : nullptr, now);
     }
   }
   return true;
@@ -358,18 +358,18 @@ void Engine::on_network_event(const net::Event& e, Instant now) {
     case Kind::NeighbourUsable:
     case Kind::NeighbourForgotten:
       roce_.side().reroute(&e.address, false);
-      iwarp_.life().reroute(&e.address, false, now);
+      iwarp_.events().reroute(&e.address, false, now);
       return;
     case Kind::NeighbourFailed:
       roce_.side().reroute(&e.address, true);
-      iwarp_.life().reroute(&e.address, true, now);
+      iwarp_.events().reroute(&e.address, true, now);
       return;
     case Kind::Recheck:
       roce_.side().reroute(nullptr, false);
-      iwarp_.life().reroute(nullptr, false, now);
+      iwarp_.events().reroute(nullptr, false, now);
       return;
     case Kind::Icmp:
-      iwarp_.life().on_icmp_error(e.icmp, now);
+      iwarp_.events().on_icmp_error(e.icmp, now);
       return;
     case Kind::AddressUsable:
       return;
@@ -382,7 +382,7 @@ void Engine::on_network_event(const net::Event& e, Instant now) {
 
 void Engine::look_at_link(bool idle, Instant now) {
   const bool due = (idle && link_.wants_look(now)) || (counters_.polls & 63) == 0;
-  if (due && link_.look(now)) iwarp_.life().ask_peers(now);
+  if (due && link_.look(now)) iwarp_.events().ask_peers(now);
 }
 
 // ---- memory, queues

@@ -39,17 +39,17 @@ std::uint32_t cuts_with(const ConnectionContext& c, const SegmentFacts& f) {
   return (apart > -kCutReach && apart < kCutReach ? c.cuts : 0) + 1;
 }
 
-Verdict downgrade(Reason why, Reason error) {
-  Verdict v;
-  v.outcome = Outcome::Downgrade;
+PathDecision downgrade(Reason why, Reason error) {
+  PathDecision v;
+  v.action = PathAction::Downgrade;
   v.reason = why;
   v.error = error;
   return v;
 }
 
 // Figs 4A and 10 (S155/S156) with E-8: one more drop, or the limit is met.
-Verdict erroneous(const ConnectionContext& c, const SegmentFacts& f, Reason error) {
-  Verdict v;
+PathDecision erroneous(const ConnectionContext& c, const SegmentFacts& f, Reason error) {
+  PathDecision v;
   // 4B may run before 4A.S102: an error beyond the last recovery begins a new one. Fig 10
   // has its reset (S157) only on the branch of segments that passed.
   v.reset_recovery = c.config.variant != InLogicVariant::Fig10 && ends_recovery(c, f);
@@ -69,16 +69,16 @@ Verdict erroneous(const ConnectionContext& c, const SegmentFacts& f, Reason erro
   if (v.cut && cuts_with(c, f) >= c.config.max_cut_frames) {
     return downgrade(Reason::CutFrames, error);
   }
-  v.outcome = Outcome::Drop;
+  v.action = PathAction::Drop;
   v.reason = error;
   v.counts = true;
   return v;
 }
 
 // S7 / S159.
-Verdict cut_through(const ConnectionContext& c, const SegmentFacts& f) {
-  Verdict v;
-  v.outcome = Outcome::Fast;
+PathDecision cut_through(const ConnectionContext& c, const SegmentFacts& f) {
+  PathDecision v;
+  v.action = PathAction::Fast;
   v.reason = Reason::Aligned;
   v.reset_recovery = ends_recovery(c, f);  // 4B.S106, S158
   return v;
@@ -86,9 +86,9 @@ Verdict cut_through(const ConnectionContext& c, const SegmentFacts& f) {
 
 // E-41: valid, and may not be placed before what is missing in front of it. Nothing is wrong with
 // it, so it is no recovery attempt.
-Verdict keep() {
-  Verdict v;
-  v.outcome = Outcome::Keep;
+PathDecision keep() {
+  PathDecision v;
+  v.action = PathAction::Keep;
   v.reason = Reason::OutOfOrderStore;
   return v;
 }
@@ -97,13 +97,13 @@ Verdict keep() {
 // placed from bytes that only looked like frames. RCV.NXT is a frame boundary (I-1), so frames
 // from there on are the truth, whatever the buffer holds of them. Elsewhere a bad seam says that
 // one of the two is no frame, and the segment is as retransmittable as before.
-Verdict overlapping_detour(const ConnectionContext& c, const SegmentFacts& f) {
+PathDecision overlapping_detour(const ConnectionContext& c, const SegmentFacts& f) {
   if (f.frame_at_rcv_nxt) return cut_through(c, f);
   return f.seam_on_boundary ? keep() : erroneous(c, f, Reason::Seam);
 }
 
 // All frames are valid, but some of the bytes were received before.
-Verdict overlapping(const ConnectionContext& c, const SegmentFacts& f) {
+PathDecision overlapping(const ConnectionContext& c, const SegmentFacts& f) {
   if (!places_out_of_order(c)) return overlapping_detour(c, f);
   if (f.seam_on_boundary) return cut_through(c, f);
   // RCV.NXT is a frame boundary (I-1), so a chain of valid frames from there is the truth; a block
@@ -125,19 +125,19 @@ Reason row_reason(Row row, HeaderCase header, const Validation& v) {
 
 // S9 for certain corruption: no deadlock can come of it and a downgrade would not help, so it is no
 // recovery attempt. 4B looks at every in-order segment all the same.
-Verdict corrupted(const ConnectionContext& c, const SegmentFacts& f, Reason why) {
-  Verdict v;
-  v.outcome = Outcome::Drop;
+PathDecision corrupted(const ConnectionContext& c, const SegmentFacts& f, Reason why) {
+  PathDecision v;
+  v.action = PathAction::Drop;
   v.reason = why;
   v.reset_recovery = ends_recovery(c, f);
   return v;
 }
 
 // Fig 3 on a FAST connection (S4 to S13), with section 4 in the rows marked with a diamond.
-Verdict decide_fig3(const ConnectionContext& c, const SegmentFacts& f) {
+PathDecision decide_fig3(const ConnectionContext& c, const SegmentFacts& f) {
   const Validation& val = *f.validation;
   const Row row = fig3_row(false, f.payload, val, f.header);
-  Verdict v;
+  PathDecision v;
   if (row == Row::T3 || row == Row::T7) {  // S7
     v = f.arrival == tcp::Arrival::Overlap ? overlapping(c, f) : cut_through(c, f);
   } else if (certain(row, f.header)) {  // S9
@@ -149,7 +149,7 @@ Verdict decide_fig3(const ConnectionContext& c, const SegmentFacts& f) {
   return v;
 }
 
-Verdict decide_fast(const ConnectionContext& c, const SegmentFacts& f) {
+PathDecision decide_fast(const ConnectionContext& c, const SegmentFacts& f) {
   if (c.config.variant == InLogicVariant::Fig3) return decide_fig3(c, f);
   const Validation& val = *f.validation;
   // Fig 9 cases 2 and 3 and the failing half of case 4; S154 NO of Fig 10, which sees only the bit.
@@ -160,9 +160,9 @@ Verdict decide_fast(const ConnectionContext& c, const SegmentFacts& f) {
   return cut_through(c, f);
 }
 
-Verdict decide_slow(const ConnectionContext& c, const SegmentFacts& f) {
-  Verdict v;
-  v.outcome = Outcome::Store;
+PathDecision decide_slow(const ConnectionContext& c, const SegmentFacts& f) {
+  PathDecision v;
+  v.action = PathAction::Store;
   v.reason = Reason::Slow;
   if (c.config.variant == InLogicVariant::Fig3) v.row = Row::T1;
   if (c.config.initiated_as != ConnectionType::Fast) {
@@ -173,7 +173,7 @@ Verdict decide_slow(const ConnectionContext& c, const SegmentFacts& f) {
   const std::uint32_t needed = std::max<std::uint32_t>(c.upgrade_needed, 1);
   if (v.aligned && f.reassembly_empty &&  // S31
       c.aligned_seen + 1 >= needed) {
-    v.outcome = Outcome::Fast;  // S35: this segment goes on at S4 as FAST
+    v.action = PathAction::Fast;  // S35: this segment goes on at S4 as FAST
     v.reason = Reason::Upgrade;
     v.upgraded = true;
   }
@@ -185,7 +185,7 @@ void leave_recovery(ConnectionContext& c) {
   c.same_count = 0;
 }
 
-void note_cut(ConnectionContext& c, const Verdict& v, const SegmentFacts& f) {
+void note_cut(ConnectionContext& c, const PathDecision& v, const SegmentFacts& f) {
   if (v.cut) {
     c.cuts = cuts_with(c, f);
     c.last_cut = f.sn;
@@ -240,7 +240,7 @@ void note_upgrade(ConnectionContext& c, Instant now) {
 
 // E-9: in a row. What says nothing about alignment (a valid segment out of order) neither counts
 // nor breaks the row; a segment that is not aligned does, wherever it lies.
-void note_stored(ConnectionContext& c, const Verdict& v, const SegmentFacts& f) {
+void note_stored(ConnectionContext& c, const PathDecision& v, const SegmentFacts& f) {
   if (v.aligned) {
     if (c.aligned_seen < kMaxUpgradeAfter) ++c.aligned_seen;
   } else if (!f.validation->passed()) {
@@ -264,7 +264,7 @@ bool places_out_of_order(const ConnectionContext& c) {
   return c.config.place_out_of_order || c.config.variant == InLogicVariant::Fig3;
 }
 
-Verdict decide(const ConnectionContext& context, const SegmentFacts& facts) {
+PathDecision decide(const ConnectionContext& context, const SegmentFacts& facts) {
   assert(facts.validation != nullptr && !facts.validation->frames.empty());
   const bool slow = context.type == ConnectionType::Slow;
   return slow ? decide_slow(context, facts)  // S2, S152
@@ -275,22 +275,22 @@ void become_slow(ConnectionContext& c, Reason why, Instant now) {
   note_downgrade(c, why, now);
 }
 
-void apply(ConnectionContext& c, const Verdict& verdict, const SegmentFacts& facts) {
-  switch (verdict.outcome) {
-    case Outcome::Fast:
+void apply(ConnectionContext& c, const PathDecision& verdict, const SegmentFacts& facts) {
+  switch (verdict.action) {
+    case PathAction::Fast:
       if (verdict.upgraded) note_upgrade(c, facts.now);
       if (verdict.reset_recovery) leave_recovery(c);
       if (in_order(facts)) c.same_count = 0;  // RCV.NXT moves on
       break;
-    case Outcome::Store:
+    case PathAction::Store:
       note_stored(c, verdict, facts);
       break;
-    case Outcome::Keep:
+    case PathAction::Keep:
       break;
-    case Outcome::Downgrade:
+    case PathAction::Downgrade:
       note_downgrade(c, verdict.reason, facts.now);
       break;
-    case Outcome::Drop:
+    case PathAction::Drop:
       if (verdict.reset_recovery) leave_recovery(c);
       if (verdict.counts) note_drop(c, facts);
       if (c.config.max_cut_frames != 0) note_cut(c, verdict, facts);

@@ -14,7 +14,7 @@
 
 namespace urnic::fastpath {
 
-enum class Outcome : std::uint8_t {
+enum class PathAction : std::uint8_t {
   Fast,       // S7/S159: cut through: admit, place, commit
   Store,      // S3/S153 on a SLOW connection: reassembly buffer, ack
   Keep,       // E-41: into the reassembly buffer and reported, placed when it is in order; FAST
@@ -65,8 +65,8 @@ struct SegmentFacts {
   Instant now;
 };
 
-struct Verdict {
-  Outcome outcome = Outcome::Drop;
+struct PathDecision {
+  PathAction action = PathAction::Drop;
   Reason reason = Reason::Slow;    // the row met
   Reason error = Reason::Aligned;  // for Downgrade by a limit: the error that met the limit
   Row row = Row::None;             // of Fig 3, where that decided
@@ -83,13 +83,13 @@ bool places_out_of_order(const ConnectionContext&);
 // Pure. Never called during start-up, for segments without payload, or with a bad TCP checksum.
 // facts.validation is not null. Reasons are for the counters; what a row does never depends on
 // them.
-Verdict decide(const ConnectionContext&, const SegmentFacts&);
+PathDecision decide(const ConnectionContext&, const SegmentFacts&);
 
 // Commit a verdict: counters, type, upgrade bookkeeping. Call it only when the segment is really
 // taken, dropped or stored as decided: one that InLogic sent to FAST and admit refused (empty
 // receive queue, violation out of order) is no recovery attempt and leaves the context alone (Q-27,
 //
-void apply(ConnectionContext&, const Verdict&, const SegmentFacts&);
+void apply(ConnectionContext&, const PathDecision&, const SegmentFacts&);
 
 // The downgrade alone, where it is not a segment that is wrong but what was kept (E-41).
 void become_slow(ConnectionContext&, Reason, Instant now);

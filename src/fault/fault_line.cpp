@@ -133,7 +133,7 @@ FaultLine::Decision FaultLine::decide(const FrameView& v, ByteView payload, std:
   return d;
 }
 
-FaultLine::Verdict FaultLine::inspect(const urnic_frame& f, Instant now, Frame* changed) {
+FaultLine::Fate FaultLine::inspect(const urnic_frame& f, Instant now, Frame* changed) {
   ++counters_.frames;
   // Headers are copied before they are believed: the memory may be a peer's (E-19).
   std::uint8_t head[net::kHeadSpan];
@@ -149,9 +149,9 @@ FaultLine::Verdict FaultLine::inspect(const urnic_frame& f, Instant now, Frame* 
     payload = {f.data[1], f.len[1]};
   }
   const Decision d = decide(view, payload, length, now);
-  if (d.lost) return Verdict::Lost;
+  if (d.lost) return Fate::Lost;
   ++counters_.delivered;
-  if (!d.corrupt && !d.bad_checksum) return Verdict::Pass;
+  if (!d.corrupt && !d.bad_checksum) return Fate::Pass;
   *changed = new_frame({f.data[0], f.len[0]}, {f.data[1], f.len[1]}, f.csum);
   std::memcpy(changed->bytes.data(), head, n);  // as inspected, whatever is there by now
   if (d.corrupt) {
@@ -159,7 +159,7 @@ FaultLine::Verdict FaultLine::inspect(const urnic_frame& f, Instant now, Frame* 
   } else {
     break_checksum(*changed, view, now);
   }
-  return Verdict::Change;
+  return Fate::Change;
 }
 
 void FaultLine::corrupt(Frame& f, const FrameView& v, Instant now) {

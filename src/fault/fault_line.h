@@ -37,12 +37,12 @@ class FaultLine {
   // Faults that need neither memory nor time (loss and corruption alone): frames may stay where
   // they are, and inspect() says what becomes of each. Not while frames are inside.
   bool in_place() const { return in_place_ && backlog() == 0; }
-  enum class Verdict : std::uint8_t {
+  enum class Fate : std::uint8_t {
     Pass,    // as it is
     Lost,    // not at all
     Change,  // `*changed` instead
   };
-  Verdict inspect(const urnic_frame& f, Instant now, Frame* changed);
+  Fate inspect(const urnic_frame& f, Instant now, Frame* changed);
 
   // A frame in two spans (the second may be empty) enters at `now`. `now` never goes backwards.
   void push(ByteView head, ByteView tail, std::uint8_t csum, Instant now);

@@ -141,10 +141,10 @@ unsigned FaultPort::receive_in_place(Lane& l, unsigned q, urnic_frame* frames, u
     unsigned give = 0;
     for (const urnic_frame& f : l.borrowed) {
       Frame changed;
-      const FaultLine::Verdict verdict = l.rx.inspect(f, now, &changed);
-      if (verdict == FaultLine::Verdict::Lost) continue;
+      const FaultLine::Fate verdict = l.rx.inspect(f, now, &changed);
+      if (verdict == FaultLine::Fate::Lost) continue;
       frames[give] = f;
-      if (verdict == FaultLine::Verdict::Change) {
+      if (verdict == FaultLine::Fate::Change) {
         Frame& own = l.lent.emplace_back(std::move(changed));
         frames[give].data[0] = own.bytes.data();
         frames[give].len[0] = static_cast<std::uint32_t>(own.bytes.size());
@@ -252,9 +252,9 @@ void FaultPort::commit_in_place(Lane& l, unsigned q, urnic_frame* frames, unsign
     urnic_frame& f = frames[k];
     if (f.len[0] == 0) continue;
     Frame changed;
-    const FaultLine::Verdict verdict = l.tx.inspect(f, now, &changed);
-    if (verdict == FaultLine::Verdict::Lost) f.len[0] = f.len[1] = 0;
-    if (verdict != FaultLine::Verdict::Change) continue;
+    const FaultLine::Fate verdict = l.tx.inspect(f, now, &changed);
+    if (verdict == FaultLine::Fate::Lost) f.len[0] = f.len[1] = 0;
+    if (verdict != FaultLine::Fate::Change) continue;
     const auto total = static_cast<std::uint32_t>(changed.bytes.size());
     f.len[0] = std::min(f.len[0], total);
     f.len[1] = total - f.len[0];

@@ -35,7 +35,7 @@ Pump::Pump(port::Port& a, port::Port& b)
 }
 
 // One received frame becomes one to send, or several, or none.
-void Pump::take(Way& w, unsigned q, const urnic_frame& f, std::uint32_t max_frame) {
+void Pump::take(Leg& w, unsigned q, const urnic_frame& f, std::uint32_t max_frame) {
   std::vector<Frame>& late = w.late[q];
   const std::uint32_t length = port::frame_len(f);
   if (length <= max_frame && f.csum != URNIC_CSUM_PARTIAL) {
@@ -59,7 +59,7 @@ void Pump::take(Way& w, unsigned q, const urnic_frame& f, std::uint32_t max_fram
 }
 
 // True when nothing is left over.
-bool Pump::send_late(Way& w, unsigned q) {
+bool Pump::send_late(Leg& w, unsigned q) {
   std::vector<Frame>& late = w.late[q];
   std::size_t sent = 0;
   while (sent < late.size()) {
@@ -95,7 +95,7 @@ bool Pump::send_late(Way& w, unsigned q) {
   return late.empty();
 }
 
-bool Pump::forward(Way& w, unsigned q) {
+bool Pump::forward(Leg& w, unsigned q) {
   bool busy = false;
   for (unsigned turn = 0; turn < kBurstsPerTurn; ++turn) {
     if (!w.late[q].empty() && !send_late(w, q)) return busy;
@@ -125,7 +125,7 @@ bool Pump::sleep(int wake_fd, Duration max_sleep) {
   // A direction that is held back waits for room at its far end. What its near end has received
   // cannot move until then and is no reason to stay awake, so that port is left out; should both
   // be stuck, a look every millisecond has to do.
-  const auto stuck = [](const Way& w) {
+  const auto stuck = [](const Leg& w) {
     return std::any_of(w.late.begin(), w.late.end(), [](const auto& l) { return !l.empty(); });
   };
   const bool stuck_a = stuck(a_to_b_), stuck_b = stuck(b_to_a_);

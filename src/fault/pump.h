@@ -36,7 +36,7 @@ class Pump {
   const PumpStats& b_to_a() const { return b_to_a_.stats; }
 
  private:
-  struct Way {
+  struct Leg {
     port::Port* from = nullptr;
     port::Port* to = nullptr;
     PumpStats stats;
@@ -44,13 +44,13 @@ class Pump {
     std::vector<std::vector<Frame>> late;
   };
 
-  bool forward(Way& w, unsigned q);
-  bool send_late(Way& w, unsigned q);
-  void take(Way& w, unsigned q, const urnic_frame& f, std::uint32_t max_frame);
+  bool forward(Leg& w, unsigned q);
+  bool send_late(Leg& w, unsigned q);
+  void take(Leg& w, unsigned q, const urnic_frame& f, std::uint32_t max_frame);
   bool sleep(int wake_fd, Duration max_sleep);
 
   unsigned queues_;
-  Way a_to_b_, b_to_a_;
+  Leg a_to_b_, b_to_a_;
 };
 
 }  // namespace urnic::fault

@@ -25,7 +25,7 @@ PathValues path_of(const Req& r) {
 
 }  // namespace
 
-void Connections::take_req(const Way& way, const MadHeader& h, const Req& r, Instant now) {
+void Connections::take_req(const AddressPair& way, const MadHeader& h, const Req& r, Instant now) {
   Connection* const known = core_.table.by_remote_id(way.remote, r.local_id);
   const bool repeated = known != nullptr && !known->active && known->way == way &&
                         known->transaction == h.transaction && known->remote_qpn == r.qpn &&
@@ -41,7 +41,8 @@ void Connections::take_req(const Way& way, const MadHeader& h, const Req& r, Ins
 }
 
 // What was answered draws the same answer.
-void Connections::repeated_req(Connection& c, const Way& way, const MadHeader& h, const Req& r) {
+void Connections::repeated_req(Connection& c, const AddressPair& way, const MadHeader& h,
+                               const Req& r) {
   switch (c.state) {
     case State::ReqReceived:
       return ask_for_time(c, Which::Req);
@@ -57,7 +58,7 @@ void Connections::repeated_req(Connection& c, const Way& way, const MadHeader& h
 }
 
 // Nothing is kept of what is refused here.
-void Connections::new_req(const Way& way, const MadHeader& h, const Req& r, Instant now) {
+void Connections::new_req(const AddressPair& way, const MadHeader& h, const Req& r, Instant now) {
   Listeners::Found* const l = core_.listeners.find(r.service, way.local);
   if (l == nullptr || !may_pass(*l, way, r, now)) {
     return refuse_req(way, h, r, Reason::NoSuchService);
@@ -72,7 +73,8 @@ void Connections::new_req(const Way& way, const MadHeader& h, const Req& r, Inst
 
 // AC-2, AC-3: to whom the gate is closed nobody listens here. A REQ shows no more than that
 // somebody says it comes from there.
-bool Connections::may_pass(const Listeners::Found& l, const Way& way, const Req& r, Instant now) {
+bool Connections::may_pass(const Listeners::Found& l, const AddressPair& way, const Req& r,
+                           Instant now) {
   if (l.what.gate == nullptr) return true;
   const GateVerdict verdict = l.what.gate->judge(way.remote, now);
   if (verdict == GateVerdict::Admitted) return true;
@@ -81,7 +83,7 @@ bool Connections::may_pass(const Listeners::Found& l, const Way& way, const Req&
   return false;
 }
 
-void Connections::begin_passive(Listeners::Found& l, const Way& way, const MadHeader& h,
+void Connections::begin_passive(Listeners::Found& l, const AddressPair& way, const MadHeader& h,
                                 const Req& r, Instant now) {
   Admission place;
   if (l.what.gate != nullptr) {
@@ -120,7 +122,8 @@ void Connections::begin_passive(Listeners::Found& l, const Way& way, const MadHe
   e.extensions = c->extensions;
 }
 
-void Connections::refuse_req(const Way& way, const MadHeader& h, const Req& r, Reason reason) {
+void Connections::refuse_req(const AddressPair& way, const MadHeader& h, const Req& r,
+                             Reason reason) {
   Rej rej;
   rej.remote_id = r.local_id;
   rej.which = Which::Req;
@@ -177,7 +180,7 @@ Refusal Connections::accept(Handle handle, const QpValues& qp, ByteView data, In
   return Refusal::None;
 }
 
-void Connections::take_rtu(const Way& way, const Rtu& r) {
+void Connections::take_rtu(const AddressPair& way, const Rtu& r) {
   Connection* const c = find(way, r.local_id, r.remote_id);
   if (c == nullptr) return;
   if (c->state == State::Refused && !c->active) return core_.answer_again(*c);  // too late

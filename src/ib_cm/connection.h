@@ -45,7 +45,7 @@ struct Connection {
   bool orphan = false;  // the owner wants to hear of its release alone
   bool told = false;    // that it is disconnected
   Transport transport = Transport::Rc;
-  Way way;
+  AddressPair way;
   std::uint32_t remote_id = 0;  // 0: not known
   std::uint32_t qpn = 0, remote_qpn = 0;
   ib::Psn remote_psn;             // a repeated REQ has the same

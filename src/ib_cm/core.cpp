@@ -29,7 +29,7 @@ bool waits_for_owner(const Connection& c) {
 
 }  // namespace
 
-Connection* Core::open(State state, const Way& way) {
+Connection* Core::open(State state, const AddressPair& way) {
   Connection* const c = table.open();
   if (c == nullptr) return nullptr;
   try {
@@ -96,7 +96,7 @@ void Core::release(Connection& c) {
   table.close(&c);
 }
 
-void Core::send(const Way& way, const Mad& mad) {
+void Core::send(const AddressPair& way, const Mad& mad) {
   if (outgoing.size() >= kMostWaiting) {
     ++counters.unsent;
     return;
@@ -133,7 +133,7 @@ Event& Core::tell_asked(Connection& c, EventKind kind, ByteView data) {
   return e;
 }
 
-void Core::tell_turned_away(ListenerId listener, const Way& way, const Req& r,
+void Core::tell_turned_away(ListenerId listener, const AddressPair& way, const Req& r,
                             GateVerdict verdict) {
   Event& e = events.emplace_back();
   e = Event();

@@ -60,7 +60,7 @@ struct Core {
 
   // ---- connections
   // One more in `state`, with its way; null: Drop::Full. Has an id, and no name of the peer's yet.
-  Connection* open(State state, const Way& way);
+  Connection* open(State state, const AddressPair& way);
   // Counts what is half open, and what waits for a listener.
   void move(Connection& c, State to);
   // Its handle is told to be free, and is.
@@ -74,7 +74,7 @@ struct Core {
   // Room for the events of one step: who has it is not left in the middle without memory.
   void make_room() { events.reserve(events.size() + 4); }
   // Lost, and counted, when too many wait already, or there is no memory.
-  void send(const Way& way, const Mad& mad);
+  void send(const AddressPair& way, const Mad& mad);
   // What is sent again until it is answered, or as answer to the same.
   void send_first(Connection& c, const Mad& mad) {
     c.last = mad;
@@ -90,7 +90,8 @@ struct Core {
   // already; where the service is of IP its header is taken off.
   Event& tell_asked(Connection& c, EventKind kind, ByteView data);
   // Of a listener: a request was refused at its gate.
-  void tell_turned_away(ListenerId listener, const Way& way, const Req& r, GateVerdict verdict);
+  void tell_turned_away(ListenerId listener, const AddressPair& way, const Req& r,
+                        GateVerdict verdict);
 
   // ---- time
   Duration bounded(Duration d) const {

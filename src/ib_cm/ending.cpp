@@ -9,7 +9,8 @@ constexpr std::uint64_t kDreqExchange = 2;
 }  // namespace
 
 // The connection that a message of both ids is for; null, and counted: of none.
-Connection* Connections::find(const Way& way, std::uint32_t local_id, std::uint32_t remote_id) {
+Connection* Connections::find(const AddressPair& way, std::uint32_t local_id,
+                              std::uint32_t remote_id) {
   Connection* const c = core_.table.find(remote_id);
   if (c == nullptr) {
     core_.counters.count(Drop::Unknown);
@@ -51,7 +52,7 @@ void Connections::refuse(Connection& c, Which which, Reason reason, ByteView dat
 }
 
 // Who gives up on a REQ that was never answered does not know the other's id.
-void Connections::take_rej(const Way& way, const MadHeader& h, const Rej& r, Instant now) {
+void Connections::take_rej(const AddressPair& way, const MadHeader& h, const Rej& r, Instant now) {
   Connection* const c = r.remote_id == 0 ? core_.table.by_remote_id(way.remote, r.local_id)
                                          : core_.table.find(r.remote_id);
   if (c == nullptr) return core_.counters.count(Drop::Unknown);
@@ -102,7 +103,8 @@ void Connections::ended(Connection& c, Reason reason, ByteView data, Instant now
 }
 
 // A DREQ is answered by a DREP also when what it names has gone, or its peer would repeat it.
-void Connections::take_dreq(const Way& way, const MadHeader& h, const Dreq& d, Instant now) {
+void Connections::take_dreq(const AddressPair& way, const MadHeader& h, const Dreq& d,
+                            Instant now) {
   const Mad drep = write_drep(h.transaction, {d.remote_id, d.local_id, {}});
   if (core_.table.find(d.remote_id) == nullptr) {
     core_.counters.count(Drop::Unknown);
@@ -127,7 +129,8 @@ void Connections::take_dreq(const Way& way, const MadHeader& h, const Dreq& d, I
   }
 }
 
-void Connections::take_drep(const Way& way, const MadHeader& h, const Drep& d, Instant now) {
+void Connections::take_drep(const AddressPair& way, const MadHeader& h, const Drep& d,
+                            Instant now) {
   Connection* const c = find(way, d.local_id, d.remote_id);
   if (c == nullptr) return;
   if (c->state != State::DreqSent || h.transaction != c->transaction) {
@@ -137,7 +140,7 @@ void Connections::take_drep(const Way& way, const MadHeader& h, const Drep& d, I
 }
 
 // There is one path, and it stays (IB-75).
-void Connections::take_lap(const Way& way, const MadHeader& h, const Lap& l) {
+void Connections::take_lap(const AddressPair& way, const MadHeader& h, const Lap& l) {
   Connection* const c = find(way, l.local_id, l.remote_id);
   if (c == nullptr) return;
   if (c->state != State::Established) return core_.counters.count(Drop::Unexpected);

@@ -21,10 +21,10 @@ using Handle = std::uint32_t;
 using ListenerId = std::uint32_t;  // 0 is none
 
 // Between which addresses; a datagram's own.
-struct Way {
+struct AddressPair {
   IpAddress local, remote;
 
-  bool operator==(const Way&) const = default;
+  bool operator==(const AddressPair&) const = default;
 };
 
 // Bytes that a message carries for the consumer. Of what was received all that there is room for.
@@ -62,7 +62,7 @@ struct PathValues {
 };
 
 struct Connect {
-  Way way;
+  AddressPair way;
   std::uint64_t service = 0;
   std::uint16_t source_port = 0;        // of an IP service
   Transport transport = Transport::Rc;  // Rc, Uc, or Extended: XRC
@@ -74,7 +74,7 @@ struct Connect {
 };
 
 struct Resolve {
-  Way way;
+  AddressPair way;
   std::uint64_t service = 0;
   std::uint16_t source_port = 0;
   std::uint8_t response_timeout = 20;
@@ -112,7 +112,7 @@ struct Event {
   EventKind kind = EventKind::Released;
   Handle handle = 0;
   ListenerId listener = 0;  // ConnectRequest, ServiceRequest, TurnedAway
-  Way way;
+  AddressPair way;
   Reason reason = Reason::None;   // Rejected, Disconnected
   std::uint64_t wanted = 0;       // ConnectRequest, ServiceRequest: which service
   std::uint16_t source_port = 0;  // of an IP service
@@ -127,7 +127,7 @@ struct Event {
 
 // A MAD that leaves for queue pair 1 of `way.remote`.
 struct Outgoing {
-  Way way;
+  AddressPair way;
   Mad mad{};
 };
 

@@ -13,13 +13,13 @@ std::uint8_t code_of(ib::PathMtu mtu) {
   return code;
 }
 
-bool addresses_agree(std::uint64_t service, ByteView private_data, const Way& way) {
+bool addresses_agree(std::uint64_t service, ByteView private_data, const AddressPair& way) {
   if (!is_ip_service(service)) return true;
   const auto header = read_ip_header(private_data);
   return header && header->source == way.remote && header->destination == way.local;
 }
 
-Reason judge_req(const Req& r, const Way& way, ib::PathMtu most_mtu) {
+Reason judge_req(const Req& r, const AddressPair& way, ib::PathMtu most_mtu) {
   constexpr std::uint16_t kPartition = 0x7fff;
   const std::uint8_t extended = r.transport == Transport::Extended ? kExtendedXrc : 0;
   if (r.transport == Transport::Rd || r.extended != extended) return Reason::Transport;

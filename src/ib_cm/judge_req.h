@@ -18,9 +18,9 @@ std::optional<ib::PathMtu> path_mtu_of(std::uint8_t code);
 std::uint8_t code_of(ib::PathMtu mtu);
 
 // Do the 36 bytes say what the datagram's addresses say? True for services that have none.
-bool addresses_agree(std::uint64_t service, ByteView private_data, const Way& way);
+bool addresses_agree(std::uint64_t service, ByteView private_data, const AddressPair& way);
 
 // Reason::None: yes. What a listener serves is not asked here.
-Reason judge_req(const Req& r, const Way& way, ib::PathMtu most_mtu);
+Reason judge_req(const Req& r, const AddressPair& way, ib::PathMtu most_mtu);
 
 }  // namespace urnic::ib_cm

@@ -2,7 +2,7 @@
 
 namespace urnic::ib_cm {
 
-void Manager::take(const Way& way, ByteView mad, Instant now) {
+void Manager::take(const AddressPair& way, ByteView mad, Instant now) {
   core_.make_room();
   ++core_.counters.received;
   const auto h = read_header(mad);

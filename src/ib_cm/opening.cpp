@@ -85,7 +85,7 @@ Req Connections::make_req(const Connection& c, const Connect& what, ByteView dat
 }
 
 // The REQ's transaction id is what somebody who has not seen it does not know.
-void Connections::take_rep(const Way& way, const MadHeader& h, const Rep& r, Instant now) {
+void Connections::take_rep(const AddressPair& way, const MadHeader& h, const Rep& r, Instant now) {
   Connection* const c = core_.table.find(r.remote_id);
   if (c == nullptr) return core_.counters.count(Drop::Unknown);
   if (c->way != way || h.transaction != c->transaction ||
@@ -169,7 +169,7 @@ void Connections::ask_for_time(Connection& c, Which which) {
 }
 
 // How long the peer takes with its answer.
-void Connections::take_mra(const Way& way, const MadHeader& h, const Mra& m, Instant now) {
+void Connections::take_mra(const AddressPair& way, const MadHeader& h, const Mra& m, Instant now) {
   Connection* const c = core_.table.find(m.remote_id);
   if (c == nullptr) return core_.counters.count(Drop::Unknown);
   const bool req = c->state == State::ReqSent && m.which == Which::Req;

@@ -39,7 +39,7 @@ Outcome<Handle, Refusal> Sidr::resolve(const Resolve& what, ByteView data, Insta
   return c->id;
 }
 
-void Sidr::take_rep(const Way& way, const MadHeader& h, const SidrRep& r) {
+void Sidr::take_rep(const AddressPair& way, const MadHeader& h, const SidrRep& r) {
   Connection* const c = core_.table.find(r.request_id);
   if (c == nullptr) return core_.counters.count(Drop::Unknown);
   if (c->way != way || h.transaction != c->transaction) {
@@ -55,14 +55,14 @@ void Sidr::take_rep(const Way& way, const MadHeader& h, const SidrRep& r) {
 // ---- who is asked
 
 // AC-2: it is no connection, so that limits do not bear on it.
-bool Sidr::is_denied(const Listeners::Found& l, const Way& way, Instant now) {
+bool Sidr::is_denied(const Listeners::Found& l, const AddressPair& way, Instant now) {
   const bool denied =
       l.what.gate != nullptr && l.what.gate->judge(way.remote, now) == GateVerdict::Denied;
   core_.counters.denied += denied;
   return denied;
 }
 
-void Sidr::take_req(const Way& way, const MadHeader& h, const SidrReq& r, Instant now) {
+void Sidr::take_req(const AddressPair& way, const MadHeader& h, const SidrReq& r, Instant now) {
   if (Connection* const c = core_.table.by_request_id(way.remote, r.request_id); c != nullptr) {
     if (c->way != way || c->transaction != h.transaction || c->service != r.service) {
       return core_.counters.count(Drop::Stranger);
@@ -81,7 +81,7 @@ void Sidr::take_req(const Way& way, const MadHeader& h, const SidrReq& r, Instan
   begin(*l, way, h, r, now);
 }
 
-void Sidr::begin(Listeners::Found& l, const Way& way, const MadHeader& h, const SidrReq& r,
+void Sidr::begin(Listeners::Found& l, const AddressPair& way, const MadHeader& h, const SidrReq& r,
                  Instant now) {
   Connection* const c = core_.open(State::SidrReceived, way);
   if (c == nullptr) return core_.counters.count(Drop::Full);
@@ -99,7 +99,7 @@ void Sidr::begin(Listeners::Found& l, const Way& way, const MadHeader& h, const 
   core_.tell_asked(*c, EventKind::ServiceRequest, r.private_data);
 }
 
-void Sidr::refuse(const Way& way, const MadHeader& h, const SidrReq& r, SidrStatus status) {
+void Sidr::refuse(const AddressPair& way, const MadHeader& h, const SidrReq& r, SidrStatus status) {
   SidrRep rep;
   rep.request_id = r.request_id;
   rep.status = status;

@@ -19,15 +19,15 @@ class Sidr {
   Refusal abandon(Handle h, Instant now);
 
   // ---- the peer's
-  void take_req(const Way& way, const MadHeader& h, const SidrReq& r, Instant now);
-  void take_rep(const Way& way, const MadHeader& h, const SidrRep& r);
+  void take_req(const AddressPair& way, const MadHeader& h, const SidrReq& r, Instant now);
+  void take_rep(const AddressPair& way, const MadHeader& h, const SidrRep& r);
 
   void on_time(Connection& c, Instant now);
 
  private:
-  void refuse(const Way& way, const MadHeader& h, const SidrReq& r, SidrStatus status);
-  bool is_denied(const Listeners::Found& l, const Way& way, Instant now);
-  void begin(Listeners::Found& l, const Way& way, const MadHeader& h, const SidrReq& r,
+  void refuse(const AddressPair& way, const MadHeader& h, const SidrReq& r, SidrStatus status);
+  bool is_denied(const Listeners::Found& l, const AddressPair& way, Instant now);
+  void begin(Listeners::Found& l, const AddressPair& way, const MadHeader& h, const SidrReq& r,
              Instant now);
 
   Core& core_;

@@ -107,7 +107,7 @@ Result<void> Opening::connect(verbs::QueuePair& qp, const SocketAddress& to,
   try {
     begin_active(*c, std::move(link), params, now);
   } catch (const std::bad_alloc&) {
-    ending_.forsake(*c, now);
+    ending_.abort_silently(*c, now);
     undo_connecting(qp, before);
     throw;
   }

@@ -65,7 +65,7 @@ enum class Stage : std::uint8_t {
 };
 
 // What becomes of a Send that TCP has acknowledged and for which no receive is posted.
-// Delivery::take_fpdu() finds it and moves to Waiting or Discards.
+// RxCommit::take_fpdu() finds it and moves to Waiting or Discards.
 enum class ReceiveWait : std::uint8_t {
   // No Send waits. The next one without a receive waits in Stage::Full (if the queue pair allows
   // waiting) and is discarded in Stage::Closing.
@@ -105,9 +105,9 @@ enum class PeerFin : std::uint8_t {
   // It has not come, or lies after data that is missing.
   None,
   // It has come after SLOW bytes that are not parsed yet, or that wait for a receive (own TCP:
-  // Delivery::commit_any, the kernel's: KernelRounds::end_of_bytes).
+  // RxCommit::commit_any, the kernel's: KernelRounds::end_of_bytes).
   AfterData,
-  // Nothing lies before it any more (Delivery::report_fin, Ending::take_fin). In Stage::Full the
+  // Nothing lies before it any more (RxCommit::report_fin, Ending::take_fin). In Stage::Full the
   // connection may stay open until `stage_deadline` (ConnectParams::close_wait_ms).
   Reached,
 };

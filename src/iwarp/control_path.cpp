@@ -77,7 +77,7 @@ verbs::QpVerdict ControlPath::move(verbs::QueuePair& qp, QpState to, std::uint32
   qp.state.modify(to, mask);
   if (move.effect == verbs::QpEffect::FlushAll) flush(completions_, qp, verbs::Status::Flushed);
   if (move.effect == verbs::QpEffect::Discard) {
-    side_.forsake(qp, now);
+    side_.abort_silently(qp, now);
     for (verbs::CompletionQueue* cq : {qp.send_cq, qp.receive_cq}) cq->forget(qp.number());
     ddp::stream_of(qp).reset();
     memory_.unbind_windows_of(qp.number());

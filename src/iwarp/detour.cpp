@@ -31,15 +31,15 @@ void Receiver::keep(Connection& c, const InHand& in, Instant now, Found* found) 
     const ByteView bytes = in.seg.payload.subspan(from - check.begin, to - from);
     if (c.tcb.rcv.holes.exceeds_limit(from, to) || !c.buffer.store(from, bytes, false)) {
       // Full (E-10, E-11): TCP's affair, and the sender's to send again.
-      if (!stored) delivery_.act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
+      if (!stored) rx_commit_.act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
       return;
     }
     if (opens && !stored) ++c.counters.detours;
     stored = true;
     c.counters.bytes_copied += bytes.size();
     c.counters.bytes_detour += bytes.size();
-    delivery_.commit_range(c, from, to, check.fin && to == check.end, in.seg.has(tcp::kPsh), {},
-                           now, found);
+    rx_commit_.commit_range(c, from, to, check.fin && to == check.end, in.seg.has(tcp::kPsh), {},
+                            now, found);
     at = to;
   }
 }
@@ -79,8 +79,8 @@ std::uint64_t Receiver::commit_around_kept(Connection& c, StreamOffset begin, St
     StreamOffset next_from, next_to;
     const bool last = !c.tcb.rcv.holes.next_missing(to, end, &next_from, &next_to);
     bytes += to - from;
-    delivery_.commit_range(c, from, to, fin && to == end, psh, last ? counts : ddp::MessageCounts{},
-                           now, found);
+    rx_commit_.commit_range(c, from, to, fin && to == end, psh,
+                            last ? counts : ddp::MessageCounts{}, now, found);
     begin = to;
   }
   return bytes;

@@ -276,7 +276,7 @@ void Ending::fail_connection(Connection& c, Errc code, std::string why, Instant 
   }
 }
 
-void Ending::forsake(Connection& c, Instant now) {
+void Ending::abort_silently(Connection& c, Instant now) {
   verbs::QueuePair& qp = *c.qp;
   if (const auto last = last_stats(c)) s_.ended.keep(qp.number(), *last);
   count_stream(ddp::stream_of(qp));

@@ -52,7 +52,7 @@ class Ending {
   // Of those whose end could not be told: tried again.
   void finish_ends(Instant now);
   // The same without a word: the queue pair is nobody's any more.
-  void forsake(Connection& c, Instant now);
+  void abort_silently(Connection& c, Instant now);
   // TCP has had its time. The RST it owes goes if its way is known; nothing waits for anything
   // more, so that no peer, no route and no timer can keep the connection.
   void end_with_reset(Connection& c, Instant now);

@@ -1,6 +1,6 @@
 // What a step of receiving or sending has found and does not act upon: the steps place, commit and
-// acknowledge, and end nothing. They have no way to: only Life (life.h) ends a connection, and acts
-// on what was found when the steps are through with the segment.
+// acknowledge, and end nothing. They have no way to: only ConnectionEvents (events.h) ends a
+// connection, and acts on what was found when the steps are through with the segment.
 #pragma once
 
 #include "base/bytes.h"

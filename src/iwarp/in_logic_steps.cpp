@@ -66,14 +66,14 @@ void Receiver::in_logic(Connection& c, const InHand& in, Instant now, Found* fou
   if (c.framing.marked()) [[unlikely]]
     judge_markers(c, in);
   fastpath::SegmentFacts facts;
-  fastpath::Verdict verdict;
+  fastpath::PathDecision verdict;
   if (fastpath::plainly_fast(c.context, check.arrival, v)) [[likely]] {
-    verdict.outcome = fastpath::Outcome::Fast;
+    verdict.action = fastpath::PathAction::Fast;
     verdict.reason = fastpath::Reason::Aligned;
   } else {
     if (check.new_end < check.end && c.context.type == fastpath::ConnectionType::Fast &&
         frames_inside(v, check) == 0) {
-      return delivery_.act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
+      return rx_commit_.act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
     }
     facts = facts_of(c, in, now);
     verdict = fastpath::decide(c.context, facts);
@@ -86,35 +86,35 @@ void Receiver::in_logic(Connection& c, const InHand& in, Instant now, Found* fou
 // changes with it.
 inline void Receiver::carry_out(Connection& c, const InHand& in,
                                 const fastpath::SegmentFacts& facts,
-                                const fastpath::Verdict& verdict, Instant now, Found* found) {
-  using fastpath::Outcome;
-  if (verdict.outcome == Outcome::Fast) {
+                                const fastpath::PathDecision& verdict, Instant now, Found* found) {
+  using fastpath::PathAction;
+  if (verdict.action == PathAction::Fast) {
     const FastResult r = cut_through(c, in, now, found);
     // What admit refuses changes nothing: no upgrade happens, no recovery ends.
     if (r != FastResult::Taken) return refuse_fast(c, r, in.check, now);
   }
   fastpath::apply(c.context, verdict, facts);
-  switch (verdict.outcome) {
-    case Outcome::Fast:
+  switch (verdict.action) {
+    case PathAction::Fast:
       if (verdict.upgraded) {
         ++c.counters.upgrades;
         note(s_, c, Note::Upgraded, verdict.reason);
       }
       break;
-    case Outcome::Drop:
+    case PathAction::Drop:
       if (verdict.counts) ++c.counters.recovery_attempts;
       note(s_, c, Note::Refused, verdict.reason);
       if (fastpath::tells_of_crc(verdict.reason)) tcp::note_corrupted(c.tcb, in.check);
-      delivery_.ulp_drop(c, in.check, now);
+      rx_commit_.ulp_drop(c, in.check, now);
       break;
-    case Outcome::Downgrade:  // Fig 5: holes first, then the segment
+    case PathAction::Downgrade:  // Fig 5: holes first, then the segment
       slow_.downgrade(c, verdict.reason);
       slow_.store(c, in, now, found);
       break;
-    case Outcome::Keep:
+    case PathAction::Keep:
       keep(c, in, now, found);
       break;
-    case Outcome::Store:
+    case PathAction::Store:
       slow_.store(c, in, now, found);
       break;
   }
@@ -125,7 +125,7 @@ void Receiver::refuse_fast(Connection& c, FastResult why, const tcp::Check& chec
   if (why == FastResult::NoReceive) {  // section 10, R-113..R-115: not a recovery attempt
     note_starved(c, check.new_begin, now);
   }
-  delivery_.ulp_drop(c, check, now);  // a violation out of order waits until it is in order (E-6)
+  rx_commit_.ulp_drop(c, check, now);  // a violation out of order waits until it is in order (E-6)
 }
 
 // The Send `starved_msn` was not taken for want of a receive, in a segment at `at`.
@@ -133,9 +133,9 @@ void Receiver::note_starved(Connection& c, StreamOffset at, Instant now) {
   ++c.counters.empty_rq_drops;
   c.starved_at = at;
   if (c.qp == nullptr) return;
-  delivery_.want_receive(c);
+  rx_commit_.want_receive(c);
   // Perhaps the receive was posted just before we said that it is missing.
-  if (c.stream->rq.has(c.starved_msn)) delivery_.receive_posted(*c.qp, now);
+  if (c.stream->rq.has(c.starved_msn)) rx_commit_.receive_posted(*c.qp, now);
 }
 
 Receiver::FastResult Receiver::cut_through(Connection& c, const InHand& in, Instant now,
@@ -281,7 +281,7 @@ inline Receiver::FastResult Receiver::cut_through_run(Connection& c, const InHan
       end = check.begin + frames[first + i].offset;
       break;
     }
-    Delivery::note_placed(c, scratch_.admissions[i]);
+    RxCommit::note_placed(c, scratch_.admissions[i]);
   }
   const bool detour = in_order && c.tcb.rcv.holes.size() != 0 && !c.buffer.empty();
   const bool whole = violation == ddp::Violation::None && !starved && last == frames.size();
@@ -291,8 +291,8 @@ inline Receiver::FastResult Receiver::cut_through_run(Connection& c, const InHan
                                                 whole && in.seg.has(tcp::kPsh), counts, now, found);
   } else if (begin < end) {
     c.counters.bytes_fast += end - begin;
-    delivery_.commit_range(c, begin, end, whole && check.fin, whole && in.seg.has(tcp::kPsh),
-                           counts, now, found);
+    rx_commit_.commit_range(c, begin, end, whole && check.fin, whole && in.seg.has(tcp::kPsh),
+                            counts, now, found);
   }
   if (detour && !found->ends_stream()) take_kept(c, end, now, found);
   if (!found->ends_stream()) {
@@ -300,7 +300,7 @@ inline Receiver::FastResult Receiver::cut_through_run(Connection& c, const InHan
     if (violation != ddp::Violation::None) found->violate(violation, offending);
   }
   // A dead stream's bytes are acknowledged and forgotten, so that both sides can close at once.
-  if (found->ends_stream()) delivery_.discard_payload(c, in, now, found);
+  if (found->ends_stream()) rx_commit_.discard_payload(c, in, now, found);
   return FastResult::Taken;
 }
 

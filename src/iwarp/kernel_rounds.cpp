@@ -117,7 +117,7 @@ void KernelRounds::end_awaiting(Connection& c, Instant now) {
     ending_.fail_connection(c, end.code, end.why, now);
     return;
   }
-  transport_.hasten_wait(c, now);
+  transport_.shorten_receive_wait(c, now);
   sender_.enqueue_read(c);
 }
 
@@ -154,9 +154,9 @@ void KernelRounds::receive(Connection& c, Instant now) {
 // What has come in order, by the stage the connection is in.
 void KernelRounds::take_bytes(Connection& c, Instant now) {
   if (c.stage == Stage::Startup) {
-    life_.settle(c, {}, now);
+    events_.settle(c, {}, now);
   } else if (c.takes_fpdus()) {
-    life_.drain(c, now);
+    events_.drain(c, now);
   }
   if (c.is_over()) return;
   if (c.stage > Stage::Closing) c.link->inbox.clear();
@@ -172,12 +172,12 @@ void KernelRounds::end_of_bytes(Connection& c, const kernel_tcp::Moved& got, Ins
     l.ended = true;
     if (c.awaits_receive()) {  // the bytes before it are taken first
       c.peer_fin = PeerFin::AfterData;
-      transport_.hasten_wait(c, now);
+      transport_.shorten_receive_wait(c, now);
       return;
     }
     Found found;
     found.fin = true;
-    life_.settle(c, found, now);
+    events_.settle(c, found, now);
     if (!c.is_over() && transport_.conclude(c)) ending_.take_closed(c, now);
     return;
   }

@@ -2,7 +2,7 @@
 // no segments: it is SLOW for ever (E-31).
 #pragma once
 
-#include "iwarp/life.h"
+#include "iwarp/connection_events.h"
 #include "kernel_tcp/poller.h"
 
 namespace urnic::iwarp {
@@ -10,13 +10,13 @@ namespace urnic::iwarp {
 class KernelRounds {
  public:
   KernelRounds(SideState* s, Transport* transport, KernelSender* sender, Opening* opening,
-               Ending* ending, Life* life)
+               Ending* ending, ConnectionEvents* events)
       : s_(*s),
         transport_(*transport),
         sender_(*sender),
         opening_(*opening),
         ending_(*ending),
-        life_(*life) {}
+        events_(*events) {}
 
   // True if anything was done. `comes_back`: the caller polls again at once, and need not hear of
   // what becomes ready a moment earlier than that.
@@ -43,7 +43,7 @@ class KernelRounds {
   KernelSender& sender_;
   Opening& opening_;
   Ending& ending_;
-  Life& life_;
+  ConnectionEvents& events_;
 };
 
 }  // namespace urnic::iwarp

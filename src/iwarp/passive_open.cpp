@@ -43,12 +43,12 @@ void Opening::reply(const net::FrameHead& head, const tcp::Segment& answer) {
 bool Opening::take_lingering(net::FrameHead& head, const tcp::Segment& seg, bool listening,
                              Instant now) {
   if (s_.time_wait.size() == 0) return false;
-  using Verdict = tcp::TimeWaitTable::Verdict;
+  using Disposition = tcp::TimeWaitTable::Disposition;
   tcp::Segment answer;
   const auto old =
       s_.time_wait.take(flow_of(head, seg), seg, listening, &answer, s_.counters.tcp, now);
-  if (!old || *old == Verdict::Reopen) return false;
-  if (*old == Verdict::Reply) transmitter_.send_stateless(head, answer);
+  if (!old || *old == Disposition::Reopen) return false;
+  if (*old == Disposition::Reply) transmitter_.send_stateless(head, answer);
   return true;
 }
 

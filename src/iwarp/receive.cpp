@@ -107,7 +107,7 @@ bool Side::answers(Connection& c, const tcp::Check& check, net::FrameHead& head,
       if (tcp::after_reset_sent(c.tcb)) state_.sending.push(c);
       return false;
     case tcp::Answer::Kind::Ended:
-      life_.take_reset(c, now);
+      events_.take_reset(c, now);
       return false;
   }
   return false;
@@ -170,7 +170,7 @@ inline bool Receiver::reassemble_plain(Connection& c, const InHand& in, Instant 
   n.bytes_copied += fpdu.size() + write.payload.size();
   n.write_bytes_in += write.payload.size();
   n.payload_placed += write.payload.size();
-  delivery_.update_receive_room(c, now);
+  rx_commit_.update_receive_room(c, now);
   return true;
 }
 
@@ -213,7 +213,7 @@ inline bool Receiver::reassemble_plain(Connection& c, const InHand& in, Instant 
   found.closed =
       ack.closed || c.tcb.state == tcp::State::Closed || c.tcb.state == tcp::State::TimeWait;
   if (found.any() || c.stage == Stage::Startup) [[unlikely]]
-    life_.settle(c, found, now);
+    events_.settle(c, found, now);
 }
 
 void Receiver::take_payload(Connection& c, const InHand& in, Instant now, Found* found) {
@@ -231,14 +231,14 @@ void Receiver::take_payload(Connection& c, const InHand& in, Instant now, Found*
       return;
     }
     ++s_.counters.dropped;
-    delivery_.act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
+    rx_commit_.act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
     return;
   }
   if (in.seg.payload.empty()) {  // a FIN alone
     if (check.arrival == tcp::Arrival::InOrder && check.fin) {
       slow_.take_fin(c, check.begin, now, found);
     } else {
-      delivery_.act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
+      rx_commit_.act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
     }
     return;
   }
@@ -254,7 +254,7 @@ void Receiver::take_payload(Connection& c, const InHand& in, Instant now, Found*
     case Stage::Leaving:
     case Stage::Terminated:
     case Stage::Lingering:
-      delivery_.discard_payload(c, in, now, found);
+      rx_commit_.discard_payload(c, in, now, found);
       break;
   }
 }

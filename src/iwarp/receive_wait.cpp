@@ -3,11 +3,11 @@
 // consumer says so, stays where it is with all behind it, and TCP's window closes.
 #include <algorithm>
 
-#include "iwarp/delivery.h"
+#include "iwarp/rx_commit.h"
 
 namespace urnic::iwarp {
 
-void Delivery::want_receive(Connection& c) {
+void RxCommit::want_receive(Connection& c) {
   verbs::SharedReceiveQueue* shared = c.stream->rq.shared();
   if (shared != nullptr && !c.qp->starved) shared->starved.push_back(c.id);
   // E-17: said before it is looked at again.
@@ -16,27 +16,27 @@ void Delivery::want_receive(Connection& c) {
 }
 
 // False when a receive has come in this very moment.
-bool Delivery::wait_for_receive(Connection& c) {
+bool RxCommit::wait_for_receive(Connection& c) {
   want_receive(c);
   if (c.stream->rq.has(c.starved_msn)) return false;
   c.receive_wait = ReceiveWait::Waiting;
   return true;
 }
 
-void Delivery::begin_wait(Connection& c, Instant now) {
+void RxCommit::begin_wait(Connection& c, Instant now) {
   ++c.counters.receive_waits;
   c.stage_deadline = now + c.stream->config.receive_wait;
   if (c.peer_fin == PeerFin::AfterData || (c.link != nullptr && c.link->ending))
-    hasten_wait(c, now);
+    shorten_receive_wait(c, now);
   s_.timers.arm(c);
 }
 
-void Delivery::hasten_wait(Connection& c, Instant now) {
+void RxCommit::shorten_receive_wait(Connection& c, Instant now) {
   c.stage_deadline = std::min(c.stage_deadline, now + s_.options.linger_timeout);
   s_.timers.arm(c);
 }
 
-void Delivery::receive_posted(verbs::QueuePair& qp, Instant now) {
+void RxCommit::receive_posted(verbs::QueuePair& qp, Instant now) {
   if (!qp.starved.exchange(false)) return;
   Connection* c = s_.connections.find(qp.connection);
   if (c == nullptr) return;

@@ -8,15 +8,15 @@
 
 #include "fastpath/in_logic.h"
 #include "fastpath/validation_unit.h"
-#include "iwarp/delivery.h"
+#include "iwarp/rx_commit.h"
 #include "iwarp/slow_path.h"
 
 namespace urnic::iwarp {
 
 class Receiver {
  public:
-  Receiver(SideState* s, Delivery* delivery, SlowPath* slow, Transmitter* transmitter)
-      : s_(*s), delivery_(*delivery), slow_(*slow), transmitter_(*transmitter) {
+  Receiver(SideState* s, RxCommit* rx_commit, SlowPath* slow, Transmitter* transmitter)
+      : s_(*s), rx_commit_(*rx_commit), slow_(*slow), transmitter_(*transmitter) {
     scratch_.admissions.resize(64);
   }
 
@@ -45,7 +45,7 @@ class Receiver {
 
   void in_logic(Connection& c, const InHand& in, Instant now, Found* found);
   void carry_out(Connection& c, const InHand& in, const fastpath::SegmentFacts& facts,
-                 const fastpath::Verdict& verdict, Instant now, Found* found);
+                 const fastpath::PathDecision& verdict, Instant now, Found* found);
   void refuse_fast(Connection& c, FastResult why, const tcp::Check& check, Instant now);
   void note_starved(Connection& c, StreamOffset at, Instant now);
   FastResult cut_through(Connection& c, const InHand& in, Instant now, Found* found);
@@ -69,7 +69,7 @@ class Receiver {
                      ByteView* ulpdu);
 
   SideState& s_;
-  Delivery& delivery_;
+  RxCommit& rx_commit_;
   SlowPath& slow_;
   Transmitter& transmitter_;
   Scratch scratch_;

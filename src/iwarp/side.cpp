@@ -13,7 +13,7 @@ constexpr unsigned kTurn = 64;
 constexpr Duration kAckWaits = Duration::us(50);
 
 // A receive is there for what waited for one on `c`, the connection of `qp`, if it has one.
-void resume(Delivery& delivery, Ending& ending, Connection* c, verbs::QueuePair& qp, Instant now) {
+void resume(RxCommit& delivery, Ending& ending, Connection* c, verbs::QueuePair& qp, Instant now) {
   if (c == nullptr) {
     qp.starved = false;
   } else {
@@ -48,14 +48,14 @@ Side::Side(const Options& options, Hooks* hooks, Completions* completions, net::
       completions_(*completions),
       transmitter_(&state_, &completions_),
       kernel_sender_(&state_, &completions_),
-      delivery_(&state_, &completions_, &transmitter_),
-      slow_(&state_, &delivery_),
-      receiver_(&state_, &delivery_, &slow_, &transmitter_),
-      transport_(&state_, &transmitter_, &kernel_sender_, &slow_, &delivery_),
+      rx_commit_(&state_, &completions_, &transmitter_),
+      slow_(&state_, &rx_commit_),
+      receiver_(&state_, &rx_commit_, &slow_, &transmitter_),
+      transport_(&state_, &transmitter_, &kernel_sender_, &slow_, &rx_commit_),
       ending_(&state_, &transport_, &completions_),
       opening_(&state_, &transmitter_, &transport_, &completions_, &ending_, queue, queues),
-      life_(&state_, &transport_, &opening_, &ending_),
-      rounds_(&state_, &transport_, &kernel_sender_, &opening_, &ending_, &life_) {}
+      events_(&state_, &transport_, &opening_, &ending_),
+      rounds_(&state_, &transport_, &kernel_sender_, &opening_, &ending_, &events_) {}
 
 Side::~Side() = default;
 
@@ -73,14 +73,14 @@ bool Side::drain_round(Instant now) {
       const bool takes = c->stage <= Stage::Closing;
       // A receive has come; the kernel's bytes have a budget of their own.
       if (c->link != nullptr) {
-        if (takes) life_.drain(*c, now);
+        if (takes) events_.drain(*c, now);
         return;
       }
       Found found;
       if (takes) left -= std::min(left, slow_.drain(*c, std::min(left, kDrainTurn), now, &found));
       found.closed = c->tcb.state == tcp::State::Closed || c->tcb.state == tcp::State::TimeWait;
       if (takes) state_.touched.push(*c);
-      life_.settle(*c, found, now);
+      events_.settle(*c, found, now);
     });
   }
   return true;
@@ -98,7 +98,7 @@ bool Side::end_of_burst(bool idle, bool acks_wait, Instant now) {
     ending_.guard(*c, now, [&] {
       // An ACK that this makes due leaves with what is sent now.
       if (c->stage != Stage::Startup) {
-        tcp::set_receive_room(c->tcb, delivery_.receive_room(*c), now);
+        tcp::set_receive_room(c->tcb, rx_commit_.receive_room(*c), now);
       }
       if (tcp::end_of_burst(c->tcb, acks_wait)) {
         if (state_.owing.empty()) state_.owing_since = now;
@@ -119,7 +119,7 @@ void Side::run_timers(Instant now) {
     ending_.finish_ends(now);
   while (Connection* c = state_.timers.pop_due(state_.connections, now)) {
     ending_.guard(*c, now, [&] {
-      life_.on_timer(*c, now);
+      events_.on_timer(*c, now);
       state_.timers.arm(*c);
     });
   }
@@ -149,7 +149,7 @@ bool Side::transmit_round(Instant now) {
     }
     bool more = false;
     ending_.guard(*c, now, [&] {
-      more = life_.send_turn(*c, kTurn, now);
+      more = events_.send_turn(*c, kTurn, now);
       if (more) state_.sending.push(*c);
       state_.timers.arm(*c);
     });
@@ -165,11 +165,11 @@ void Side::attach(verbs::QueuePair& qp, const ddp::StreamConfig& config) {
   qp.transport = std::make_unique<ddp::Stream>(config, &state_.streams, &qp);
 }
 
-void Side::forsake(verbs::QueuePair& qp, Instant now) {
+void Side::abort_silently(verbs::QueuePair& qp, Instant now) {
   Connection* c = find(qp.connection);
   if (c == nullptr) return;
   const Scope scope(*this);
-  ending_.forsake(*c, now);
+  ending_.abort_silently(*c, now);
   transmit_round(now);
 }
 
@@ -180,7 +180,7 @@ void Side::destroy(std::unique_ptr<verbs::QueuePair> qp, Instant now) {
   if (c != nullptr && ending_.leave(*c, qp, now)) {
     transmit_round(now);
   } else {
-    forsake(*qp, now);
+    abort_silently(*qp, now);
   }
   state_.ended.forget(number);
 }
@@ -211,7 +211,7 @@ void Side::doorbell(verbs::QueuePair& qp, Instant now) {
   }
   state_.wire.begin_sending();
   ending_.guard(*c, now, [&] {
-    if (life_.send_turn(*c, kTurn, now)) state_.sending.push(*c);
+    if (events_.send_turn(*c, kTurn, now)) state_.sending.push(*c);
     state_.timers.arm(*c);
   });
   state_.wire.finish_sending();
@@ -219,7 +219,7 @@ void Side::doorbell(verbs::QueuePair& qp, Instant now) {
 
 void Side::receive_posted(verbs::QueuePair& qp, Instant now) {
   if (!qp.starved.load()) return;  // nothing waits for one
-  resume(delivery_, ending_, find(qp.connection), qp, now);
+  resume(rx_commit_, ending_, find(qp.connection), qp, now);
   take_waiting(*this, now);
 }
 
@@ -228,7 +228,7 @@ void Side::shared_posted(verbs::SharedReceiveQueue& queue, Instant now) {
   const std::vector<ConnectionId> waiting = std::exchange(queue.starved, {});
   for (const ConnectionId id : waiting) {
     Connection* c = find(id);
-    if (c != nullptr && c->qp != nullptr) resume(delivery_, ending_, c, *c->qp, now);
+    if (c != nullptr && c->qp != nullptr) resume(rx_commit_, ending_, c, *c->qp, now);
   }
   take_waiting(*this, now);
 }
@@ -295,12 +295,12 @@ Result<void> Side::accept(ConnectionId connection, verbs::QueuePair& qp,
     if (c->qp == nullptr) {
       ending_.out_of_memory(*c, now);
     } else {
-      ending_.forsake(*c, now);
+      ending_.abort_silently(*c, now);
       undo_connecting(qp, before);
     }
     accepted = Error{Errc::no_memory, "out of memory"};
   }
-  if (accepted) ending_.guard(*c, now, [&] { life_.drain(*c, now); });
+  if (accepted) ending_.guard(*c, now, [&] { events_.drain(*c, now); });
   transmit_begun(*this, now);
   return accepted;
 }

@@ -6,7 +6,7 @@
 //   steps    receiver.h (FAST, InLogic, detour) · slow_path.h · delivery.h · transmitter.h ·
 //            kernel_sender.h: place, commit, acknowledge, send; they return what they found
 //   seam     transport.h: own TCP or the kernel's; nothing above asks which
-//   life     opening.h, ending.h; life.h acts on what the steps have found, timers and news
+//   life     opening.h, ending.h; events.h acts on what the steps have found, timers and news
 //   rounds   receive.cpp: one segment through the steps · kernel_rounds.h: sockets instead
 #pragma once
 
@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "base/inet_checksum.h"
+#include "iwarp/connection_events.h"
 #include "iwarp/kernel_rounds.h"
-#include "iwarp/life.h"
 #include "iwarp/receiver.h"
 #include "net/frame_head.h"
 #include "port/port.h"
@@ -87,7 +87,7 @@ class Side {
   bool transmit_round(Instant now);
   void leave(Instant now) { state_.timers.leave(now); }
   // What the network and the link tell.
-  Life& life() { return life_; }
+  ConnectionEvents& events() { return events_; }
 
   // Events of connection requests name it.
   void use(verbs::ControlPath* control) { state_.control = control; }
@@ -100,7 +100,7 @@ class Side {
   // given goes out first, and the FIN. Nobody hears of it.
   void destroy(std::unique_ptr<verbs::QueuePair> qp, Instant now);
   // Its connection, if there is one, goes by RST, and nobody hears of it.
-  void forsake(verbs::QueuePair& qp, Instant now);
+  void abort_silently(verbs::QueuePair& qp, Instant now);
   // It cannot go on, connected or not: flushed, and told.
   void fail(verbs::QueuePair& qp, Errc code, const char* why, Instant now);
   // Transmit right after posting (the doorbell).
@@ -150,13 +150,13 @@ class Side {
   Completions& completions_;
   Transmitter transmitter_;
   KernelSender kernel_sender_;
-  Delivery delivery_;
+  RxCommit rx_commit_;
   SlowPath slow_;
   Receiver receiver_;
   Transport transport_;
   Ending ending_;
   Opening opening_;
-  Life life_;
+  ConnectionEvents events_;
   KernelRounds rounds_;
   unsigned depth_ = 0;  // of scopes
 };

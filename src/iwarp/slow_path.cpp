@@ -18,7 +18,7 @@ void SlowPath::store(Connection& c, const InHand& in, Instant now, Found* found)
     const ByteView bytes = in.seg.payload.subspan(from - check.begin, to - from);
     if (c.tcb.rcv.holes.exceeds_limit(from, to) || !c.buffer.store(from, bytes, in_order)) {
       // Out-of-order data is refused first when memory is short (E-11).
-      if (!stored) delivery_.act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
+      if (!stored) rx_commit_.act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
       break;
     }
     stored = true;
@@ -27,8 +27,8 @@ void SlowPath::store(Connection& c, const InHand& in, Instant now, Found* found)
       c.counters.bytes_copied += bytes.size();
       c.counters.bytes_slow += bytes.size();
     }
-    delivery_.commit_range(c, from, to, check.fin && to == check.end,
-                           in.seg.has(tcp::kPsh) && to == check.end, {}, now, found);
+    rx_commit_.commit_range(c, from, to, check.fin && to == check.end,
+                            in.seg.has(tcp::kPsh) && to == check.end, {}, now, found);
     at = to;
   }
   if (slow_data && !c.in_drain_queue) drain(c, kDrainTurn, now, found);
@@ -41,13 +41,13 @@ inline void SlowPath::finish_drain(Connection& c, Instant now, Found* found) {
       c.residue = false;
       c.context.type = c.context.config.initiated_as;
     }
-    delivery_.update_receive_room(c, now);
+    rx_commit_.update_receive_room(c, now);
   }
-  Delivery::report_fin(c, found);
+  RxCommit::report_fin(c, found);
 }
 
 void SlowPath::take_fin(Connection& c, StreamOffset at, Instant now, Found* found) {
-  delivery_.commit_range(c, at, at, true, false, {}, now, found);
+  rx_commit_.commit_range(c, at, at, true, false, {}, now, found);
   if (c.peer_fin == PeerFin::AfterData && !c.in_drain_queue) drain(c, kDrainTurn, now, found);
 }
 
@@ -87,12 +87,12 @@ std::uint64_t SlowPath::drain(Connection& c, std::uint64_t budget, Instant now, 
       break;
     }
     const StreamOffset behind = c.buffer.read_position() + length;
-    if (!delivery_.take_fpdu(c, ulpdu, found)) break;
+    if (!rx_commit_.take_fpdu(c, ulpdu, found)) break;
     c.buffer.consume(behind);
     parsed += length;
   }
   if (c.awaits_receive()) {
-    delivery_.begin_wait(c, now);
+    rx_commit_.begin_wait(c, now);
   } else {
     finish_drain(c, now, found);
   }

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "iwarp/delivery.h"
+#include "iwarp/rx_commit.h"
 
 namespace urnic::iwarp {
 
@@ -18,7 +18,7 @@ inline constexpr std::uint64_t kNoBudget = ~std::uint64_t{0};
 
 class SlowPath {
  public:
-  SlowPath(SideState* s, Delivery* delivery) : s_(*s), delivery_(*delivery) {}
+  SlowPath(SideState* s, RxCommit* rx_commit) : s_(*s), rx_commit_(*rx_commit) {}
 
   // Into the reassembly buffer; TCP regards it as received (S3).
   void store(Connection& c, const InHand& in, Instant now, Found* found);
@@ -35,7 +35,7 @@ class SlowPath {
   void abandon_detour(Connection& c, Instant now);
 
   SideState& s_;
-  Delivery& delivery_;
+  RxCommit& rx_commit_;
 };
 
 // For a log; never for segments that are plainly taken.

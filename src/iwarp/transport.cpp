@@ -40,7 +40,7 @@ void Transport::drop_undelivered(Connection& c) {
 
 void Transport::discard_undelivered(Connection& c, Instant now) {
   drop_undelivered(c);
-  delivery_.update_receive_room(c, now);
+  rx_commit_.update_receive_room(c, now);
   read_on(c);
 }
 
@@ -49,9 +49,9 @@ void Transport::drain(Connection& c, Instant now, Found* found) {
     if (c.awaits_receive()) return;
     drain_inbox(c, found);
     if (c.awaits_receive()) {
-      delivery_.begin_wait(c, now);
+      rx_commit_.begin_wait(c, now);
     } else {
-      Delivery::report_fin(c, found);
+      RxCommit::report_fin(c, found);
     }
   } else if (!c.buffer.empty()) {
     slow_.drain(c, kNoBudget, now, found);
@@ -69,14 +69,14 @@ void Transport::drain_inbox(Connection& c, Found* found) {
     c.counters.bytes_slow += length;
     c.counters.bytes_copied += length;
     if (got == reassembly::Extracted::BadCrc) return found->violate(ddp::Violation::MpaCrc);
-    if (!delivery_.take_fpdu(c, ulpdu, found)) return;
+    if (!rx_commit_.take_fpdu(c, ulpdu, found)) return;
     inbox.consume(length);
   }
 }
 
 void Transport::established(Connection& c, Instant now) {
   drop_undelivered(c);
-  delivery_.update_receive_room(c, now);
+  rx_commit_.update_receive_room(c, now);
 }
 
 void Transport::read_on(Connection& c) {

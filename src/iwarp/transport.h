@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <span>
 
-#include "iwarp/delivery.h"
 #include "iwarp/kernel_sender.h"
+#include "iwarp/rx_commit.h"
 #include "iwarp/side_state.h"
 #include "iwarp/slow_path.h"
 #include "iwarp/transmitter.h"
@@ -17,8 +17,8 @@ namespace urnic::iwarp {
 class Transport {
  public:
   Transport(SideState* s, Transmitter* own, KernelSender* kernel, SlowPath* slow,
-            Delivery* delivery)
-      : s_(*s), own_(*own), kernel_(*kernel), slow_(*slow), delivery_(*delivery) {}
+            RxCommit* rx_commit)
+      : s_(*s), own_(*own), kernel_(*kernel), slow_(*slow), rx_commit_(*rx_commit) {}
 
   // ---- what has come
   // In order and not consumed, as far as a start-up frame may reach.
@@ -33,7 +33,7 @@ class Transport {
   // TCP has done its handshake; the window is opened to what there is room for.
   void established(Connection& c, Instant now);
   // Of a Send that waits for a receive, and the FIN behind it.
-  void hasten_wait(Connection& c, Instant now) { delivery_.hasten_wait(c, now); }
+  void shorten_receive_wait(Connection& c, Instant now) { rx_commit_.shorten_receive_wait(c, now); }
   // More may be there than was taken until now.
   void read_on(Connection& c);
   // There are segments to be seen: without them a connection is SLOW for ever (E-31).
@@ -75,7 +75,7 @@ class Transport {
   Transmitter& own_;
   KernelSender& kernel_;
   SlowPath& slow_;
-  Delivery& delivery_;
+  RxCommit& rx_commit_;
 };
 
 // How the TCP below stands, own or the kernel's.

@@ -159,17 +159,17 @@ unsigned Control::run() {
                        [&](const epoll_event& e) { return e.data.fd == fd; });
   };
   // The connected peer first: when it has gone, its successor may come in the same run.
-  if (peer_ != nullptr && readable(peer_->socket.get()) && read_from(*peer_) == Verdict::kDrop) {
+  if (peer_ != nullptr && readable(peer_->socket.get()) && read_from(*peer_) == PeerStep::kDrop) {
     connected_ended();
   }
   for (std::size_t i = 0; i < shaking_.size();) {
     Peer& p = *shaking_[i];
-    const Verdict v = readable(p.socket.get()) ? read_from(p) : Verdict::kGoOn;
-    if (v == Verdict::kGoOn) {
+    const PeerStep v = readable(p.socket.get()) ? read_from(p) : PeerStep::kGoOn;
+    if (v == PeerStep::kGoOn) {
       ++i;
       continue;
     }
-    if (v == Verdict::kUp) {
+    if (v == PeerStep::kUp) {
       peer_ = std::move(shaking_[i]);
       link_ = peer_->link;
       retry_delay_ms_ = 0;
@@ -178,7 +178,7 @@ unsigned Control::run() {
       drop(p);
     }
     shaking_.erase(shaking_.begin() + static_cast<std::ptrdiff_t>(i));
-    if (v == Verdict::kDrop && side_ == Side::kClient) retry_later();
+    if (v == PeerStep::kDrop && side_ == Side::kClient) retry_later();
   }
   if (listener_ && readable(listener_->fd())) accept_peers();
   if (side_ == Side::kClient && peer_ == nullptr) try_connect();
@@ -265,17 +265,17 @@ void Control::begin(ConnectAttempt a) {
   shaking_.push_back(std::move(peer));
 }
 
-Control::Verdict Control::read_from(Peer& peer) {
+Control::PeerStep Control::read_from(Peer& peer) {
   for (unsigned i = 0; i < kMessagesPerRun; ++i) {
     Message m;
     Fd fd;
     ++calls_;
     switch (receive_message(peer.socket.get(), &m, &fd)) {
       case Received::kNothing:
-        return Verdict::kGoOn;
+        return PeerStep::kGoOn;
       case Received::kEnd:
         reason_ = "the peer closed the connection";
-        return Verdict::kDrop;
+        return PeerStep::kDrop;
       case Received::kMalformed:
         return refuse(peer, "Invalid message");
       case Received::kMessage:
@@ -283,21 +283,21 @@ Control::Verdict Control::read_from(Peer& peer) {
     }
     if (m.type() == MessageType::kDisconnect) {
       reason_ = "the peer disconnected: " + printable(m.text(disconnect::kReason, kReasonSize));
-      return Verdict::kDrop;
+      return PeerStep::kDrop;
     }
-    const Verdict v =
+    const PeerStep v =
         side_ == Side::kServer ? take_as_server(peer, m, std::move(fd)) : take_as_client(peer, m);
-    if (v != Verdict::kGoOn) return v;
+    if (v != PeerStep::kGoOn) return v;
     peer.give_up_ms = monotonic_ms() + kAnswerMs;  // it may answer as often as we have asked
   }
-  return Verdict::kGoOn;
+  return PeerStep::kGoOn;
 }
 
-Control::Verdict Control::refuse(Peer& peer, const std::string& reason) {
+Control::PeerStep Control::refuse(Peer& peer, const std::string& reason) {
   reason_ = "rejected the peer: " + reason;
   ++calls_;
   send_message(peer.socket.get(), disconnect_message(reason));
-  return Verdict::kDrop;
+  return PeerStep::kDrop;
 }
 
 void Control::drop(Peer& peer) {

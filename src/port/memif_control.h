@@ -73,7 +73,7 @@ class Control {
     std::size_t sent = 0;
     std::uint64_t give_up_ms = 0;  // client: the server must have given its next answer by then
   };
-  enum class Verdict : std::uint8_t { kGoOn, kUp, kDrop };
+  enum class PeerStep : std::uint8_t { kGoOn, kUp, kDrop };
 
   explicit Control(Config config) : config_(std::move(config)) {}
 
@@ -84,16 +84,16 @@ class Control {
   void accept_peers();
   void try_connect();
   void begin(ConnectAttempt a);
-  Verdict read_from(Peer& peer);
-  Verdict take_as_server(Peer& peer, const Message& m, Fd fd);
-  Verdict take_as_client(Peer& peer, const Message& m);
+  PeerStep read_from(Peer& peer);
+  PeerStep take_as_server(Peer& peer, const Message& m, Fd fd);
+  PeerStep take_as_client(Peer& peer, const Message& m);
   std::string take_init(Peer& peer, const Message& m);
   std::string take_region(Peer& peer, const Message& m, Fd fd);
   std::string take_ring(Peer& peer, const Message& m, Fd fd);
   std::string take_hello(Peer& peer, const Message& m);
   void queue_client_messages(Peer& peer);
-  Verdict send_next(Peer& peer);
-  Verdict refuse(Peer& peer, const std::string& reason);
+  PeerStep send_next(Peer& peer);
+  PeerStep refuse(Peer& peer, const std::string& reason);
   void drop(Peer& peer);
   void connected_ended();
   void check_fault();

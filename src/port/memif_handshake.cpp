@@ -23,15 +23,15 @@ Message with_type(MessageType t) {
 
 // ---- server ----
 
-Control::Verdict Control::take_as_server(Peer& peer, const Message& m, Fd fd) {
+Control::PeerStep Control::take_as_server(Peer& peer, const Message& m, Fd fd) {
   if (&peer == peer_.get()) {
     // A connected client has nothing more to say than goodbye.
-    return m.type() == MessageType::kAck ? Verdict::kGoOn : refuse(peer, "Unexpected message");
+    return m.type() == MessageType::kAck ? PeerStep::kGoOn : refuse(peer, "Unexpected message");
   }
   std::string wrong;
   switch (m.type()) {
     case MessageType::kAck:
-      return Verdict::kGoOn;
+      return PeerStep::kGoOn;
     case MessageType::kInit:
       wrong = take_init(peer, m);
       break;
@@ -49,15 +49,15 @@ Control::Verdict Control::take_as_server(Peer& peer, const Message& m, Fd fd) {
       Message reply = with_type(MessageType::kConnected);
       reply.set_text(connect::kName, kNameSize, "urnic");
       ++calls_;
-      return send_message(peer.socket.get(), reply) ? Verdict::kUp : Verdict::kDrop;
+      return send_message(peer.socket.get(), reply) ? PeerStep::kUp : PeerStep::kDrop;
     }
     default:
       wrong = "Unknown message type";
   }
   if (!wrong.empty()) return refuse(peer, wrong);
   ++calls_;
-  return send_message(peer.socket.get(), with_type(MessageType::kAck)) ? Verdict::kGoOn
-                                                                       : Verdict::kDrop;
+  return send_message(peer.socket.get(), with_type(MessageType::kAck)) ? PeerStep::kGoOn
+                                                                       : PeerStep::kDrop;
 }
 
 std::string Control::take_init(Peer& peer, const Message& m) {
@@ -111,9 +111,9 @@ std::string Control::take_ring(Peer& peer, const Message& m, Fd fd) {
 
 // ---- client ----
 
-Control::Verdict Control::take_as_client(Peer& peer, const Message& m) {
+Control::PeerStep Control::take_as_client(Peer& peer, const Message& m) {
   if (&peer == peer_.get()) {
-    return m.type() == MessageType::kAck ? Verdict::kGoOn : refuse(peer, "Unexpected message");
+    return m.type() == MessageType::kAck ? PeerStep::kGoOn : refuse(peer, "Unexpected message");
   }
   switch (m.type()) {
     case MessageType::kHello: {
@@ -129,7 +129,7 @@ Control::Verdict Control::take_as_client(Peer& peer, const Message& m) {
       if (peer.link == nullptr || peer.sent != peer.to_send.size()) {
         return refuse(peer, "Unexpected message");
       }
-      return Verdict::kUp;
+      return PeerStep::kUp;
     default:
       return refuse(peer, "Unexpected message");
   }
@@ -185,12 +185,12 @@ void Control::queue_client_messages(Peer& peer) {
 }
 
 // One message per acknowledgement, as the other implementations do it.
-Control::Verdict Control::send_next(Peer& peer) {
+Control::PeerStep Control::send_next(Peer& peer) {
   if (peer.link == nullptr) return refuse(peer, "Unexpected message");
-  if (peer.sent == peer.to_send.size()) return Verdict::kGoOn;
+  if (peer.sent == peer.to_send.size()) return PeerStep::kGoOn;
   ++calls_;
-  return send_message(peer.socket.get(), peer.to_send[peer.sent++]) ? Verdict::kGoOn
-                                                                    : Verdict::kDrop;
+  return send_message(peer.socket.get(), peer.to_send[peer.sent++]) ? PeerStep::kGoOn
+                                                                    : PeerStep::kDrop;
 }
 
 }  // namespace urnic::port::memif

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ib/context.h"
-#include "roce/way.h"
+#include "roce/path.h"
 
 namespace urnic::roce {
 
@@ -22,7 +22,7 @@ class AddressHandles {
 
   struct Handle {
     ib::AddressVector av;
-    Way way;
+    Path way;
   };
 
   // 0: there are kMost. Throws std::bad_alloc, and then everything is as it was.

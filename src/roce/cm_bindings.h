@@ -23,7 +23,7 @@ namespace urnic::roce {
 using verbs::CmEvent;
 
 struct CmBinding {
-  enum class Stage : std::uint8_t {
+  enum class State : std::uint8_t {
     Asking,     // by connect
     Accepting,  // by accept
     Up,
@@ -35,7 +35,7 @@ struct CmBinding {
   ib_cm::Handle handle = 0;
   std::uint32_t number = 0;
   verbs::QueuePair* qp = nullptr;  // null: it has gone
-  Stage stage = Stage::Asking;
+  State stage = State::Asking;
   bool answered = false;  // by one end or the other: there is a time-wait behind its end
   bool noted = false;
   bool established = false;  // noted: a request has come before the RTU

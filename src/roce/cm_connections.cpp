@@ -135,7 +135,7 @@ Result<CmConnections::Id> CmConnections::accept(void* owner, ib_cm::Handle handl
         "the connection request is no longer pending: the peer gave up or it was answered"};
   }
   Entry& a = open(owner, number, p);
-  a.stage = Stage::Accepting;
+  a.stage = State::Accepting;
   try {
     name(a, handle);
   } catch (const std::bad_alloc&) {
@@ -156,11 +156,11 @@ Result<CmConnections::Id> CmConnections::accept(void* owner, ib_cm::Handle handl
 
 Result<void> CmConnections::confirm(Id id, Instant now) {
   Entry* const a = find(id);
-  if (a == nullptr || a->stage != Stage::Answered ||
+  if (a == nullptr || a->stage != State::Answered ||
       cm().confirm(a->handle, {}) != ib_cm::Refusal::None) {
     return wrong_state("nothing to confirm: the peer has not accepted the connection");
   }
-  a->stage = Stage::Up;
+  a->stage = State::Up;
   a->answered = true;
   ++counters_.opened;
   general_->transmit_now(now);
@@ -169,7 +169,7 @@ Result<void> CmConnections::confirm(Id id, Instant now) {
 
 Result<void> CmConnections::established(Id id, Instant now) {
   Entry* const a = find(id);
-  if (a == nullptr || a->stage != Stage::Accepting ||
+  if (a == nullptr || a->stage != State::Accepting ||
       cm().established(a->handle) != ib_cm::Refusal::None) {
     return wrong_state("the connection is not waiting to be established");
   }
@@ -179,12 +179,12 @@ Result<void> CmConnections::established(Id id, Instant now) {
 
 Result<void> CmConnections::reject(Id id, ByteView data, Instant now) {
   Entry* const a = find(id);
-  if (a == nullptr || a->stage != Stage::Answered) {
+  if (a == nullptr || a->stage != State::Answered) {
     return wrong_state("nothing to reject: the peer has not accepted the connection");
   }
   (void)cm().reject(a->handle, Reason::Consumer,
                     data.first(std::min(data.size(), ib_cm::kRejPrivate)), now);
-  a->stage = Stage::Over;
+  a->stage = State::Over;
   ++counters_.failed;
   general_->transmit_now(now);
   return {};
@@ -192,8 +192,8 @@ Result<void> CmConnections::reject(Id id, ByteView data, Instant now) {
 
 void CmConnections::disconnect(Id id, Instant now) {
   Entry* const a = find(id);
-  if (a == nullptr || a->stage != Stage::Up) return;
-  a->stage = Stage::Ending;
+  if (a == nullptr || a->stage != State::Up) return;
+  a->stage = State::Ending;
   (void)cm().disconnect(a->handle, {}, now);
   general_->transmit_now(now);
 }
@@ -206,18 +206,18 @@ void CmConnections::forget(Id id, Instant now) {
   a->asked.reset();
   deadlines_.set(*a, Instant::never());
   if (a->handle == 0) return close(*a);
-  if (a->stage == Stage::Over) return;
-  a->stage = Stage::Over;
+  if (a->stage == State::Over) return;
+  a->stage = State::Over;
   (void)cm().abandon(a->handle, now);
   general_->transmit_now(now);
 }
 
 void CmConnections::end_all(Instant now) {
   all_.for_each([&](Id, const std::unique_ptr<Entry>& a) {
-    if (a->stage == Stage::Up) {
-      a->stage = Stage::Ending;
+    if (a->stage == State::Up) {
+      a->stage = State::Ending;
       (void)cm().disconnect(a->handle, {}, now);
-    } else if (a->stage < Stage::Up && a->handle != 0) {
+    } else if (a->stage < State::Up && a->handle != 0) {
       (void)cm().abandon(a->handle, now);
     }
   });
@@ -228,8 +228,8 @@ void CmConnections::end_all(Instant now) {
 
 std::optional<ConnectionTerms> CmConnections::terms(Id id, bool* known) const {
   const auto* const found = all_.find(id);
-  if (found == nullptr || (*found)->stage >= Stage::Ending) return std::nullopt;
-  *known = (*found)->stage != Stage::Asking;
+  if (found == nullptr || (*found)->stage >= State::Ending) return std::nullopt;
+  *known = (*found)->stage != State::Asking;
   return (*found)->terms;
 }
 
@@ -251,7 +251,7 @@ bool CmConnections::take(const ib_cm::Event& e, Instant now) {
   Entry& a = **found;
   if (e.kind == EventKind::Released) {  // its name may be another's now
     name(a, 0);
-    if (a.stage != Stage::Over || a.untold) return true;
+    if (a.stage != State::Over || a.untold) return true;
     if (a.answered && !tell(a, CmEvent::Kind::TimeWaitOver)) {
       deadlines_.set(a, now + kTellAgain);
     } else {
@@ -259,13 +259,13 @@ bool CmConnections::take(const ib_cm::Event& e, Instant now) {
     }
     return true;
   }
-  if (a.stage == Stage::Over) return true;
+  if (a.stage == State::Over) return true;
   switch (e.kind) {
     case EventKind::Accepted:
       answered(a, e, now);
       break;
     case EventKind::Established:
-      a.stage = Stage::Up;
+      a.stage = State::Up;
       ++counters_.opened;
       if (tell(a, CmEvent::Kind::Established, {e.data.view(), {}})) break;
       (void)cm().abandon(a.handle, now);
@@ -276,7 +276,7 @@ bool CmConnections::take(const ib_cm::Event& e, Instant now) {
       refused(a, e, now);
       break;
     case EventKind::Disconnected:
-      if (a.stage < Stage::Up) {
+      if (a.stage < State::Up) {
         end(a, CmEvent::Kind::ConnectFailed, Errc::reset,
             "the peer closed the connection before it was established", now);
       } else {
@@ -290,7 +290,7 @@ bool CmConnections::take(const ib_cm::Event& e, Instant now) {
 }
 
 void CmConnections::answered(Entry& a, const ib_cm::Event& e, Instant now) {
-  a.stage = Stage::Answered;
+  a.stage = State::Answered;
   a.asked.reset();
   deadlines_.set(a, Instant::never());
   const ConnectParams& own = a.chosen;
@@ -310,7 +310,7 @@ void CmConnections::refused(Entry& a, const ib_cm::Event& e, Instant now) {
                "no response: nobody answers at this address, or the peer does not support RoCE",
                now);
   }
-  if (Instant at; a.stage == Stage::Asking && a.asked->again(e.reason, now, &at)) {
+  if (Instant at; a.stage == State::Asking && a.asked->again(e.reason, now, &at)) {
     name(a, 0);
     return deadlines_.set(a, at);
   }
@@ -323,7 +323,7 @@ void CmConnections::refused(Entry& a, const ib_cm::Event& e, Instant now) {
 void CmConnections::end(Entry& a, CmEvent::Kind kind, Errc code, const char* why, Instant now,
                         const Said& said) {
   ++(kind == CmEvent::Kind::Disconnected ? counters_.closed : counters_.failed);
-  a.stage = Stage::Over;
+  a.stage = State::Over;
   a.code = code;
   a.why = why;
   a.asked.reset();

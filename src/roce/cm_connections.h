@@ -90,11 +90,11 @@ class CmConnections {
   std::size_t leaving(bool also_living);
 
  private:
-  enum class Stage : std::uint8_t { Asking, Answered, Accepting, Up, Ending, Over };
+  enum class State : std::uint8_t { Asking, Answered, Accepting, Up, Ending, Over };
   struct Entry {
     Id id = 0;
     void* owner = nullptr;  // null: forgotten
-    Stage stage = Stage::Asking;
+    State stage = State::Asking;
     bool answered = false;  // there is a time-wait behind its end
     QpName number;
     ConnectParams chosen;  // its views are not used

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "roce/cm_way.h"
+#include "roce/cm_addresses.h"
 
 namespace urnic::roce {
 
@@ -38,7 +38,7 @@ bool CmRequest::again(Reason reason, Instant now, Instant* at) {
 Result<CmRequest> to_ask(const net::Interface& interface, Listeners& listeners,
                          const ib_cm::Options& options, const SocketAddress& to,
                          const ConnectParams& p, Instant now) {
-  auto way = choose_way(interface, to, p.source);
+  auto way = choose_addresses(interface, to, p.source);
   if (!way) return way.error();
   CmRequest asked;
   ib_cm::Connect& what = asked.what;

@@ -79,7 +79,7 @@ void report_to_consumer(verbs::Hooks& hooks, verbs::QueuePair& qp, QpEvent event
 
 void Connections::on_qp_event(verbs::QueuePair& qp, QpEvent event) {
   Binding* const b = bindings_.of(qp);
-  const bool ours = b != nullptr && b->stage != Stage::Over && event != QpEvent::Drained;
+  const bool ours = b != nullptr && b->stage != State::Over && event != QpEvent::Drained;
   if (!ours) return report_to_consumer(*hooks_, qp, event);
   if (event == QpEvent::Established) {
     b->established = true;
@@ -88,7 +88,7 @@ void Connections::on_qp_event(verbs::QueuePair& qp, QpEvent event) {
     b->code = event == QpEvent::Silent ? Errc::timed_out : Errc::protocol;
     b->why = text_of(event);
     // One that waits for a connection is told that there is none, others that it has ended.
-    const bool of_the_connection = b->stage == Stage::Accepting || event == QpEvent::Silent;
+    const bool of_the_connection = b->stage == State::Accepting || event == QpEvent::Silent;
     if (!of_the_connection) report_to_consumer(*hooks_, qp, event);
   }
   bindings_.note(*b);
@@ -96,9 +96,9 @@ void Connections::on_qp_event(verbs::QueuePair& qp, QpEvent event) {
 
 void Connections::failed(verbs::QueuePair& qp, Errc code, const char* why) {
   Binding* const b = bindings_.of(qp);
-  const bool waits = b != nullptr && (b->stage == Stage::Asking || b->stage == Stage::Accepting);
+  const bool waits = b != nullptr && (b->stage == State::Asking || b->stage == State::Accepting);
   if (!waits) report_quietly(*hooks_, qp, CmEvent::Kind::Failed, code, why);
-  if (b == nullptr || b->stage == Stage::Over) return;
+  if (b == nullptr || b->stage == State::Over) return;
   b->broken = true;
   b->code = code;
   b->why = code == Errc::unreachable
@@ -123,15 +123,15 @@ void Connections::act(Instant now) {
 void Connections::act_on(Binding& b, Instant now) {
   if (b.broken) {
     b.broken = b.established = false;
-    if (b.stage == Stage::Over) return;
+    if (b.stage == State::Over) return;
     cm().abandon(b.handle, now);
-    if (b.stage == Stage::Asking || b.stage == Stage::Accepting) {
+    if (b.stage == State::Asking || b.stage == State::Accepting) {
       return end(b, CmEvent::Kind::ConnectFailed, b.code, b.why, now);
     }
     if (b.code == Errc::timed_out) return end(b, CmEvent::Kind::Failed, b.code, b.why, now);
-    b.stage = Stage::Over;  // its consumer has heard of it
+    b.stage = State::Over;  // its consumer has heard of it
     ++counters_.failed;
-  } else if (b.established && b.stage == Stage::Accepting) {
+  } else if (b.established && b.stage == State::Accepting) {
     try {
       cm().established(b.handle);
       b.established = false;
@@ -147,7 +147,7 @@ void Connections::on_time(Binding& b, Instant now) {
     if (!b.untold && b.handle == 0) drop(b);
     return;
   }
-  if (b.stage == Stage::Asking && b.handle == 0 && now < b.asked->give_up) {
+  if (b.stage == State::Asking && b.handle == 0 && now < b.asked->give_up) {
     if (!ask(b, now)) {
       return end(b, CmEvent::Kind::ConnectFailed, Errc::no_memory, "out of memory", now);
     }
@@ -172,12 +172,12 @@ void Connections::on_event(const ib_cm::Event& e, Instant now) {
   if (b == nullptr) return;  // a request that was not answered yet, or nobody wants to hear
   if (e.kind == EventKind::Released) {  // nothing is held back any more
     bindings_.name(*b, 0);
-    if (b->stage != Stage::Over || b->untold) return;
+    if (b->stage != State::Over || b->untold) return;
     const bool tells = b->answered && b->qp != nullptr;
     if (!tells || tell(*b, CmEvent::Kind::TimeWaitOver, {})) return drop(*b);
     return bindings_.deadlines().set(*b, now + kTellAgain);
   }
-  if (b->stage == Stage::Over) return;
+  if (b->stage == State::Over) return;
   switch (e.kind) {
     case EventKind::Accepted:
       return accepted(*b, e, now);
@@ -187,11 +187,11 @@ void Connections::on_event(const ib_cm::Event& e, Instant now) {
     case EventKind::Unreachable:
       return refused(*b, e, now);
     case EventKind::Disconnected:
-      if (b->stage == Stage::Asking || b->stage == Stage::Accepting) {
+      if (b->stage == State::Asking || b->stage == State::Accepting) {
         return end(*b, CmEvent::Kind::ConnectFailed, Errc::reset,
                    "the peer closed the connection before it was established", now);
       }
-      if (b->stage == Stage::Ending || e.reason == Reason::None) {
+      if (b->stage == State::Ending || e.reason == Reason::None) {
         return end(*b, CmEvent::Kind::Disconnected, Errc::closed, "", now, {e.data.view(), {}});
       }
       return end(*b, CmEvent::Kind::Failed, Errc::reset,
@@ -254,7 +254,7 @@ void Connections::accepted(Binding& b, const ib_cm::Event& e, Instant now) {
   };
   const auto rts = [&] { return to_rts(e.qp, e.path, e.qp.responder_resources, b.own); };
   const bool ready =
-      b.stage == Stage::Asking && move(side_, *b.qp, rtr(), now) && move(side_, *b.qp, rts(), now);
+      b.stage == State::Asking && move(side_, *b.qp, rtr(), now) && move(side_, *b.qp, rts(), now);
   if (!ready) {
     cm().reject(b.handle, Reason::Consumer, {}, now);
     return end(b, CmEvent::Kind::ConnectFailed, Errc::wrong_state,
@@ -264,7 +264,7 @@ void Connections::accepted(Binding& b, const ib_cm::Event& e, Instant now) {
     return end(b, CmEvent::Kind::ConnectFailed, Errc::reset,
                "the peer closed the connection before it was established", now);
   }
-  b.stage = Stage::Up;
+  b.stage = State::Up;
   b.answered = true;
   up(b, {e.data.view(), told_by(e.qp)}, now);
 }
@@ -272,7 +272,7 @@ void Connections::accepted(Binding& b, const ib_cm::Event& e, Instant now) {
 // Both ends are ready, and in Rts.
 void Connections::up(Binding& b, const Said& said, Instant now) {
   context_of(*b.qp).tells_first_request = false;
-  b.stage = Stage::Up;
+  b.stage = State::Up;
   side_.keep_alive(*b.qp, now);
   b.asked.reset();
   bindings_.deadlines().set(b, Instant::never());
@@ -288,7 +288,7 @@ void Connections::refused(Binding& b, const ib_cm::Event& e, Instant now) {
                "no response: nobody answers at this address, or the peer does not support RoCE",
                now);
   }
-  if (Instant at; b.stage == Stage::Asking && b.asked->again(e.reason, now, &at)) {
+  if (Instant at; b.stage == State::Asking && b.asked->again(e.reason, now, &at)) {
     bindings_.name(b, 0);
     return bindings_.deadlines().set(b, at);
   }
@@ -303,7 +303,7 @@ void Connections::refused(Binding& b, const ib_cm::Event& e, Instant now) {
 void Connections::end(Binding& b, CmEvent::Kind kind, Errc code, const char* why, Instant now,
                       const Said& said) {
   ++(kind == CmEvent::Kind::Disconnected ? counters_.closed : counters_.failed);
-  b.stage = Stage::Over;
+  b.stage = State::Over;
   b.code = code;
   b.why = why;
   b.asked.reset();

@@ -15,8 +15,9 @@ QpChange to_init(std::uint32_t ird) {
   return c;
 }
 
-QpChange to_rtr(const ib_cm::Way& way, const ib_cm::QpValues& peer, const ib_cm::PathValues& path,
-                std::uint32_t number, std::uint32_t psn, const OwnEnd& own) {
+QpChange to_rtr(const ib_cm::AddressPair& way, const ib_cm::QpValues& peer,
+                const ib_cm::PathValues& path, std::uint32_t number, std::uint32_t psn,
+                const OwnEnd& own) {
   constexpr std::uint32_t kFirstSourcePort = 0xc000, kSourcePorts = 0x4000;
   constexpr std::uint8_t kHopLimit = 64;  // of a peer that names none
   QpChange c;

@@ -25,8 +25,9 @@ struct OwnEnd {
 QpChange to_init(std::uint32_t ird);
 // Either end says where the other one shall begin. `peer`: what it says of its queue pair, its
 // depth cut to what we serve. `number`, `psn`: ours, as we have said.
-QpChange to_rtr(const ib_cm::Way& way, const ib_cm::QpValues& peer, const ib_cm::PathValues& path,
-                std::uint32_t number, std::uint32_t psn, const OwnEnd& own = {});
+QpChange to_rtr(const ib_cm::AddressPair& way, const ib_cm::QpValues& peer,
+                const ib_cm::PathValues& path, std::uint32_t number, std::uint32_t psn,
+                const OwnEnd& own = {});
 // `depth`: of our requests.
 QpChange to_rts(const ib_cm::QpValues& peer, const ib_cm::PathValues& path, std::uint32_t depth,
                 const OwnEnd& own = {});

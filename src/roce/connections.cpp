@@ -59,7 +59,7 @@ void Connections::start() {
 
 // ---- connecting
 
-CmBinding& Connections::open(verbs::QueuePair& qp, Stage stage, const ConnectParams& p,
+CmBinding& Connections::open(verbs::QueuePair& qp, State stage, const ConnectParams& p,
                              std::uint32_t ord, Instant due) {
   Binding& b = bindings_.open(qp);
   b.stage = stage;
@@ -104,7 +104,7 @@ Result<void> Connections::connect(verbs::QueuePair& qp, const SocketAddress& to,
   auto asked = std::make_unique<CmRequest>(std::move(*made));
   ib_cm::Connect& what = asked->what;
   what.extensions = cm_options_.extensions;
-  Binding& b = open(qp, Stage::Asking, p, p.ord, asked->give_up);
+  Binding& b = open(qp, State::Asking, p, p.ord, asked->give_up);
   what.qp = values_of(b, p.ird, p);
   const bool xrc = qp.state.service() == verbs::Service::XrcSend;
   what.transport = xrc ? ib_cm::Transport::Extended : ib_cm::Transport::Rc;
@@ -143,7 +143,7 @@ Result<void> Connections::accept(ib_cm::Handle handle, verbs::QueuePair& qp, con
         "the connection request is no longer pending: the peer gave up or it was answered"};
   }
   const std::uint32_t ord = std::min<std::uint32_t>(p.ord, c->offered.responder_resources);
-  Binding& b = open(qp, Stage::Accepting, p, ord, now + p.timeout);
+  Binding& b = open(qp, State::Accepting, p, ord, now + p.timeout);
   const std::uint32_t ird = std::min<std::uint32_t>(p.ird, c->offered.initiator_depth);
   try {
     bindings_.name(b, handle);
@@ -198,12 +198,12 @@ void Connections::refuse_requests(Instant now) {
 void Connections::disconnect(verbs::QueuePair& qp, Instant now) {
   Binding* const b = bindings_.of(qp);
   if (b == nullptr) return;
-  if (b->stage == Stage::Asking || b->stage == Stage::Accepting) {
+  if (b->stage == State::Asking || b->stage == State::Accepting) {
     cm().abandon(b->handle, now);
     end(*b, CmEvent::Kind::ConnectFailed, Errc::closed,
         "the connection was closed before it was established", now);
-  } else if (b->stage == Stage::Up) {
-    b->stage = Stage::Ending;
+  } else if (b->stage == State::Up) {
+    b->stage = State::Ending;
     cm().disconnect(b->handle, {}, now);
     side_.fail(qp);
   }
@@ -212,26 +212,26 @@ void Connections::disconnect(verbs::QueuePair& qp, Instant now) {
 
 void Connections::abort(verbs::QueuePair& qp, Instant now) {
   Binding* const b = bindings_.of(qp);
-  if (b == nullptr || b->stage == Stage::Over) return;
-  const bool up = b->stage == Stage::Up || b->stage == Stage::Ending;
+  if (b == nullptr || b->stage == State::Over) return;
+  const bool up = b->stage == State::Up || b->stage == State::Ending;
   cm().abandon(b->handle, now);
   end(*b, up ? CmEvent::Kind::Failed : CmEvent::Kind::ConnectFailed, Errc::closed,
       "aborted by the local program", now);
   general_->transmit_now(now);
 }
 
-bool Connections::forsake(const verbs::QueuePair& qp, bool goes, Instant now) {
+bool Connections::abort_silently(const verbs::QueuePair& qp, bool goes, Instant now) {
   Binding* const b = bindings_.of(qp);
   if (b == nullptr) return false;
   if (b->handle == 0) {
     bindings_.close(*b);
     return false;
   }
-  if (b->stage != Stage::Over) {
+  if (b->stage != State::Over) {
     cm().abandon(b->handle, now);
     general_->transmit_now(now);
   }
-  b->stage = Stage::Over;
+  b->stage = State::Over;
   b->untold.reset();
   b->asked.reset();
   bindings_.deadlines().set(*b, Instant::never());

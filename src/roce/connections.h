@@ -79,7 +79,7 @@ class Connections final : public QpWatcher {
   // ---- queue pairs
   // It goes, or was reset: nobody hears of its connection any more, the peer hears of its end.
   // True: its number is to rest; what it rests in is released from here.
-  bool forsake(const verbs::QueuePair&, bool goes, Instant now);
+  bool abort_silently(const verbs::QueuePair&, bool goes, Instant now);
   // It is in Error for a reason of ours: who waits for a connection is told so, else its owner.
   void failed(verbs::QueuePair&, Errc, const char* why);
   // It waits for an answer of a peer that is none of our own addresses.
@@ -104,7 +104,7 @@ class Connections final : public QpWatcher {
 
  private:
   using Binding = CmBinding;
-  using Stage = CmBinding::Stage;
+  using State = CmBinding::State;
   // What a message of the peer's brings to the consumer. Borrowed.
   struct Said {
     ByteView data;
@@ -114,7 +114,7 @@ class Connections final : public QpWatcher {
   ib_cm::Manager& manager() { return general_->manager(); }
   ib_cm::Connections& cm() { return general_->manager().connections(); }
   // connections.cpp
-  Binding& open(verbs::QueuePair&, Stage, const ConnectParams&, std::uint32_t ord, Instant due);
+  Binding& open(verbs::QueuePair&, State, const ConnectParams&, std::uint32_t ord, Instant due);
   void drop(Binding& b);
   bool ask(Binding& b, Instant now);
   ib_cm::QpValues values_of(const Binding& b, std::uint32_t ird, const ConnectParams&) const;

@@ -10,7 +10,7 @@
 #include "ib/keepalive.h"
 #include "ib/marks.h"
 #include "roce/halves.h"
-#include "roce/way.h"
+#include "roce/path.h"
 #include "verbs/queue_pair.h"
 
 namespace urnic::roce {
@@ -34,7 +34,7 @@ struct Context final : verbs::TransportHalf {
   ib::Greeting greeting;         // of the peer (S-7)
   ib::Keepalive alive;           // of the peer, as long as it has a connection
   ib::Marks marks;               // on what it sends (S-10)
-  Way way;                       // to the peer; UD has none
+  Path way;                      // to the peer; UD has none
   std::uint64_t unreliable = 0;  // packets handed out, of UC and UD
 
   // A request of the peer waits for a receive, until then (S-9).

@@ -120,7 +120,7 @@ void ControlPath::destroy_xrc_queue(verbs::SharedReceiveQueue* queue) {
 }
 
 void ControlPath::destroy(verbs::QueuePair* qp, Instant now) {
-  const bool rests = connections_.forsake(*qp, true, now);
+  const bool rests = connections_.abort_silently(*qp, true, now);
   side_.destroy(qps_.take(qp, rests), rests ? Side::Number::Rests : Side::Number::Free);
 }
 
@@ -128,11 +128,11 @@ Modified ControlPath::move(verbs::QueuePair& qp, const QpChange& change, Instant
   wire_.begin_sending();
   const Modified done = side_.modify(qp, change, now);
   const bool forgotten = done == Modified::Ok && change.to == verbs::QpState::Reset;
-  if (forgotten) connections_.forsake(qp, false, now);
+  if (forgotten) connections_.abort_silently(qp, false, now);
   return done;
 }
 
-Ways::Opened ControlPath::open_way(const ib::AddressVector& av, Instant now) {
+Paths::Opened ControlPath::open_way(const ib::AddressVector& av, Instant now) {
   wire_.begin_sending();
   return side_.ways().open(av, now);
 }
@@ -201,7 +201,7 @@ bool ControlPath::completes_on_overrun(const verbs::QueuePair& qp) const {
 Result<std::uint32_t> ControlPath::create_handle(const QpPath& path, Instant now) {
   auto av = vector_of(path, wire_.interface());
   if (!av) return av.error();
-  const Ways::Opened made = open_way(*av, now);
+  const Paths::Opened made = open_way(*av, now);
   if (made.verdict != Modified::Ok) {
     return Error{Errc::invalid_argument, "path: must be two unicast addresses of one IP version"};
   }

@@ -83,8 +83,8 @@ class ControlPath final : public verbs::ControlPath {
   void destroy_xrc_queue(verbs::SharedReceiveQueue*);
   // An address handle, never 0. Errors: as vector_of() (attributes.h), no_memory.
   Result<std::uint32_t> create_handle(const QpPath&, Instant now);
-  // As Ways::open(), and the next hop is asked for.
-  Ways::Opened open_way(const ib::AddressVector&, Instant now);
+  // As Paths::open(), and the next hop is asked for.
+  Paths::Opened open_way(const ib::AddressVector&, Instant now);
   // As roce::ConnectParams, with what `p` leaves alone.
   ConnectParams params_of(const verbs::ConnectParams& p) const;
 

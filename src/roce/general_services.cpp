@@ -4,7 +4,8 @@
 
 namespace urnic::roce {
 
-void GeneralServices::take(const ib::ParsedPacket& packet, const ib_cm::Way& way, Instant now) {
+void GeneralServices::take(const ib::ParsedPacket& packet, const ib_cm::AddressPair& way,
+                           Instant now) {
   const auto mad = ib_cm::open_gsi(packet);
   if (!mad.ok()) {
     ++statistics_.drops[static_cast<std::size_t>(mad.error())];

@@ -4,7 +4,7 @@
 
 namespace urnic::roce {
 
-bool SendBuffers::take(const Way& way, Buffer* b) {
+bool SendBuffers::take(const Path& way, Buffer* b) {
   if (way.route != Route::Own) {
     b->frame = wire_.tx().next();
     if (b->frame == nullptr) return false;

@@ -6,7 +6,7 @@
 
 #include "net/wire.h"
 #include "port/port.h"
-#include "roce/way.h"
+#include "roce/path.h"
 
 namespace urnic::roce {
 
@@ -22,7 +22,7 @@ class SendBuffers {
   explicit SendBuffers(net::Wire* wire) : wire_(*wire) {}
 
   // Room for the largest frame of that way, which is known. False: there is none now.
-  bool take(const Way& way, Buffer* b);
+  bool take(const Path& way, Buffer* b);
   // Either of these, once for each that was taken.
   void keep(const Buffer& b, std::size_t bytes);
   void give_back(const Buffer& b);

@@ -3,7 +3,7 @@
 //
 //   receive.cpp    a frame through the checks to the half it is for
 //   plain_receiver.h   the commonest of them in one piece
-//   transmit.cpp   what the halves have to send, turn by turn, and the way it goes (ways.h)
+//   transmit.cpp   what the halves have to send, turn by turn, and the way it goes (paths.h)
 //   side.cpp       queue pairs, their states and ends; time
 //
 // A function of (state, input, now); every call under the ownership of its engine.
@@ -26,12 +26,12 @@
 #include "roce/fetch_ahead.h"
 #include "roce/general_services.h"
 #include "roce/modify.h"
+#include "roce/paths.h"
 #include "roce/plain_receiver.h"
 #include "roce/qp_watcher.h"
 #include "roce/send_buffers.h"
 #include "roce/send_list.h"
 #include "roce/statistics.h"
-#include "roce/ways.h"
 #include "verbs/completions.h"
 
 namespace urnic::roce {
@@ -124,7 +124,7 @@ class Side {
   bool goes_out(const verbs::QueuePair&) const;
 
   // Address handles among the rest.
-  Ways& ways() { return ways_; }
+  Paths& ways() { return ways_; }
 
   // ---- looking
   Statistics statistics() const;
@@ -165,7 +165,7 @@ class Side {
   net::Wire& wire_;
   verbs::MemoryTable& memory_;
   BufferPool pool_;
-  Ways ways_;
+  Paths ways_;
   SendBuffers buffers_;
   ib::HeldPool held_pool_;  // outlives the queue pairs, as `pool_` does
   ContextTable table_;

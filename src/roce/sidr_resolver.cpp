@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "roce/cm_way.h"
+#include "roce/cm_addresses.h"
 
 namespace urnic::roce {
 namespace {
@@ -52,7 +52,7 @@ Result<SidrResolver::Asked> SidrResolver::ask(void* owner, const SocketAddress& 
     return Error{Errc::invalid_argument, "private_data: must be at most " +
                                              std::to_string(ib_cm::kSidrReqConsumer) + " bytes"};
   }
-  auto way = choose_way(interface_, to, p.source);
+  auto way = choose_addresses(interface_, to, p.source);
   if (!way) return way.error();
   auto made = std::make_unique<Question>();
   Question& q = *made;

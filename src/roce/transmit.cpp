@@ -100,7 +100,7 @@ unsigned send_run(Context& c, unsigned most, bool acks_wait, port::TxBatch& tx, 
 
 // Nobody answers on the way. What would leave is lost here, so that the transport's own timer and
 // counters say when it is enough; the next time the way is looked for again. Returns the packets.
-std::uint64_t lose(Context& c, Instant now) {
+std::uint64_t drop_unroutable(Context& c, Instant now) {
   ib::RequestPacket request;
   ib::ResponsePacket response;
   std::uint64_t lost = 0;
@@ -118,7 +118,7 @@ std::uint64_t lose(Context& c, Instant now) {
 
 // The same of datagrams: those by this handle that stand first, but no more than a turn. Nobody
 // answers on its way; or, null, it has gone.
-std::uint64_t lose_datagrams(Context& c, std::uint32_t handle, Way* way) {
+std::uint64_t drop_unroutable_datagrams(Context& c, std::uint32_t handle, Path* way) {
   ib::RequestPacket request;
   std::uint32_t next = 0;
   std::uint64_t lost = 0;
@@ -170,7 +170,7 @@ Side::Turn Side::transmit_connected(Context& c, Instant now) {
     wake_requester(c, halves_);
   if (!ways_.find(&c.way, c.attributes.av, now)) return turn;  // an event follows
   if (c.way.route == Route::None) {
-    statistics_.unroutable += lose(c, now);
+    statistics_.unroutable += drop_unroutable(c, now);
     return turn;
   }
   turn.again = true;
@@ -209,7 +209,8 @@ Side::Turn Side::transmit_datagrams(Context& c, Instant now) {
     AddressHandles::Handle* const to = ways_.of(handle);
     if (to != nullptr && !ways_.find(&to->way, to->av, now)) return turn;  // an event follows
     if (to == nullptr || to->way.route == Route::None) {
-      statistics_.unroutable += lose_datagrams(c, handle, to != nullptr ? &to->way : nullptr);
+      statistics_.unroutable +=
+          drop_unroutable_datagrams(c, handle, to != nullptr ? &to->way : nullptr);
       continue;
     }
     SendBuffers::Buffer buffer;

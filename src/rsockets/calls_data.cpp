@@ -26,7 +26,7 @@ bool may_wait(const Socket& s, int flags) {
 
 // -1: none.
 int timeout_ms(Socket& s, bool sending) {
-  return s.with_settings([&](const Settings& of, Socket::Stage) {
+  return s.with_settings([&](const Settings& of, Socket::State) {
     return sending ? of.send_timeout_ms : of.receive_timeout_ms;
   });
 }

@@ -133,9 +133,9 @@ int set_of_rdma(int name, const Given& g, Settings* s, bool before_connection) {
   }
 }
 
-int set(Settings* s, Socket::Stage stage, int level, int name, const Given& g) {
-  const bool before = stage == Socket::Stage::fresh || stage == Socket::Stage::bound ||
-                      stage == Socket::Stage::listening;
+int set(Settings* s, Socket::State stage, int level, int name, const Given& g) {
+  const bool before = stage == Socket::State::fresh || stage == Socket::State::bound ||
+                      stage == Socket::State::listening;
   switch (level) {
     case SOL_SOCKET:
       return set_of_socket(name, g, s);
@@ -143,7 +143,7 @@ int set(Settings* s, Socket::Stage stage, int level, int name, const Given& g) {
       return set_of_tcp(name, g, s);
     case IPPROTO_IPV6:
       if (name != IPV6_V6ONLY) return ENOPROTOOPT;
-      if (g.length < sizeof(int) || stage != Socket::Stage::fresh) return EINVAL;
+      if (g.length < sizeof(int) || stage != Socket::State::fresh) return EINVAL;
       s->ipv6_only = g.number() != 0;
       return 0;
     case SOL_RDMA:
@@ -167,17 +167,17 @@ int tell_time(int ms, void* to, socklen_t* length) {
 }
 
 // Of what TCP below does nothing is known here: a state and a size.
-int tell_tcp(Socket::Stage stage, void* to, socklen_t* length) {
+int tell_tcp(Socket::State stage, void* to, socklen_t* length) {
   tcp_info info{};
-  info.tcpi_state = stage == Socket::Stage::connected   ? TCP_ESTABLISHED
-                    : stage == Socket::Stage::listening ? TCP_LISTEN
+  info.tcpi_state = stage == Socket::State::connected   ? TCP_ESTABLISHED
+                    : stage == Socket::State::listening ? TCP_LISTEN
                                                         : TCP_CLOSE;
   info.tcpi_snd_mss = info.tcpi_rcv_mss = kPathMtu;
   return tell(&info, sizeof info, to, length);
 }
 
 // True when it is a number.
-bool number_of_socket(Socket& socket, const Settings& s, Socket::Stage stage, int name, int* n) {
+bool number_of_socket(Socket& socket, const Settings& s, Socket::State stage, int name, int* n) {
   switch (name) {
     case SO_REUSEADDR:
       *n = s.reuse_address;
@@ -204,7 +204,7 @@ bool number_of_socket(Socket& socket, const Settings& s, Socket::Stage stage, in
       *n = IPPROTO_TCP;
       return true;
     case SO_ACCEPTCONN:
-      *n = stage == Socket::Stage::listening;
+      *n = stage == Socket::State::listening;
       return true;
     case SO_ERROR:
       *n = socket.error(true);
@@ -257,8 +257,8 @@ bool number_of_rdma(const Settings& s, int name, int* n) {
 
 int get(Socket& socket, int level, int name, void* to, socklen_t* length) {
   Settings s;
-  Socket::Stage stage{};
-  socket.with_settings([&](const Settings& kept, Socket::Stage at) {
+  Socket::State stage{};
+  socket.with_settings([&](const Settings& kept, Socket::State at) {
     s = kept;
     stage = at;
     return 0;
@@ -301,7 +301,7 @@ int urnic_rsetsockopt(int fd, int level, int name, const void* value, socklen_t 
   const auto s = lookup(fd);
   if (s == nullptr) return -1;
   if (value == nullptr) return urnic::dropin::failed(EFAULT);
-  const int e = s->with_settings([&](Settings& kept, Socket::Stage stage) {
+  const int e = s->with_settings([&](Settings& kept, Socket::State stage) {
     return set(&kept, stage, level, name, {value, length});
   });
   return e == 0 ? 0 : urnic::dropin::failed(e);

@@ -87,28 +87,28 @@ int Socket::make_id() {
 int Socket::bind(const sockaddr* a, socklen_t length) {
   const std::lock_guard guard(mutex_);
   if (!is_usable(a, length, family_)) return a != nullptr && length >= 2 ? EAFNOSUPPORT : EINVAL;
-  if (stage_ != Stage::fresh) return EINVAL;
+  if (stage_ != State::fresh) return EINVAL;
   if (const int e = make_id(); e != 0) return e;
   sockaddr_storage to{};
   std::memcpy(&to, a, std::min<std::size_t>(length, sizeof to));
   if (verbs.bind_addr(id_, reinterpret_cast<sockaddr*>(&to)) != 0) {
     return errno == ENODEV ? EADDRNOTAVAIL : errno;
   }
-  stage_ = Stage::bound;
+  stage_ = State::bound;
   return 0;
 }
 
 int Socket::listen(int backlog) {
   const std::lock_guard guard(mutex_);
-  if (stage_ == Stage::listening) return 0;
-  if (stage_ != Stage::fresh && stage_ != Stage::bound) return EINVAL;
+  if (stage_ == State::listening) return 0;
+  if (stage_ != State::fresh && stage_ != State::bound) return EINVAL;
   if (const int e = Service::get().start(); e != 0) return e;
   if (const int e = make_id(); e != 0) return e;
   if (verbs.migrate_id(id_, Service::get().events()) != 0) return errno;
   const int wanted = std::clamp(backlog, kLeastBacklog, kMostBacklog);
   if (verbs.listen(id_, wanted) != 0) return errno;
   backlog_ = static_cast<std::size_t>(wanted);
-  stage_ = Stage::listening;
+  stage_ = State::listening;
   return 0;
 }
 
@@ -129,13 +129,13 @@ int Socket::prepare_connection(const sockaddr* to) {
 
 int Socket::connect(const sockaddr* to, socklen_t length) {
   const std::lock_guard guard(mutex_);
-  if (stage_ == Stage::connected) return EISCONN;
-  if (stage_ == Stage::connecting) return EALREADY;
+  if (stage_ == State::connected) return EISCONN;
+  if (stage_ == State::connecting) return EALREADY;
   if (!is_usable(to, length, family_)) return to != nullptr && length >= 2 ? EAFNOSUPPORT : EINVAL;
-  if (stage_ != Stage::fresh && stage_ != Stage::bound) return EINVAL;
+  if (stage_ != State::fresh && stage_ != State::bound) return EINVAL;
   int e = dropin::guarded([&] { return prepare_connection(to); }, ENOMEM);
   if (e == 0) {
-    stage_ = Stage::connecting;  // before anything may come of it
+    stage_ = State::connecting;  // before anything may come of it
     const auto said = encode(stream_.own_data());
     rdma_conn_param p{};
     p.private_data = said.data();
@@ -145,7 +145,7 @@ int Socket::connect(const sockaddr* to, socklen_t length) {
     if (verbs.connect(stream_.link().id(), &p) != 0) e = errno;
   }
   if (e != 0) {
-    stage_ = Stage::failed;
+    stage_ = State::failed;
     show();
     return e;
   }
@@ -155,9 +155,9 @@ int Socket::connect(const sockaddr* to, socklen_t length) {
 
 int Socket::connect_result() {
   const std::lock_guard guard(mutex_);
-  if (stage_ == Stage::connecting) return EALREADY;
-  if (stage_ == Stage::failed) return error_ != 0 ? std::exchange(error_, 0) : ECONNREFUSED;
-  return stage_ == Stage::connected ? 0 : ENOTCONN;
+  if (stage_ == State::connecting) return EALREADY;
+  if (stage_ == State::failed) return error_ != 0 ? std::exchange(error_, 0) : ECONNREFUSED;
+  return stage_ == State::connected ? 0 : ENOTCONN;
 }
 
 // ---- what the service brings
@@ -174,7 +174,7 @@ int Socket::open_request(std::string_view private_data) {
   if (e == 0 && !peers) e = EPROTO;
   if (e != 0) return e;
   stream_.begin(*peers);
-  stage_ = Stage::connecting;
+  stage_ = State::connecting;
   const auto said = encode(stream_.own_data());
   rdma_conn_param p{};
   p.private_data = said.data();
@@ -192,7 +192,7 @@ void Socket::on_request(rdma_cm_id* id, std::string_view private_data) {
     {
       const std::lock_guard guard(mutex_);
       const bool wanted =
-          stage_ == Stage::listening && accepted_.size() < backlog_ && making_.size() < backlog_;
+          stage_ == State::listening && accepted_.size() < backlog_ && making_.size() < backlog_;
       if (!wanted) return ECONNREFUSED;
       making_.reserve(making_.size() + 1);
       made->settings_ = settings_;
@@ -215,12 +215,12 @@ void Socket::on_established(std::string_view private_data) {
   std::shared_ptr<Socket> listener;
   {
     const std::lock_guard guard(mutex_);
-    if (stage_ != Stage::connecting) return;
+    if (stage_ != State::connecting) return;
     listener = listener_.lock();
     if (listener == nullptr) {
       const auto peers = decode(bytes_of(private_data));
       if (!peers) {
-        stage_ = Stage::failed;
+        stage_ = State::failed;
         error_ = EPROTO;
         stream_.finish();
         show();
@@ -228,7 +228,7 @@ void Socket::on_established(std::string_view private_data) {
       }
       stream_.begin(*peers);
     }
-    stage_ = Stage::connected;
+    stage_ = State::connected;
     stream_.link().arm_received();  // what came before told nobody
     stream_.connected();
     mirror_.show_output(true);
@@ -241,9 +241,9 @@ void Socket::on_failed(int error) {
   std::shared_ptr<Socket> listener;
   {
     const std::lock_guard guard(mutex_);
-    if (stage_ != Stage::connecting) return;
+    if (stage_ != State::connecting) return;
     listener = listener_.lock();
-    stage_ = Stage::failed;
+    stage_ = State::failed;
     error_ = error;
     show();
   }
@@ -254,11 +254,11 @@ void Socket::on_disconnected() {
   std::shared_ptr<Socket> listener;
   {
     const std::lock_guard guard(mutex_);
-    if (stage_ == Stage::connecting) {
-      stage_ = Stage::failed;
+    if (stage_ == State::connecting) {
+      stage_ = State::failed;
       error_ = ECONNRESET;
       listener = listener_.lock();
-    } else if (stage_ == Stage::connected) {
+    } else if (stage_ == State::connected) {
       stream_.serve();  // what came before is heard first
       stream_.lost(ECONNRESET);
     }
@@ -271,7 +271,7 @@ void Socket::on_disconnected() {
 bool Socket::on_completion() {
   if (looks_.are_many()) return false;
   const std::lock_guard guard(mutex_);
-  if (stage_ != Stage::connected) return true;
+  if (stage_ != State::connected) return true;
   stream_.link().arm_received();
   settle();
   served_.notify_all();
@@ -281,7 +281,7 @@ bool Socket::on_completion() {
 void Socket::queue(std::shared_ptr<Socket> made) {
   const std::lock_guard guard(mutex_);
   std::erase(making_, made);
-  if (stage_ != Stage::listening) return;
+  if (stage_ != State::listening) return;
   accepted_.push_back(std::move(made));
   show();
 }
@@ -298,7 +298,7 @@ void Socket::forget(const Socket* made) {
 
 int Socket::accept(std::shared_ptr<Socket>* out) {
   const std::lock_guard guard(mutex_);
-  if (stage_ != Stage::listening) return EINVAL;
+  if (stage_ != State::listening) return EINVAL;
   if (accepted_.empty()) return EAGAIN;
   *out = std::move(accepted_.front());
   accepted_.pop_front();
@@ -311,7 +311,7 @@ int Socket::accept(std::shared_ptr<Socket>* out) {
 int Socket::shutdown(int how) {
   if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR) return EINVAL;
   const std::lock_guard guard(mutex_);
-  if (stage_ != Stage::connected) return ENOTCONN;
+  if (stage_ != State::connected) return ENOTCONN;
   stream_.close(how != SHUT_WR, how != SHUT_RD);
   settle();
   return 0;
@@ -319,7 +319,7 @@ int Socket::shutdown(int how) {
 
 // Both directions are closed, and what was sent has gone, or nothing has moved for so long.
 void Socket::finish(std::unique_lock<std::mutex>& lock, int quiet_ms) {
-  if (stage_ != Stage::connected) return;
+  if (stage_ != State::connected) return;
   stream_.close(true, true);
   std::uint32_t before = 0;
   std::int64_t moved = 0;
@@ -348,7 +348,7 @@ void Socket::give_up(int fd) {
   }
   const bool resets = settings_.linger_on != 0 && settings_.linger_s == 0;
   if (!resets) finish(lock, settings_.linger_on != 0 ? settings_.linger_s * 1000 : kQuietMs);
-  stage_ = Stage::closed;
+  stage_ = State::closed;
   const auto waiting = std::exchange(accepted_, {});
   const auto unmade = std::exchange(making_, {});
   rdma_cm_id* id = std::exchange(id_, nullptr);

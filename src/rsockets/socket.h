@@ -35,7 +35,7 @@ class Looks {
 
 class Socket : public std::enable_shared_from_this<Socket> {
  public:
-  enum class Stage : std::uint8_t {
+  enum class State : std::uint8_t {
     fresh,
     bound,
     listening,
@@ -120,7 +120,7 @@ class Socket : public std::enable_shared_from_this<Socket> {
   std::mutex mutex_;
   std::condition_variable served_;
   const int family_;
-  Stage stage_ = Stage::fresh;
+  State stage_ = State::fresh;
   Settings settings_;
   void* cookie_ = nullptr;  // by which the service knows it
   Mirror mirror_;

@@ -44,11 +44,11 @@ void tell_address(int family, const sockaddr_storage& a, sockaddr* to, socklen_t
 // Why nothing can be sent or received now; 0 when it can.
 int Socket::state_error(bool sending) const {
   switch (stage_) {
-    case Stage::connecting:
+    case State::connecting:
       return EAGAIN;
-    case Stage::connected:
+    case State::connected:
       break;
-    case Stage::closed:
+    case State::closed:
       return EBADF;
     default:
       return sending ? EPIPE : ENOTCONN;
@@ -72,12 +72,12 @@ void Socket::settle() {
 
 // Holds the descriptor to what is so.
 void Socket::show() {
-  if (stage_ == Stage::listening) {
+  if (stage_ == State::listening) {
     mirror_.show_input(!accepted_.empty());
     return;
   }
-  if (stage_ == Stage::failed) mirror_.show_hang_up();
-  if (stage_ != Stage::connected) return;
+  if (stage_ == State::failed) mirror_.show_hang_up();
+  if (stage_ != State::connected) return;
   const Ending& ending = stream_.ending();
   if (wants_output_ && (stream_.can_send() || !ending.is_writable())) {
     wants_output_ = false;
@@ -146,7 +146,7 @@ int Socket::receive(std::uint8_t* to, std::size_t size, bool look, std::size_t* 
 
 void Socket::look(bool for_output, bool sleeps) {
   const std::lock_guard guard(mutex_);
-  if (stage_ != Stage::connected) return;
+  if (stage_ != State::connected) return;
   if (for_output && !wants_output_ && stream_.ending().is_writable() && !stream_.can_send()) {
     wants_output_ = true;
     mirror_.show_output(false);
@@ -162,7 +162,7 @@ void Socket::look(bool for_output, bool sleeps) {
 
 int Socket::map(void* buffer, std::size_t length, bool written, std::uint64_t offset) {
   const std::lock_guard guard(mutex_);
-  return stage_ == Stage::connected ? stream_.map(buffer, length, written, offset) : ENOTCONN;
+  return stage_ == State::connected ? stream_.map(buffer, length, written, offset) : ENOTCONN;
 }
 
 int Socket::unmap(void* buffer, std::size_t length) {
@@ -173,7 +173,7 @@ int Socket::unmap(void* buffer, std::size_t length) {
 int Socket::address(bool of_peer, sockaddr* to, socklen_t* length) {
   const std::lock_guard guard(mutex_);
   const rdma_cm_id* of = id_ != nullptr ? id_ : stream_.link().id();
-  if (of_peer && (stage_ != Stage::connected || of == nullptr)) return ENOTCONN;
+  if (of_peer && (stage_ != State::connected || of == nullptr)) return ENOTCONN;
   sockaddr_storage a{};
   if (of != nullptr) a = of_peer ? of->route.addr.dst_storage : of->route.addr.src_storage;
   tell_address(family_, a, to, length);
@@ -182,13 +182,13 @@ int Socket::address(bool of_peer, sockaddr* to, socklen_t* length) {
 
 int Socket::error(bool taken) {
   const std::lock_guard guard(mutex_);
-  if (stage_ == Stage::connected) return stream_.ending().error();
+  if (stage_ == State::connected) return stream_.ending().error();
   return taken ? std::exchange(error_, 0) : error_;
 }
 
 std::uint64_t Socket::readable() {
   const std::lock_guard guard(mutex_);
-  if (stage_ == Stage::connected) settle();
+  if (stage_ == State::connected) settle();
   return stream_.readable();
 }
 

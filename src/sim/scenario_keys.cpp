@@ -178,8 +178,8 @@ constexpr SetupKey kSetupKeys[] = {
      }},
     {"connect", "RoCE: how to connect: hand (modify, the default) or cm (connection management)",
      [](Setup& s, const Value& v) {
-       constexpr Named<bool> kWays[] = {{"hand", false}, {"cm", true}};
-       return choice(v, kWays, &s.roce.by_cm, "hand or cm");
+       constexpr Named<bool> kPolicies[] = {{"hand", false}, {"cm", true}};
+       return choice(v, kPolicies, &s.roce.by_cm, "hand or cm");
      }},
     {"faults_at_setup", "apply the faults of the wire during connection set-up too",
      [](Setup& s, const Value& v) { return flag(v, &s.faults_at_setup); }},
@@ -193,11 +193,11 @@ constexpr SetupKey kSetupKeys[] = {
      [](Setup& s, const Value& v) { return whole32(v, 0, 31, &s.roce.min_rnr_timer, "0 to 31"); }},
     {"qp.on_rnr", "RD: reaction to an RNR NAK: retry, suspend, abandon or error",
      [](Setup& s, const Value& v) {
-       constexpr Named<OnRnr> kWays[] = {{"retry", OnRnr::Retry},
-                                         {"suspend", OnRnr::Suspend},
-                                         {"abandon", OnRnr::Abandon},
-                                         {"error", OnRnr::Error}};
-       return choice(v, kWays, &s.roce.on_rnr, "retry, suspend, abandon or error");
+       constexpr Named<OnRnr> kPolicies[] = {{"retry", OnRnr::Retry},
+                                             {"suspend", OnRnr::Suspend},
+                                             {"abandon", OnRnr::Abandon},
+                                             {"error", OnRnr::Error}};
+       return choice(v, kPolicies, &s.roce.on_rnr, "retry, suspend, abandon or error");
      }},
     {"qp.depth", "RoCE: limit of outstanding Reads and atomics",
      [](Setup& s, const Value& v) { return whole32(v, 1, 16, &s.roce.depth, "1 to 16"); }},
@@ -328,10 +328,10 @@ constexpr NodeKey kNodeKeys[] = {
      [](Options& o, const Value& v) { return flag(v, &o.context.immediate_dup_ack); }},
     {"out_of_order", "handling of out-of-order data: place or store (iWARP), store or drop (RoCE)",
      [](Options& o, const Value& v) {
-       enum Way { Place, Store, Drop };
-       constexpr Named<Way> kWays[] = {{"place", Place}, {"store", Store}, {"drop", Drop}};
-       Way way = Store;
-       if (const char* wrong = choice(v, kWays, &way, "place, store or drop")) return wrong;
+       enum Policy { Place, Store, Drop };
+       constexpr Named<Policy> kPolicies[] = {{"place", Place}, {"store", Store}, {"drop", Drop}};
+       Policy way = Store;
+       if (const char* wrong = choice(v, kPolicies, &way, "place, store or drop")) return wrong;
        o.out_of_order = way == Place ? OutOfOrder::Place : OutOfOrder::Store;
        o.roce.loss.out_of_order = way == Drop ? ib::OutOfOrder::Drop : ib::OutOfOrder::Store;
        return static_cast<const char*>(nullptr);

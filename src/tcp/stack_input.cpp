@@ -90,8 +90,8 @@ bool StackCore::take_lingering(const net::Classified& c, const Segment& s, const
   Segment reply;
   const bool listening = sockets_.listener(key.local_end()) != nullptr;
   const auto verdict = time_wait_.take(key, s, listening, &reply, counters_, now);
-  if (!verdict || *verdict == TimeWaitTable::Verdict::Reopen) return false;
-  if (*verdict == TimeWaitTable::Verdict::Reply) out_.reply(c, reply, now);
+  if (!verdict || *verdict == TimeWaitTable::Disposition::Reopen) return false;
+  if (*verdict == TimeWaitTable::Disposition::Reply) out_.reply(c, reply, now);
   return true;
 }
 

@@ -101,16 +101,16 @@ void TimeWaitTable::push(Instant at, const FlowKey& key) {
   std::push_heap(ends_.begin(), ends_.end(), later);
 }
 
-std::optional<TimeWaitTable::Verdict> TimeWaitTable::take(const FlowKey& key, const Segment& s,
-                                                          bool listening, Segment* reply,
-                                                          HostCounters& counters, Instant now) {
+std::optional<TimeWaitTable::Disposition> TimeWaitTable::take(const FlowKey& key, const Segment& s,
+                                                              bool listening, Segment* reply,
+                                                              HostCounters& counters, Instant now) {
   TimeWait* w = flows_.find(key);
   if (w == nullptr) return std::nullopt;
   Tcb t;
   restore(*w, t);
   if (listening && may_reopen(t, s)) {
     flows_.erase(key);
-    return Verdict::Reopen;
+    return Disposition::Reopen;
   }
   const Check c = check(t, s, now);
   const Answer a = answer(t, c, s, counters, now);
@@ -122,7 +122,7 @@ std::optional<TimeWaitTable::Verdict> TimeWaitTable::take(const FlowKey& key, co
       break;
     case Answer::Kind::Ended:
       flows_.erase(key);
-      return Verdict::Nothing;
+      return Disposition::Nothing;
     case Answer::Kind::Nothing:
     case Answer::Kind::Send:
     case Answer::Kind::Rst:
@@ -132,9 +132,9 @@ std::optional<TimeWaitTable::Verdict> TimeWaitTable::take(const FlowKey& key, co
   w->ts_recent = t.rcv.ts_recent;
   w->ts_recent_at = t.rcv.ts_recent_at;
   w->challenge = t.challenge;
-  if (!ack) return Verdict::Nothing;
+  if (!ack) return Disposition::Nothing;
   *reply = ack_of(t, *w, s, now);
-  return Verdict::Reply;
+  return Disposition::Reply;
 }
 
 // The earliest entry: its connection ends, unless it was prolonged beyond `now` meanwhile.

@@ -46,14 +46,14 @@ class TimeWaitTable {
   bool contains(const FlowKey& k) const { return flows_.contains(k); }
   std::size_t size() const { return flows_.size(); }
 
-  enum class Verdict : std::uint8_t {
+  enum class Disposition : std::uint8_t {
     Nothing,  // dropped, or the connection has ended by it
     Reply,    // send *reply
     Reopen,   // a SYN that may begin a new incarnation (RFC 6191); the old one is gone
   };
   // nullopt: no such connection. `listening`: somebody would take a SYN.
-  std::optional<Verdict> take(const FlowKey&, const Segment&, bool listening, Segment* reply,
-                              HostCounters&, Instant now);
+  std::optional<Disposition> take(const FlowKey&, const Segment&, bool listening, Segment* reply,
+                                  HostCounters&, Instant now);
 
   // When the next one ends, or a little before.
   Instant next_deadline() const { return ends_.empty() ? Instant::never() : ends_.front().at; }

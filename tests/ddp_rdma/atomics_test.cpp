@@ -58,7 +58,8 @@ TEST(Atomics, NoCarryOfAnAdditionLeavesItsField) {
 class AtomicTarget : public StreamFixture {
  protected:
   AtomicTarget() {
-    words = table.register_memory(kPd, bytes, sizeof bytes, kLocalWrite | verbs::kRemoteAtomic);
+    words = table.register_memory(kPd, target_bytes, sizeof target_bytes,
+                                  kLocalWrite | verbs::kRemoteAtomic);
   }
   AtomicRequest add(std::uint32_t stag, std::uint64_t to) {
     AtomicRequest a = operation(AtomicCode::FetchAdd, 5, 0);
@@ -69,19 +70,20 @@ class AtomicTarget : public StreamFixture {
   }
   std::uint64_t word(std::size_t i) const {
     std::uint64_t out;
-    std::memcpy(&out, bytes + 8 * i, 8);
+    std::memcpy(&out, target_bytes + 8 * i, 8);
     return out;
   }
-  alignas(8) std::uint8_t bytes[32] = {};
+  alignas(8) std::uint8_t target_bytes[32] = {};
   std::uint32_t words = 0;
 };
 
 // proves: E-53
 TEST_F(AtomicTarget, RightsBoundsAndAlignmentAreCheckedBeforeItsTurn) {
-  const auto at = address(bytes);
-  const auto zero_based =
-      table.register_memory(kPd, bytes + 4, 16, kLocalWrite | verbs::kRemoteAtomic | kZeroBased);
-  const auto others = table.register_memory(kPd + 1, bytes, 32, kLocalWrite | verbs::kRemoteAtomic);
+  const auto at = address(target_bytes);
+  const auto zero_based = table.register_memory(kPd, target_bytes + 4, 16,
+                                                kLocalWrite | verbs::kRemoteAtomic | kZeroBased);
+  const auto others =
+      table.register_memory(kPd + 1, target_bytes, 32, kLocalWrite | verbs::kRemoteAtomic);
   const struct {
     std::uint32_t stag;
     std::uint64_t to;
@@ -108,8 +110,8 @@ TEST_F(AtomicTarget, RightsBoundsAndAlignmentAreCheckedBeforeItsTurn) {
 // often its response is sent.
 // proves: E-53
 TEST_F(AtomicTarget, ItIsCarriedOutOnceInItsTurn) {
-  const auto readable = table.register_memory(kPd, bytes, 32, kRemoteRead);
-  const auto at = address(bytes);
+  const auto readable = table.register_memory(kPd, target_bytes, 32, kRemoteRead);
+  const auto at = address(target_bytes);
   ASSERT_EQ(take(read_request(1, 8, readable, at)), Violation::None);
   ASSERT_EQ(take(atomic_request(2, add(words, at))), Violation::None);
   ASSERT_EQ(take(read_request(3, 8, readable, at)), Violation::None);
@@ -186,7 +188,7 @@ TEST_F(AtomicTarget, ResponsesAndOurOwnWorkTakeTurns) {
   wr.sges = {&sge, 1};
   for (std::uint32_t i = 0; i < 3; ++i) {
     ASSERT_EQ(s.sq.post(wr), verbs::Post::Ok);
-    ASSERT_EQ(take(atomic_request(i + 1, add(words, address(bytes)))), Violation::None);
+    ASSERT_EQ(take(atomic_request(i + 1, add(words, address(target_bytes)))), Violation::None);
   }
   const Bytes out = transmit();
   ASSERT_EQ(out.size(), 3 * (28u + 36u));

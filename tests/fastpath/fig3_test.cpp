@@ -76,8 +76,8 @@ struct Fig3 {
     c.startup = false;
   }
   // Out of order and without a neighbour unless said otherwise: Cases B to E.
-  Verdict arrive(const Segment& s, std::uint32_t sn = 1000, Arrival a = Arrival::OutOfOrder,
-                 bool known_end = false) {
+  PathDecision arrive(const Segment& s, std::uint32_t sn = 1000, Arrival a = Arrival::OutOfOrder,
+                      bool known_end = false) {
     const Validation v = s.validation();
     SegmentFacts f;
     f.arrival = a;
@@ -86,20 +86,20 @@ struct Fig3 {
     f.validation = &v;
     f.payload = static_cast<std::uint32_t>(s.bytes.size());
     f.header = header_case(known_end || a == Arrival::InOrder, s.bytes, s.pos, v);
-    const Verdict verdict = decide(c, f);
+    const PathDecision verdict = decide(c, f);
     apply(c, verdict, f);
     return verdict;
   }
-  Verdict in_order(const Segment& s, std::uint32_t sn = 1000) {
+  PathDecision in_order(const Segment& s, std::uint32_t sn = 1000) {
     return arrive(s, sn, Arrival::InOrder);
   }
   bool fast() const { return c.type == ConnectionType::Fast; }
   ConnectionContext c;
 };
 
-void expect(const Verdict& v, Row row, Outcome outcome, Reason reason) {
+void expect(const PathDecision& v, Row row, PathAction action, Reason reason) {
   EXPECT_EQ(row_name(v.row), row_name(row));
-  EXPECT_EQ(v.outcome, outcome);
+  EXPECT_EQ(v.action, action);
   EXPECT_EQ(reason_name(v.reason), reason_name(reason));
 }
 
@@ -164,7 +164,7 @@ TEST(Fig3, ASlowSegmentIsStored) {
     Segment s(16);
     s.fpdu(400);
     if (bad) s.flip(9);
-    expect(k.in_order(s), Row::T1, Outcome::Store, Reason::Slow);
+    expect(k.in_order(s), Row::T1, PathAction::Store, Reason::Slow);
     EXPECT_FALSE(k.fast());
   }
 }
@@ -175,7 +175,7 @@ TEST(Fig3, AFirstFrameLongerThanTheSegmentDowngrades) {
     Fig3 k;
     Segment s(16);
     s.fpdu(900).drop_tail(8);
-    expect(k.arrive(s, 1000, a), Row::T2, Outcome::Downgrade, Reason::TooLong);
+    expect(k.arrive(s, 1000, a), Row::T2, PathAction::Downgrade, Reason::TooLong);
     EXPECT_FALSE(k.fast());
   }
 }
@@ -187,7 +187,7 @@ TEST(Fig3, OneValidFrameIsCutThrough) {
       Fig3 k;
       Segment s(pos);
       s.fpdu(1300);
-      expect(k.arrive(s, 1000, a), Row::T3, Outcome::Fast, Reason::Aligned);
+      expect(k.arrive(s, 1000, a), Row::T3, PathAction::Fast, Reason::Aligned);
     }
   }
 }
@@ -198,8 +198,9 @@ TEST(Fig3, InvalidAtAKnownFrameEndIsDroppedAndNotCounted_Q4) {
   Segment s(8);
   s.fpdu(300).flip(100);
   for (int i = 0; i < 100; ++i) {
-    expect(k.in_order(s), Row::T4, Outcome::Drop, Reason::CrcCaseA);
-    expect(k.arrive(s, 2000, Arrival::OutOfOrder, true), Row::T4, Outcome::Drop, Reason::CrcCaseA);
+    expect(k.in_order(s), Row::T4, PathAction::Drop, Reason::CrcCaseA);
+    expect(k.arrive(s, 2000, Arrival::OutOfOrder, true), Row::T4, PathAction::Drop,
+           Reason::CrcCaseA);
   }
   EXPECT_TRUE(k.fast()) << "dropping it for ever cannot deadlock: it is corruption";
   EXPECT_EQ(k.c.recovery_attempts, 0u);
@@ -209,7 +210,7 @@ TEST(Fig3, InvalidAtAKnownFrameEndIsDroppedAndNotCounted_Q4) {
 TEST(Fig3, InvalidWithAMarkerThatPointsAtItsStartIsDropped) {
   Fig3 k;
   for (int i = 0; i < 100; ++i) {
-    expect(k.arrive(invalid_with_marker(100)), Row::T5, Outcome::Drop, Reason::CrcCaseB);
+    expect(k.arrive(invalid_with_marker(100)), Row::T5, PathAction::Drop, Reason::CrcCaseB);
   }
   EXPECT_TRUE(k.fast());
 }
@@ -217,7 +218,7 @@ TEST(Fig3, InvalidWithAMarkerThatPointsAtItsStartIsDropped) {
 // proves: R-16, T-6
 TEST(Fig3, CaseC_Downgrades) {
   Fig3 k;
-  expect(k.arrive(invalid_with_marker(100).marker(104)), Row::T6, Outcome::Downgrade,
+  expect(k.arrive(invalid_with_marker(100).marker(104)), Row::T6, PathAction::Downgrade,
          Reason::CrcFirst);
   EXPECT_FALSE(k.fast());
 }
@@ -225,7 +226,7 @@ TEST(Fig3, CaseC_Downgrades) {
 // proves: R-17, T-6
 TEST(Fig3, CaseD_Downgrades) {
   Fig3 k;
-  expect(k.arrive(invalid_with_marker(100).marker(96)), Row::T6, Outcome::Downgrade,
+  expect(k.arrive(invalid_with_marker(100).marker(96)), Row::T6, PathAction::Downgrade,
          Reason::CrcFirst);
 }
 
@@ -234,7 +235,7 @@ TEST(Fig3, CaseE_Downgrades) {
   Fig3 k;
   Segment s(8);
   s.fpdu(300).flip(100);
-  expect(k.arrive(s), Row::T6, Outcome::Downgrade, Reason::CrcFirst);
+  expect(k.arrive(s), Row::T6, PathAction::Downgrade, Reason::CrcFirst);
 }
 
 // proves: R-19, T-7
@@ -242,7 +243,7 @@ TEST(Fig3, SeveralValidFramesAreCutThrough) {
   Fig3 k;
   Segment s(300);
   s.fpdu(100).fpdu(0).fpdu(399).fpdu(700).fpdu(33);
-  expect(k.in_order(s), Row::T7, Outcome::Fast, Reason::Aligned);
+  expect(k.in_order(s), Row::T7, PathAction::Fast, Reason::Aligned);
 }
 
 // proves: R-20, T-8
@@ -254,15 +255,15 @@ TEST(Fig3, TheFirstOfSeveralInvalidIsAsIfItWereAlone) {
     return s;
   };
   Fig3 a;
-  expect(a.in_order(several(100)), Row::T8, Outcome::Drop, Reason::CrcCaseA);
+  expect(a.in_order(several(100)), Row::T8, PathAction::Drop, Reason::CrcCaseA);
   Fig3 b;
-  expect(b.arrive(several(100)), Row::T8, Outcome::Drop, Reason::CrcCaseB);
+  expect(b.arrive(several(100)), Row::T8, PathAction::Drop, Reason::CrcCaseB);
   Fig3 c;
-  expect(c.arrive(several(100).marker(104)), Row::T8, Outcome::Downgrade, Reason::CrcFirst);
+  expect(c.arrive(several(100).marker(104)), Row::T8, PathAction::Downgrade, Reason::CrcFirst);
   Fig3 d;
-  expect(d.arrive(several(100).marker(4)), Row::T8, Outcome::Downgrade, Reason::CrcFirst);
+  expect(d.arrive(several(100).marker(4)), Row::T8, PathAction::Downgrade, Reason::CrcFirst);
   Fig3 e;
-  expect(e.arrive(several(500)), Row::T8, Outcome::Downgrade, Reason::CrcFirst);
+  expect(e.arrive(several(500)), Row::T8, PathAction::Downgrade, Reason::CrcFirst);
   EXPECT_TRUE(a.fast() && b.fast());
   EXPECT_FALSE(c.fast() || d.fast() || e.fast());
 }
@@ -275,7 +276,7 @@ TEST(Fig3, AMiddleOrLastInvalidFrameDropsTheWholeSegment) {
       Segment s(480);
       s.fpdu(100).fpdu(200).fpdu(300).fpdu(400);
       s.flip(s.starts[bad] + 40);
-      expect(k.arrive(s, 1000, a), Row::T9, Outcome::Drop, Reason::CrcLater);
+      expect(k.arrive(s, 1000, a), Row::T9, PathAction::Drop, Reason::CrcLater);
       EXPECT_TRUE(k.fast());
       EXPECT_EQ(k.c.recovery_attempts, 0u) << "Q-4";
     }
@@ -287,7 +288,7 @@ TEST(Fig3, ALastFrameTooLongDowngrades) {
   Fig3 k;
   Segment s(480);
   s.fpdu(100).fpdu(200).fpdu(300).drop_tail(4);
-  expect(k.in_order(s), Row::T10, Outcome::Downgrade, Reason::TooLongLast);
+  expect(k.in_order(s), Row::T10, PathAction::Downgrade, Reason::TooLongLast);
 }
 
 // proves: R-24
@@ -296,7 +297,7 @@ TEST(Fig3, TheFirstErrorDecides) {
   Segment s(480);
   s.fpdu(100).fpdu(200).fpdu(300).drop_tail(4);
   s.flip(s.starts[1] + 40);
-  expect(k.in_order(s), Row::T9, Outcome::Drop, Reason::CrcLater);
+  expect(k.in_order(s), Row::T9, PathAction::Drop, Reason::CrcLater);
 }
 
 // proves: T-6
@@ -306,9 +307,9 @@ TEST(Fig3, AGoodCrcWithAMarkerThatSaysOtherwiseIsNoFrame) {
   store_le32(s.bytes.data() + s.bytes.size() - 4,
              crc32c(ByteView(s.bytes).first(s.bytes.size() - 4)));
   Fig3 alone;
-  expect(alone.arrive(s), Row::T6, Outcome::Downgrade, Reason::MarkerElsewhere);
+  expect(alone.arrive(s), Row::T6, PathAction::Downgrade, Reason::MarkerElsewhere);
   Fig3 limited(3);
-  expect(limited.in_order(s), Row::T6, Outcome::Drop, Reason::MarkerElsewhere);
+  expect(limited.in_order(s), Row::T6, PathAction::Drop, Reason::MarkerElsewhere);
   EXPECT_EQ(limited.c.recovery_attempts, 1u);
 }
 
@@ -319,8 +320,8 @@ TEST(Fig3, AGoodRetransmissionOfWhatWasDroppedIsCutThrough) {
   s.fpdu(800);
   Segment bad = s;
   bad.flip(300);
-  expect(k.in_order(bad), Row::T4, Outcome::Drop, Reason::CrcCaseA);
-  expect(k.in_order(s), Row::T3, Outcome::Fast, Reason::Aligned);
+  expect(k.in_order(bad), Row::T4, PathAction::Drop, Reason::CrcCaseA);
+  expect(k.in_order(s), Row::T3, PathAction::Fast, Reason::Aligned);
 }
 
 TEST(Fig3, Q11_AnOverlapWithItsSeamInsideAFrameIsAsT2) {
@@ -332,12 +333,12 @@ TEST(Fig3, Q11_AnOverlapWithItsSeamInsideAFrameIsAsT2) {
   f.validation = &v;
   f.payload = static_cast<std::uint32_t>(s.bytes.size());
   Fig3 k;
-  EXPECT_EQ(decide(k.c, f).outcome, Outcome::Downgrade);
+  EXPECT_EQ(decide(k.c, f).action, PathAction::Downgrade);
   EXPECT_EQ(decide(k.c, f).reason, Reason::Seam);
   k.c.config.max_recovery_attempts = 2;
-  EXPECT_EQ(decide(k.c, f).outcome, Outcome::Drop);
+  EXPECT_EQ(decide(k.c, f).action, PathAction::Drop);
   f.seam_on_boundary = true;
-  EXPECT_EQ(decide(k.c, f).outcome, Outcome::Fast);
+  EXPECT_EQ(decide(k.c, f).action, PathAction::Fast);
 }
 
 // proves: R-7
@@ -346,7 +347,7 @@ TEST(Fig3, OutOfOrderIsPlacedWhateverHoldsWithoutMarkers) {
   k.c.config.place_out_of_order = false;  // ooo_without_markers = store
   Segment s(100);
   s.fpdu(800);
-  EXPECT_EQ(k.arrive(s).outcome, Outcome::Fast);
+  EXPECT_EQ(k.arrive(s).action, PathAction::Fast);
 }
 
 // ---- section 4
@@ -361,12 +362,12 @@ TEST(Fig3Limited, TheRowsWithADiamondAreDroppedExactlyMaxTimes) {
     for (const Segment* s : {&too_long, &too_long_last, &no_marker}) {  // S5 YES, S13 NO, S10 NO
       Fig3 k(max);
       for (std::uint32_t i = 1; i <= max; ++i) {
-        ASSERT_EQ(k.arrive(*s).outcome, Outcome::Drop);
+        ASSERT_EQ(k.arrive(*s).action, PathAction::Drop);
         ASSERT_EQ(k.c.recovery_attempts, i);
         ASSERT_TRUE(k.fast());
       }
-      const Verdict v = k.arrive(*s);
-      EXPECT_EQ(v.outcome, Outcome::Downgrade);
+      const PathDecision v = k.arrive(*s);
+      EXPECT_EQ(v.action, PathAction::Downgrade);
       EXPECT_EQ(v.reason, Reason::RecoveryExhausted);
       EXPECT_EQ(k.c.recovery_attempts, 0u);
     }
@@ -383,10 +384,10 @@ TEST(Fig3Limited, RepairedCorruptionInCasesCDEStaysFast) {
                              no_marker}) {                          // E
     Fig3 k(3);
     for (std::uint32_t i = 1; i <= 3; ++i) {
-      expect(k.arrive(bad), Row::T6, Outcome::Drop, Reason::CrcFirst);
+      expect(k.arrive(bad), Row::T6, PathAction::Drop, Reason::CrcFirst);
       EXPECT_EQ(k.c.recovery_attempts, i);
     }
-    EXPECT_EQ(k.arrive(repaired).outcome, Outcome::Fast);
+    EXPECT_EQ(k.arrive(repaired).action, PathAction::Fast);
     EXPECT_TRUE(k.fast());
   }
 }
@@ -432,8 +433,8 @@ TEST(Fig3Limited, MaxZeroIsFig3Alone) {
   Segment bad(16);
   bad.fpdu(900).drop_tail(8);
   Fig3 k(0);
-  const Verdict v = k.in_order(bad);
-  EXPECT_EQ(v.outcome, Outcome::Downgrade);
+  const PathDecision v = k.in_order(bad);
+  EXPECT_EQ(v.action, PathAction::Downgrade);
   EXPECT_EQ(v.reason, Reason::TooLong);
 }
 
@@ -443,7 +444,7 @@ TEST(Fig3Limited, TheSegmentAtRcvNxtIsNotRefusedForEver) {
   bad.fpdu(900).drop_tail(8);
   Fig3 k(32);
   k.c.config.max_same_segment = 4;
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(k.in_order(bad).outcome, Outcome::Drop);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(k.in_order(bad).action, PathAction::Drop);
   EXPECT_EQ(k.in_order(bad).reason, Reason::SameSegment);
   EXPECT_FALSE(k.fast());
 }
@@ -458,9 +459,9 @@ TEST(Fig3, AnAlignedSegmentUpgradesAMisalignedOneDoesNot) {
   Fig3 k;
   k.in_order(bad);
   ASSERT_FALSE(k.fast());
-  EXPECT_EQ(k.in_order(bad).outcome, Outcome::Store);
-  const Verdict v = k.in_order(good);
-  EXPECT_EQ(v.outcome, Outcome::Fast);
+  EXPECT_EQ(k.in_order(bad).action, PathAction::Store);
+  const PathDecision v = k.in_order(good);
+  EXPECT_EQ(v.action, PathAction::Fast);
   EXPECT_EQ(v.reason, Reason::Upgrade);
   EXPECT_TRUE(k.fast());
 }
@@ -498,9 +499,9 @@ TEST_P(Fig3Policies, OnlyWholeValidAlignedFramesAreCutThrough) {
     if (s.bytes.empty()) continue;
     const Arrival a = s.rng.chance(0.5) && !shift ? Arrival::InOrder : Arrival::OutOfOrder;
     Fig3 k(static_cast<std::uint32_t>(s.rng.below(2)));
-    const Verdict v = k.arrive(s, 1000, a);
+    const PathDecision v = k.arrive(s, 1000, a);
     ++rows[static_cast<std::size_t>(v.row)];
-    if (v.outcome == Outcome::Fast) {
+    if (v.action == PathAction::Fast) {
       EXPECT_FALSE(corrupt && !cut && !shift);
       // Every byte lies in a frame that stands by itself.
       std::uint32_t at = 0;
@@ -514,7 +515,7 @@ TEST_P(Fig3Policies, OnlyWholeValidAlignedFramesAreCutThrough) {
       }
     }
     if (!corrupt && !cut && !shift) {
-      EXPECT_EQ(v.outcome, Outcome::Fast);
+      EXPECT_EQ(v.action, PathAction::Fast);
     }
   }
   for (std::size_t i = 2; i <= 10; ++i) EXPECT_GT(rows[i], 0) << "T" << i;

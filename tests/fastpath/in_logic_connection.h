@@ -36,38 +36,38 @@ struct Connection {
     c.upgrade_needed = 1;
     c.startup = false;
   }
-  Verdict arrive(std::uint32_t sn, Arrival arrival, const Validation& v) {
+  PathDecision arrive(std::uint32_t sn, Arrival arrival, const Validation& v) {
     SegmentFacts f = facts;
     f.arrival = arrival;
     f.sn = Seq(sn);
     f.validation = &v;
     const ConnectionContext before = c;
-    const Verdict verdict = decide(c, f);
+    const PathDecision verdict = decide(c, f);
     // decide() is pure: the same question has the same answer.
-    const Verdict again = decide(before, f);
-    EXPECT_EQ(verdict.outcome, again.outcome);
+    const PathDecision again = decide(before, f);
+    EXPECT_EQ(verdict.action, again.action);
     EXPECT_EQ(verdict.reason, again.reason);
     apply(c, verdict, f);
     return verdict;
   }
-  Verdict good(std::uint32_t sn, Arrival a = Arrival::InOrder) {
+  PathDecision good(std::uint32_t sn, Arrival a = Arrival::InOrder) {
     return arrive(sn, a, results({kValid}));
   }
-  Verdict bad(std::uint32_t sn, Arrival a = Arrival::InOrder) {
+  PathDecision bad(std::uint32_t sn, Arrival a = Arrival::InOrder) {
     return arrive(sn, a, results({kInvalid}));
   }
   // Half of an FPDU: it ends, or begins, at `cut`.
-  Verdict first_half(std::uint32_t cut, std::uint32_t bytes = 1444) {
+  PathDecision first_half(std::uint32_t cut, std::uint32_t bytes = 1444) {
     facts.payload = bytes;
     return arrive(cut - bytes, Arrival::InOrder, results({kTooLong}));
   }
-  Verdict second_half(std::uint32_t cut) {
+  PathDecision second_half(std::uint32_t cut) {
     facts.payload = 4;
     return arrive(cut, Arrival::OutOfOrder, results({kTooLong}));
   }
   void both_halves_are_dropped(std::uint32_t cut) {
-    EXPECT_EQ(first_half(cut).outcome, Outcome::Drop);
-    EXPECT_EQ(second_half(cut).outcome, Outcome::Drop);
+    EXPECT_EQ(first_half(cut).action, PathAction::Drop);
+    EXPECT_EQ(second_half(cut).action, PathAction::Drop);
   }
   bool fast() const { return c.type == ConnectionType::Fast; }
 

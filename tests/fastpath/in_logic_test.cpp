@@ -28,31 +28,31 @@ INSTANTIATE_TEST_SUITE_P(Fig, BothVariants,
 
 struct Row {
   std::initializer_list<FrameStatus> statuses;
-  Outcome outcome;
+  PathAction action;
   Reason reason;
 };
 
 // proves: R-81
 TEST_P(BothVariants, TheFourResultsLeadToFastPathOrDropNeverToADowngrade) {
   const Row rows[] = {
-      {{kValid}, Outcome::Fast, Reason::Aligned},                     // case 1
-      {{kInvalid}, Outcome::Drop, Reason::CrcFirst},                  // case 2
-      {{kTooLong}, Outcome::Drop, Reason::TooLong},                   // case 3
-      {{kValid, kValid, kValid}, Outcome::Fast, Reason::Aligned},     // case 4
-      {{kValid, kInvalid}, Outcome::Drop, Reason::CrcLater},          // case 4, middle
-      {{kValid, kValid, kInvalid}, Outcome::Drop, Reason::CrcLater},  // case 4, last
-      {{kValid, kTooLong}, Outcome::Drop, Reason::TooLongLast},       // case 4, not whole
-      {{kValid, kValid, kValid, kTooLong}, Outcome::Drop, Reason::TooLongLast},
+      {{kValid}, PathAction::Fast, Reason::Aligned},                     // case 1
+      {{kInvalid}, PathAction::Drop, Reason::CrcFirst},                  // case 2
+      {{kTooLong}, PathAction::Drop, Reason::TooLong},                   // case 3
+      {{kValid, kValid, kValid}, PathAction::Fast, Reason::Aligned},     // case 4
+      {{kValid, kInvalid}, PathAction::Drop, Reason::CrcLater},          // case 4, middle
+      {{kValid, kValid, kInvalid}, PathAction::Drop, Reason::CrcLater},  // case 4, last
+      {{kValid, kTooLong}, PathAction::Drop, Reason::TooLongLast},       // case 4, not whole
+      {{kValid, kValid, kValid, kTooLong}, PathAction::Drop, Reason::TooLongLast},
   };
   for (const Row& row : rows) {
     for (const Arrival arrival : {Arrival::InOrder, Arrival::OutOfOrder}) {
       Connection k = connection();
-      const Verdict v = k.arrive(1000, arrival, results(row.statuses));
-      EXPECT_EQ(v.outcome, row.outcome) << reason_name(row.reason);
+      const PathDecision v = k.arrive(1000, arrival, results(row.statuses));
+      EXPECT_EQ(v.action, row.action) << reason_name(row.reason);
       EXPECT_EQ(v.reason, row.reason) << reason_name(v.reason);
-      EXPECT_EQ(v.counts, row.outcome == Outcome::Drop);
+      EXPECT_EQ(v.counts, row.action == PathAction::Drop);
       EXPECT_TRUE(k.fast());
-      EXPECT_EQ(k.c.recovery_attempts, row.outcome == Outcome::Drop ? 1u : 0u);
+      EXPECT_EQ(k.c.recovery_attempts, row.action == PathAction::Drop ? 1u : 0u);
     }
   }
 }
@@ -62,10 +62,10 @@ TEST_P(BothVariants, CaseAAndCaseBAreDroppedAlikeUntilTheLimit) {
   for (const Arrival arrival : {Arrival::InOrder, Arrival::OutOfOrder}) {  // Case A, Case B
     Connection k = connection(3);
     for (int i = 0; i < 3; ++i) {
-      EXPECT_EQ(k.bad(500, arrival).outcome, Outcome::Drop);
+      EXPECT_EQ(k.bad(500, arrival).action, PathAction::Drop);
       EXPECT_TRUE(k.fast());
     }
-    EXPECT_EQ(k.bad(500, arrival).outcome, Outcome::Downgrade);
+    EXPECT_EQ(k.bad(500, arrival).action, PathAction::Downgrade);
     EXPECT_FALSE(k.fast());
   }
 }
@@ -77,10 +77,10 @@ TEST_P(BothVariants, PersistentMisalignmentEndsSlowAfterExactlyMaxDrops) {
     for (const std::uint32_t max : {1u, 2u, 3u, 32u, 1000u}) {
       Connection k = connection(max);
       std::uint32_t drops = 0;
-      Verdict v;
-      while ((v = k.arrive(77, Arrival::InOrder, statuses)).outcome == Outcome::Drop) ++drops;
+      PathDecision v;
+      while ((v = k.arrive(77, Arrival::InOrder, statuses)).action == PathAction::Drop) ++drops;
       EXPECT_EQ(drops, max);
-      EXPECT_EQ(v.outcome, Outcome::Downgrade);
+      EXPECT_EQ(v.action, PathAction::Downgrade);
       EXPECT_EQ(v.reason, Reason::RecoveryExhausted);
       EXPECT_FALSE(v.counts);
       EXPECT_FALSE(k.fast());
@@ -92,7 +92,7 @@ TEST_P(BothVariants, PersistentMisalignmentEndsSlowAfterExactlyMaxDrops) {
 TEST(InLogic, TheErrorThatMetTheLimitIsKept) {
   Connection k(InLogicVariant::Fig9, 1);
   k.bad(10);
-  const Verdict v = k.arrive(10, Arrival::InOrder, results({kValid, kTooLong}));
+  const PathDecision v = k.arrive(10, Arrival::InOrder, results({kValid, kTooLong}));
   EXPECT_EQ(v.reason, Reason::RecoveryExhausted);
   EXPECT_EQ(v.error, Reason::TooLongLast);
 }
@@ -104,8 +104,8 @@ TEST_P(BothVariants, TheSlowCheckComesFirst) {
   k.c.config.initiated_as = ConnectionType::Slow;
   for (const auto& v : {results({kValid}), results({kInvalid}), results({kValid, kTooLong})}) {
     for (const Arrival a : {Arrival::InOrder, Arrival::OutOfOrder, Arrival::Overlap}) {
-      const Verdict verdict = k.arrive(9, a, v);
-      EXPECT_EQ(verdict.outcome, Outcome::Store);
+      const PathDecision verdict = k.arrive(9, a, v);
+      EXPECT_EQ(verdict.action, PathAction::Store);
       EXPECT_EQ(verdict.reason, Reason::Slow);
       EXPECT_FALSE(verdict.counts);
       EXPECT_FALSE(k.fast());
@@ -116,14 +116,14 @@ TEST_P(BothVariants, TheSlowCheckComesFirst) {
 // proves: R-86
 TEST_P(BothVariants, OutOfOrderTakesTheFastPathWithoutMarkers) {
   Connection k = connection();
-  EXPECT_EQ(k.good(5000, Arrival::OutOfOrder).outcome, Outcome::Fast);
+  EXPECT_EQ(k.good(5000, Arrival::OutOfOrder).action, PathAction::Fast);
 }
 
 // proves: R-26
 TEST_P(BothVariants, AGoodRetransmissionIsTakenFast) {
   Connection k = connection();
-  EXPECT_EQ(k.bad(100).outcome, Outcome::Drop);
-  EXPECT_EQ(k.good(100).outcome, Outcome::Fast);
+  EXPECT_EQ(k.bad(100).action, PathAction::Drop);
+  EXPECT_EQ(k.good(100).action, PathAction::Fast);
   EXPECT_TRUE(k.fast());
 }
 
@@ -134,12 +134,12 @@ TEST_P(BothVariants, AGoodRetransmissionIsTakenFast) {
 TEST_P(BothVariants, WorkedExample) {
   Connection k = connection(3);
   for (std::uint32_t i = 1; i <= 3; ++i) {
-    EXPECT_EQ(k.bad(100).outcome, Outcome::Drop);
+    EXPECT_EQ(k.bad(100).action, PathAction::Drop);
     EXPECT_EQ(k.c.recovery_attempts, i);
   }
-  EXPECT_EQ(k.good(100).outcome, Outcome::Fast);
+  EXPECT_EQ(k.good(100).action, PathAction::Fast);
   EXPECT_EQ(k.c.recovery_attempts, 3u) << "the good retransmission itself does not reset";
-  EXPECT_EQ(k.good(200).outcome, Outcome::Fast);
+  EXPECT_EQ(k.good(200).action, PathAction::Fast);
   EXPECT_EQ(k.c.recovery_attempts, 0u);
   EXPECT_TRUE(k.fast());
 }
@@ -147,17 +147,18 @@ TEST_P(BothVariants, WorkedExample) {
 // proves: R-32, L-7
 TEST_P(BothVariants, MaxZeroDowngradesAtTheFirstError) {
   Connection k = connection(0);
-  EXPECT_EQ(k.good(1).outcome, Outcome::Fast);
-  EXPECT_EQ(k.bad(2).outcome, Outcome::Downgrade);
+  EXPECT_EQ(k.good(1).action, PathAction::Fast);
+  EXPECT_EQ(k.bad(2).action, PathAction::Downgrade);
 }
 
 // proves: R-33
 TEST_P(BothVariants, EveryKindOfErrorCounts) {
   Connection k = connection(3);
-  EXPECT_EQ(k.arrive(1, Arrival::InOrder, results({kTooLong})).outcome, Outcome::Drop);
-  EXPECT_EQ(k.arrive(1, Arrival::InOrder, results({kInvalid})).outcome, Outcome::Drop);
-  EXPECT_EQ(k.arrive(1, Arrival::InOrder, results({kValid, kTooLong})).outcome, Outcome::Drop);
-  EXPECT_EQ(k.arrive(1, Arrival::InOrder, results({kValid, kInvalid})).outcome, Outcome::Downgrade);
+  EXPECT_EQ(k.arrive(1, Arrival::InOrder, results({kTooLong})).action, PathAction::Drop);
+  EXPECT_EQ(k.arrive(1, Arrival::InOrder, results({kInvalid})).action, PathAction::Drop);
+  EXPECT_EQ(k.arrive(1, Arrival::InOrder, results({kValid, kTooLong})).action, PathAction::Drop);
+  EXPECT_EQ(k.arrive(1, Arrival::InOrder, results({kValid, kInvalid})).action,
+            PathAction::Downgrade);
 }
 
 // proves: R-34, L-3
@@ -193,7 +194,7 @@ TEST_P(BothVariants, AnOverlapThatBeginsAtRcvNxtIsInOrderForTheReset) {
   k.good(300);
   k.facts.at_rcv_nxt = true;
   k.facts.seam_on_boundary = true;
-  EXPECT_EQ(k.good(400, Arrival::Overlap).outcome, Outcome::Fast);
+  EXPECT_EQ(k.good(400, Arrival::Overlap).action, PathAction::Fast);
   EXPECT_EQ(k.c.recovery_attempts, 0u);
 }
 
@@ -219,9 +220,9 @@ TEST_P(BothVariants, RepairedCorruptionNeverDowngradesHoweverOften) {
   Connection k = connection(1);
   std::uint32_t sn = 0xfffe0000u;
   for (int i = 0; i < 10000; ++i) {
-    ASSERT_EQ(k.bad(sn).outcome, Outcome::Drop) << i;
-    ASSERT_EQ(k.good(sn).outcome, Outcome::Fast);
-    ASSERT_EQ(k.good(sn + 1460).outcome, Outcome::Fast);
+    ASSERT_EQ(k.bad(sn).action, PathAction::Drop) << i;
+    ASSERT_EQ(k.good(sn).action, PathAction::Fast);
+    ASSERT_EQ(k.good(sn + 1460).action, PathAction::Fast);
     ASSERT_EQ(k.c.recovery_attempts, 0u);
     sn += 2 * 1460;
   }
@@ -251,8 +252,8 @@ TEST(InLogic, AnErrorInOrderBeyondTheRecoveryBeginsANewOne) {
   k.bad(100);
   k.bad(100);
   k.good(100);
-  const Verdict v = k.bad(200);
-  EXPECT_EQ(v.outcome, Outcome::Drop);
+  const PathDecision v = k.bad(200);
+  EXPECT_EQ(v.action, PathAction::Drop);
   EXPECT_TRUE(v.reset_recovery);
   EXPECT_EQ(k.c.recovery_attempts, 1u);
   EXPECT_EQ(k.c.last_recovery_sn, Seq(200));
@@ -278,9 +279,9 @@ TEST(InLogic, Fig10ResetsOnlyOnSegmentsThatPassed) {
 TEST_P(BothVariants, TheSegmentAtRcvNxtIsRefusedSoManyTimesThenStored) {
   Connection k = connection(32);
   k.c.config.max_same_segment = 4;
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(k.bad(100).outcome, Outcome::Drop);
-  const Verdict v = k.bad(100);
-  EXPECT_EQ(v.outcome, Outcome::Downgrade);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(k.bad(100).action, PathAction::Drop);
+  const PathDecision v = k.bad(100);
+  EXPECT_EQ(v.action, PathAction::Downgrade);
   EXPECT_EQ(v.reason, Reason::SameSegment);
   EXPECT_EQ(v.error, Reason::CrcFirst);
   EXPECT_FALSE(k.fast());
@@ -291,11 +292,11 @@ TEST_P(BothVariants, TheSegmentAtRcvNxtIsRefusedSoManyTimesThenStored) {
 TEST_P(BothVariants, RefusalsOutOfOrderAreNotCountedAndDoNotBreakTheRow) {
   Connection k = connection(32);
   k.c.config.max_same_segment = 4;
-  for (int i = 0; i < 10; ++i) EXPECT_EQ(k.bad(900, Arrival::OutOfOrder).outcome, Outcome::Drop);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(k.bad(900, Arrival::OutOfOrder).action, PathAction::Drop);
   for (int i = 0; i < 4; ++i) {
-    EXPECT_EQ(k.bad(100).outcome, Outcome::Drop);
-    EXPECT_EQ(k.bad(900, Arrival::OutOfOrder).outcome, Outcome::Drop);
-    EXPECT_EQ(k.good(500, Arrival::OutOfOrder).outcome, Outcome::Fast);
+    EXPECT_EQ(k.bad(100).action, PathAction::Drop);
+    EXPECT_EQ(k.bad(900, Arrival::OutOfOrder).action, PathAction::Drop);
+    EXPECT_EQ(k.good(500, Arrival::OutOfOrder).action, PathAction::Fast);
   }
   EXPECT_EQ(k.bad(100).reason, Reason::SameSegment);
 }
@@ -305,8 +306,8 @@ TEST_P(BothVariants, AcceptanceBreaksTheRow) {
   Connection k = connection(1000);
   k.c.config.max_same_segment = 4;
   for (std::uint32_t sn = 100; sn < 2000; sn += 100) {
-    for (int i = 0; i < 4; ++i) ASSERT_EQ(k.bad(sn).outcome, Outcome::Drop);
-    ASSERT_EQ(k.good(sn).outcome, Outcome::Fast);
+    for (int i = 0; i < 4; ++i) ASSERT_EQ(k.bad(sn).action, PathAction::Drop);
+    ASSERT_EQ(k.good(sn).action, PathAction::Fast);
     ASSERT_EQ(k.c.same_count, 0u);
   }
 }
@@ -315,11 +316,11 @@ TEST_P(BothVariants, AcceptanceBreaksTheRow) {
 TEST_P(BothVariants, TheRowIsOfOneSegmentWhereverRcvNxtHasMovedFrom) {
   Connection k = connection(1000);
   k.c.config.max_same_segment = 4;
-  for (int i = 0; i < 4; ++i) ASSERT_EQ(k.bad(100).outcome, Outcome::Drop);
+  for (int i = 0; i < 4; ++i) ASSERT_EQ(k.bad(100).action, PathAction::Drop);
   // RCV.NXT moves on by a segment that begins below it.
   k.facts.seam_on_boundary = true;
-  ASSERT_EQ(k.good(50, Arrival::Overlap).outcome, Outcome::Fast);
-  for (int i = 0; i < 4; ++i) ASSERT_EQ(k.bad(200).outcome, Outcome::Drop) << i;
+  ASSERT_EQ(k.good(50, Arrival::Overlap).action, PathAction::Fast);
+  for (int i = 0; i < 4; ++i) ASSERT_EQ(k.bad(200).action, PathAction::Drop) << i;
   EXPECT_EQ(k.bad(200).reason, Reason::SameSegment);
 }
 
@@ -328,7 +329,7 @@ TEST_P(BothVariants, AnOverlapAtRcvNxtCountsToo) {
   Connection k = connection(32);
   k.c.config.max_same_segment = 4;
   k.facts.at_rcv_nxt = true;
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(k.bad(100, Arrival::Overlap).outcome, Outcome::Drop);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(k.bad(100, Arrival::Overlap).action, PathAction::Drop);
   EXPECT_EQ(k.bad(100, Arrival::Overlap).reason, Reason::SameSegment);
 }
 
@@ -337,12 +338,12 @@ TEST_P(BothVariants, FpdusThatComeCutInTwoDowngradeAfterTheLimit) {
   Connection k = connection(32);
   k.c.config.max_cut_frames = 2;
   k.both_halves_are_dropped(2000);
-  EXPECT_EQ(k.good(556).outcome, Outcome::Fast) << "joined again by the retransmission";
-  EXPECT_EQ(k.good(2004).outcome, Outcome::Fast);
+  EXPECT_EQ(k.good(556).action, PathAction::Fast) << "joined again by the retransmission";
+  EXPECT_EQ(k.good(2004).action, PathAction::Fast);
   EXPECT_EQ(k.c.recovery_attempts, 0u);
-  EXPECT_EQ(k.first_half(9000).outcome, Outcome::Drop);
-  const Verdict v = k.second_half(9000);
-  EXPECT_EQ(v.outcome, Outcome::Downgrade);
+  EXPECT_EQ(k.first_half(9000).action, PathAction::Drop);
+  const PathDecision v = k.second_half(9000);
+  EXPECT_EQ(v.action, PathAction::Downgrade);
   EXPECT_EQ(v.reason, Reason::CutFrames);
   EXPECT_EQ(k.c.cuts, 0u);
   EXPECT_FALSE(k.fast());
@@ -376,9 +377,9 @@ TEST_P(BothVariants, TheSameCutAgainCountsAgain) {
   k.c.config.max_cut_frames = 3;
   for (int i = 0; i < 2; ++i) {
     k.both_halves_are_dropped(2000);
-    EXPECT_EQ(k.second_half(2000).outcome, Outcome::Drop) << "one beginning, one cut";
+    EXPECT_EQ(k.second_half(2000).action, PathAction::Drop) << "one beginning, one cut";
   }
-  EXPECT_EQ(k.first_half(2000).outcome, Outcome::Drop);
+  EXPECT_EQ(k.first_half(2000).action, PathAction::Drop);
   EXPECT_EQ(k.second_half(2000).reason, Reason::CutFrames);
 }
 
@@ -387,7 +388,7 @@ TEST_P(BothVariants, TheSecondHalfOfACutBeginsNone) {
   Connection k = connection(32);
   k.c.config.max_cut_frames = 2;
   k.both_halves_are_dropped(2000);
-  EXPECT_EQ(k.second_half(2004).outcome, Outcome::Drop) << "begins where the second half ended";
+  EXPECT_EQ(k.second_half(2004).action, PathAction::Drop) << "begins where the second half ended";
   EXPECT_TRUE(k.fast());
 }
 
@@ -396,10 +397,11 @@ TEST_P(BothVariants, CorruptedLengthsAreNotTakenForCuts) {
   Connection k = connection(1000);
   k.c.config.max_cut_frames = 1;
   for (std::uint32_t sn = 10000; sn < 50000; sn += 2000) {
-    EXPECT_EQ(k.first_half(sn).outcome, Outcome::Drop);
-    EXPECT_EQ(k.good(sn, Arrival::OutOfOrder).outcome, Outcome::Fast) << "a whole FPDU behind it";
-    EXPECT_EQ(k.bad(sn + 200, Arrival::OutOfOrder).outcome, Outcome::Drop) << "not where it ended";
-    EXPECT_EQ(k.good(sn - 1444).outcome, Outcome::Fast);
+    EXPECT_EQ(k.first_half(sn).action, PathAction::Drop);
+    EXPECT_EQ(k.good(sn, Arrival::OutOfOrder).action, PathAction::Fast) << "a whole FPDU behind it";
+    EXPECT_EQ(k.bad(sn + 200, Arrival::OutOfOrder).action, PathAction::Drop)
+        << "not where it ended";
+    EXPECT_EQ(k.good(sn - 1444).action, PathAction::Fast);
   }
   EXPECT_TRUE(k.fast());
 }
@@ -427,7 +429,7 @@ TEST_P(BothVariants, CutsAreOnlyCountedWhenAskedFor) {
 // proves: E-8
 TEST_P(BothVariants, OffLeavesOnlyTheRecoveryLimit) {
   Connection k = connection(32);
-  for (int i = 0; i < 32; ++i) ASSERT_EQ(k.bad(100).outcome, Outcome::Drop);
+  for (int i = 0; i < 32; ++i) ASSERT_EQ(k.bad(100).action, PathAction::Drop);
   EXPECT_EQ(k.bad(100).reason, Reason::RecoveryExhausted);
 }
 
@@ -437,19 +439,19 @@ TEST_P(BothVariants, OffLeavesOnlyTheRecoveryLimit) {
 TEST_P(BothVariants, Q11_PartlyNewWithTheSeamOnAFrameBoundaryIsTakenFast) {
   Connection k = connection();
   k.facts.seam_on_boundary = true;
-  EXPECT_EQ(k.arrive(100, Arrival::Overlap, results({kValid, kValid})).outcome, Outcome::Fast);
+  EXPECT_EQ(k.arrive(100, Arrival::Overlap, results({kValid, kValid})).action, PathAction::Fast);
 }
 
 TEST_P(BothVariants, Q11_AnyOtherSeamIsARecoveryAttempt) {
   Connection k = connection(2);
   for (int i = 0; i < 2; ++i) {
-    const Verdict v = k.good(100, Arrival::Overlap);
-    EXPECT_EQ(v.outcome, Outcome::Drop);
+    const PathDecision v = k.good(100, Arrival::Overlap);
+    EXPECT_EQ(v.action, PathAction::Drop);
     EXPECT_EQ(v.reason, Reason::Seam);
     EXPECT_TRUE(v.counts);
   }
-  const Verdict v = k.good(100, Arrival::Overlap);
-  EXPECT_EQ(v.outcome, Outcome::Downgrade);
+  const PathDecision v = k.good(100, Arrival::Overlap);
+  EXPECT_EQ(v.action, PathAction::Downgrade);
   EXPECT_EQ(v.error, Reason::Seam);
 }
 
@@ -463,8 +465,8 @@ TEST_P(BothVariants, Q11_AnErrorInAnOverlapIsTheErrorsRow) {
 TEST_P(BothVariants, AChainOfFramesFromRcvNxtThatMissesABlocksEdgeDowngradesAtOnce) {
   Connection k = connection(32);
   k.facts.at_rcv_nxt = true;
-  const Verdict v = k.arrive(100, Arrival::Overlap, results({kValid, kValid}));
-  EXPECT_EQ(v.outcome, Outcome::Downgrade);
+  const PathDecision v = k.arrive(100, Arrival::Overlap, results({kValid, kValid}));
+  EXPECT_EQ(v.action, PathAction::Downgrade);
   EXPECT_EQ(v.reason, Reason::Seam);
   EXPECT_FALSE(k.fast());
 }
@@ -474,13 +476,13 @@ TEST_P(BothVariants, StoreModePlacesNothingOutOfOrderAndCountsNothing) {
   Connection k = connection(2);
   k.c.config.place_out_of_order = false;
   for (int i = 0; i < 100; ++i) {
-    const Verdict v = k.good(500, Arrival::OutOfOrder);
-    ASSERT_EQ(v.outcome, Outcome::Keep);
+    const PathDecision v = k.good(500, Arrival::OutOfOrder);
+    ASSERT_EQ(v.action, PathAction::Keep);
     ASSERT_EQ(v.reason, Reason::OutOfOrderStore);
     ASSERT_FALSE(v.counts);
   }
   EXPECT_EQ(k.c.recovery_attempts, 0u);
-  EXPECT_EQ(k.good(100).outcome, Outcome::Fast);
+  EXPECT_EQ(k.good(100).action, PathAction::Fast);
   // An error is an error in either mode.
   EXPECT_EQ(k.bad(500, Arrival::OutOfOrder).reason, Reason::CrcFirst);
   EXPECT_EQ(k.c.recovery_attempts, 1u);

@@ -19,8 +19,8 @@ struct Slow : Connection {
 TEST(InLogicUpgrade, AllThreeConditionsMakeTheTriggeringSegmentFast) {
   Slow k;
   k.facts.now = Instant::from_ns(1234);
-  const Verdict v = k.good(100);
-  EXPECT_EQ(v.outcome, Outcome::Fast);
+  const PathDecision v = k.good(100);
+  EXPECT_EQ(v.action, PathAction::Fast);
   EXPECT_EQ(v.reason, Reason::Upgrade);
   EXPECT_TRUE(v.upgraded);
   EXPECT_TRUE(k.fast());
@@ -32,9 +32,9 @@ TEST(InLogicUpgrade, AllThreeConditionsMakeTheTriggeringSegmentFast) {
 TEST(InLogicUpgrade, NotWhileTheReassemblyBufferHoldsData) {
   Slow k;
   k.facts.reassembly_empty = false;
-  for (int i = 0; i < 100; ++i) EXPECT_EQ(k.good(100).outcome, Outcome::Store);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(k.good(100).action, PathAction::Store);
   k.facts.reassembly_empty = true;
-  EXPECT_EQ(k.good(100).outcome, Outcome::Fast);
+  EXPECT_EQ(k.good(100).action, PathAction::Fast);
 }
 
 // proves: R-53
@@ -42,7 +42,7 @@ TEST(InLogicUpgrade, NotOnAMisalignedOrInvalidSegment) {
   for (const auto& v : {results({kInvalid}), results({kTooLong}), results({kValid, kInvalid}),
                         results({kValid, kTooLong})}) {
     Slow k;
-    EXPECT_EQ(k.arrive(100, Arrival::InOrder, v).outcome, Outcome::Store);
+    EXPECT_EQ(k.arrive(100, Arrival::InOrder, v).action, PathAction::Store);
     EXPECT_FALSE(k.fast());
   }
 }
@@ -50,23 +50,23 @@ TEST(InLogicUpgrade, NotOnAMisalignedOrInvalidSegment) {
 // proves: R-53
 TEST(InLogicUpgrade, NotOnASegmentThatIsNotInOrder) {
   Slow k;
-  EXPECT_EQ(k.good(100, Arrival::OutOfOrder).outcome, Outcome::Store);
+  EXPECT_EQ(k.good(100, Arrival::OutOfOrder).action, PathAction::Store);
   k.facts.seam_on_boundary = true;
-  EXPECT_EQ(k.good(100, Arrival::Overlap).outcome, Outcome::Store);
+  EXPECT_EQ(k.good(100, Arrival::Overlap).action, PathAction::Store);
 }
 
 // proves: R-54
 TEST(InLogicUpgrade, NeverOfAConnectionInitiatedSlow) {
   Slow k;
   k.c.config.initiated_as = ConnectionType::Slow;
-  for (int i = 0; i < 1000; ++i) ASSERT_EQ(k.good(100).outcome, Outcome::Store);
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(k.good(100).action, PathAction::Store);
 }
 
 // proves: E-2
 TEST(InLogicUpgrade, NeverWithoutCrc) {
   Slow k;
   k.c.config.crc = false;
-  for (int i = 0; i < 1000; ++i) ASSERT_EQ(k.good(100).outcome, Outcome::Store);
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(k.good(100).action, PathAction::Store);
 }
 
 // proves: R-55
@@ -84,23 +84,23 @@ TEST(InLogicUpgrade, AVerdictThatIsNotAppliedChangesNothing) {
 TEST(InLogicUpgrade, NAlignedSegmentsInARow) {
   Slow k;
   k.c.upgrade_needed = 64;
-  for (int i = 0; i < 63; ++i) ASSERT_EQ(k.good(100).outcome, Outcome::Store);
-  EXPECT_EQ(k.good(100).outcome, Outcome::Fast);
+  for (int i = 0; i < 63; ++i) ASSERT_EQ(k.good(100).action, PathAction::Store);
+  EXPECT_EQ(k.good(100).action, PathAction::Fast);
 }
 
 // proves: E-9
 TEST(InLogicUpgrade, AMisalignedSegmentBreaksTheRowAValidOneOutOfOrderDoesNot) {
   Slow k;
   k.c.upgrade_needed = 10;
-  for (int i = 0; i < 9; ++i) ASSERT_EQ(k.good(100).outcome, Outcome::Store);
+  for (int i = 0; i < 9; ++i) ASSERT_EQ(k.good(100).action, PathAction::Store);
   k.good(900, Arrival::OutOfOrder);
   EXPECT_EQ(k.c.aligned_seen, 9u);
   k.bad(900, Arrival::OutOfOrder);
   EXPECT_EQ(k.c.aligned_seen, 0u);
-  for (int i = 0; i < 9; ++i) ASSERT_EQ(k.good(100).outcome, Outcome::Store);
+  for (int i = 0; i < 9; ++i) ASSERT_EQ(k.good(100).action, PathAction::Store);
   k.bad(100);
-  for (int i = 0; i < 9; ++i) ASSERT_EQ(k.good(100).outcome, Outcome::Store);
-  EXPECT_EQ(k.good(100).outcome, Outcome::Fast);
+  for (int i = 0; i < 9; ++i) ASSERT_EQ(k.good(100).action, PathAction::Store);
+  EXPECT_EQ(k.good(100).action, PathAction::Fast);
 }
 
 // proves: E-9
@@ -108,9 +108,9 @@ TEST(InLogicUpgrade, AlignedSegmentsCountWhileTheBufferIsBusyButTheLastMustFindI
   Slow k;
   k.c.upgrade_needed = 3;
   k.facts.reassembly_empty = false;
-  for (int i = 0; i < 5; ++i) ASSERT_EQ(k.good(100).outcome, Outcome::Store);
+  for (int i = 0; i < 5; ++i) ASSERT_EQ(k.good(100).action, PathAction::Store);
   k.facts.reassembly_empty = true;
-  EXPECT_EQ(k.good(100).outcome, Outcome::Fast);
+  EXPECT_EQ(k.good(100).action, PathAction::Fast);
 }
 
 // Drives a FAST connection into SLOW; returns how many aligned segments it then takes to come back.
@@ -160,8 +160,8 @@ TEST(InLogicUpgrade, FastSlowFastSlowWithNOne) {
   EXPECT_EQ(k.c.recovery_attempts, 0u);
   EXPECT_TRUE(k.fast());
   // And the limit is whole again.
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(k.bad(9).outcome, Outcome::Drop);
-  EXPECT_EQ(k.bad(9).outcome, Outcome::Downgrade);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(k.bad(9).action, PathAction::Drop);
+  EXPECT_EQ(k.bad(9).action, PathAction::Downgrade);
 }
 
 }  // namespace

@@ -414,14 +414,14 @@ TEST(FaultLine, InPlaceDoesTheSameAsThroughTheLine) {
     f.len[1] = static_cast<std::uint32_t>(second.size());
     Frame changed;
     switch (in_place.line.inspect(f, at(i), &changed)) {
-      case FaultLine::Verdict::Lost:
+      case FaultLine::Fate::Lost:
         ASSERT_TRUE(expected.empty());
         break;
-      case FaultLine::Verdict::Pass:
+      case FaultLine::Fate::Pass:
         ASSERT_EQ(expected.size(), 1u);
         ASSERT_EQ(expected[0].bytes, b);
         break;
-      case FaultLine::Verdict::Change:
+      case FaultLine::Fate::Change:
         ASSERT_EQ(expected.size(), 1u);
         ASSERT_EQ(expected[0].bytes, changed.bytes);
         ASSERT_NE(changed.bytes, b);

@@ -184,7 +184,7 @@ TEST(RoceFrame, AFrameThatStaysInPlaceIsDamagedTheSameWay) {
   f.data[1] = whole.data() + 60;
   f.len[1] = static_cast<std::uint32_t>(whole.size() - 60);
   Frame changed;
-  ASSERT_EQ(line.inspect(f, at(0), &changed), FaultLine::Verdict::Change);
+  ASSERT_EQ(line.inspect(f, at(0), &changed), FaultLine::Fate::Change);
   EXPECT_FALSE(icrc_is_right(changed, *look_at(changed).roce));
 }
 

@@ -110,7 +110,7 @@ class Owner {
   }
 
   void begin() {
-    Way way{host(1), host(2 + in_.below(3))};
+    AddressPair way{host(1), host(2 + in_.below(3))};
     if (in_.often(64)) {
       if (const auto h = manager_.sidr().resolve({way, kUdp, 1}, {}, now_); h.ok()) own(*h);
       return;

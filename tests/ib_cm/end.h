@@ -30,7 +30,7 @@ struct End {
   explicit End(int which, const Options& o) : me(host(which)), manager(o) {}
   explicit End(int which) : End(which, keyed(static_cast<std::uint64_t>(which))) {}
 
-  Way to(const IpAddress& peer) const { return {me, peer}; }
+  AddressPair to(const IpAddress& peer) const { return {me, peer}; }
   std::vector<Outgoing> mads() {
     std::vector<Outgoing> all;
     for (Outgoing o; manager.next_mad(&o);) all.push_back(o);

@@ -9,7 +9,7 @@
 namespace urnic::ib_cm {
 namespace {
 
-const Way kWay{test::host(3), test::host(2)};
+const AddressPair kWay{test::host(3), test::host(2)};
 
 class JudgeReq : public ::testing::Test {
  protected:

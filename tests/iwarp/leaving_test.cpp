@@ -99,7 +99,7 @@ struct Leaving : ::testing::Test {
     EXPECT_EQ(t.connections, t.time_wait);
     EXPECT_EQ(t.queue_pairs, 0u);
     EXPECT_EQ(t.regions, 0u);
-    EXPECT_EQ(pair.left().engine().iwarp().life().leaving(), 0u);
+    EXPECT_EQ(pair.left().engine().iwarp().events().leaving(), 0u);
     EXPECT_TRUE(std::all_of(from.begin(), from.end(), [](std::uint8_t b) { return b == 0xee; }));
   }
 
@@ -116,7 +116,7 @@ TEST_F(Leaving, WhatWasPostedGoesOutOfMemoryThatIsNotTheConsumersAnyMore) {
   disconnect();
   EXPECT_EQ(qp->state, verbs::QpState::Sqd);
   destroy();
-  EXPECT_EQ(pair.left().engine().iwarp().life().leaving(), 1u);
+  EXPECT_EQ(pair.left().engine().iwarp().events().leaving(), 1u);
   ASSERT_TRUE(pair.run_until([&] { return peer_ended(); }, Duration::s(5)));
   EXPECT_EQ(kinds(pair.right()), std::vector<Kind>{Kind::Disconnected});
   EXPECT_TRUE(to == expected);
@@ -250,7 +250,7 @@ TEST_F(Leaving, SoMuchIsCopiedAndMoreEndsByReset) {
     pair.left().engine().iwarp_control().destroy(qp, pair.now());
   };
   post(kMostLeft + 1);
-  EXPECT_EQ(pair.left().engine().iwarp().life().leaving(), 0u);
+  EXPECT_EQ(pair.left().engine().iwarp().events().leaving(), 0u);
   ASSERT_TRUE(pair.run_until([&] { return peer_ended(); }, Duration::s(5)));
   EXPECT_EQ(kinds(pair.right()), std::vector<Kind>{Kind::Failed});
   EXPECT_EQ(pair.right().events[0].code, Errc::reset);
@@ -260,7 +260,7 @@ TEST_F(Leaving, SoMuchIsCopiedAndMoreEndsByReset) {
   pair.right().events.clear();
   ASSERT_TRUE(pair.connect(*qp, *peer));
   post(kMostLeft);
-  EXPECT_EQ(pair.left().engine().iwarp().life().leaving(), 1u);
+  EXPECT_EQ(pair.left().engine().iwarp().events().leaving(), 1u);
   munmap(zeros, size);
   EXPECT_TRUE(pair.left().engine().deregister(big));
 }
@@ -332,12 +332,12 @@ TEST_F(Leaving, ATerminateIsHeardThoughThePeerWaitsForAnAnswer) {
 // Without the memory to take its work along it ends by a RST; in no case is anything left of it.
 // proves: E-50
 TEST(LeavingWithoutMemory, ItGoesInOrderOrByReset) {
-  struct Life : Leaving {
+  struct ConnectionEvents : Leaving {
     void TestBody() override {}
   };
   for (std::uint64_t k = 0;; ++k) {
     SCOPED_TRACE("allocation " + std::to_string(k));
-    Life life;
+    ConnectionEvents life;
     life.write_all();
     life.disconnect();
     std::uint64_t failed = 0;

@@ -307,10 +307,10 @@ TEST_F(Windows, ABindThatHasNotBeenDoneGoesWithItsQueuePair) {
   ASSERT_EQ(pair->right().post_send(*right, wr, pair->now()), verbs::Post::Ok);
   pair->right().engine().iwarp().disconnect(*right, pair->now());
   pair->right().engine().iwarp_control().destroy(right, pair->now());
-  EXPECT_EQ(pair->right().engine().iwarp().life().leaving(), 1u);
+  EXPECT_EQ(pair->right().engine().iwarp().events().leaving(), 1u);
   pair->set_faults_left("");
   pair->run_for(Duration::s(5));
-  EXPECT_EQ(pair->right().engine().iwarp().life().leaving(), 0u);
+  EXPECT_EQ(pair->right().engine().iwarp().events().leaving(), 0u);
   EXPECT_EQ(table().find(w), nullptr);
   EXPECT_TRUE(pair->right().engine().deregister(region)) << "nothing is bound to it";
 }

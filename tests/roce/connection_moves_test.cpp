@@ -36,7 +36,7 @@ TEST(RoceMoves, EitherEndBeginsWhereTheOtherSays) {
   ASSERT_TRUE(asked && answered && send && read);
   ib_cm::QpValues passive;
   passive.psn = *answered;
-  const ib_cm::Way way{IpAddress::v4(10, 77, 0, 2), IpAddress::v4(10, 77, 0, 3)};
+  const ib_cm::AddressPair way{IpAddress::v4(10, 77, 0, 2), IpAddress::v4(10, 77, 0, 3)};
   EXPECT_EQ(to_rts(passive, {}, 1).sq_psn, send->value());
   EXPECT_EQ(to_rtr(way, passive, {}, 0x11, asked->value()).rq_psn, read->value());
 }
@@ -61,7 +61,7 @@ TEST(RoceMoves, WhoChoosesATimeOutHasItInsteadOfThePaths) {
 }
 
 TEST(RoceMoves, WhoChoosesATrafficClassOrATimerHasThemInsteadOfThePaths) {
-  const ib_cm::Way way{IpAddress::v4(10, 0, 0, 1), IpAddress::v4(10, 0, 0, 2)};
+  const ib_cm::AddressPair way{IpAddress::v4(10, 0, 0, 1), IpAddress::v4(10, 0, 0, 2)};
   ib_cm::PathValues path;
   path.traffic_class = 72;
   EXPECT_EQ(to_rtr(way, {}, path, 0x11, 0).av.traffic_class, 72);
@@ -70,7 +70,7 @@ TEST(RoceMoves, WhoChoosesATrafficClassOrATimerHasThemInsteadOfThePaths) {
 }
 
 TEST(RoceMoves, APeerThatNamesNoHopLimitIsReachedAllTheSame) {
-  const ib_cm::Way way{IpAddress::v4(10, 0, 0, 1), IpAddress::v4(10, 0, 0, 2)};
+  const ib_cm::AddressPair way{IpAddress::v4(10, 0, 0, 1), IpAddress::v4(10, 0, 0, 2)};
   ib_cm::PathValues path;
   path.hop_limit = 0;
   EXPECT_EQ(to_rtr(way, {}, path, 0x11, 0).av.hop_limit, 64);
@@ -81,7 +81,7 @@ TEST(RoceMoves, APeerThatNamesNoHopLimitIsReachedAllTheSame) {
 TEST(RoceMoves, ThePortOfUdpIsThatOfBothQueuePairs) {
   ib_cm::QpValues peer;
   peer.qpn = 0x123456;
-  const ib_cm::Way way{IpAddress::v4(10, 0, 0, 1), IpAddress::v4(10, 0, 0, 2)};
+  const ib_cm::AddressPair way{IpAddress::v4(10, 0, 0, 1), IpAddress::v4(10, 0, 0, 2)};
   const std::uint16_t port = to_rtr(way, peer, {}, 0x654321, 0).av.source_port;
   EXPECT_GE(port, 0xc000);
   peer.qpn = 0x654321;

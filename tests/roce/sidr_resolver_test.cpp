@@ -292,7 +292,7 @@ TEST(RoceService, OneOfTheOtherPortSpaceIsRefused) {
   options.key = {1, 2};
   ib_cm::Manager peer(options);
   ib_cm::Outgoing mad;
-  const ib_cm::Way way{address_of(1), address_of(0)};
+  const ib_cm::AddressPair way{address_of(1), address_of(0)};
   for (const Service service : {Service::Rc, Service::Ud}) {
     roce::Listener* const l =
         ours.listeners().bind({{IpAddress::any_v6(), kPort}, false, false}, &error, service);

@@ -76,7 +76,7 @@ TEST_F(TimeWaitTest, AnswersTheFinOnceMoreAndWaitsAnew_RFC9293_3_10_7_4) {
   Segment reply;
   const auto v =
       table.take(kKey, segment(peer + 101, kAck | kFin, 9052), true, &reply, counters, now);
-  EXPECT_EQ(v, TimeWaitTable::Verdict::Reply);
+  EXPECT_EQ(v, TimeWaitTable::Disposition::Reply);
   EXPECT_EQ(reply.seq, Seq(9052));
   EXPECT_EQ(reply.ack, peer + 102);
   EXPECT_EQ(reply.flags, kAck);
@@ -106,8 +106,9 @@ TEST_F(TimeWaitTest, ASynReopensWhereSomebodyListens_RFC9293_3_6_1) {
   table.add(kKey, in_time_wait(false));
   Segment reply;
   const Segment syn = segment(peer + 5000, kSyn);
-  EXPECT_NE(table.take(kKey, syn, false, &reply, counters, now), TimeWaitTable::Verdict::Reopen);
-  EXPECT_EQ(table.take(kKey, syn, true, &reply, counters, now), TimeWaitTable::Verdict::Reopen);
+  EXPECT_NE(table.take(kKey, syn, false, &reply, counters, now),
+            TimeWaitTable::Disposition::Reopen);
+  EXPECT_EQ(table.take(kKey, syn, true, &reply, counters, now), TimeWaitTable::Disposition::Reopen);
   EXPECT_EQ(table.take(kKey, syn, true, &reply, counters, now), std::nullopt);
 }
 
@@ -115,10 +116,10 @@ TEST_F(TimeWaitTest, ARstEndsItAtItsPlaceOnly_RFC5961_3) {
   table.add(kKey, in_time_wait(false));
   Segment reply;
   EXPECT_EQ(table.take(kKey, segment(peer + 200, kRst), true, &reply, counters, now),
-            TimeWaitTable::Verdict::Reply);
+            TimeWaitTable::Disposition::Reply);
   EXPECT_EQ(counters.challenge_acks, 1u);
   EXPECT_EQ(table.take(kKey, segment(peer + 102, kRst), true, &reply, counters, now),
-            TimeWaitTable::Verdict::Nothing);
+            TimeWaitTable::Disposition::Nothing);
   EXPECT_EQ(table.size(), 0u);
 }
 
@@ -148,7 +149,7 @@ TEST_F(TimeWaitTest, AnswersAsTheControlBlockDoes) {
         take_ack(t, s, c, now);
         ack = refuse(t, c, false, false, now) == AckNeed::Now;
       }
-      ASSERT_EQ(v == TimeWaitTable::Verdict::Reply, ack) << i;
+      ASSERT_EQ(v == TimeWaitTable::Disposition::Reply, ack) << i;
       ASSERT_EQ(one.contains(kKey), true) << i;
     }
     EXPECT_EQ(n1.challenge_acks, n2.challenge_acks);
@@ -226,7 +227,7 @@ TEST_F(TimeWaitTest, ConnectionsThatComeAgainLeaveABoundedListOfEnds) {
     Segment answer;
     if (i == 9'999) break;
     ASSERT_EQ(table.take(kKey, segment(peer + 1000, kSyn), true, &answer, counters, now),
-              TimeWaitTable::Verdict::Reopen);
+              TimeWaitTable::Disposition::Reopen);
   }
   EXPECT_LE(table.ends(), 1100u);
   table.run(now + Duration::ms(59'999));

@@ -1,8 +1,8 @@
-#include "roce/ways.h"
+#include "roce/paths.h"
 
 namespace urnic::roce {
 
-bool Ways::find(Way* way, const ib::AddressVector& av, Instant now) {
+bool Paths::find(Path* way, const ib::AddressVector& av, Instant now) {
   using Kind = net::Resolution::Kind;
   if (way->found()) return true;
   const net::Resolution r = wire_.interface().resolve(av.remote, now);
@@ -26,16 +26,16 @@ bool Ways::find(Way* way, const ib::AddressVector& av, Instant now) {
   return false;
 }
 
-void Ways::heard(Way* way, const ib::AddressVector& av, const IpAddress& from,
-                 const MacAddress& mac) const {
+void Paths::heard(Path* way, const ib::AddressVector& av, const IpAddress& from,
+                  const MacAddress& mac) const {
   if (way->route != Route::Awaited || way->next_hop != from || mac.is_multicast()) return;
   way->headers = headers_to(mac, av, way->marked);
   way->route = Route::Known;
 }
 
 // The two bits are the network's: of a traffic class the upper six are the program's.
-FrameHeaders Ways::headers_to(const MacAddress& to, const ib::AddressVector& av,
-                              bool marked) const {
+FrameHeaders Paths::headers_to(const MacAddress& to, const ib::AddressVector& av,
+                               bool marked) const {
   constexpr unsigned kEct0 = 2, kEcn = 3;
   const net::Interface& interface = wire_.interface();
   FrameConfig c{.source = interface.mac(),
@@ -47,7 +47,7 @@ FrameHeaders Ways::headers_to(const MacAddress& to, const ib::AddressVector& av,
   return FrameHeaders(c);
 }
 
-Ways::Opened Ways::open(const ib::AddressVector& av, Instant now) {
+Paths::Opened Paths::open(const ib::AddressVector& av, Instant now) {
   if (!address_fits(av) || !wire_.interface().is_own(av.local)) return {};
   const std::uint32_t handle = handles_.open(av);
   if (handle == 0) return {Modified::Ok, 0};
@@ -60,7 +60,7 @@ Ways::Opened Ways::open(const ib::AddressVector& av, Instant now) {
   return {Modified::Ok, handle};
 }
 
-void Ways::forget(const IpAddress* next_hop, bool failed) {
+void Paths::forget(const IpAddress* next_hop, bool failed) {
   handles_.for_each([&](AddressHandles::Handle& h) { h.way.forget(next_hop, failed); });
 }
 

@@ -9,8 +9,8 @@
 namespace urnic::roce {
 
 // From where the consumer named, or from the address that leads to `to`. Errors: unreachable.
-Result<ib_cm::Way> choose_way(const net::Interface&, const SocketAddress& to,
-                              const verbs::LocalEnd& from);
+Result<ib_cm::AddressPair> choose_addresses(const net::Interface&, const SocketAddress& to,
+                                            const verbs::LocalEnd& from);
 
 // How often a message is repeated, and how long either end waits for an answer: so that all of it
 // covers the time the consumer gives, but no less than a quarter of a second each. A code.

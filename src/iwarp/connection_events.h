@@ -12,9 +12,9 @@
 
 namespace urnic::iwarp {
 
-class Life {
+class ConnectionEvents {
  public:
-  Life(SideState* s, Transport* transport, Opening* opening, Ending* ending)
+  ConnectionEvents(SideState* s, Transport* transport, Opening* opening, Ending* ending)
       : s_(*s), transport_(*transport), opening_(*opening), ending_(*ending) {}
 
   // What a step has found becomes true. The connection may be over afterwards.

@@ -19,7 +19,7 @@ enum class Route : std::uint8_t {
   None,  // what leaves is lost, and costs retries like anything that is
 };
 
-struct Way {
+struct Path {
   Route route = Route::Unknown;
   IpAddress next_hop;
   bool marked = false;  // instead of dropped: packets leave with ECT(0) (RFC 3168, S-10)

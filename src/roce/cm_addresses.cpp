@@ -1,9 +1,9 @@
-#include "roce/cm_way.h"
+#include "roce/cm_addresses.h"
 
 namespace urnic::roce {
 
-Result<ib_cm::Way> choose_way(const net::Interface& interface, const SocketAddress& to,
-                              const verbs::LocalEnd& from) {
+Result<ib_cm::AddressPair> choose_addresses(const net::Interface& interface,
+                                            const SocketAddress& to, const verbs::LocalEnd& from) {
   const IpAddress& given = from.at.ip;
   const auto source = given.is_any() ? interface.choose_source(to.ip) : given;
   if (!source || !interface.has_route(to.ip)) {
@@ -15,7 +15,7 @@ Result<ib_cm::Way> choose_way(const net::Interface& interface, const SocketAddre
     return Error{Errc::unreachable, "no route to " + to.ip.to_string() + ": " + given.to_string() +
                                         " has another IP version"};
   }
-  return ib_cm::Way{*source, to.ip};
+  return ib_cm::AddressPair{*source, to.ip};
 }
 
 }  // namespace urnic::roce

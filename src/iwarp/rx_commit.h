@@ -13,9 +13,9 @@
 
 namespace urnic::iwarp {
 
-class Delivery {
+class RxCommit {
  public:
-  Delivery(SideState* s, Completions* completions, Transmitter* transmitter)
+  RxCommit(SideState* s, Completions* completions, Transmitter* transmitter)
       : s_(*s), completions_(*completions), transmitter_(*transmitter) {}
 
   // TCP takes the range, with the messages that end in it; what may be delivered now is.
@@ -63,7 +63,7 @@ class Delivery {
   // A Send waits from now on: not for ever.
   void begin_wait(Connection& c, Instant now);
   // Behind a Send that waits, the peer's FIN is known to come: it is not made to wait for long.
-  void hasten_wait(Connection& c, Instant now);
+  void shorten_receive_wait(Connection& c, Instant now);
   // A receive was posted: what waits for one goes on, in its turn. If `qp` dropped a Send, three
   // duplicate ACKs make a sender without SACK retransmit now instead of after its RTO (E-17).
   void receive_posted(verbs::QueuePair& qp, Instant now);

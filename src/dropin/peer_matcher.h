@@ -38,7 +38,7 @@ struct Peer {
 };
 
 // One queue pair that has a number by which it is found.
-class Meeting : public ConnectionManager {
+class PeerMatch : public ConnectionManager {
  public:
   using Clock = std::chrono::steady_clock;
   enum class Phase : std::uint8_t {
@@ -49,7 +49,7 @@ class Meeting : public ConnectionManager {
     Lost,
   };
 
-  explicit Meeting(std::shared_ptr<Endpoint> e) : end(std::move(e)) {}
+  explicit PeerMatch(std::shared_ptr<Endpoint> e) : end(std::move(e)) {}
   void on_connection(Event& event) override;
 
   const std::shared_ptr<Endpoint> end;
@@ -64,9 +64,9 @@ class Meeting : public ConnectionManager {
 };
 
 // Of one device.
-class Rendezvous {
+class PeerMatcher {
  public:
-  explicit Rendezvous(Adapter& adapter) : adapter_(adapter) {}
+  explicit PeerMatcher(Adapter& adapter) : adapter_(adapter) {}
 
   // For a new queue pair: its lower 16 bits are a port of this process, where its requests arrive.
   // 0: there is none to be had.
@@ -95,7 +95,7 @@ class Rendezvous {
 
   void on_request(ConnectRequest& request);
   // The clock of a meeting no longer matters.
-  void stop_clock(Meeting& m);
+  void stop_clock(PeerMatch& m);
 
  private:
   // One listener is for 256 queue pairs.
@@ -106,15 +106,15 @@ class Rendezvous {
     unsigned next = 0;  // numbers come again late
   };
   Port* open_port();
-  Meeting* find(std::uint32_t number);
-  int connect(Meeting& m);
-  static bool accept(Meeting& m, ConnectRequest& request);
-  void give_up(Meeting& m);
+  PeerMatch* find(std::uint32_t number);
+  int connect(PeerMatch& m);
+  static bool accept(PeerMatch& m, ConnectRequest& request);
+  void give_up(PeerMatch& m);
 
   Adapter& adapter_;
   std::unordered_map<std::uint16_t, std::unique_ptr<Port>> ports_;
-  std::unordered_map<std::uint32_t, std::unique_ptr<Meeting>> meetings_;
-  std::set<std::pair<Meeting::Clock::time_point, std::uint32_t>> clocks_;
+  std::unordered_map<std::uint32_t, std::unique_ptr<PeerMatch>> meetings_;
+  std::set<std::pair<PeerMatch::Clock::time_point, std::uint32_t>> clocks_;
 };
 
 }  // namespace urnic::dropin

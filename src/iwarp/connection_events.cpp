@@ -1,8 +1,8 @@
-#include "iwarp/life.h"
+#include "iwarp/connection_events.h"
 
 namespace urnic::iwarp {
 
-void Life::settle(Connection& c, const Found& found, Instant now) {
+void ConnectionEvents::settle(Connection& c, const Found& found, Instant now) {
   if (found.opens_send_side) opening_.open_send_side(c);
   if (found.terminate) {
     ending_.take_terminate(c, now);
@@ -20,14 +20,14 @@ void Life::settle(Connection& c, const Found& found, Instant now) {
   if (!c.is_over() && found.closed && !c.in_drain_queue) ending_.take_closed(c, now);
 }
 
-void Life::drain(Connection& c, Instant now) {
+void ConnectionEvents::drain(Connection& c, Instant now) {
   Found found;
   transport_.drain(c, now, &found);
   transport_.read_on(c);
   settle(c, found, now);
 }
 
-void Life::take_fin(Connection& c, Instant now) {
+void ConnectionEvents::take_fin(Connection& c, Instant now) {
   // E-35: a peer that knows only revision 1 closes without a Reply.
   if (opening_.refuses_revision2(c)) {
     opening_.retry_as_revision1(c, now);
@@ -36,7 +36,7 @@ void Life::take_fin(Connection& c, Instant now) {
   }
 }
 
-void Life::take_reset(Connection& c, Instant now) {
+void ConnectionEvents::take_reset(Connection& c, Instant now) {
   tcp::take_reset(c.tcb, now);
   if (opening_.refuses_revision2(c)) {  // E-35: some peers reset instead of closing
     opening_.retry_as_revision1(c, now);
@@ -50,7 +50,7 @@ void Life::take_reset(Connection& c, Instant now) {
                           now);
 }
 
-bool Life::send_turn(Connection& c, unsigned budget, Instant now) {
+bool ConnectionEvents::send_turn(Connection& c, unsigned budget, Instant now) {
   if (c.awaits_listener()) return false;
   Sent sent = transport_.transmit(c, budget, now);
   if (sent.found.ends_stream() && c.stage != Stage::Terminated) {
@@ -67,7 +67,7 @@ bool Life::send_turn(Connection& c, unsigned budget, Instant now) {
   return sent.more && !c.is_over();
 }
 
-void Life::on_timer(Connection& c, Instant now) {
+void ConnectionEvents::on_timer(Connection& c, Instant now) {
   if (c.awaits_listener()) {
     if (c.redial->at <= now) opening_.redial(c, now);
   } else if (s_.timers.tcp_is_due(c, now)) {
@@ -121,7 +121,7 @@ void Life::on_timer(Connection& c, Instant now) {
   }
 }
 
-void Life::on_icmp_error(const net::IcmpError& e, Instant now) {
+void ConnectionEvents::on_icmp_error(const net::IcmpError& e, Instant now) {
   Connection* found = s_.connections.find({e.local.ip, e.remote.ip, e.local.port, e.remote.port});
   if (found == nullptr) return;
   Connection& c = *found;
@@ -133,7 +133,7 @@ void Life::on_icmp_error(const net::IcmpError& e, Instant now) {
   }
 }
 
-void Life::reroute(const IpAddress* next_hop, bool failed, Instant now) {
+void ConnectionEvents::reroute(const IpAddress* next_hop, bool failed, Instant now) {
   s_.connections.for_each([&](Connection& c) {
     if (c.loopback) return;
     if (next_hop != nullptr && c.next_hop != *next_hop) return;
@@ -141,7 +141,7 @@ void Life::reroute(const IpAddress* next_hop, bool failed, Instant now) {
   });
 }
 
-void Life::reroute(Connection& c, bool failed, Instant now) {
+void ConnectionEvents::reroute(Connection& c, bool failed, Instant now) {
   c.routed = false;
   if (failed && c.stage == Stage::Opening && !c.tcb.passive) {
     ending_.fail_connection(
@@ -157,7 +157,7 @@ void Life::reroute(Connection& c, bool failed, Instant now) {
   s_.sending.push(c);
 }
 
-void Life::out_of_memory(Connection* c, Instant now) {
+void ConnectionEvents::out_of_memory(Connection* c, Instant now) {
   if (c != nullptr && !c->is_over()) {
     ending_.out_of_memory(*c, now);
   } else {
@@ -165,7 +165,7 @@ void Life::out_of_memory(Connection* c, Instant now) {
   }
 }
 
-void Life::give_up_link(const std::string& why, Instant now) {
+void ConnectionEvents::give_up_link(const std::string& why, Instant now) {
   s_.connections.for_each([&](Connection& c) {
     if (c.loopback || c.stage == Stage::Opening) return;
     if (c.qp != nullptr || c.startup != nullptr || c.left != nullptr) {
@@ -174,19 +174,19 @@ void Life::give_up_link(const std::string& why, Instant now) {
   });
 }
 
-std::size_t Life::leaving() const {
+std::size_t ConnectionEvents::leaving() const {
   std::size_t n = 0;
   s_.connections.for_each([&](const Connection& c) { n += c.left != nullptr; });
   return n;
 }
 
-std::size_t Life::ending() const {
+std::size_t ConnectionEvents::ending() const {
   std::size_t n = 0;
   s_.connections.for_each([&](const Connection& c) { n += c.left != nullptr || c.qp != nullptr; });
   return n;
 }
 
-std::uint64_t Life::leaving_sent() const {
+std::uint64_t ConnectionEvents::leaving_sent() const {
   std::uint64_t bytes = 0;
   s_.connections.for_each([&](const Connection& c) {
     if (c.left != nullptr) bytes += transport_.sent_end(c).value();
@@ -194,13 +194,13 @@ std::uint64_t Life::leaving_sent() const {
   return bytes;
 }
 
-void Life::drop_leaving(Instant now) {
+void ConnectionEvents::drop_leaving(Instant now) {
   s_.connections.for_each([&](Connection& c) {
     if (c.left != nullptr) ending_.end_with_reset(c, now);
   });
 }
 
-void Life::ask_peers(Instant now) {
+void ConnectionEvents::ask_peers(Instant now) {
   s_.connections.for_each([&](Connection& c) {
     if (c.loopback || !Transport::shows_segments(c) || c.qp == nullptr) return;
     ending_.guard(c, now, [&] {

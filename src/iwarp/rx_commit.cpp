@@ -1,9 +1,9 @@
-#include "iwarp/delivery.h"
+#include "iwarp/rx_commit.h"
 
 namespace urnic::iwarp {
 
 // What did not come in order, or not all of it, or with a FIN.
-void Delivery::commit_any(Connection& c, StreamOffset begin, StreamOffset end, bool fin, bool psh,
+void RxCommit::commit_any(Connection& c, StreamOffset begin, StreamOffset end, bool fin, bool psh,
                           const ddp::MessageCounts& counts, Instant now, Found* found) {
   const tcp::Receipt receipt = tcp::commit(c.tcb, begin, end, fin, psh, now);
   if (begin < end) {
@@ -16,13 +16,13 @@ void Delivery::commit_any(Connection& c, StreamOffset begin, StreamOffset end, b
   if (!receipt.fin) return;
   if (c.takes_fpdus() && !found->ends_stream() && !c.buffer.empty()) {
     c.peer_fin = PeerFin::AfterData;  // the bytes before it are parsed first
-    if (c.awaits_receive()) hasten_wait(c, now);
+    if (c.awaits_receive()) shorten_receive_wait(c, now);
   } else {
     found->fin = true;
   }
 }
 
-void Delivery::deliver(Connection& c, const ddp::MessageCounts& counts, Found* found) {
+void RxCommit::deliver(Connection& c, const ddp::MessageCounts& counts, Found* found) {
   if (c.qp == nullptr || c.stage == Stage::Terminated) return;
   c.counters.sends_in += counts.sends;
   c.counters.read_requests_in += counts.read_requests;
@@ -37,7 +37,7 @@ void Delivery::deliver(Connection& c, const ddp::MessageCounts& counts, Found* f
   if (counts.read_requests != 0) s_.sending.push(c);
 }
 
-void Delivery::ulp_drop(Connection& c, const tcp::Check& check, Instant now) {
+void RxCommit::ulp_drop(Connection& c, const tcp::Check& check, Instant now) {
   if (tcp::ack_owed(c.tcb)) transmitter_.emit_ack(c, now);
   const tcp::AckNeed need =
       tcp::refuse(c.tcb, check, true, c.context.config.immediate_dup_ack, now);
@@ -45,13 +45,13 @@ void Delivery::ulp_drop(Connection& c, const tcp::Check& check, Instant now) {
   act_on_ack(c, need, now);
 }
 
-void Delivery::act_on_ack(Connection& c, tcp::AckNeed need, Instant now) {
+void RxCommit::act_on_ack(Connection& c, tcp::AckNeed need, Instant now) {
   if (need != tcp::AckNeed::Now) return;  // Owed: at the end of the burst
   ++c.counters.dup_acks_out;
   transmitter_.emit_ack(c, now);
 }
 
-void Delivery::discard_payload(Connection& c, const InHand& in, Instant now, Found* found) {
+void RxCommit::discard_payload(Connection& c, const InHand& in, Instant now, Found* found) {
   const tcp::Check& check = in.check;
   StreamOffset at = check.new_begin, from, to;
   while (c.tcb.rcv.holes.next_missing(at, check.new_end, &from, &to)) {
@@ -64,7 +64,7 @@ void Delivery::discard_payload(Connection& c, const InHand& in, Instant now, Fou
   }
 }
 
-bool Delivery::take_fpdu(Connection& c, ByteView ulpdu, Found* found) {
+bool RxCommit::take_fpdu(Connection& c, ByteView ulpdu, Found* found) {
   ddp::Admission& a = admission_;
   ddp::Admitter(*c.stream, true).next(ulpdu, &a);
   if (a.what == ddp::Admit::NoReceive) [[unlikely]] {
@@ -104,7 +104,7 @@ bool Delivery::take_fpdu(Connection& c, ByteView ulpdu, Found* found) {
 }
 
 // Of all but Writes.
-void Delivery::note_other_placed(Connection& c, const ddp::Admission& a) {
+void RxCommit::note_other_placed(Connection& c, const ddp::Admission& a) {
   const std::uint64_t n = a.segment.payload.size();
   switch (a.segment.header.op) {
     case ddp::Opcode::ReadResponse:
@@ -128,13 +128,13 @@ void Delivery::note_other_placed(Connection& c, const ddp::Admission& a) {
   c.counters.payload_placed += n;
 }
 
-std::uint64_t Delivery::receive_room(const Connection& c) const {
+std::uint64_t RxCommit::receive_room(const Connection& c) const {
   return c.context.type == fastpath::ConnectionType::Fast
              ? s_.options.tcp.receive_buffer
              : c.buffer.room(c.tcb.rcv.holes.rcv_nxt());
 }
 
-void Delivery::update_receive_room(Connection& c, Instant now) {
+void RxCommit::update_receive_room(Connection& c, Instant now) {
   if (c.link != nullptr) return;  // the kernel's window
   if (tcp::set_receive_room(c.tcb, receive_room(c), now)) transmitter_.emit_ack(c, now);
 }

@@ -9,23 +9,23 @@
 #include "net/wire.h"
 #include "roce/address_handles.h"
 #include "roce/modify.h"
-#include "roce/way.h"
+#include "roce/path.h"
 
 namespace urnic::roce {
 
-class Ways {
+class Paths {
  public:
   // `wire` outlives it.
-  explicit Ways(net::Wire* wire) : wire_(*wire) {}
+  explicit Paths(net::Wire* wire) : wire_(*wire) {}
 
   // False: asked for, and whoever waits is woken by forget().
-  bool find(Way* way, const ib::AddressVector& av, Instant now);
+  bool find(Path* way, const ib::AddressVector& av, Instant now);
 
   // A packet of the peer's, past all checks, has come from `mac`, while the way to it is asked for:
   // what answers it goes there. Else a peer that knows us and loses our question, or its answer,
   // would repeat in vain until its retries are used up, in less time than passes between two
   // questions. It holds until the neighbour answers, or is given up.
-  void heard(Way* way, const ib::AddressVector& av, const IpAddress& from,
+  void heard(Path* way, const ib::AddressVector& av, const IpAddress& from,
              const MacAddress& mac) const;
 
   // ---- address handles

@@ -1,4 +1,4 @@
-#include "dropin/rendezvous.h"
+#include "dropin/peer_matcher.h"
 
 #include <errno.h>
 
@@ -82,7 +82,7 @@ ConnectionOptions options_of(const Peer& p) {
 
 class PortSubject : public Subject {
  public:
-  explicit PortSubject(Rendezvous& of) : of_(of) {}
+  explicit PortSubject(PeerMatcher& of) : of_(of) {}
   void on_event(Event& event) override {
     if (event.kind != EventKind::connect_request) return;
     const std::lock_guard guard(Process::get().cm);
@@ -90,14 +90,14 @@ class PortSubject : public Subject {
   }
 
  private:
-  Rendezvous& of_;
+  PeerMatcher& of_;
 };
 
 }  // namespace
 
 // ---- numbers
 
-Rendezvous::Port* Rendezvous::open_port() {
+PeerMatcher::Port* PeerMatcher::open_port() {
   Process& process = Process::get();
   Device& device = adapter_.device();
   auto bound = device.bind("[::]:0");
@@ -117,7 +117,7 @@ Rendezvous::Port* Rendezvous::open_port() {
   return added;
 }
 
-std::uint32_t Rendezvous::take_number() {
+std::uint32_t PeerMatcher::take_number() {
   const auto free = std::find_if(ports_.begin(), ports_.end(),
                                  [](const auto& p) { return !p.second->used.all(); });
   Port* port = free != ports_.end() ? free->second.get() : open_port();
@@ -129,7 +129,7 @@ std::uint32_t Rendezvous::take_number() {
   return slot << 16 | port->listener.port();
 }
 
-void Rendezvous::give_back(std::uint32_t number) {
+void PeerMatcher::give_back(std::uint32_t number) {
   const auto at = ports_.find(port_of_number(number));
   if (at == ports_.end()) return;
   Port& port = *at->second;
@@ -139,37 +139,37 @@ void Rendezvous::give_back(std::uint32_t number) {
   ports_.erase(at);
 }
 
-void Rendezvous::add(std::shared_ptr<Endpoint> end) {
+void PeerMatcher::add(std::shared_ptr<Endpoint> end) {
   const std::uint32_t number = end->handle.number();
-  meetings_.emplace(number, std::make_unique<Meeting>(std::move(end)));
+  meetings_.emplace(number, std::make_unique<PeerMatch>(std::move(end)));
 }
 
-void Rendezvous::remove(std::uint32_t number) {
-  Meeting* m = find(number);
+void PeerMatcher::remove(std::uint32_t number) {
+  PeerMatch* m = find(number);
   if (m == nullptr) return;
   stop_clock(*m);
   if (m->end->manager == m) m->end->manager = nullptr;
   meetings_.erase(number);
 }
 
-Meeting* Rendezvous::find(std::uint32_t number) {
+PeerMatch* PeerMatcher::find(std::uint32_t number) {
   const auto at = meetings_.find(number);
   return at == meetings_.end() ? nullptr : at->second.get();
 }
 
-bool Rendezvous::has_connection(std::uint32_t number) const {
+bool PeerMatcher::has_connection(std::uint32_t number) const {
   const auto at = meetings_.find(number);
   if (at == meetings_.end()) return false;
-  const Meeting::Phase phase = at->second->phase;
-  return phase == Meeting::Phase::Connecting || phase == Meeting::Phase::Connected;
+  const PeerMatch::Phase phase = at->second->phase;
+  return phase == PeerMatch::Phase::Connecting || phase == PeerMatch::Phase::Connected;
 }
 
 // ---- meeting
 
-int Rendezvous::meet(std::uint32_t number, const Peer& peer) {
-  Meeting* m = find(number);
+int PeerMatcher::meet(std::uint32_t number, const Peer& peer) {
+  PeerMatch* m = find(number);
   if (m == nullptr) return EOPNOTSUPP;  // made by rdma_cm, or no port could be had
-  if (m->phase != Meeting::Phase::Apart || m->end->manager != nullptr) return EINVAL;
+  if (m->phase != PeerMatch::Phase::Apart || m->end->manager != nullptr) return EINVAL;
   m->peer = peer;
   if (m->peer.own.any.sa_family == AF_UNSPEC &&
       choose_source(adapter_, peer.address, &m->peer.own) != 0) {
@@ -177,16 +177,16 @@ int Rendezvous::meet(std::uint32_t number, const Peer& peer) {
   }
   if (number == peer.number && ip_of(m->peer.own) == ip_of(peer.address)) return EOPNOTSUPP;
   m->end->manager = m;
-  m->end->told_unreached = false;
+  m->end->retry_exceeded_reported = false;
   m->end->met = m->end->apart = true;
   if (is_before(m->peer, number)) {
-    m->phase = Meeting::Phase::Connecting;
+    m->phase = PeerMatch::Phase::Connecting;
     const int error = connect(*m);
     if (error == 0) return 0;
     leave(number);
     return error;
   }
-  m->phase = Meeting::Phase::Expecting;
+  m->phase = PeerMatch::Phase::Expecting;
   auto early = std::move(m->early);
   m->early.clear();
   for (auto& [from, request] : early) {
@@ -196,7 +196,7 @@ int Rendezvous::meet(std::uint32_t number, const Peer& peer) {
 }
 
 // What the network says is no answer to the program, which learns of it by its sends.
-int Rendezvous::connect(Meeting& m) {
+int PeerMatcher::connect(PeerMatch& m) {
   const std::uint32_t number = m.end->handle.number();
   const auto said = Greeting{number, m.peer.number}.bytes();
   ConnectionOptions o = options_of(m.peer);
@@ -217,25 +217,25 @@ int Rendezvous::connect(Meeting& m) {
   if (code == Errc::wrong_state || code == Errc::invalid_argument || code == Errc::no_memory) {
     return to_errno(code);
   }
-  m.phase = Meeting::Phase::Lost;
+  m.phase = PeerMatch::Phase::Lost;
   return 0;
 }
 
 // False: it was not the one, or has gone; another may come.
-bool Rendezvous::accept(Meeting& m, ConnectRequest& request) {
+bool PeerMatcher::accept(PeerMatch& m, ConnectRequest& request) {
   if (host_of(request) != ip_of(m.peer.address)) return false;
   if (!request.accept(m.end->handle, options_of(m.peer))) return false;
   m.connection = m.end->handle.connections();
-  m.phase = Meeting::Phase::Connecting;
+  m.phase = PeerMatch::Phase::Connecting;
   return true;
 }
 
-void Rendezvous::on_request(ConnectRequest& request) {
+void PeerMatcher::on_request(ConnectRequest& request) {
   Greeting said;
   if (!said.read(request.private_data())) return;  // dropping it refuses it
-  Meeting* m = find(said.to);
+  PeerMatch* m = find(said.to);
   if (m == nullptr) return;
-  if (m->phase == Meeting::Phase::Expecting) {
+  if (m->phase == PeerMatch::Phase::Expecting) {
     if (said.from == m->peer.number) accept(*m, request);
     return;
   }
@@ -249,31 +249,31 @@ void Rendezvous::on_request(ConnectRequest& request) {
   m->early.emplace_back(said.from, std::move(request));
 }
 
-void Meeting::on_connection(Event& event) {
+void PeerMatch::on_connection(Event& event) {
   if (event.connection != connection) return;
   switch (event.kind) {
     case EventKind::established:
       if (phase != Phase::Connecting) return;
       phase = Phase::Connected;
       end->apart = false;
-      end->adapter.rendezvous().stop_clock(*this);
+      end->adapter.peer_matcher().stop_clock(*this);
       return;
     case EventKind::connect_failed:
     case EventKind::disconnected:
     case EventKind::failed:
       if (phase != Phase::Apart) phase = Phase::Lost;
-      end->adapter.rendezvous().stop_clock(*this);
+      end->adapter.peer_matcher().stop_clock(*this);
       return;
     default:
       return;
   }
 }
 
-void Rendezvous::leave(std::uint32_t number) {
-  Meeting* m = find(number);
+void PeerMatcher::leave(std::uint32_t number) {
+  PeerMatch* m = find(number);
   if (m == nullptr) return;
   stop_clock(*m);
-  m->phase = Meeting::Phase::Apart;
+  m->phase = PeerMatch::Phase::Apart;
   m->patience = {};
   m->source = Binding();
   m->connection = 0;
@@ -283,41 +283,41 @@ void Rendezvous::leave(std::uint32_t number) {
 
 // ---- the peer that does not come
 
-void Rendezvous::set_patience(std::uint32_t number, std::chrono::milliseconds patience) {
-  if (Meeting* m = find(number); m != nullptr) m->patience = patience;
+void PeerMatcher::set_patience(std::uint32_t number, std::chrono::milliseconds patience) {
+  if (PeerMatch* m = find(number); m != nullptr) m->patience = patience;
 }
 
-void Rendezvous::posted(std::uint32_t number) {
-  Meeting* m = find(number);
+void PeerMatcher::posted(std::uint32_t number) {
+  PeerMatch* m = find(number);
   if (m == nullptr || !m->end->apart) return;
-  if (m->phase == Meeting::Phase::Lost) {
+  if (m->phase == PeerMatch::Phase::Lost) {
     give_up(*m);
     return;
   }
-  if (m->patience.count() == 0 || m->until != Meeting::Clock::time_point::max()) return;
-  m->until = Meeting::Clock::now() + m->patience;
+  if (m->patience.count() == 0 || m->until != PeerMatch::Clock::time_point::max()) return;
+  m->until = PeerMatch::Clock::now() + m->patience;
   const bool sooner = clocks_.empty() || m->until < clocks_.begin()->first;
   clocks_.emplace(m->until, number);
   if (sooner) adapter_.events().wake();
 }
 
-void Rendezvous::stop_clock(Meeting& m) {
-  if (m.until == Meeting::Clock::time_point::max()) return;
+void PeerMatcher::stop_clock(PeerMatch& m) {
+  if (m.until == PeerMatch::Clock::time_point::max()) return;
   clocks_.erase({m.until, m.end->handle.number()});
-  m.until = Meeting::Clock::time_point::max();
+  m.until = PeerMatch::Clock::time_point::max();
 }
 
-int Rendezvous::next_ms() const {
+int PeerMatcher::next_ms() const {
   if (clocks_.empty()) return -1;
-  const auto left =
-      std::chrono::ceil<std::chrono::milliseconds>(clocks_.begin()->first - Meeting::Clock::now());
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(clocks_.begin()->first -
+                                                                 PeerMatch::Clock::now());
   return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 1'000'000));
 }
 
-void Rendezvous::expire() {
-  const auto now = Meeting::Clock::now();
+void PeerMatcher::expire() {
+  const auto now = PeerMatch::Clock::now();
   while (!clocks_.empty() && clocks_.begin()->first <= now) {
-    Meeting* m = find(clocks_.begin()->second);
+    PeerMatch* m = find(clocks_.begin()->second);
     stop_clock(*m);
     // The peer may be there and its event not have been handled: whoever has to has had no
     // processor.
@@ -326,8 +326,8 @@ void Rendezvous::expire() {
 }
 
 // Its sends complete, the first as one whose retries are used up (Endpoint::apart).
-void Rendezvous::give_up(Meeting& m) {
-  m.phase = Meeting::Phase::Lost;
+void PeerMatcher::give_up(PeerMatch& m) {
+  m.phase = PeerMatch::Phase::Lost;
   (void)m.end->handle.modify(QpState::error);
   m.end->refresh();
 }
