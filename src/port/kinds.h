@@ -34,6 +34,7 @@ Outcome<TcpArgs, std::string> read_tcp_args(Args& args);
 struct UdpArgs {
   std::optional<IpAddress> bind;  // none: all addresses of the machine
   std::uint32_t mtu = 1500;       // of IP
+  bool offload = true;            // where the kernel has UDP_SEGMENT and UDP_GRO
 };
 Outcome<UdpArgs, std::string> read_udp_args(Args& args);
 

@@ -76,6 +76,7 @@ class TransmitRing {
 
   // Of those that wait, from the oldest on; i < waiting().
   const Note& note(unsigned i) const { return notes_[(sent_ + i) & (kSlots - 1)]; }
+  Note& note(unsigned i) { return notes_[(sent_ + i) & (kSlots - 1)]; }
   std::uint8_t* frame(unsigned i) { return slot(sent_ + i); }
   // The oldest n have left, or are lost.
   void drop(unsigned n) { sent_ += n; }

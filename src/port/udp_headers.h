@@ -20,9 +20,10 @@ inline constexpr std::size_t kMostUdpHeaders = 14 + 40 + 8;
 struct UdpDatagram {
   IpAddress source, destination;  // of one version
   std::uint16_t source_port = kRocePort;
-  std::uint8_t traffic_class = 0;  // type of service
-  std::uint32_t payload = 0;       // its offset in the frame
-  std::uint32_t length = 0;        // its bytes
+  std::uint8_t traffic_class = 0;   // type of service
+  std::uint8_t identification = 0;  // that its ICRC is right for; the header has 0
+  std::uint32_t payload = 0;        // its offset in the frame
+  std::uint32_t length = 0;         // its bytes
 };
 
 // Of a whole frame in one piece. Nothing where a socket bound to our port could not send it as it

@@ -1,6 +1,7 @@
-// The UDP port: RoCEv2 through the kernel's sockets, for whom no frame may leave otherwise. What is
-// sent loses its headers and leaves as a datagram; what arrives gets headers made of what the
-// socket tells. Keys: docs/ports.md.
+// The UDP port: RoCEv2 through the kernel's sockets, for processes that may not send frames. A
+// frame leaves without its headers as a datagram; a received datagram gets headers made of what the
+// socket reports. With offload, one system call carries up to 64 datagrams of one peer
+// (UDP_SEGMENT, UDP_GRO). Keys: docs/ports.md.
 #pragma once
 
 #include <sys/socket.h>
@@ -12,10 +13,13 @@
 #include "port/adapter.h"
 #include "port/counters.h"
 #include "port/fd.h"
+#include "port/identification_patch.h"
+#include "port/kinds.h"
 #include "port/own_links.h"
 #include "port/port.h"
 #include "port/transmit_ring.h"
 #include "port/udp_headers.h"
+#include "port/udp_receiver.h"
 
 namespace urnic::port {
 
@@ -36,20 +40,24 @@ class UdpPort : public ReusesRxBuffers {
   using Transmit = TransmitRing<UdpDatagram>;
   static constexpr unsigned kSlots = Transmit::kSlots;  // frames per burst, each way
 
-  UdpPort(Fd v4, Fd v6, Fd timer, std::uint32_t mtu);
-  unsigned receive(const Fd& socket, bool v6, urnic_frame* frames, unsigned n);
-  bool take(msghdr& message, std::uint32_t bytes, bool v6, urnic_frame* frame);
+  UdpPort(Fd v4, Fd v6, Fd timer, const UdpArgs& args);
   void flush();
+  unsigned segments(unsigned first) const;
+  void number(unsigned datagram, unsigned segment);
   bool send_run();
+  bool take_send_error(unsigned count, int error);
+  void drop(unsigned n);
   void set_timer(std::uint32_t us);
 
   Fd v4_, v6_, timer_;
   std::uint32_t max_frame_;
-  std::size_t stride_;
+  bool offload_;  // the kernel cuts and joins
   std::uint8_t mac_[6] = {};
-  std::unique_ptr<std::uint8_t[]> rx_memory_;  // kSlots buffers for each version
+  std::unique_ptr<UdpReceiver> from_v4_, from_v6_;
   OwnLinks links_;
   Transmit tx_;  // what found no room in the socket waits
+  IdentificationPatch patch_;
+  unsigned alone_ = 0;  // the first so many that wait are sent one by one
   std::uint32_t room_wait_us_ = 0;
   bool timer_set_ = false, slept_ = false;
   QueueCounters counters_;

@@ -22,3 +22,5 @@ if(URNIC_DPDK)
     endif()
   endfunction()
 endif()
+# udp_port_test seals packets with an ICRC.
+target_link_libraries(test_port_real PRIVATE urnic_ib)

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "ib/icrc.h"
 #include "support/link_local.h"
 #include "support/loopback_network.h"
 #include "tests/port/netns_check.h"
@@ -55,7 +56,10 @@ Bytes pattern(std::size_t n, unsigned salt = 1) {
 
 unsigned send(Port& p, const std::vector<Bytes>& frames) {
   std::vector<Frame> f(frames.size());
-  const unsigned n = p.tx_reserve(0, 1500, f.data(), static_cast<unsigned>(f.size()));
+  std::size_t longest = 0;
+  for (const Bytes& b : frames) longest = std::max(longest, b.size());
+  const unsigned n = p.tx_reserve(0, static_cast<std::uint32_t>(longest), f.data(),
+                                  static_cast<unsigned>(f.size()));
   for (unsigned i = 0; i < n; ++i) {
     std::memcpy(f[i].data[0], frames[i].data(), frames[i].size());
     f[i].len[0] = static_cast<std::uint32_t>(frames[i].size());
@@ -152,9 +156,12 @@ TEST(UdpPort, TheSecondAtAnAddressIsToldWhatToDo) {
 // ---- frames
 
 struct Pair {
-  Pair()
-      : a(std::move(*Port::open("udp:bind=" + at(1)))),
-        b(std::move(*Port::open("udp:bind=" + at(2)))) {}
+  explicit Pair(bool a_offload = true, bool b_offload = true)
+      : a(open(1, a_offload)), b(open(2, b_offload)) {}
+  static Port open(int n, bool offload) {
+    return std::move(
+        *Port::open("udp:bind=" + at(n) + ",mtu=9000,offload=" + (offload ? "on" : "off")));
+  }
   Port a, b;
 };
 
@@ -355,6 +362,111 @@ TEST(UdpPort, ABurstIsSentInItsOrder) {
   EXPECT_EQ(got, sent);
   EXPECT_GT(sent, 3200u);
 }
+
+// ---- offload
+
+// A packet with a right ICRC in a datagram from address 1 to address 2, as the engine would send
+// it.
+Bytes packet_of(std::uint32_t length, unsigned salt, std::uint8_t traffic_class = 0) {
+  Bytes payload = pattern(length, salt);
+  const UdpDatagram d = datagram(at(1), at(2), length, traffic_class);
+  Bytes frame = frame_of(d, payload);
+  ib::seal(ByteView(frame).subspan(14, 28), MutBytes(frame).subspan(42));
+  return frame;
+}
+bool icrc_is_right(const Bytes& frame) {
+  return ib::icrc_good(ByteView(frame).subspan(14, 28), ByteView(frame).subspan(42));
+}
+
+// Sizes that one segmented send can carry, and the ends of such a run: a shorter one, a longer one,
+// another traffic class, an empty one.
+std::vector<Bytes> mixed_packets() {
+  std::vector<Bytes> all;
+  unsigned salt = 0;
+  for (int i = 0; i < 7; ++i) all.push_back(packet_of(1084, ++salt));
+  all.push_back(packet_of(60, ++salt));
+  for (int i = 0; i < 5; ++i) all.push_back(packet_of(4156, ++salt));
+  for (int i = 0; i < 3; ++i) all.push_back(packet_of(100, ++salt, 2));
+  for (int i = 0; i < 3; ++i) all.push_back(packet_of(100, ++salt));
+  all.push_back(frame_of(datagram(at(1), at(2), 0), {}));
+  for (int i = 0; i < 8; ++i) all.push_back(packet_of(1084, ++salt));
+  all.push_back(packet_of(8900, ++salt));
+  return all;
+}
+
+class UdpOffload : public testing::TestWithParam<std::tuple<bool, bool>> {};
+
+// The ICRC covers the identification, which differs between the segments of one send.
+TEST_P(UdpOffload, EveryPacketArrivesInOrderWithARightIcrc) {
+  Pair p(std::get<0>(GetParam()), std::get<1>(GetParam()));
+  const std::vector<Bytes> sent = mixed_packets();
+  // A receiver without offload cannot tell which number a segment had.
+  const bool known = std::get<1>(GetParam()) || !std::get<0>(GetParam());
+  for (int round = 0; round < 3; ++round) {  // the receiver expects other sizes each time
+    ASSERT_EQ(send(p.a, sent), sent.size());
+    const auto got = receive(p.b, sent.size());
+    ASSERT_EQ(got.size(), sent.size());
+    for (std::size_t i = 0; i < sent.size(); ++i) {
+      EXPECT_EQ(Bytes(got[i].begin() + 42, got[i].end() - (got[i].size() > 46 ? 4 : 0)),
+                Bytes(sent[i].begin() + 42, sent[i].end() - (sent[i].size() > 46 ? 4 : 0)))
+          << i;
+      if (sent[i].size() > 46) {
+        EXPECT_TRUE(ib::icrc_good_for_some_identification(ByteView(got[i]).subspan(14, 28),
+                                                          ByteView(got[i]).subspan(42)))
+            << i;
+        EXPECT_TRUE(icrc_is_right(got[i]) || !known) << i;
+      }
+    }
+  }
+  EXPECT_EQ(p.a.stats().tx_frames, 3 * sent.size());
+  EXPECT_EQ(p.b.stats().rx_bad, 0u);
+  if (std::get<0>(GetParam()) && std::get<1>(GetParam())) {
+    EXPECT_LT(p.a.stats().syscalls, sent.size()) << "one call carries many";
+  }
+}
+
+TEST(UdpPort, SegmentsThatARouteCannotCarryCostNoOthers) {
+  const auto body = []() -> std::string {
+    if (system("ip link set lo mtu 2000") != 0) return "cannot set the MTU";
+    auto a = Port::open("udp:bind=" + at(1) + ",mtu=9000"), b = Port::open("udp:bind=" + at(2));
+    if (!a.ok() || !b.ok()) return a.ok() ? b.error() : a.error();
+    std::vector<Bytes> sent;
+    for (unsigned i = 0; i < 9; ++i) sent.push_back(packet_of(i / 3 == 1 ? 4156 : 1084, i));
+    send(*a, sent);
+    const auto got = receive(*b, 6);
+    for (const Bytes& f : got) {
+      if (!icrc_is_right(f)) return "a packet has changed";
+    }
+    const auto s = a->stats();
+    return got.size() == 6 && s.tx_dropped == 3 && s.tx_frames == 6 ? "" : "others were lost";
+  };
+  RUN_IN_NETWORK_NAMESPACE(body);
+}
+
+TEST(UdpPort, OffloadWorksOverIpv6) {
+  const auto body = []() -> std::string {
+    if (system("ip -6 addr add fd77::1/128 dev lo nodad 2>&1 && "
+               "ip -6 addr add fd77::2/128 dev lo nodad 2>&1") != 0) {
+      std::ifstream off("/proc/sys/net/ipv6/conf/lo/disable_ipv6");
+      return off.get() == '0' ? "no address of version 6 to be had" : "";
+    }
+    auto a = Port::open("udp:bind=fd77::1"), b = Port::open("udp:bind=fd77::2");
+    if (!a.ok() || !b.ok()) return a.ok() ? b.error() : a.error();
+    std::vector<Bytes> sent;
+    for (unsigned i = 0; i < 30; ++i) {
+      sent.push_back(frame_of(datagram("fd77::1", "fd77::2", 1084), pattern(1084, i)));
+    }
+    send(*a, sent);
+    const auto got = receive(*b, sent.size());
+    if (got.size() != sent.size()) return "not all came";
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      if (!std::equal(got[i].begin() + 6, got[i].end(), sent[i].begin() + 6)) return "changed";
+    }
+    return a->stats().syscalls < 5 ? "" : "one by one";
+  };
+  RUN_IN_NETWORK_NAMESPACE(body);
+}
+INSTANTIATE_TEST_SUITE_P(BothEnds, UdpOffload, testing::Combine(testing::Bool(), testing::Bool()));
 
 }  // namespace
 }  // namespace urnic::port
