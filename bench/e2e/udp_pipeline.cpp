@@ -1,14 +1,17 @@
-// The protocol-free other side of P17: datagrams of the size that RoCE's packets have, from one
-// process to another through the kernel's UDP on loopback, 32 at a time by sendmmsg and recvmmsg,
-// and nothing done with them. Prints Gb/s of the payload that packets of `pmtu` bytes would have
-// carried, as received.
+// The other side of P17, without a protocol: datagrams of the size of RoCE's packets go from one
+// process to another through the kernel's UDP on loopback, 32 with each system call, and nothing is
+// done with them. With offload the call is one segmented send (UDP_SEGMENT) and one joined receive
+// (UDP_GRO); without, sendmmsg and recvmmsg. Prints Gb/s of the payload that packets of PATH_MTU
+// bytes would have carried, as received.
 #include <errno.h>
+#include <linux/udp.h>
 #include <netinet/in.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdio>
@@ -78,9 +81,24 @@ class Burst {
   std::array<mmsghdr, kBurst> messages_;
 };
 
-void receive_side(std::size_t bytes, Shared* shared) {
+// One message of up to 64 segments.
+void receive_joined(int fd, std::size_t bytes, Shared* shared) {
+  const int on = 1;
+  if (setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on) != 0) die("UDP_GRO");
+  std::vector<std::uint8_t> memory(65536);
+  while (shared->stop == 0) {
+    const ssize_t n = recv(fd, memory.data(), memory.size(), MSG_DONTWAIT);
+    if (n > 0) shared->received += static_cast<std::size_t>(n) / bytes;
+  }
+}
+
+void receive_side(std::size_t bytes, bool offload, Shared* shared) {
   sockaddr_in at;
   const int fd = bound_socket(&at);
+  if (offload) {
+    shared->port = ntohs(at.sin_port);
+    return receive_joined(fd, bytes, shared);
+  }
   shared->port = ntohs(at.sin_port);
   Burst burst(bytes);
   while (shared->stop == 0) {
@@ -89,8 +107,31 @@ void receive_side(std::size_t bytes, Shared* shared) {
   }
 }
 
+// 32 segments with one call, or as many as one IP packet holds. Returns how many.
+unsigned send_segmented(int fd, std::size_t bytes, sockaddr_in* to, mmsghdr* messages) {
+  const unsigned n = std::min<unsigned>(kBurst, static_cast<unsigned>(65000 / bytes));
+  std::array<iovec, kBurst> parts;
+  for (unsigned i = 0; i < n; ++i) parts[i] = *messages[i].msg_hdr.msg_iov;
+  const auto segment = static_cast<std::uint16_t>(bytes);
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof segment)] = {};
+  msghdr m{};
+  m.msg_name = to;
+  m.msg_namelen = sizeof *to;
+  m.msg_iov = parts.data();
+  m.msg_iovlen = n;
+  m.msg_control = control;
+  m.msg_controllen = sizeof control;
+  cmsghdr* const c = CMSG_FIRSTHDR(&m);
+  c->cmsg_level = IPPROTO_UDP;
+  c->cmsg_type = UDP_SEGMENT;
+  c->cmsg_len = CMSG_LEN(sizeof segment);
+  std::memcpy(CMSG_DATA(c), &segment, sizeof segment);
+  return sendmsg(fd, &m, MSG_DONTWAIT) > 0 ? n : 0;
+}
+
 // Never further ahead than `window`, as a requester is: what a full socket loses counts for nobody.
-double send_side(std::size_t bytes, std::uint64_t window, double length, Shared* shared) {
+double send_side(std::size_t bytes, bool offload, std::uint64_t window, double length,
+                 Shared* shared) {
   sockaddr_in own, to;
   const int fd = bound_socket(&own);
   while (shared->port == 0) usleep(1000);
@@ -112,7 +153,8 @@ double send_side(std::size_t bytes, std::uint64_t window, double length, Shared*
       heard = now;
     }
     if (sent - there + kBurst <= window) {
-      const int n = sendmmsg(fd, burst.messages(), kBurst, MSG_DONTWAIT);
+      const int n = offload ? static_cast<int>(send_segmented(fd, bytes, &to, burst.messages()))
+                            : sendmmsg(fd, burst.messages(), kBurst, MSG_DONTWAIT);
       if (n > 0) sent += static_cast<unsigned>(n);
     }
     now = seconds();
@@ -127,8 +169,9 @@ double send_side(std::size_t bytes, std::uint64_t window, double length, Shared*
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::fprintf(stderr, "usage: bench_udp_pipeline PATH_MTU SECONDS\n");
+  const bool single = argc == 4 && std::strcmp(argv[3], "single") == 0;
+  if (argc != 3 && !single) {
+    std::fprintf(stderr, "usage: bench_udp_pipeline PATH_MTU SECONDS [single]\n");
     return 2;
   }
   const std::size_t pmtu = std::strtoul(argv[1], nullptr, 10);
@@ -146,11 +189,11 @@ int main(int argc, char** argv) {
   if (child < 0) die("fork");
   if (child == 0) {
     pin_to(1);
-    receive_side(pmtu + kAround, shared);
+    receive_side(pmtu + kAround, !single, shared);
     std::_Exit(0);
   }
   pin_to(0);
-  const double rate = send_side(pmtu + kAround, kWindow, length, shared);
+  const double rate = send_side(pmtu + kAround, !single, kWindow, length, shared);
   shared->stop = 1;
   int status = 0;
   waitpid(child, &status, 0);

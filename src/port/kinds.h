@@ -33,7 +33,7 @@ Outcome<TcpArgs, std::string> read_tcp_args(Args& args);
 // Arguments of `udp`.
 struct UdpArgs {
   std::optional<IpAddress> bind;  // none: all addresses of the machine
-  std::uint32_t mtu = 1500;       // of IP
+  std::uint32_t mtu = 0;          // of IP; 0: what the interface has, at most 9000
   bool offload = true;            // where the kernel has UDP_SEGMENT and UDP_GRO
 };
 Outcome<UdpArgs, std::string> read_udp_args(Args& args);

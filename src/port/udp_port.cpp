@@ -9,12 +9,14 @@
 #include <array>
 #include <cstring>
 
+#include "port/own_mtu.h"
 #include "port/zone_name.h"
 
 namespace urnic::port {
 namespace {
 
 constexpr std::uint32_t kEthernetHeader = 14;
+constexpr std::uint32_t kLeastMtu = 576, kUsualMtu = 1500;
 constexpr std::uint32_t kMostMtu = 9000;  // the largest packet of RoCEv2 has 4096 bytes of payload
 // A full UDP socket reports room only to a thread that waits for it, so the port asks again.
 constexpr std::uint32_t kRoomFirstUs = 50, kRoomMostUs = 5000;
@@ -27,7 +29,7 @@ constexpr std::uint32_t kMostSegmented = 65000;
 Outcome<UdpArgs, std::string> read_udp_args(Args& args) {
   UdpArgs a;
   const std::string bind = args.str("bind");
-  a.mtu = static_cast<std::uint32_t>(args.num("mtu", 1500, 576, kMostMtu));
+  a.mtu = static_cast<std::uint32_t>(args.num("mtu", 0, kLeastMtu, kMostMtu));
   a.offload = args.on_off("offload", true);
   if (std::string wrong = args.finish(); !wrong.empty()) return fail(wrong);
   if (bind.empty()) return a;
@@ -47,6 +49,9 @@ std::string check_udp_args(Args& args) {
 Outcome<std::unique_ptr<UdpPort>, std::string> UdpPort::make(Args& args) {
   auto read = read_udp_args(args);
   if (!read.ok()) return fail(read.error());
+  if (read->mtu == 0) {
+    read->mtu = std::clamp(own_mtu(read->bind).value_or(kUsualMtu), kLeastMtu, kMostMtu);
+  }
   Fd sockets[2];
   for (const bool v6 : {false, true}) {
     if (read->bind && read->bind->is_v6() != v6) continue;
