@@ -20,11 +20,13 @@ UdpReceiver::UdpReceiver(const Fd* socket, bool v6, const std::uint8_t (*mac)[6]
 // Makes `scattered_` for segments of that size. A message with another size is moved by spread().
 void UdpReceiver::aim(std::uint32_t segment) {
   aimed_ = segment;
+  // As many as a region holds; the last of them takes the rest of a message.
+  const std::size_t step = place(segment, 1) - place(segment, 0);
+  places_ = static_cast<unsigned>(std::clamp<std::size_t>(kRegion / step, 1, kMostPlaces));
   for (unsigned i = 0; i < kJoined; ++i) {
-    iovec* const v = &scattered_[std::size_t{i} * kPlaces];
-    for (unsigned k = 0; k < kPlaces; ++k) v[k] = {region(i) + place(segment, k), segment};
-    // The last place takes the rest.
-    v[kPlaces - 1].iov_len = kRegion - place(segment, kPlaces - 1);
+    iovec* const v = &scattered_[std::size_t{i} * kMostPlaces];
+    for (unsigned k = 0; k < places_; ++k) v[k] = {region(i) + place(segment, k), segment};
+    v[places_ - 1].iov_len = kRegion - place(segment, places_ - 1);
   }
 }
 
@@ -38,8 +40,8 @@ void UdpReceiver::receive(QueueCounters& counters) {
   for (unsigned i = 0; i < n; ++i) {
     msghdr& m = all[i].msg_hdr;
     m = {};
-    m.msg_iov = joined ? &scattered_[std::size_t{i} * kPlaces] : &single_[i];
-    m.msg_iovlen = joined ? kPlaces : 1;
+    m.msg_iov = joined ? &scattered_[std::size_t{i} * kMostPlaces] : &single_[i];
+    m.msg_iovlen = joined ? places_ : 1;
     m.msg_name = &senders[i];
     m.msg_namelen = sizeof senders[i];
     m.msg_control = control[i].bytes;
@@ -78,11 +80,11 @@ void UdpReceiver::spread(unsigned message) {
   const Message& m = messages_[message];
   std::uint8_t* const at = region(message);
   const unsigned count = (m.length + m.segment - 1) / m.segment;
-  if (landed_ == m.segment && count <= kPlaces) return;
+  if (landed_ == m.segment && count <= places_) return;
   if (landed_ != 0) {  // together first
-    for (unsigned k = 1; k < kPlaces && std::uint64_t{k} * landed_ < m.length; ++k) {
+    for (unsigned k = 1; k < places_ && std::uint64_t{k} * landed_ < m.length; ++k) {
       const std::uint32_t from = k * landed_, left = m.length - from;
-      const std::uint32_t n = k + 1 < kPlaces ? std::min(landed_, left) : left;
+      const std::uint32_t n = k + 1 < places_ ? std::min(landed_, left) : left;
       std::memmove(at + kHeadroom + from, at + place(landed_, k), n);
     }
   }

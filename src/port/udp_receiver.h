@@ -35,7 +35,7 @@ class UdpReceiver {
   static constexpr unsigned kMessages = kBurst;   // received with one call, while they are single
   static constexpr unsigned kJoined = 8;          // the same, while they are joined
   static constexpr unsigned kMostSegments = 128;  // in one message; UDP_MAX_SEGMENTS
-  static constexpr unsigned kPlaces = 64;         // that a joined message is scattered to
+  static constexpr unsigned kMostPlaces = 64;     // that a joined message is scattered to
   static constexpr std::uint32_t kHeadroom = 64;
   static_assert(kHeadroom >= kMostUdpHeaders);
   // A whole message, with headroom for each segment; and 17 cache lines, so that the beginnings of
@@ -65,9 +65,10 @@ class UdpReceiver {
   const std::uint32_t max_frame_;
   std::unique_ptr<std::uint8_t[]> memory_;  // kMessages regions
   std::array<iovec, kMessages> single_;
-  std::array<iovec, std::size_t{kJoined} * kPlaces> scattered_;
+  std::array<iovec, std::size_t{kJoined} * kMostPlaces> scattered_;
   // The size of segments that `scattered_` is made for; 0: messages are received in one piece.
   std::uint32_t expected_ = 0, aimed_ = 0;
+  unsigned places_ = 1;  // of each message in `scattered_`
   std::array<Message, kMessages> messages_;
   // What of them is still to be handed out: from segment `segment_` of `message_` on.
   unsigned received_ = 0, message_ = 0, segment_ = 0;
