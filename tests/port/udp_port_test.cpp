@@ -306,7 +306,7 @@ bool send_raw(const char* to, const Bytes& payload) {
 // A datagram that is refused takes a buffer as well: those behind it stay what they are.
 TEST(UdpPort, BothVersionsInOneBurstKeepTheirBuffers) {
   const auto body = []() -> std::string {
-    auto p = Port::open("udp");
+    auto p = Port::open("udp:mtu=1500");
     if (!p.ok()) return p.error();
     if (!send_raw("127.0.0.1", pattern(3000)) || !send_raw("127.0.0.1", pattern(100, 4)) ||
         !send_raw("::1", pattern(100, 6))) {
