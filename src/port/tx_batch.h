@@ -1,6 +1,7 @@
 // Transmit buffers of the port, taken and committed in bursts: one call each way per burst (D3).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "port/port.h"
@@ -8,18 +9,22 @@
 namespace urnic::port {
 
 class TxBatch {
+  static constexpr unsigned kFirst = 4;
+
  public:
   TxBatch(Port* port, unsigned queue, std::uint32_t frame_size)
       : port_(port), queue_(queue), size_(frame_size) {}
 
   // A buffer of frame_size bytes, or nullptr when the port is full. The caller sets len[0] and
-  // calls keep(); a frame not kept is handed out again.
-  Frame* next() {
+  // calls keep(); a frame not kept is handed out again. `expected`: as many will be asked for, so
+  // they leave together.
+  Frame* next(unsigned expected = kFirst) {
     if (used_ < reserved_) return &frames_[used_];
     const bool more = used_ != 0;
     flush();
     // One small message or an ACK does not pay for a whole burst of buffers.
-    reserved_ = port_->tx_reserve(queue_, size_, frames_, more ? kBurst : kFirst);
+    reserved_ =
+        port_->tx_reserve(queue_, size_, frames_, more ? kBurst : std::min(expected, kBurst));
     if (reserved_ == 0) {
       full_ = true;
       return nullptr;
@@ -47,8 +52,6 @@ class TxBatch {
   std::uint64_t bytes_sent() const { return bytes_; }
 
  private:
-  static constexpr unsigned kFirst = 4;
-
   Port* port_;
   unsigned queue_;
   std::uint32_t size_;

@@ -83,7 +83,7 @@ unsigned send_run(Context& c, unsigned most, bool acks_wait, port::TxBatch& tx, 
   const FrameRun frames = c.way.headers.run_of(run.header, run.bytes);
   unsigned n = 0;
   for (; n < run.packets; ++n) {
-    port::Frame* const slot = tx.next();
+    port::Frame* const slot = tx.next(run.packets - n);
     if (slot == nullptr) break;
     const bool ask = run.ask && n + 1 == run.packets;
     const std::uint8_t* const payload = run.payload + std::size_t{n} * run.bytes;
