@@ -445,6 +445,46 @@ TEST(UdpPort, SegmentsThatARouteCannotCarryCostNoOthers) {
   RUN_IN_NETWORK_NAMESPACE(body);
 }
 
+// The kernel cuts a segmented send before an interface that takes single packets, here a TAP that
+// shows them as they would be on a wire: the identifications count up, and each ICRC is right for
+// its own.
+TEST(UdpPort, SegmentsOnTheWireHaveRightIcrcs) {
+  const auto body = []() -> std::string {
+    auto wire = Port::open("tap:name=wire0,mtu=1500,offload=off");
+    if (!wire.ok()) return wire.error();
+    if (system("ip addr add 10.9.9.1/24 dev wire0 && ip link set wire0 up && "
+               "ip neigh add 10.9.9.2 lladdr 02:00:00:00:00:02 dev wire0 nud permanent") != 0) {
+      return "cannot set the TAP up";
+    }
+    auto p = Port::open("udp:bind=10.9.9.1");
+    if (!p.ok()) return p.error();
+    std::vector<Bytes> sent;
+    for (unsigned i = 0; i < 20; ++i) {
+      Bytes f = frame_of(datagram("10.9.9.1", "10.9.9.2", 1040), pattern(1040, i));
+      ib::seal(ByteView(f).subspan(14, 28), MutBytes(f).subspan(42));
+      sent.push_back(f);
+    }
+    if (send(*p, sent) != sent.size()) return "not all were taken";
+    unsigned seen = 0, numbered = 0;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (seen < sent.size() && std::chrono::steady_clock::now() < end) {
+      for (const Bytes& f : receive(*wire, 1, nullptr, std::chrono::seconds(1))) {
+        if (f.size() != sent[0].size() || f[12] != 8 || f[23] != 17) continue;  // not ours
+        const ByteView ip_udp = ByteView(f).subspan(14, 28);
+        if (!ib::icrc_good(ip_udp, ByteView(f).subspan(42))) return "a wrong ICRC";
+        if (!std::equal(f.begin() + 42, f.end() - 4, sent[seen].begin() + 42)) return "changed";
+        if (f[19] != 0) ++numbered;
+        ++seen;
+      }
+    }
+    // A kernel that cannot cut for this interface is asked for single datagrams.
+    if (numbered != 0 && numbered != 19) return std::to_string(numbered) + " have a number";
+    return seen == sent.size() ? "" : "only " + std::to_string(seen) + " came";
+  };
+  if (access("/dev/net/tun", R_OK | W_OK) != 0) GTEST_SKIP() << "/dev/net/tun cannot be opened";
+  RUN_IN_NETWORK_NAMESPACE(body);
+}
+
 TEST(UdpPort, OffloadWorksOverIpv6) {
   const auto body = []() -> std::string {
     if (system("ip -6 addr add fd77::1/128 dev lo nodad 2>&1 && "
