@@ -49,7 +49,7 @@ constexpr Key kKeys[] = {
   {"rq_nudge", Kind::Switch, "on", "send duplicate ACKs when a receive is posted for a Send that was dropped for lack of one, so that the peer resends it early"},
   {"receive_wait_ms", Kind::Number, "0", "time in ms that a Send already acknowledged by TCP, and all data after it, waits for a posted receive before the connection ends; 0: end the connection immediately; the drop-in libraries: 120000", "", 0, 86'400'000},
   {"completion_method", Kind::Number, "2", "method for completions of received Sends: 1 (update the receive and write one completion for each Send) or 2 (one completion for a run of Sends)", "", 1, 2},
-  {"completion_threshold", Kind::Number, "auto", "received Sends after TCP gaps whose completion data a connection keeps in its own memory; that of further ones is written to their receives (completion_method 2 only); auto: 16", "auto", 0, 65536},
+  {"completion_threshold", Kind::Number, "auto", "received Sends after TCP gaps for which a connection keeps the completion data in its own memory; for further ones it writes the data to their receives (completion_method 2 only); auto: 16", "auto", 0, 65536},
   {"mpa_revision", Kind::Number, "2", "MPA request revision: 2 (enhanced connection setup, RFC 6581) or 1 (RFC 5044)", "", 1, 2},
   {"peer_to_peer", Kind::Switch, "on", "MPA peer-to-peer connection setup (RFC 6581)"},
   {"rtr", Kind::Set, "write,read", "ready-to-receive (RTR) messages offered and accepted in peer-to-peer setup", "write|read"},
