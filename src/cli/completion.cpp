@@ -61,7 +61,7 @@ std::string bash_value(const std::string& command, const OptionText& o, const Ch
 }
 
 constexpr const char* kBashHead =
-    R"sh(# bash completion of urnic: made of the options of the command, not written.
+    R"sh(# bash completion of urnic, generated from the options of its commands.
 _urnic() {
   local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]}
   local words='' kind='' i
@@ -176,7 +176,7 @@ std::string bash_completion(const CLI::App& app) {
 std::string zsh_completion(const CLI::App& app) {
   const Choices settings = choices_of_settings();
   std::string out =
-      "#compdef urnic\n# Completion of urnic: made of the options of the command, not written.\n"
+      "#compdef urnic\n# Completion of urnic, generated from the options of its commands.\n"
       "local context state state_descr line\ntypeset -A opt_args\n"
       "_arguments -C '1:command:->command' '*::argument:->argument'" +
       zsh_specs(app, settings) + "\ncase $state in\n  command)\n    local -a commands=(\n";

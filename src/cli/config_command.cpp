@@ -78,7 +78,7 @@ class ConfigCommand : public Command {
                                  "show the active configuration and the source of each value");
     auto* matrix =
         app->add_flag("--matrix", matrix_, "print the valid combinations of framing and in_logic");
-    auto* json = app->add_flag("--json", json_, "as JSON");
+    auto* json = app->add_flag("--json", json_, "print as JSON");
     auto* toml = app->add_flag("--toml", toml_, "print a commented TOML file to start from");
     json->excludes(toml)->excludes(matrix);
     toml->excludes(matrix);

@@ -209,11 +209,11 @@ std::string stat_table(const EngineStats& s) {
        {"connections",
         format_count(s.connections_opened) + " opened, " + format_count(s.connections_closed) +
             " closed, " + format_count(s.connections_failed) + " failed, " +
-            format_count(s.iwarp.turned_away) + " turned away, " + format_count(s.peers_denied) +
-            " denied, " + format_count(s.peers_over_limit) + " over a limit; " +
-            format_count(s.iwarp.rst_sent) + " resets sent, cookies " +
+            format_count(s.iwarp.turned_away) + " refused for lack of resources, " +
+            format_count(s.peers_denied) + " denied, " + format_count(s.peers_over_limit) +
+            " over a limit; " + format_count(s.iwarp.rst_sent) + " resets sent, cookies " +
             format_count(s.iwarp.cookies_sent) + " sent and " +
-            format_count(s.iwarp.cookies_taken) + " taken, challenge ACKs " +
+            format_count(s.iwarp.cookies_taken) + " accepted, challenge ACKs " +
             format_count(s.iwarp.challenge_acks) + " sent and " +
             format_count(s.iwarp.challenge_acks_withheld) + " withheld"},
        {"received", format_share(fast, accepted) + " of " + size_of(accepted) +

@@ -46,7 +46,7 @@ std::vector<std::string> split(const std::string& text) {
 Result<void> check_framing(const Config& c) {
   const std::string framing = c.get("framing"), in_logic = c.get("in_logic"), port = c.get("port");
   if (framing != "no-markers" && (port == "tcp" || port.starts_with("tcp:"))) {
-    return bad("framing = " + framing + " does not go with port = " + port +
+    return bad("framing = " + framing + " cannot be combined with port = " + port +
                ": the kernel's TCP does not expose segments; use framing = no-markers");
   }
   for (const Combination& legal : kLegal) {
@@ -59,7 +59,7 @@ Result<void> check_framing(const Config& c) {
     }
     return {};
   }
-  return bad("framing = " + framing + " does not go with in_logic = " + in_logic +
+  return bad("framing = " + framing + " cannot be combined with in_logic = " + in_logic +
              " (fig9 and fig10 are for no-markers, fig3 for the other policies); see `urnic config "
              "--matrix`");
 }
@@ -67,18 +67,18 @@ Result<void> check_framing(const Config& c) {
 Result<void> check_transport(const Config& c) {
   const std::string transport = c.get("transport"), port = c.get("port");
   if (transport != "iwarp" && (port == "tcp" || port.starts_with("tcp:"))) {
-    return bad("transport = " + transport + " does not go with port = " + port +
+    return bad("transport = " + transport + " cannot be combined with port = " + port +
                ": the kernel's TCP carries only iWARP; use transport = iwarp");
   }
   const std::string identity = c.get("identity");
   const char* const wanted = identity == "roce" ? "roce" : identity != "auto" ? "iwarp" : nullptr;
   if (wanted != nullptr && transport != wanted && transport != "both") {
-    return bad("identity = " + identity + " does not go with transport = " + transport +
+    return bad("identity = " + identity + " cannot be combined with transport = " + transport +
                "; use transport = " + wanted + " or both");
   }
   if (port != "udp" && !port.starts_with("udp:")) return {};
   if (transport != "roce") {
-    return bad("transport = " + transport + " does not go with port = " + port +
+    return bad("transport = " + transport + " cannot be combined with port = " + port +
                ": the kernel's UDP carries only RoCE; use transport = roce");
   }
   return {};

@@ -388,7 +388,9 @@ constexpr NodeKey kNodeKeys[] = {
        o.completion_method = static_cast<ddp::CompletionMethod>(n);
        return static_cast<const char*>(nullptr);
      }},
-    {"completion_threshold", "threshold M of method 2: Sends behind holes that the RNIC keeps",
+    {"completion_threshold",
+     "completion_method 2: completions of Sends after holes that the RNIC keeps in its own memory "
+     "(M)",
      [](Options& o, const Value& v) {
        return whole32(v, 0, 65536, &o.completion_threshold, "0 to 65536");
      }},

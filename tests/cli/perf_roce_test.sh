@@ -54,7 +54,7 @@ until_true 30 grep -q waiting either.log || fail "no server: $(cat either.log)"
 for transport in roce iwarp roce; do
   ok "$transport of both" "$urnic" perf 10.77.0.1 --transport $transport --port "memif:socket=$work/b.sock" -n 10
 done
-refused 2 "transport = roce does not go with port = tcp" \
+refused 2 "transport = roce cannot be combined with port = tcp" \
   "$urnic" perf 127.0.0.1 --transport roce --port tcp
 # Through the kernel's UDP, where an address each is all it takes.
 udp=127.$((1 + $$ / 200 % 250)).$((1 + $$ % 200))  # of this process alone: the port is one for each address

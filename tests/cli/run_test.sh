@@ -44,7 +44,7 @@ diff <("$urnic" config --config two.toml --json | grep value) <("$urnic" config 
   fail "--toml of several devices is not read back"
 "$urnic" config --config two.toml | grep -A4 "^device wire" | grep -q "mem:name=w" || fail "config: $("$urnic" config --config two.toml)"
 printf '[device.lan]\nport = "tcp"\n[device.roce]\nport = "udp"\n' >bad.toml
-refused 2 "device roce: transport = iwarp does not go with port = udp" "$urnic" run --config bad.toml -- true
+refused 2 "device roce: transport = iwarp cannot be combined with port = udp" "$urnic" run --config bad.toml -- true
 
 # ---- which libraries
 cat >probe.c <<'C'

@@ -49,10 +49,11 @@ class PerfCommand : public Command {
     app->footer(
         "Without SERVER this is the server; it exits after one client unless --forever is given.");
     app->add_option("SERVER", server_, "ADDRESS[:PORT] of the server")->type_name("");
-    app->add_option("--op", ask_.op, "write, read or send")
+    app->add_option("--op", ask_.op, "operation to measure: write, read or send")
         ->check(CLI::IsMember({"write", "read", "send"}))
         ->type_name("[write]");
-    app->add_option("--test", ask_.test, "bw (bandwidth and message rate) or lat (ping-pong)")
+    app->add_option("--test", ask_.test,
+                    "bw (bandwidth and message rate) or lat (latency of a ping-pong)")
         ->check(CLI::IsMember({"bw", "lat"}))
         ->type_name("[bw]");
     app->add_option("-s,--size", ask_.size, "message size in bytes, 1 to 1G [bw 64K, lat 2]")
@@ -67,7 +68,7 @@ class PerfCommand : public Command {
     app->add_option("-t,--depth", ask_.depth, "most work requests outstanding on a connection")
         ->check(CLI::Range(1u, kPerfMaxDepth))
         ->type_name("[128]");
-    app->add_option("-q,--qps", ask_.connections, "connections")
+    app->add_option("-q,--qps", ask_.connections, "number of connections")
         ->check(CLI::Range(1, 1024))
         ->type_name("[1]");
     app->add_option("-Q,--cq-mod", ask_.cq_moderation, "messages per completion")

@@ -37,7 +37,7 @@ void TargetSession::note_failure(const std::string& why) {
   ++host_.totals->failed;
   const char* what = request_.mode == OpenMode::Put          ? "put of "
                      : request_.mode == OpenMode::Get        ? "get of "
-                     : request_.mode == OpenMode::MakeFolder ? "making folder "
+                     : request_.mode == OpenMode::MakeFolder ? "creating folder "
                                                              : "";
   // A file error begins with the name.
   const std::string reason =
