@@ -120,7 +120,7 @@ struct TcpCounters {
   std::uint64_t datagrams_in = 0, datagrams_out = 0;
   std::uint64_t dropped_ip = 0;  // not IP, not for us, fragments, not TCP or ICMP
   std::uint64_t dropped_checksum = 0, dropped_header = 0, dropped_backlog = 0;
-  std::uint64_t cookies_sent = 0, cookies_taken = 0;
+  std::uint64_t cookies_sent = 0, cookies_accepted = 0;
   std::uint64_t no_connection = 0, resets_sent = 0, resets_received = 0;
   std::uint64_t challenge_acks = 0, challenge_acks_withheld = 0;
   std::uint64_t opened_active = 0, opened_passive = 0, retransmissions = 0;

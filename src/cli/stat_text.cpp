@@ -142,25 +142,27 @@ std::string behind_gaps_text(const EngineStats& s, Said* said) {
 // said anything.
 std::string congestion_text(Said* said) {
   const RoceStats& r = said->t.roce;
-  if (r.marks_received + r.cnps_sent + r.cnps_received + r.window_cuts == 0) return "-";
-  return "window reduced " + said->count(r.window_cuts) + " times; CNPs " +
+  if (r.ce_marks_received + r.cnps_sent + r.cnps_received + r.window_reductions == 0) return "-";
+  return "window reduced " + said->count(r.window_reductions) + " times; CNPs " +
          said->count(r.cnps_received) + " in (" + said->count(r.cnps_ignored) + " ignored), " +
-         said->count(r.cnps_sent) + " out; " + said->count(r.marks_received) +
+         said->count(r.cnps_sent) + " out; " + said->count(r.ce_marks_received) +
          " packets received with a CE mark";
 }
 
 // Connection management of RoCE: a row of its own where there was any.
 std::string management_text(const EngineStats& s) {
   const RoceHostStats& h = s.roce;
-  if (h.cm_received + h.cm_sent + h.cm_repeated + h.cm_answered_again + h.cm_dropped + h.cm_stale +
-          h.resting_numbers + h.hellos_sent + h.hellos_received + h.hellos_refused ==
+  if (h.cm_received + h.cm_sent + h.cm_resent_on_timeout + h.cm_resent_on_request + h.cm_dropped +
+          h.cm_stale + h.numbers_in_time_wait + h.hellos_sent + h.hellos_received +
+          h.hellos_refused ==
       0) {
     return "-";
   }
   return format_count(h.cm_received) + " messages in, " + format_count(h.cm_dropped) +
-         " dropped; " + format_count(h.cm_sent) + " out, resent " + format_count(h.cm_repeated) +
-         " on timeout, " + format_count(h.cm_answered_again) + " on request; " +
-         format_count(h.cm_stale) + " stale rejected; " + format_count(h.resting_numbers) +
+         " dropped; " + format_count(h.cm_sent) + " out, resent " +
+         format_count(h.cm_resent_on_timeout) + " on timeout, " +
+         format_count(h.cm_resent_on_request) + " on request; " + format_count(h.cm_stale) +
+         " stale rejected; " + format_count(h.numbers_in_time_wait) +
          " queue pair numbers in time-wait; hellos " + format_count(h.hellos_sent) + " out, " +
          format_count(h.hellos_received) + " in, " + format_count(h.hellos_refused) + " refused";
 }
@@ -209,11 +211,11 @@ std::string stat_table(const EngineStats& s) {
        {"connections",
         format_count(s.connections_opened) + " opened, " + format_count(s.connections_closed) +
             " closed, " + format_count(s.connections_failed) + " failed, " +
-            format_count(s.iwarp.turned_away) + " refused for lack of resources, " +
+            format_count(s.iwarp.connections_refused) + " refused for lack of resources, " +
             format_count(s.peers_denied) + " denied, " + format_count(s.peers_over_limit) +
             " over a limit; " + format_count(s.iwarp.rst_sent) + " resets sent, cookies " +
             format_count(s.iwarp.cookies_sent) + " sent and " +
-            format_count(s.iwarp.cookies_taken) + " accepted, challenge ACKs " +
+            format_count(s.iwarp.cookies_accepted) + " accepted, challenge ACKs " +
             format_count(s.iwarp.challenge_acks) + " sent and " +
             format_count(s.iwarp.challenge_acks_withheld) + " withheld"},
        {"received", format_share(fast, accepted) + " of " + size_of(accepted) +

@@ -60,7 +60,7 @@ struct EngineTables {
   std::size_t regions = 0, neighbours = 0;
   std::uint64_t reassembly_bytes = 0;
   std::size_t roce_connections = 0;  // those whose numbers rest included
-  std::size_t cm_connections = 0, resting_numbers = 0;
+  std::size_t cm_connections = 0, numbers_in_time_wait = 0;
   bool operator==(const EngineTables&) const = default;
 };
 

@@ -17,7 +17,7 @@ bool lies(const SendState& s, const Sack& sack) {
 
 bool take_sack(SendState& s, const Sack& sack, Instant now) {
   ++s.counters.sacks;
-  if (lies(s, sack)) ++s.counters.sack_lies;
+  if (lies(s, sack)) ++s.counters.sacks_invalid;
   if (s.una == s.fresh) return false;  // all is answered
   if (!repeats_alone(s)) return s.next == s.fresh;
   if (s.log.report(sack, now)) judge_losses(s, now);

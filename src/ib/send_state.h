@@ -66,10 +66,10 @@ struct RequesterCounters {
   std::uint64_t probes = 0;        // of those repeated (S-5)
   std::uint64_t probe_losses = 0;  // repetitions that the answer to a probe called for
   // S-6.
-  std::uint64_t sacks = 0;      // taken
-  std::uint64_t alone = 0;      // of those repeated: found lost, and sent again alone
-  std::uint64_t needless = 0;   // of these: they had only been late
-  std::uint64_t sack_lies = 0;  // SACKs of packets that have never left
+  std::uint64_t sacks = 0;          // taken
+  std::uint64_t alone = 0;          // of those repeated: found lost, and sent again alone
+  std::uint64_t needless = 0;       // of these: they had only been late
+  std::uint64_t sacks_invalid = 0;  // SACKs of packets that have never left
   // S-2.
   std::uint64_t ahead = 0;    // answers behind a hole that were put into memory
   std::uint64_t missing = 0;  // of those repeated: parts of READs, and atomics, asked for alone

@@ -62,7 +62,7 @@ void add_stream(const ddp::Stream& stream, ConnectionStats* s) {
   const ddp::CompletionWrites& writes = stream.completion_writes;
   s->verbs.completion_wqe_writes = writes.wqe;
   s->verbs.completion_cqe_writes = writes.cqe;
-  s->verbs.completion_partial_cqes = writes.partial;
+  s->verbs.completion_shared_cqes = writes.partial;
   s->iwarp.ddp.fpdus_sent = out.fpdus;
   s->verbs.writes_sent = out.writes;
   s->verbs.sends_sent = out.sends;

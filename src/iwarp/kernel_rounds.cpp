@@ -215,7 +215,7 @@ void KernelRounds::accept_waiting(Listener& l, Instant now) {
     }
     if (opening_.adopt(l, std::move(*socket), std::move(*place), now) == nullptr) {
       ++s_.counters.failed;
-      ++s_.kernel->turned_away;
+      ++s_.kernel->connections_refused;
     }
   }
 }
@@ -233,7 +233,7 @@ bool KernelRounds::gives_way(Listener& l, Instant now) {
 // that its peer learns of it and the queue does not stand still.
 void KernelRounds::turn_away(Listener& l, int error, Instant now) {
   ++s_.counters.failed;
-  ++s_.kernel->turned_away;
+  ++s_.kernel->connections_refused;
   s_.hooks->on_note(Note::TurnedAway, {{}, l.port()}, {}, std::strerror(error));
   bool done = false;
   if ((error == EMFILE || error == ENFILE) && s_.kernel->spare.is_open()) {

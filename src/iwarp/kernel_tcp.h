@@ -94,7 +94,7 @@ struct KernelTcp {
   Instant accept_again = Instant::never();
   Instant ready, ask_again;            // sockets: when any was last, and when to ask again
   std::uint32_t waiting_for_room = 0;  // connections
-  std::uint64_t bytes_in = 0, bytes_out = 0, reads = 0, writes = 0, turned_away = 0;
+  std::uint64_t bytes_in = 0, bytes_out = 0, reads = 0, writes = 0, connections_refused = 0;
 };
 
 inline KernelLink::KernelLink(kernel_tcp::Socket s, KernelTcp* kernel)

@@ -265,13 +265,13 @@ void Connections::fill_stats(EngineStats* all) const {
   all->connections_closed += counters_.closed + agreed.closed;
   all->connections_failed += counters_.failed + agreed.failed;
   RoceHostStats* const out = &all->roce;
-  out->resting_numbers = side_.contexts().resting();
+  out->numbers_in_time_wait = side_.contexts().resting();
   if (!general_) return;
   const ib_cm::Counters& c = general_->manager().counters();
   out->cm_received = c.received;
   out->cm_sent = c.sent;
-  out->cm_repeated = c.repeated;
-  out->cm_answered_again = c.answered;
+  out->cm_resent_on_timeout = c.repeated;
+  out->cm_resent_on_request = c.answered;
   out->cm_stale = c.stale;
   all->peers_denied += c.denied;
   all->peers_over_limit += c.over_limit;

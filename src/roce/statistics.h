@@ -89,7 +89,7 @@ inline void add(ib::RequesterCounters* to, const ib::RequesterCounters& c) {
   to->sacks += c.sacks;
   to->alone += c.alone;
   to->needless += c.needless;
-  to->sack_lies += c.sack_lies;
+  to->sacks_invalid += c.sacks_invalid;
   to->ahead += c.ahead;
   to->missing += c.missing;
 }

@@ -63,7 +63,7 @@ void count_management(Pair& pair, RoceObserved* to) {
     EngineStats s;
     roce::fill_stats(node->engine().roce_control(), &s);
     to->management += s.roce.cm_sent;
-    to->management_again += s.roce.cm_repeated + s.roce.cm_answered_again;
+    to->management_again += s.roce.cm_resent_on_timeout + s.roce.cm_resent_on_request;
   }
 }
 

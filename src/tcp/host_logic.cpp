@@ -50,7 +50,7 @@ Unmatched take_unmatched(Backlog* listener, const HostKeys& keys, const Config& 
         ++n.dropped_backlog;  // whatever the peer sends next asks again
         return {};
       }
-      ++n.cookies_taken;
+      ++n.cookies_accepted;
       return {.kind = Unmatched::Kind::OpenFromCookie, .syn = *syn};
     }
     case ListenAction::Accept:

@@ -22,7 +22,8 @@ namespace urnic::tcp {
 struct HostCounters {
   std::uint64_t no_connection = 0;    // segments of no connection, answered by RST
   std::uint64_t dropped_backlog = 0;  // SYNs and ACKs beyond the limits of a listener
-  std::uint64_t cookies_sent = 0, cookies_taken = 0;  // connections opened without state (RFC 4987)
+  std::uint64_t cookies_sent = 0,
+                cookies_accepted = 0;  // connections opened without state (RFC 4987)
   std::uint64_t challenge_acks = 0, challenge_acks_withheld = 0;  // RFC 5961 7
 };
 

@@ -19,7 +19,7 @@ interrupted() {
   wait $pid 2>/dev/null
 }
 # there_already: bytes that the last one went on behind
-there_already() { json out 'j["bytes_there_already"]'; }
+there_already() { json out 'j["bytes_already_present"]'; }
 finish_put() {
   ok "$1" "$urnic" put big 10.77.0.1 --resume --json --port "$port"
   cmp -s big export/big || wrong_data "$1: differs"

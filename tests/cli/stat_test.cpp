@@ -45,18 +45,18 @@ TEST(StatText, CongestionOfRoceIsARowOfItsOwnWhereTheNetworkSaidAnything) {
   EngineStats s = sample();
   EXPECT_THAT(stat_table(s), Not(HasSubstr("window reduced")));
   RoceStats& r = s.ended.roce;
-  r.window_cuts = 3;
+  r.window_reductions = 3;
   r.cnps_received = 4;
   r.cnps_ignored = 1;
   r.cnps_sent = 5;
-  r.marks_received = 6;
+  r.ce_marks_received = 6;
   const std::string said =
       "window reduced 3 times; CNPs 4 in (1 ignored), 5 out; 6 packets received with a CE mark";
   EXPECT_THAT(stat_table(s), HasSubstr("RoCE congestion"));
   EXPECT_THAT(stat_table(s), HasSubstr(said));
   // Each alone is enough.
-  for (std::uint64_t RoceStats::*one : {&RoceStats::window_cuts, &RoceStats::cnps_received,
-                                        &RoceStats::cnps_sent, &RoceStats::marks_received}) {
+  for (std::uint64_t RoceStats::*one : {&RoceStats::window_reductions, &RoceStats::cnps_received,
+                                        &RoceStats::cnps_sent, &RoceStats::ce_marks_received}) {
     EngineStats t = sample();
     t.ended.roce.*one = 1;
     EXPECT_THAT(stat_table(t), HasSubstr("window reduced"));

@@ -226,7 +226,7 @@ TEST_P(RoceConnection, DestroyingAQueuePairEndsItsConnection) {
   connected();
   qps[0] = QueuePair();
   ASSERT_TRUE(next(1, EventKind::disconnected));
-  EXPECT_EQ(ends[0].device.stats().roce.resting_numbers, 1u);
+  EXPECT_EQ(ends[0].device.stats().roce.numbers_in_time_wait, 1u);
 }
 
 // The device goes with it: what is to be said is said first.

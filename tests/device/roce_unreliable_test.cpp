@@ -99,7 +99,7 @@ TEST_P(RoceUnreliable, UcSendsAndWrites) {
   ends[1].in_order();
   EXPECT_EQ(std::memcmp(&ends[1].memory[100'000], ends[0].memory.data(), 3000), 0);
   EXPECT_EQ(std::memcmp(&ends[1].memory[50'000], ends[0].memory.data(), 3000), 0);
-  EXPECT_EQ(qps[1].stats().roce.requests_taken, 6u);
+  EXPECT_EQ(qps[1].stats().roce.requests_executed, 6u);
   EXPECT_EQ(qps[1].stats().roce.acks_sent, 0u);
 }
 

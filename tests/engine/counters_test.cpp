@@ -44,7 +44,7 @@ Bytes ip_frame(HandPeer& p) {
 
 void strange_frames(Moved* moved) {
   HandPeer p;
-  p.flood = 50;  // cookies_sent, cookies_taken
+  p.flood = 50;  // cookies_sent, cookies_accepted
   ASSERT_TRUE(p.up());
   Bytes bad = ip_frame(p);
   bad[net::kEthernetHeader + 10] ^= 1;
@@ -270,7 +270,7 @@ void too_many_connections(Moved* moved) {
   ASSERT_TRUE(first.qp.connect_start(to, patient).ok());
   auto request = listener->next(60000);
   ASSERT_TRUE(request.ok());
-  const auto refused = second.qp.connect(to, patient);  // turned_away
+  const auto refused = second.qp.connect(to, patient);  // connections_refused
   EXPECT_FALSE(refused.ok());
   moved->add(server.stats());
 }

@@ -199,7 +199,7 @@ class World {
          " regions, " + std::to_string(t.reassembly_bytes) + " bytes, " +
          std::to_string(t.roce_connections) + " connections of RoCE, " +
          std::to_string(t.cm_connections) + " of its management, " +
-         std::to_string(t.resting_numbers) + " numbers");
+         std::to_string(t.numbers_in_time_wait) + " numbers");
   }
 
   static constexpr std::uint64_t kMostMemory = 256 << 20;

@@ -191,7 +191,7 @@ TEST_F(Selective, LiesCompleteNothing) {
   write(3);
   pass(kTrip);
   sack(100, {100, 101, 102, 103, 900});  // all of it, and what has never left
-  EXPECT_EQ(counters().sack_lies, 1u);
+  EXPECT_EQ(counters().sacks_invalid, 1u);
   EXPECT_THAT(done(), IsEmpty());
   EXPECT_EQ(sack(104, {105}), Response::Ghost);  // beyond what has left
   sack(50, {51});                                // long behind

@@ -36,7 +36,7 @@ void run_case(const Case& c, Met* met) {
     met->sacks += n.sacks;
     met->alone += n.alone;
     met->needless += n.needless;
-    met->lies += n.sack_lies;
+    met->lies += n.sacks_invalid;
     met->ahead += n.ahead;
     met->missing += n.missing;
     const ResponderCounters& r = ends->served(i);

@@ -144,7 +144,7 @@ TEST(CompletionWrites, AreCountedPerConnectionAndInTheJson) {
     const ConnectionStats s = r.stats();
     EXPECT_EQ(s.verbs.completion_wqe_writes, row.wqe);
     EXPECT_EQ(s.verbs.completion_cqe_writes, row.cqe);
-    EXPECT_EQ(s.verbs.completion_partial_cqes, row.partial);
+    EXPECT_EQ(s.verbs.completion_shared_cqes, row.partial);
     ASSERT_EQ(r.done().size(), 21u);
     for (std::uint32_t i = 0; i <= 20; ++i) {
       EXPECT_EQ(r.done()[i].completion.wr_id, i);
@@ -206,7 +206,7 @@ TEST(CompletionWrites, SendsPendingAtADowngradeWereWrittenForNothing) {
   EXPECT_EQ(s.verbs.sends_received, 6u);
   EXPECT_EQ(s.verbs.completion_wqe_writes, 5u) << "in order none is written";
   EXPECT_EQ(s.verbs.completion_cqe_writes, 6u);
-  EXPECT_EQ(s.verbs.completion_partial_cqes, 0u);
+  EXPECT_EQ(s.verbs.completion_shared_cqes, 0u);
   ASSERT_EQ(r.done().size(), 6u);
   for (std::uint32_t i = 0; i <= 5; ++i) EXPECT_EQ(r.done()[i].completion.byte_len, i);
 }

@@ -288,14 +288,14 @@ TEST(StreamTransport, WithoutDescriptorsConnectingSaysSoAndWaitingPeersAreTurned
   quick.timeout_ms = 30000;
   const auto begun = d.qp.connect_start(to, quick);
   // Known at once, or a moment later.
-  const Error turned_away = begun.ok() ? d.ending().error : begun.error();
+  const Error connections_refused = begun.ok() ? d.ending().error : begun.error();
   for (const int fd : taken) close(fd);
   setrlimit(RLIMIT_NOFILE, &old);
   server.stats();  // behind it nobody is about to be turned away any more
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.error().code, Errc::no_descriptors) << none.error().message;
   EXPECT_NE(none.error().message.find("descriptor"), std::string::npos);
-  EXPECT_EQ(turned_away.code, Errc::reset) << turned_away.message;
+  EXPECT_EQ(connections_refused.code, Errc::reset) << connections_refused.message;
   // And the listener goes on.
   ASSERT_TRUE(e.qp.connect_start(to).ok());
   EXPECT_TRUE(listener->next(60000).ok());

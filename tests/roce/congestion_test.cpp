@@ -77,12 +77,12 @@ TEST_F(RoceCongestion, MarksDrawCnpsAndCnpsCloseTheWindow) {
   for (std::uint64_t i = 0; i < 4; ++i) post(*left, verbs::WrOp::Write, i, 65536, i * 65536);
   ASSERT_TRUE(run(4));
   EXPECT_EQ(from_left_.ect, from_left_.packets);
-  EXPECT_GT(of_right().marks_received, 10u);
+  EXPECT_GT(of_right().ce_marks_received, 10u);
   EXPECT_EQ(of_right().cnps_sent, from_right_.cnps);
   EXPECT_GT(from_right_.cnps, 2u);
   EXPECT_EQ(of_left().cnps_received, from_right_.cnps);
-  EXPECT_GT(of_left().window_cuts, 2u);
-  EXPECT_LT(of_right().cnps_sent, of_right().marks_received);
+  EXPECT_GT(of_left().window_reductions, 2u);
+  EXPECT_LT(of_right().cnps_sent, of_right().ce_marks_received);
   for (std::size_t i = 1; i < from_right_.times.size(); ++i) {
     EXPECT_GE(from_right_.times[i] - from_right_.times[i - 1], Duration::us(49)) << i;
   }
@@ -97,7 +97,7 @@ TEST_F(RoceCongestion, OffNothingIsMarkedOrTold) {
   ASSERT_TRUE(run(4));
   EXPECT_EQ(from_left_.ect, 0u);
   EXPECT_EQ(from_right_.cnps, 0u);
-  EXPECT_EQ(of_left().window_cuts, 0u);
+  EXPECT_EQ(of_left().window_reductions, 0u);
 }
 
 // proves: S-10
@@ -106,9 +106,9 @@ TEST_F(RoceCongestion, MarkedAnswersCloseTheWindowOfWhoAsked) {
   pair->set_faults_right(kMarks);
   for (std::uint64_t i = 0; i < 4; ++i) post(*left, verbs::WrOp::Read, i, 65536, i * 65536);
   ASSERT_TRUE(run(4));
-  EXPECT_GT(of_left().marks_received, 10u);
+  EXPECT_GT(of_left().ce_marks_received, 10u);
   EXPECT_GT(of_left().cnps_sent, 2u);
-  EXPECT_GT(of_left().window_cuts, 0u);
+  EXPECT_GT(of_left().window_reductions, 0u);
   EXPECT_EQ(of_right().cnps_ignored, of_right().cnps_received)
       << "nothing of its own was in flight";
   EXPECT_EQ(ours->bytes, theirs->bytes);
@@ -182,7 +182,7 @@ TEST_F(RoceCongestion, WhatDoesNotAskIsNotAcknowledged) {
   pair->set_faults_left("rate=1gbit");  // packets come one by one, each a burst of its own
   post(*left, verbs::WrOp::Write, 0, 64 * 1024, 0);
   ASSERT_TRUE(run(1));
-  EXPECT_EQ(of_right().requests_taken, 64u);
+  EXPECT_EQ(of_right().requests_executed, 64u);
   EXPECT_EQ(from_right_.acks, 1u);
 }
 

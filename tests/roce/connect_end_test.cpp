@@ -359,7 +359,7 @@ TEST_F(RoceDisconnect, TheNumberOfOneThatHasGoneRestsAndThePeerIsTold) {
   EXPECT_EQ(right->state, QpState::Error);
   EXPECT_EQ(told(pair->left(), Kind::Disconnected), 0u) << "nobody is there to hear it";
   pair->run_for(Duration::ms(1));
-  EXPECT_EQ(tables(pair->left()).resting_numbers, 1u);
+  EXPECT_EQ(tables(pair->left()).numbers_in_time_wait, 1u);
   EXPECT_TRUE(e.queue_pairs().has(number));
   ddp::StreamConfig config;
   config.id = number;
@@ -368,14 +368,14 @@ TEST_F(RoceDisconnect, TheNumberOfOneThatHasGoneRestsAndThePeerIsTold) {
   EXPECT_EQ(e.iwarp_control().create_qp(config, &cq, &cq), nullptr) << "nor may iWARP have it";
   EngineStats stats;
   e.fill_stats(&stats);
-  EXPECT_EQ(stats.roce.resting_numbers, 1u);
+  EXPECT_EQ(stats.roce.numbers_in_time_wait, 1u);
   EXPECT_GE(stats.roce.cm_sent, 3u) << "REQ, RTU, DREQ";
   EXPECT_EQ(stats.roce.cm_received, 2u) << "REP, DREP";
   pair->run_for(Duration::ms(2200));
   EXPECT_TRUE(e.queue_pairs().has(number)) << "twice the way and the delay: 2.28 s";
   pair->run_for(Duration::ms(200));
   EXPECT_FALSE(e.queue_pairs().has(number));
-  EXPECT_EQ(tables(pair->left()).resting_numbers, 0u);
+  EXPECT_EQ(tables(pair->left()).numbers_in_time_wait, 0u);
   expect_nothing_left();
 }
 

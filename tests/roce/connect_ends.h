@@ -100,7 +100,7 @@ class RoceConnectEnds : public RoceEnds {
       const engine::EngineTables t = tables(*n);
       EXPECT_EQ(t.roce_connections, 0u);
       EXPECT_EQ(t.cm_connections, 0u);
-      EXPECT_EQ(t.resting_numbers, 0u);
+      EXPECT_EQ(t.numbers_in_time_wait, 0u);
     }
   }
 

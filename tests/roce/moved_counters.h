@@ -285,7 +285,7 @@ inline void packets_of_roce(Moved* moved) {
   h = Crafted::header(Op::Acknowledge, 0xfffff9);
   h.bth.opcode = ib::kSackOpcode;
   c.payload = Bytes(8, 0xff);
-  c.arrive(h);  // sack_lies
+  c.arrive(h);  // sacks_invalid
   h.bth.opcode = ib::kHelloOpcode;
   c.arrive(h);  // hellos_refused
   c.payload.clear();
@@ -325,12 +325,12 @@ inline void connections_of_roce(Moved* moved) {
   ASSERT_EQ(c.node->roce_requests.size(), 1u);
   verbs::QueuePair* const qp = c.node->make_roce_qp();
   ASSERT_TRUE(ours.accept(c.node->roce_requests[0].id, *qp, {}, c.now).ok());  // cm_sent
-  c.arrive(first.mad);                                                         // cm_answered_again
-  c.pass(Duration::ms(9000));                                                  // cm_repeated
-  c.arrive(second.mad);  // cm_stale: that queue pair has a connection
+  c.arrive(first.mad);         // cm_resent_on_request
+  c.pass(Duration::ms(9000));  // cm_resent_on_timeout
+  c.arrive(second.mad);        // cm_stale: that queue pair has a connection
   first.mad[0] = 9;
   c.arrive(first.mad);              // cm_dropped
-  qp->control->destroy(qp, c.now);  // resting_numbers
+  qp->control->destroy(qp, c.now);  // numbers_in_time_wait
   moved->add(c.node->engine());
 }
 

@@ -41,7 +41,7 @@ struct Totals {
     upgrades += s.iwarp.upgrades;
     holes += s.iwarp.holes_opened;
     empty_rq += s.iwarp.empty_rq_drops;
-    partial_cqes += s.verbs.completion_partial_cqes;
+    partial_cqes += s.verbs.completion_shared_cqes;
     wqe_writes += s.verbs.completion_wqe_writes;
     sends += s.verbs.sends_received;
     requests += s.verbs.read_requests_received;
@@ -103,13 +103,13 @@ std::string wrong_writes(const Terms& terms, const ConnectionStats& s, bool ende
     return "";
   }
   // a Send costs its own CQE, or its WQE; and each run of WQEs one CQE.
-  const std::uint64_t needed = s.verbs.sends_received + s.verbs.completion_partial_cqes;
+  const std::uint64_t needed = s.verbs.sends_received + s.verbs.completion_shared_cqes;
   if (wqe + cqe < needed || wqe + cqe > needed + discarded) {
     return "method 2: " + std::to_string(wqe) + " + " + std::to_string(cqe) +
            " writes instead of " + std::to_string(needed) + "; ";
   }
   // with M = 0 all that waits behind a hole is one run.
-  if (terms.threshold == 0 && s.verbs.completion_partial_cqes > s.iwarp.holes_closed) {
+  if (terms.threshold == 0 && s.verbs.completion_shared_cqes > s.iwarp.holes_closed) {
     return "method 2, M = 0: more than one shared CQE for a hole; ";
   }
   return "";

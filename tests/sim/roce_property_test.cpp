@@ -135,7 +135,7 @@ std::string run_seed(std::uint64_t seed, Met* met) {
   met->bad_icrc += r.roce.bad_icrc;
   met->lost += r.receiver.roce.messages_lost;
   met->cnps += r.sender.roce.cnps_received;
-  met->cuts += r.sender.roce.window_cuts;
+  met->cuts += r.sender.roce.window_reductions;
   met->rules.insert(r.rules_seen.begin(), r.rules_seen.end());
   std::string bad;
   // The letter gives up after seven repetitions without progress: bad wires may get there.

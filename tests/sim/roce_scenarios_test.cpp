@@ -121,7 +121,7 @@ TEST(RoceScenarios, BesideTcpEachGetsAQuarterOfTheOther) {
 TEST(RoceScenarios, HolesInReadsAreAskedForAgain) {
   const auto runs = first_runs("roce-read-hole");
   for (const RunResult& r : runs) {
-    EXPECT_GT(asks(r).answers_asked_again, 50u);
+    EXPECT_GT(asks(r).response_parts_requested, 50u);
     EXPECT_EQ(asks(r).implied_naks, 0u) << "what came behind a hole was thrown away";
   }
   EXPECT_EQ(asks(runs[1]).response_timeouts, 0u);

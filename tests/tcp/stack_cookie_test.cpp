@@ -47,7 +47,7 @@ TEST_F(SynCookies, AFloodCostsNoMemory_RFC4987_3_6) {
 TEST_F(SynCookies, AConnectionOpensWithAllItsOptions) {
   flood();
   connect();
-  EXPECT_EQ(b->counters().cookies_taken, 1u);
+  EXPECT_EQ(b->counters().cookies_accepted, 1u);
   y = b->accept(l, nullptr, now);
   ASSERT_NE(y, Endpoint::None);
   const auto s = b->snapshot(y, now);
@@ -145,7 +145,7 @@ TEST_F(SynCookies, AForgedAnswerIsReset) {
   const auto out = drain(*b);
   ASSERT_EQ(out.size(), 1u);
   EXPECT_TRUE(out[0].s.has(kRst));
-  EXPECT_EQ(b->counters().cookies_taken, 0u);
+  EXPECT_EQ(b->counters().cookies_accepted, 0u);
   EXPECT_EQ(b->accept(l, nullptr, now), Endpoint::None);
 }
 
@@ -154,7 +154,7 @@ TEST_F(SynCookies, AnAnswerThatComesTooLateIsReset) {
   const Bytes late = answer();
   now = now + kCookieLife * 2;
   b->input(late, now);
-  EXPECT_EQ(b->counters().cookies_taken, 0u);
+  EXPECT_EQ(b->counters().cookies_accepted, 0u);
   EXPECT_EQ(b->accept(l, nullptr, now), Endpoint::None);
 }
 
@@ -170,7 +170,7 @@ TEST_F(SynCookies, NobodyIsBelievedWhoWasNotSentOne) {
   calm.bind(e, {IpAddress::any_v4(), 80});
   calm.listen(e, 8);
   calm.input(good, now);
-  EXPECT_EQ(calm.counters().cookies_taken, 0u);
+  EXPECT_EQ(calm.counters().cookies_accepted, 0u);
   const auto out = drain(calm);
   ASSERT_EQ(out.size(), 1u);
   EXPECT_TRUE(out[0].s.has(kRst));

@@ -391,7 +391,7 @@ class TwinWalk : public test::Walk {
     agree_on(a.dropped_header, b.dropped_header, "dropped: header");
     agree_on(a.dropped_backlog, b.dropped_backlog, "dropped: backlog");
     agree_on(a.cookies_sent, b.cookies_sent, "cookies sent");
-    agree_on(a.cookies_taken, b.cookies_taken, "cookies taken");
+    agree_on(a.cookies_accepted, b.cookies_accepted, "cookies taken");
     agree_on(a.no_connection, b.no_connection, "no connection");
     agree_on(a.resets_sent, b.resets_sent, "resets sent");
     agree_on(a.resets_received, b.resets_received, "resets received");

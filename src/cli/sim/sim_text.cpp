@@ -154,9 +154,9 @@ void roce_rows(Count&& count, Row&& row) {
   count("upgrades", [](const RunResult& r) { return r.receiver.roce.roce_upgrades; });
   count("messages lost", [](const RunResult& r) { return r.receiver.roce.messages_lost; });
   count("queue full", [](const RunResult& r) { return r.to_right.of(fault::FaultKind::Overflow); });
-  count("CE marks", [](const RunResult& r) { return r.receiver.roce.marks_received; });
+  count("CE marks", [](const RunResult& r) { return r.receiver.roce.ce_marks_received; });
   count("CNPs", [](const RunResult& r) { return r.receiver.roce.cnps_sent; });
-  count("window reductions", [](const RunResult& r) { return r.sender.roce.window_cuts; });
+  count("window reductions", [](const RunResult& r) { return r.sender.roce.window_reductions; });
   count("bytes of other queue pairs", [](const RunResult& r) {
     std::uint64_t n = 0;
     for (const sim::Beside& b : r.beside) n += b.bytes;

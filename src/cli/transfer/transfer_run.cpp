@@ -75,7 +75,7 @@ bool one_round(const std::string& command, const TransferPlan& plan, const Trans
 Json to_json(const Transfer& t) {
   Json j;
   j["bytes"] = t.size;
-  if (t.began_at != 0) j["began_at"] = t.began_at;
+  if (t.began_at != 0) j["resumed_at"] = t.began_at;
   j["seconds"] = t.seconds;
   j["sha256"] = to_hex(t.sha256);
   return j;
@@ -91,7 +91,7 @@ void print_json(const std::string& command, const std::string& from, const std::
   j["to"] = to;
   j["files"] = sum.files;
   j["bytes"] = sum.bytes;
-  j["bytes_there_already"] = sum.there_already;
+  j["bytes_already_present"] = sum.there_already;
   j["seconds"] = sum.seconds;
   j["bytes_per_second"] =
       sum.seconds > 0 ? static_cast<double>(sum.bytes - sum.there_already) / sum.seconds : 0;

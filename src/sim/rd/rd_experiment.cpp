@@ -24,7 +24,7 @@ enum RdColumn : std::uint8_t {
   kColumns
 };
 constexpr std::string_view kNames[] = {
-    "t_ns", "psn_sent", "psn_in_order", "delivered", "delivered_first", "repeated", "in_sqe"};
+    "t_ns", "psn_sent", "psn_in_order", "delivered", "delivered_of_first_qp", "repeated", "in_sqe"};
 static_assert(std::size(kNames) == kColumns);
 
 class RdRun {
@@ -152,7 +152,7 @@ RoceStats stats_of(const RdRequesterCounters& c) {
 
 RoceStats stats_of(const RdResponderCounters& c) {
   RoceStats s;
-  s.requests_taken = c.requests;
+  s.requests_executed = c.requests;
   s.requests_duplicate = c.duplicates;
   s.requests_out_of_sequence = c.out_of_sequence;
   s.requests_refused = c.refused;
