@@ -234,9 +234,10 @@ class Side {
         "{\"connections\": %llu, \"failed\": 0, \"now\": %zu, \"jobs\": %llu, \"bytes\": %llu, "
         "\"completions\": %llu, \"flushed\": %llu, \"longest_flush\": 0, \"longest_job\": 0, "
         "\"by_kind\": [], \"ends\": {}, \"unreliable\": {\"datagrams sent\": %llu, "
-        "\"datagrams answered\": %llu, \"messages sent\": %llu, \"messages that came\": %llu, "
-        "\"of them again or late\": %llu, \"Writes overwritten before they were looked at\": %llu, "
-        "\"services resolved\": %llu}}\n",
+        "\"datagrams answered\": %llu, \"messages sent\": %llu, \"messages received\": %llu, "
+        "\"of these, duplicate or late\": %llu, \"Writes overwritten before they were checked\": "
+        "%llu, "
+        "\"services looked up\": %llu}}\n",
         count(made_), ends_.size(), count(counts_.came), count(counts_.bytes + herald_->bytes()),
         count(counts_.completions), count(counts_.flushed), count(herald_->sent()),
         count(pings_.answers), count(counts_.sent), count(counts_.came),
