@@ -388,7 +388,7 @@ class PerfCommand : public Command {
         {"Addresses", info.addresses},
         {"MTU", info.mtu == 0 ? "the kernel's" : std::to_string(info.mtu) + " [B]"},
         {"Transport", transport_text(config, info)},
-        {"Kernel", info.kernel},
+        {"Checksum code", info.kernel},
         {"Connections", std::to_string(ask_.connections)}};
     if (!latency) {
       lines.push_back({"TX depth", std::to_string(r.depth)});
@@ -451,7 +451,7 @@ class PerfCommand : public Command {
     j["reverse"] = ask_.reverse;
     j["port"] = info.port;
     j["mtu"] = info.mtu;
-    j["kernel"] = info.kernel;
+    j["checksum_code"] = info.kernel;
     j["connections"] = ask_.connections;
     j["depth"] = ask_.depth;
     j["cq_moderation"] = ask_.cq_moderation;
