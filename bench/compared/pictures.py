@@ -11,16 +11,16 @@ ALONE = "the receiving engine alone on one core"
 LOSS_TICKS = [(i, f"{p} %") for i, p in enumerate(costs.LOSSES)]
 
 
-def size_name(bytes):
+def size_name(size):
     for unit, name in ((1 << 20, " MiB"), (1 << 10, " KiB")):
-        if bytes >= unit:
-            return f"{bytes / unit:g}{name}"
-    return f"{bytes:g}"
+        if size >= unit:
+            return f"{size / unit:g}{name}"
+    return f"{size:g}"
 
 
-def tick_name(bytes):
+def tick_name(size):
     """Shorter: Ki, Mi."""
-    return size_name(bytes).removesuffix("B")
+    return size_name(size).removesuffix("B")
 
 
 def conditions(kept, ends="two processes of one machine, each on a core of its own"):
@@ -181,14 +181,14 @@ def stages(kept):
 BIN = 2000  # us
 
 
-def binned(us, bytes):
+def binned(us, size):
     """[(ms, Mb/s)] of bins, from where the stream had come to at each time."""
     found, last, i = [], 0, 0
     for end in range(BIN, us[-1] + 1, BIN):
         while i + 1 < len(us) and us[i + 1] <= end:
             i += 1
-        found.append((end / 1000, (bytes[i] - last) * 8 / BIN))
-        last = bytes[i]
+        found.append((end / 1000, (size[i] - last) * 8 / BIN))
+        last = size[i]
     return found
 
 

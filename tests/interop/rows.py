@@ -24,9 +24,9 @@ ERRORS = {"bad-write", "bad-read", "invalidate"}  # one side is refused access: 
 FNV_OFFSET, FNV_PRIME, FNV_MASK = 0xcbf29ce484222325, 0x100000001b3, 0xffffffffffffffff
 
 
-def fnv1a(bytes):
+def fnv1a(moved):
     h = FNV_OFFSET
-    for byte in bytes:
+    for byte in moved:
         h = (h ^ byte) * FNV_PRIME & FNV_MASK
     return f"{h:016x}"
 
@@ -51,7 +51,7 @@ class Case:
             siw = siw or SIW_PEER_TO_PEER
         self.crc, self.lossy, self.siw, self.mtu = crc, lossy, siw, mtu
         self.note, self.checks = note, checks
-        self.said, self.judgement, self.bytes, self.refused = "", None, 0, False
+        self.said, self.judgement, self.moved, self.refused = "", None, 0, False
         self.placed_again, self.runs = [], []
         self.take_port()
 
@@ -62,7 +62,7 @@ class Case:
     def once_more(self):
         """The same case, as if it had not been tried."""
         again = copy.copy(self)
-        again.said, again.judgement, again.bytes, again.refused = "", None, 0, False
+        again.said, again.judgement, again.moved, again.refused = "", None, 0, False
         again.placed_again, again.runs = [], []
         again.take_port()
         return again
@@ -123,19 +123,19 @@ class Case:
             self.refused = True
             self.said += (f" refused {counters['recovery_attempts']}, "
                           f"downgrades {counters['downgrades']}")
-        bytes = self.count * self.size
+        moved = self.count * self.size
         sent, received = ("sent", "received") if role == "client" else ("received", "sent")
         want = {}
         if self.what == "rping":  # the server Reads from the client and Writes to it
-            want = {f"read_response_bytes_{sent}": bytes, f"write_bytes_{received}": bytes}
+            want = {f"read_response_bytes_{sent}": moved, f"write_bytes_{received}": moved}
         elif self.what == "write":
-            want = {f"write_bytes_{sent}": bytes}
+            want = {f"write_bytes_{sent}": moved}
         elif self.what == "read":
-            want = {f"read_response_bytes_{received}": bytes}
+            want = {f"read_response_bytes_{received}": moved}
         elif self.what == "send":
             want = {f"sends_{sent}": self.count}
         elif self.what == "write-lat":
-            want = {"write_bytes_sent": bytes, "write_bytes_received": bytes}
+            want = {"write_bytes_sent": moved, "write_bytes_received": moved}
         elif self.what == "echo":
             want = {"sends_sent": self.count, "sends_received": self.count}
         elif self.what in ERRORS:
@@ -200,7 +200,7 @@ class Case:
             capture.start()
             results = self.run(capture)
             capture.stop()
-            self.bytes = self.count * self.size
+            self.moved = self.count * self.size
             self.check(results)
             self.check_memory(results, capture)
         except (Failure, RuntimeError) as e:

@@ -223,9 +223,9 @@ def look_at_end(out, number, stream, rules):
             out.wrong.append(f"connection {number}: no MPA start-up frame from {source}")
         if not side.fin and not rules.ends_badly:
             out.wrong.append(f"connection {number}: no FIN from {source}")
-        bytes = max(side.end - 1, 0)  # the SYN takes number 0
-        if bytes != side.accounted and not out.retransmits and not rules.lossy:
-            out.wrong.append(f"connection {number}: {bytes} bytes from {source}, of which "
+        found = max(side.end - 1, 0)  # the SYN takes number 0
+        if found != side.accounted and not out.retransmits and not rules.lossy:
+            out.wrong.append(f"connection {number}: {found} bytes from {source}, of which "
                              f"{side.accounted} in start-up frames and FPDUs")
 
 
@@ -242,8 +242,8 @@ def tagged_bytes(path, source, opcode="0x00"):
         kinds = opcodes.split(";")
         if kinds.count(opcode) != len(kinds):
             raise RuntimeError(f"{path}: FPDUs of several kinds in one segment")
-        for offset, bytes in zip(offsets.split(";"), data.split(";")):
-            image[int(offset, 16)] = bytes.fromhex(bytes)
+        for offset, found in zip(offsets.split(";"), data.split(";")):
+            image[int(offset, 16)] = bytes.fromhex(found)
     return b"".join(image[offset] for offset in sorted(image))
 
 

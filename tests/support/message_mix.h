@@ -213,8 +213,8 @@ class MessageMix {
   std::vector<Request> requests;  // of all batches
 
  private:
-  void put(std::vector<std::uint8_t>& u, std::uint64_t v, int bytes) {
-    for (int i = bytes - 1; i >= 0; --i) u.push_back(static_cast<std::uint8_t>(v >> (8 * i)));
+  void put(std::vector<std::uint8_t>& u, std::uint64_t v, int width) {
+    for (int i = width - 1; i >= 0; --i) u.push_back(static_cast<std::uint8_t>(v >> (8 * i)));
   }
   void emit(const std::vector<std::uint8_t>& u) {
     const std::uint64_t from = end();
@@ -225,7 +225,7 @@ class MessageMix {
     fpdus.push_back({from, end()});
     ulpdus.push_back(u);
   }
-  std::vector<std::uint8_t> bytes(std::size_t n) {
+  std::vector<std::uint8_t> random_bytes(std::size_t n) {
     std::vector<std::uint8_t> out((n + 7) / 8 * 8);
     for (std::size_t i = 0; i < out.size(); i += 8) {
       const std::uint64_t v = rng_.next();
@@ -271,21 +271,23 @@ class MessageMix {
   }
   // Destinations of one batch do not overlap: the order of placement is free (RFC 5040).
   void write(Consumer& c, std::size_t* written) {
-    const auto data = bytes(length(std::min<std::size_t>(4000, Consumer::kWrites - *written)));
+    const auto data =
+        random_bytes(length(std::min<std::size_t>(4000, Consumer::kWrites - *written)));
     const std::size_t to = *written;
     *written += data.size();
     segments(data,
              [&](std::size_t at, bool last) { return tagged(0, c.write_stag, to + at, last); });
   }
   void response(const OpenRead& r) {
-    segments(bytes(r.size), [&](std::size_t at, bool last) { return tagged(2, r.stag, at, last); });
+    segments(random_bytes(r.size),
+             [&](std::size_t at, bool last) { return tagged(2, r.stag, at, last); });
   }
   void send(Consumer& c, std::uint32_t most) {
     const int opcode = 3 + static_cast<int>(rng_.below(4));
     const bool invalidates = opcode == 4 || opcode == 6;
     const std::uint32_t stag = invalidates ? c.to_invalidate() : 0;
     const std::uint32_t msn = send_msn_++;
-    segments(bytes(length(most)),
+    segments(random_bytes(length(most)),
              [&](std::size_t at, bool last) { return untagged(opcode, stag, 0, msn, at, last); });
   }
   void request(Consumer& c) {

@@ -23,7 +23,7 @@ class Texts(unittest.TestCase):
         self.assertEqual(load().messages(source), [(3, "first half and second"), (5, "see http://x and more")])
 
     def test_forbidden_words_are_found(self):
-        for text in ("9 bytes lost", "as the letter has it", "downgraded (R-42)", "at once (S-5)", "limits (section 7)", "who may connect",
+        for text in ("9 octets lost", "as the letter has it", "downgraded (R-42)", "at once (S-5)", "limits (section 7)", "who may connect",
                      "it is told what came", "a NAK that is owed", "whoever reaches it"):
             self.assertTrue(load().broken_rules(text), text)
 
