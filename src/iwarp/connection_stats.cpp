@@ -90,7 +90,7 @@ ConnectionStats stats_of(const Connection& c) {
                           : !c.context.config.crc ? "no CRC"
                           : c.context.config.initiated_as == fastpath::ConnectionType::Slow
                               ? "initiated SLOW"
-                          : c.residue ? "start-up residue"
+                          : c.residue ? "start-up data"
                                       : "downgraded";
   }
   const ConnectionCounters& n = c.counters;
