@@ -71,7 +71,7 @@ static int serve(void) {
   expect(rdma_get_recv_comp(id, &wc), &wc);
   size_t wrong = 0;
   for (size_t i = 0; i < kSize; ++i) wrong += memory[i] != pattern(i);
-  printf("%s: %d bytes came, %zu are wrong\n", message, kSize, wrong);
+  printf("%s: %d bytes received, %zu wrong\n", message, kSize, wrong);
   rdma_disconnect(id);
   rdma_dereg_mr(offered);
   rdma_dereg_mr(words);
