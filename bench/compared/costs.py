@@ -10,7 +10,7 @@ from . import pairs
 MTUS = (1500, 9000, 65000)
 LOSSES = ("0", "0.01", "0.1", "1")  # percent
 STREAM_LOSSES = (0, 0.0001, 0.001, 0.01)
-IWARP, SELECTIVE, LETTER = "urnic, iWARP", "urnic, RoCE, selective repeat", "RoCE to the letter: go-back-N, 67 ms"
+IWARP, SELECTIVE, LETTER = "urnic, iWARP", "urnic, RoCE, selective repeat", "standard RoCE: go-back-N, 67 ms"
 OWN_STREAM, KERNEL_STREAM = "urnic's TCP", "kernel TCP"
 SUMS, COPY, PROTOCOL, SECOND_COPY = "checksum and CRC", "copy to memory", "protocol", "SLOW: reassembly"
 PERFTEST = {"urnic, memif, MTU 9000": "memif", "urnic, kernel TCP": "tcp"}

@@ -56,7 +56,7 @@ def legend(picture, x, y, shown, across=4, step=205):
 
 def beside(kept):
     """README: throughput and latency by size, beside what is used today."""
-    p = chart.Picture(920, 446, "RDMA without an RNIC, beside what people use today", conditions(kept),
+    p = chart.Picture(920, 446, "RDMA without an RNIC: urnic, kernel TCP, UCX and libfabric", conditions(kept),
                       "Throughput and latency by message size of urnic over memif and over the kernel's TCP, kernel TCP, UCX and libfabric.")
     shown = by_size(kept, p, (66, 106, 370, 242), "throughput", "Throughput: more is better", "Gb/s")
     shown += [s for s in by_size(kept, p, (526, 106, 364, 242), "latency", "Half round trip: less is better", "us, median") if s not in shown]
