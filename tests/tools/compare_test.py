@@ -126,7 +126,7 @@ class Text(unittest.TestCase):
         self.assertIn("Other programs were running (load at the start 3.2", page.comparison(r))
         self.assertIn("load 3.2", pictures.beside(r))
         r.add("throughput", WRITES, {262144: 20})
-        self.assertIn("one machine with other work on it: 20 Gb/s of 256 KiB", page.front(r))
+        self.assertIn("one machine with other work on it: 20 Gb/s with RDMA Writes of 256 KiB", page.front(r))
 
     def test_blocks_are_filled_and_nothing_else_is_touched(self):
         before = "a\n<!-- x -->\nold\n<!-- end of x -->\nb\n"
