@@ -11,7 +11,7 @@ namespace {
 // Longer than a burst takes; TCP has no shorter timers.
 constexpr Duration kStall = Duration::ms(1);
 // bound: entries in the list of timers; limit: 1024 and twice the connections; beyond: entries of
-// ended connections are removed; test: ConnectionLife.TimersOfWhatIsGoneAreTakenOut
+// ended connections are removed; test: ConnectionLife.TimersOfEndedConnectionsAreRemoved
 constexpr std::size_t kKept = 1024;  // entries not worth looking through
 
 Instant tcp_deadline(const Connection& c) {

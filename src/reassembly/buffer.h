@@ -60,7 +60,7 @@ class Buffer {
   // At most `capacity` bytes beyond the read position are stored (at least kGuarantee).
   // bound: reassembly buffer of a connection; limit: the receive window, at least one FPDU and one
   // segment; beyond: refused and retransmitted; test:
-  // ReassemblyBuffer.RefusesWhatLiesBelowTheReadPositionOrBeyondTheCapacity,
+  // ReassemblyBuffer.RefusesBytesBelowTheReadPositionOrBeyondTheCapacity,
   // ReassemblyBuffer.ASmallCapacityStillHoldsAMaximalFpduAndOneMss
   Buffer(Pool* pool, std::uint32_t capacity);
   ~Buffer();

@@ -27,7 +27,7 @@ class BufferGrants {
 
   // bound: memory of all buffers of a self-tuning TCP stack; limit: StackConfig::memory_limit;
   // beyond: buffers and windows no longer grow; test: AutoTune.TheGlobalBoundHolds,
-  // AutoTune.AReaderThatStopsMeetsTheBoundWithAShutWindow_RFC9293_3_8_6
+  // AutoTune.AReaderThatStopsClosesTheWindowAtTheBound_RFC9293_3_8_6
   std::uint64_t limit_;
   std::uint64_t granted_ = 0;
 };

@@ -92,7 +92,7 @@ struct Config : FrozenConfig, LiveConfig {
   // bound: received bytes of a connection that are not consumed, and those after gaps; setting:
   // receive_window; beyond: the window closes; a segment beyond it is acknowledged and dropped;
   // test: AutoTune.ThePerConnectionBoundHolds,
-  // AutoTune.AReaderThatStopsMeetsTheBoundWithAShutWindow_RFC9293_3_8_6,
+  // AutoTune.AReaderThatStopsClosesTheWindowAtTheBound_RFC9293_3_8_6,
   // WaitOver.MoreThanTheWindowWaitsAndComesWholeAndInOrder
   std::uint32_t receive_buffer = 4u << 20;
 };

@@ -12,7 +12,7 @@ namespace {
 
 // Replies to unknown peers wait until the driver drains them, up to this many.
 // bound: replies of a TCP stack to unknown peers that the program has not fetched; beyond: no
-// reply; test: StackTest.AnswersToStrangersThatNobodyFetchesAreBounded
+// reply; test: StackTest.UnfetchedRepliesToUnknownPeersAreBounded
 constexpr std::size_t kMostQueuedReplies = 4096;
 constexpr std::size_t kMostSpare = 256;
 

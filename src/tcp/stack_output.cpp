@@ -65,7 +65,7 @@ bool Stack::next_output(Datagram* out) {
 
 namespace {
 // bound: entries in the list of timers of a TCP stack; limit: 1024 and twice the endpoints; beyond:
-// entries of closed endpoints are removed; test: StackTest.TimersOfWhatIsGoneAreTakenOut
+// entries of closed endpoints are removed; test: StackTest.TimersOfClosedEndpointsAreRemoved
 constexpr std::size_t kSpareTimers = 1024;  // fewer entries are not worth a search
 
 Instant socket_deadline(const Socket& s) {

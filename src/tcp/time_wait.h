@@ -33,8 +33,8 @@ class TimeWaitTable {
  public:
   // bound: connections in TIME-WAIT; setting: max_connections; limit: as many as connections; in a
   // TCP stack of a program 262144; beyond: the one that would end first ends now; test:
-  // TimeWaitTest.AFullTableLetsGoOfTheOneThatEndsFirst,
-  // TimeWaitTest.ConnectionsThatComeAgainLeaveABoundedListOfEnds
+  // TimeWaitTest.AFullTableDropsTheConnectionThatEndsFirst,
+  // TimeWaitTest.RepeatedConnectionsLeaveABoundedListOfEnds
   static constexpr std::size_t kUsual = 262144;
 
   // At most `most` connections, and at least one.

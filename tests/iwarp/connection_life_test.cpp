@@ -397,7 +397,7 @@ TEST(ConnectionLife, StatisticsComeInPiecesOfSoManyConnections) {
 
 // Connections that come and go faster than their deadlines leave a bounded list.
 // proves: E-50
-TEST(ConnectionLife, TimersOfWhatIsGoneAreTakenOut) {
+TEST(ConnectionLife, TimersOfEndedConnectionsAreRemoved) {
   HandWire w;
   const auto to = *SocketAddress::parse("10.0.0.2:9");  // where nobody listens
   Engine& left = w.left.engine();

@@ -192,7 +192,7 @@ TEST_F(RxMarkers, CaseEIsStoredAndSlow) {
 }
 
 // proves: R-20, T-8
-TEST_F(RxMarkers, TheFirstOfSeveralInvalidIsAsIfItWereAlone) {
+TEST_F(RxMarkers, AnInvalidFirstFrameIsTreatedAsIfItWereAlone) {
   {
     SCOPED_TRACE("A");
     up_marked();
