@@ -62,7 +62,7 @@ class OutstandingReads {
   std::uint32_t first_ = 0, last_ = 0;  // first and last index of the list
   std::uint32_t next_msn_, atomic_msn_;
   // bound: outstanding Reads and atomics (ORD); setting: ord; beyond: the next one and all after it
-  // wait; test: SendingOrder.ReadsBeyondOrdStallWhatIsBehindThem
+  // wait; test: SendingOrder.ReadsBeyondOrdDelayLaterRequests
   std::uint16_t ord_ = 0;
   std::uint16_t count_ = 0, rtr_ = 0;  // within the ORD
 };

@@ -79,7 +79,7 @@ class Retained {
 
  private:
   // bound: FPDUs of a connection in flight; beyond: no more are cut until some are acknowledged;
-  // test: RetainedTest.SoManyFpdusAreInFlightAndMoreWhenSomeAreAcknowledged
+  // test: RetainedTest.TheNumberOfFpdusInFlightIsBounded
   static constexpr std::uint32_t kMaxRecords = 1u << 20;  // FPDUs in flight
 
   static std::uint32_t low(StreamOffset at) { return static_cast<std::uint32_t>(at.value()); }
