@@ -15,7 +15,7 @@ constexpr Duration kLastWords = Duration::s(1);
 // Until it is tried again to tell of an end for which there was no memory.
 constexpr Duration kEndAgain = Duration::ms(10);
 // bound: bytes copied of unsent data when a queue pair is destroyed after its disconnect; beyond:
-// the connection is reset; test: Leaving.SoMuchIsCopiedAndMoreEndsByReset
+// the connection is reset; test: Leaving.MoreThanTheCopyLimitEndsByReset
 constexpr std::uint64_t kMostLeft = std::uint64_t{1} << 28;
 
 // Whose fault a violation is, as verbs have it.

@@ -10,7 +10,8 @@ constexpr Duration kSilence = Duration::ms(200);
 // Entries not worth looking through.
 // bound: peers of a listener that have sent nothing yet; limit: 32 and twice its places; beyond:
 // entries of peers that have sent something are removed; test:
-// SilentPeers.WhoHasSpokenIsForgottenBehindOneThatHasNot, SilentPeers.WhoHasSpokenIsForgotten
+// SilentPeers.NoRecordIsKeptOfThemAfterASilentPeerEither,
+// SilentPeers.NoRecordIsKeptOfPeersThatHaveSentData
 constexpr std::size_t kSpare = 32;
 
 // The connection of that entry; null when it has spoken, or is gone.

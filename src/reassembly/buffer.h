@@ -37,7 +37,7 @@ class Pool {
   // ReassemblyBuffer.AThousandDowngradesOnAPoolOfTenWindows,
   // ReassemblyBuffer.AFewThatHoldAllTheyCanLeaveTheOthersHalfOfTheirShare,
   // Sharing.AFewThatHoldAllTheyCanLeaveTheOthersHalfOfTheirShare,
-  // RxDetour.WhenThePoolIsFullWhatIsOutOfOrderIsRefusedAndInOrderIsNot
+  // RxDetour.AFullPoolRefusesOnlyOutOfOrderData
   explicit Pool(std::uint64_t total_limit);
   ~Pool();
   Pool(const Pool&) = delete;

@@ -93,7 +93,7 @@ struct Config : FrozenConfig, LiveConfig {
   // receive_window; beyond: the window closes; a segment beyond it is acknowledged and dropped;
   // test: AutoTune.ThePerConnectionBoundHolds,
   // AutoTune.AReaderThatStopsClosesTheWindowAtTheBound_RFC9293_3_8_6,
-  // WaitOver.MoreThanTheWindowWaitsAndComesWholeAndInOrder
+  // WaitOver.MoreThanTheWindowWaitsAndArrivesCompleteAndInOrder
   std::uint32_t receive_buffer = 4u << 20;
 };
 

@@ -32,9 +32,9 @@ struct Backlog {
   std::uint32_t waiting = 0;  // established, not accepted yet
   // bound: backlog of a listener; limit: the backlog of `listen` from one address, with iWARP four
   // times as many in all; beyond: SYNs and ACKs are dropped and repeated; the oldest peer that has
-  // sent nothing gives way; test: SilentPeers.OneAddressDoesNotHoldTheListener,
+  // sent nothing gives way; test: SilentPeers.OneAddressCannotOccupyTheListener,
   // StackTest.BacklogLimitsFinishedConnections, Setup.BacklogLimitsPendingConnections,
-  // SilentPeers.TheOldestOfAFullBacklogGivesWay, SilentSockets.TheOldestOfAFullBacklogGivesWay
+  // SilentPeers.TheOldestOfAFullBacklogMakesRoom, SilentSockets.TheOldestOfAFullBacklogMakesRoom
   std::uint32_t most_waiting =
       1;  // beyond it SYNs and ACKs are dropped: the program accepts too slowly
   std::uint32_t half_open = 0;  // the peer has not answered our SYN-ACK
