@@ -185,7 +185,7 @@ void take_reset(Tcb& t, Instant now) {
       return;
     default:
       // Also in CLOSING and LAST-ACK: the last data written may not have arrived. RFC 9293 3.10.7.4
-      // does not say whether the program is told.
+      // does not say whether the program gets an error.
       enter_closed(t, CloseReason::Reset);
       return;
   }

@@ -82,9 +82,9 @@ void StackCore::arm(Socket& s) {
     prune_timers();
 }
 
-// Each live endpoint needs one entry. When there are twice as many, checking all of them has been
-// paid for. Without this, endpoints that open and close faster than their deadlines pass would
-// leave any number of entries.
+// Each live endpoint needs one entry. Pruning when there are twice as many bounds its cost per
+// entry. Without it, endpoints that open and close faster than their deadlines pass would leave any
+// number of entries.
 void StackCore::prune_timers() {
   timers_.prune([&](const SocketTimers::Entry& e) {
     const Socket* s = sockets_.at(e.slot, e.generation);

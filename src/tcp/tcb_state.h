@@ -56,7 +56,7 @@ struct ReceiveState {
   bool fin_known = false;       // the FIN arrived, perhaps before data in front of it
   bool fin_taken = false;       // ... and everything before it arrived
   bool has_dsack = false;
-  bool ece = false;             // echo congestion until the peer says CWR (RFC 3168 6.1.3)
+  bool ece = false;             // echo congestion until the peer sends CWR (RFC 3168 6.1.3)
   bool ece_next = false;        // DCTCP: the value of `ece` once the pending ACK was sent (RFC 8257
                                 // 3.2)
   bool ece_turned = false;      // ... and the segment that changes it is acknowledged at once
@@ -155,7 +155,7 @@ inline std::uint32_t ts_clock(const Tcb& t, Instant now) {
   return t.config.ts_offset + static_cast<std::uint32_t>(now.ns() / 1000000);
 }
 
-// ---- shared between the files of this room, not for drivers -------------------------------------
+// ---- shared between the files of this folder, not for drivers -----------------------------------
 
 // The window field of a segment leaving now and the right edge it promises.
 struct WindowNow {

@@ -1,5 +1,5 @@
 // Segments that reach beyond the advertised window (E-45): whole FPDUs inside it are accepted.
-// Nothing outside is placed or stored, FAST or SLOW.
+// Bytes outside it are neither placed nor stored, FAST or SLOW.
 #include "tests/iwarp/rx_path.h"
 
 namespace urnic::test {
