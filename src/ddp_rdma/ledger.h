@@ -28,7 +28,7 @@ struct Record {
   std::uint32_t begin = 0;    // low half of the stream offset of its first byte
   std::uint32_t wire = 0;     // bytes in the stream
   std::uint32_t owner = 0;    // Message: sequence number of the WQE. Response: MSN of the request
-  std::uint32_t offset = 0;   // of the payload within the message
+  std::uint32_t offset = 0;   // offset of the payload within the message
   std::uint32_t payload = 0;  // bytes of payload
   RecordKind kind = RecordKind::Raw;
   std::uint8_t flags = 0;

@@ -12,7 +12,7 @@ namespace urnic::ddp {
 
 struct SendEnd {
   verbs::ReceiveEnd verbs;    // contents of its completion
-  std::uint32_t last_mo = 0;  // of its last segment
+  std::uint32_t last_mo = 0;  // MO of its last segment
 };
 
 // This transport's part of a receive WQE 516R.

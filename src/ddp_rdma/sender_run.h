@@ -12,7 +12,7 @@ namespace urnic::ddp {
 // FPDUs of one size from the middle of a large Write or Send that lies in one piece of registered
 // memory. Only TO or MO, payload and CRC differ.
 struct SendRun {
-  std::array<std::uint8_t, 2 + kUntaggedHeader> head;  // of the next FPDU
+  std::array<std::uint8_t, 2 + kUntaggedHeader> head;  // for the next FPDU
   std::uint32_t head_bytes = 0;
   Opcode op = Opcode::Write;
   bool tagged = false;

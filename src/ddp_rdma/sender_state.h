@@ -48,7 +48,7 @@ struct CurrentMessage {
 // The reason why nothing new is cut, if a request or response could not be sent.
 struct SendFailure {
   Violation violation = Violation::None;
-  Status status = Status::Success;  // of request `seq`, until it is reported
+  Status status = Status::Success;  // status of request `seq`, until it is reported
   bool torn = false;                // the peer may have a part of an FPDU whose rest cannot be sent
   std::uint32_t seq = 0;
 };

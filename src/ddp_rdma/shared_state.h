@@ -22,7 +22,7 @@ struct SharedState {
   verbs::MemoryTable* memory;
   ReadSinks sinks;
   BufferPool pool;                                             // scratch memory of busy streams
-  FreshSends fresh_sends;                                      // of the current segment
+  FreshSends fresh_sends;                                      // for the current segment
   std::array<std::uint8_t, ReadQueue::kMaxRequest> offending;  // header to copy into a Terminate
 };
 

@@ -17,7 +17,7 @@ namespace urnic::fastpath {
 enum class PathAction : std::uint8_t {
   Fast,       // S7/S159: cut through: admit, place, commit
   Store,      // S3/S153 on a SLOW connection: reassembly buffer, ack
-  Keep,       // E-41: stored in the reassembly buffer and acknowledged, placed once in order; FAST
+  Keep,       // E-41: stored in the reassembly buffer and SACKed, placed once in order; FAST
   Downgrade,  // S3/S153/4A.S105 on a FAST connection: forget the holes, become SLOW, store, ack
   Drop,       // S9/S156: neither accepted nor acknowledged (except by a duplicate ACK, section 7)
 };
@@ -68,7 +68,7 @@ struct PathDecision {
   PathAction action = PathAction::Drop;
   Reason reason = Reason::Slow;    // the row that applied
   Reason error = Reason::Aligned;  // for Downgrade by a limit: the error that reached the limit
-  Row row = Row::None;             // of Fig 3, if that decided
+  Row row = Row::None;             // the row of Fig 3, if that decided
   bool upgraded = false;           // Fig 6 S35: the context becomes FAST with this segment
   bool reset_recovery = false;     // 4B.S106 / S158
   bool counts = false;             // 4A.S102 / S156: one more recovery attempt

@@ -18,7 +18,7 @@ enum class FrameStatus : std::uint8_t {
 };
 
 struct alignas(16) FrameResult {  // so that counting them is a shift
-  std::uint32_t offset = 0;       // of the FPDU in the payload
+  std::uint32_t offset = 0;       // offset of the FPDU in the payload
   std::uint32_t length = 0;       // whole FPDU; for TooLong the size by the length field
   FrameStatus status = FrameStatus::Valid;
 };

@@ -137,11 +137,11 @@ struct Connection {
   // ---- receive path
   tcp::Tcb tcb;
   fastpath::ConnectionContext context;
-  mpa::Framing framing;  // of what we receive; the grid begins at StartNum 248
+  mpa::Framing framing;  // for received data; the grid begins at StartNum 248
   fastpath::HoleCounters hole_counters;
   verbs::QueuePair* qp = nullptr;
   ddp::Stream* stream = nullptr;  // the QP's, `own_stream` while there is none, or that of `left`
-  std::uint32_t starved_msn = 0;  // of the last Send dropped because it had no receive (E-17)
+  std::uint32_t starved_msn = 0;  // MSN of the last Send dropped for lack of a receive (E-17)
   Stage stage = Stage::Opening;
   bool touched = false;    // got segments in this burst
   bool ack_waits = false;  // for data sent soon (E-7)
@@ -182,7 +182,7 @@ struct Connection {
   std::unique_ptr<verbs::QueuePair> left;   // destroyed by the consumer, still sending
   BacklogPlace backlog;                     // passive, until the consumer has answered
   Admission admission;                      // passive: its place at the listener's gate
-  std::uint8_t dscp = 0;                    // of its IP headers, over our own TCP
+  std::uint8_t dscp = 0;                    // in its IP headers, over our own TCP
   std::uint16_t close_wait_ms = 0;          // how long an orderly FIN of the peer waits
   std::string failure;                      // why it ended, one line for the user
   Errc failure_code = Errc::closed;

@@ -2,7 +2,7 @@
 //
 // A connection ends in two steps, so that a callee cannot free it while its caller uses it. end()
 // marks it once and for ever. sweep() frees memory and places of all ended connections. Only the
-// outermost step of the engine sweeps (Engine::Turn), when no reference is held.
+// outermost step of the engine sweeps (Side::Scope), when no reference is held.
 #pragma once
 
 #include <cstddef>
@@ -97,7 +97,7 @@ class ConnectionTable {
   tcp::FlowTable flows_;              // -> place
   std::size_t live_ = 0;
   net::FlowMatch last_flow_;
-  Connection* last_ = nullptr;  // of last_flow_
+  Connection* last_ = nullptr;  // connection of last_flow_
 };
 
 }  // namespace urnic::iwarp

@@ -14,7 +14,7 @@ struct Found {
   bool opens_send_side = false;  // an FPDU has arrived, so that we may send from now on
   bool fin = false;              // the peer's FIN is to be processed
   bool closed = false;           // TCP has finished
-  ByteView offending;            // of `violation`; valid until the next step
+  ByteView offending;            // header for `violation`; valid until the next step
 
   // FPDUs after this are ignored.
   bool ends_stream() const { return violation != ddp::Violation::None || terminate; }

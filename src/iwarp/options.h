@@ -32,8 +32,8 @@ struct Options {
   // bound: connections of an engine; setting: max_connections; beyond: connecting fails with
   // no_memory and the setting; incoming connections get RST, counted; test:
   // ConnectionLife.BeyondTheirLimitConnectionsAreRefusedAtOnce
-  std::uint32_t max_connections = 262144;  // of one engine; as many again in TIME-WAIT
-  GateRules gate;                          // of listeners without rules of their own
+  std::uint32_t max_connections = 262144;  // per engine; as many again in TIME-WAIT
+  GateRules gate;                          // for listeners without their own rules
   Duration startup_timeout = Duration::s(10);
   Duration linger_timeout = Duration::s(10);
   bool keepalive = false;  // unless set for a connection

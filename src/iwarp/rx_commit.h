@@ -82,7 +82,7 @@ class RxCommit {
   SideState& s_;
   Completions& completions_;
   Transmitter& transmitter_;
-  ddp::Admission admission_;  // of the current FPDU: reserved memory
+  ddp::Admission admission_;  // memory for the current FPDU
 };
 
 }  // namespace urnic::iwarp

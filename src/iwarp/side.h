@@ -161,7 +161,7 @@ class Side {
   Opening opening_;
   ConnectionEvents events_;
   KernelRounds rounds_;
-  unsigned depth_ = 0;  // of scopes
+  unsigned depth_ = 0;  // number of open scopes
 };
 
 [[gnu::always_inline]] inline bool Side::stage_like_last(const port::Frame& frame,

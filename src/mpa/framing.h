@@ -95,7 +95,7 @@ constexpr std::uint32_t markers_inside(std::uint32_t pos, std::uint32_t frame) {
 // ---- reading
 
 struct FrameShape {
-  std::uint32_t size = 0;   // of the FPDU by its length field, including a leading marker
+  std::uint32_t size = 0;   // size of the FPDU by its length field, including a leading marker
   std::uint32_t field = 0;  // position of the length field: 4 after a leading marker, else 0
   std::uint32_t ulpdu = 0;  // bytes of the ULPDU
   bool possible = true;     // false: no frame has such a length (E3 only); ulpdu is undefined

@@ -25,7 +25,7 @@ enum class EcnMode : std::uint8_t { Off, Accept, Request };
 // Fixed when the connection opens. Some of it was announced to the peer; measurements and data in
 // flight depend on the rest.
 struct FrozenConfig {
-  std::uint16_t mss = 1460;     // what we announce: MTU - IP header - 20
+  std::uint16_t mss = 1460;     // announced to the peer: MTU - IP header - 20
   std::uint16_t mss_clamp = 0;  // 0: none; upper bound on what we send per segment
   bool sack = true;
   bool timestamps = true;

@@ -21,8 +21,8 @@ struct Check;
 // One corrupted segment is tolerated per this many.
 inline constexpr std::uint32_t kRareness = 32;
 // At most this many until everything has arrived once. The receiver counts the segments it refuses
-// until then, and its connection leaves FAST at max_recovery_attempts. A smaller window
-// stops that.
+// until then, and its connection leaves FAST at max_recovery_attempts. Beyond it a named
+// segment is treated as a loss, and the smaller window ends the series.
 inline constexpr std::uint8_t kNamedTogether = 8;
 
 struct Corruption {

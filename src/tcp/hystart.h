@@ -27,10 +27,10 @@ struct HyStart {
   std::uint32_t baseline_us = kNone;     // ... when conservative slow start began
   std::uint32_t least_us = kNone;        // ... of all rounds
   Instant train_begin, last_ack;
-  std::uint8_t samples = 0;              // of this round, saturating
+  std::uint8_t samples = 0;              // in this round, saturating
   std::uint8_t conservative_rounds = 0;  // 0: not in conservative slow start
   bool by_train = false;                 // ... which a train began, so it cannot be a false alarm
-  enum class Train : std::uint8_t { ToCome, Whole, Broken } train = Train::ToCome;  // of this round
+  enum class Train : std::uint8_t { ToCome, Whole, Broken } train = Train::ToCome;  // in this round
 };
 
 enum class HyStartSays : std::uint8_t {

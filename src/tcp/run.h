@@ -49,7 +49,7 @@ class RunHeader {
   std::array<std::uint8_t, 32> bytes_;
   std::uint32_t first_;  // sequence number of offset 0
   std::uint32_t size_ = 20;
-  std::uint64_t sum_ = 0;  // of all fields that do not change
+  std::uint64_t sum_ = 0;  // sum of all fields that do not change
   std::uint8_t ect_ = 0;
 };
 

@@ -16,9 +16,9 @@ namespace urnic::tcp {
 // functions are replaced by choices that depend on `seed` alone.
 struct StackConfig {
   std::vector<IpAddress> addresses;  // own addresses; add_address() adds more
-  EndpointOptions options;           // of endpoints opened later
+  EndpointOptions options;           // for endpoints opened later
   std::uint64_t seed = 1;            // for every key and choice below; secret in production
-  bool verify_checksums = true;      // of received TCP and ICMP
+  bool verify_checksums = true;      // in received TCP and ICMP
   std::uint8_t ttl = 64;
   std::uint16_t port_first = 32768, port_last = 60999;  // ephemeral ports
   std::uint8_t challenge_acks = 10;  // per connection in 5 s, less a random share (RFC 5961 7)

@@ -102,7 +102,7 @@ class StackCore {
   ChunkPool pool_;  // memory for every receive buffer
   BufferGrants grants_;
   FlowTable flows_;
-  TimeWaitTable time_wait_;  // of connections that the program has closed
+  TimeWaitTable time_wait_;  // connections that the program has closed
   SocketTable sockets_;
   SocketTimers timers_;
   DatagramQueue out_;

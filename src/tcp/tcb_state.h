@@ -24,12 +24,12 @@ namespace urnic::tcp {
 struct SendState {
   StreamOffset una, nxt;
   StreamOffset edge;      // SND.UNA + SND.WND of the last window update
-  std::uint32_t wnd = 0;  // as last announced, bytes
+  std::uint32_t wnd = 0;  // last announced, bytes
   std::uint32_t max_wnd = 0;
   Seq iss;
   Seq wl1, wl2;                // SEG.SEQ and SEG.ACK of the last window update
   std::uint16_t mss = 536;     // options and payload of a segment we send
-  std::uint16_t peer_mss = 0;  // as announced, 0 if not
+  std::uint16_t peer_mss = 0;  // announced by the peer, 0 if not
   std::uint8_t wscale = 0;     // the peer's shift
   bool fin_wanted = false;     // shutdown_send() was called
   bool fin_sent = false;       // the FIN lies at `nxt`
