@@ -74,8 +74,7 @@ struct KernelTcpOptions {
 
 // The pieces of a burst of segments for the kernel.
 struct KernelBatch {
-  static constexpr std::size_t kBytes =
-      256 * 1024;  // limit of one burst, and of built segments in it
+  static constexpr std::size_t kBytes = 256 * 1024;  // per burst, and for built segments in it
   static constexpr std::size_t kPieces = 256, kRecords = 64, kViews = 32;
   std::vector<std::uint8_t> built;  // segments that had to be copied (CRC, small messages)
   std::array<ddp::FpduView, kViews> views;
