@@ -129,8 +129,7 @@ struct Answer {
   StartupFrame reply;
   Agreement agreement;
   Refusal refusal = Refusal::None;
-  bool send_reply =
-      true;  // false: close TCP without a Reply (the revision is not allowed here)
+  bool send_reply = true;  // false: close TCP without a Reply (the revision is not allowed here)
 };
 Answer answer_request(const StartupFrame& request, const StartupOptions&, ByteView private_data);
 StartupFrame make_reject(const StartupFrame& request, ByteView private_data);
