@@ -32,7 +32,7 @@ struct GateRules {
   std::uint32_t most_of_peer = 0;  // ... with one address
   // bound: new connections of a listener each second; setting: accept_rate; beyond: refused like a
   // port without a listener, counted (`peers_over_limit`); test: Gate.SoManyInASecond,
-  // OwnTcpGate.SoManyComeInASecond, KernelTcpGate.SoManyComeInASecond
+  // OwnTcpGate.SoManyComeInASecond, KernelTcpGate.ConnectionsPerSecondAreLimited
   std::uint32_t rate = 0;  // new ones in a second
 
   bool any() const { return !access.empty() || most != 0 || most_of_peer != 0 || rate != 0; }

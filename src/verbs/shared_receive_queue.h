@@ -73,7 +73,7 @@ class SharedReceiveQueue {
   std::atomic<std::uint32_t> tail_{0};
   // bound: shared receive queue; limit: its requested size, up to 65536; beyond: posting fails with
   // queue_full; a receive counts until its message is complete; test:
-  // SharedReceiveQueue.HoldsItsLimitAndHandsOutOldestFirst,
+  // SharedReceiveQueue.HoldsUpToItsLimitAndReturnsTheOldestFirst,
   // SharedReceiveRoom.WhatWasDeliveredIntoIsFreeAgain
   std::uint32_t max_wr_, max_sge_;
   std::uint32_t limit_ = 0;

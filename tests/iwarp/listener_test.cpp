@@ -1,5 +1,5 @@
-// SYNs nobody means: the listener's table of half-open connections is bounded, and whoever does
-// mean it still gets through (RFC 4987).
+// Forged SYNs: the listener's table of half-open connections is bounded, and real connections still
+// open (RFC 4987).
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
@@ -13,7 +13,8 @@ TEST(Listener, ASynFloodIsAnsweredByCookies_RFC4987_3_6) {
   p.flood = 50;
   ASSERT_TRUE(p.up());
   const EngineStats s = p.engine_stats();
-  EXPECT_EQ(s.iwarp.cookies_sent, 47u);  // of the flood all but the backlog of four, and ours
+  EXPECT_EQ(s.iwarp.cookies_sent, 47u);  // for all of the flood except the backlog of four, and for
+                                         // ours
   EXPECT_EQ(s.iwarp.cookies_taken, 1u);
   EXPECT_EQ(s.connections_opened, 5u) << "nothing is kept for the others";
   EXPECT_TRUE(p.fast());
