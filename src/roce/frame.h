@@ -30,7 +30,7 @@ inline constexpr std::uint32_t kMostAround =
 
 // ---- received
 
-// Where the packet lies in its frame.
+// The position of the packet in its frame.
 struct Datagram {
   ByteView ip_udp;           // IP and UDP header, in the `head` that was classified
   std::uint32_t offset = 0;  // of the BTH in the frame

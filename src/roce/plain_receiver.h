@@ -121,7 +121,7 @@ class PlainReceiver {
   }
 
  private:
-  // Where the datagram lies in a frame that matches `next_`, and which frames those are.
+  // The datagram's position in a frame that matches `next_`, and the frames it applies to.
   struct Fitting {
     std::uint32_t headers = 0;  // frames with these (Arrived::headers); 0: none checked yet
     std::uint32_t ip = 0, bth = 0, end = 0;
