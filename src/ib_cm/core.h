@@ -62,7 +62,7 @@ struct Core {
   // Makes a connection in `state` between these addresses; null: Drop::Full. It has an id, but no
   // remote id or queue pair yet.
   Connection* open(State state, const AddressPair& way);
-  // Counts what is half open, and what waits for a listener.
+  // Changes the state, and gives back its place among half-open and waiting connections.
   void move(Connection& c, State to);
   // Reports that its handle is free, and frees it.
   void release(Connection& c);

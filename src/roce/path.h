@@ -22,7 +22,7 @@ enum class Route : std::uint8_t {
 struct Path {
   Route route = Route::Unknown;
   IpAddress next_hop;
-  // packets leave with ECT(0), so that routers mark instead of drop them (RFC 3168, S-10)
+  // packets leave with ECT(0), so that routers mark them instead of dropping them (RFC 3168, S-10)
   bool marked = false;
   FrameHeaders headers;
 
