@@ -1,5 +1,5 @@
-// RoCE's side in an engine, beside iWARP's: which frames are whose, who has which number, who is
-// told of what befalls a queue pair, and that each has its turn.
+// RoCE's side in an engine, beside iWARP's: frames of each, queue pair numbers, reports of
+// failures, and turns.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -91,9 +91,9 @@ TEST(RoceTurns, NeitherTransportHasThePortForItself) {
   EXPECT_EQ(to[1].bytes, from.bytes);
 }
 
-// ---- whose frames
+// ---- frames
 
-// An engine alone, whose port's other end is the test's.
+// An engine alone, whose port's other end is the test.
 struct Alone {
   explicit Alone(engine::Options o) {
     auto [a, b] = port::make_memory_pair({.max_frame = 1518});
@@ -187,7 +187,7 @@ TEST_F(RoceEngine, ASegmentIsNobodysWhereRoceAloneIsSpoken) {
 
 // ---- numbers
 
-// Two engines of one seed choose alike.
+// Two engines with the same seed choose the same numbers.
 // proves: E-49
 TEST_F(RoceEngine, NoTwoQueuePairsHaveOneNumber) {
   std::vector<std::uint32_t> of_roce, of_iwarp;
@@ -217,14 +217,14 @@ TEST_F(RoceEngine, NoTwoQueuePairsHaveOneNumber) {
     all.push_back(qp->number());
     EXPECT_EQ(chosen(qp->number()), nullptr) << "taken by RoCE";
   }
-  // One that has gone is free again for whoever asks for it.
+  // A number that is free again can be requested.
   verbs::QueuePair* const qp = node.make_roce_qp();
   const std::uint32_t free = qp->number();
   qp->control->destroy(qp, second.now());
   EXPECT_NE(chosen(free), nullptr);
 }
 
-// ---- what befalls a queue pair
+// ---- failures of a queue pair
 
 // proves: IB-71
 TEST_F(RoceEngine, WhatIsLostIsSentAgainWhenItsTimeHasCome) {
@@ -293,7 +293,7 @@ TEST_F(RoceEngine, WithinOneDeviceFramesComeStraightBack) {
   ASSERT_EQ(node.send_done.size(), 1u);
   EXPECT_EQ(node.send_done[0].completion.status, Status::Success);
   EXPECT_EQ(to.bytes, from.bytes);
-  // The link is not what they stand on.
+  // They do not depend on the link.
   node.engine().roce_control().give_up_link("it is gone", only.now());
   EXPECT_EQ(one->state, QpState::Rts);
   EXPECT_TRUE(node.events.empty());
@@ -311,7 +311,7 @@ TEST_F(RoceEngine, ALinkThatIsGivenUpEndsThoseWithAPeerBehindIt) {
   EXPECT_EQ(pair->left().events[0].message, "the link is gone");
 }
 
-// The completion queues of a node are those of all its queue pairs.
+// The completion queues of a node are shared by all its queue pairs.
 // proves: E-47
 TEST_F(RoceEngine, AnOverrunByOneTransportEndsTheQueuePairsOfBoth) {
   sim::PairOptions options = both();
@@ -355,7 +355,8 @@ TEST_F(RoceEngine, WhoPostsToTheEndOfAQueueKnowsAtOnce) {
   EXPECT_EQ(other->state, QpState::Error) << "it is on that queue too";
 }
 
-// Modify QP may complete what overruns a queue: the next poll comes soon, and ends who is on it.
+// Modify QP may overrun a queue with its completions: the next poll comes soon, and ends the queue
+// pairs on it.
 // proves: E-47
 TEST_F(RoceEngine, AnOverrunByModifyIsActedOnByTheNextPoll) {
   sim::PairOptions options = both();
@@ -374,7 +375,7 @@ TEST_F(RoceEngine, AnOverrunByModifyIsActedOnByTheNextPoll) {
   EXPECT_EQ(other->state, QpState::Error);
 }
 
-// E-25 is about what iWARP keeps; a queue pair of RoCE in between is passed over.
+// E-25 is about resources of iWARP; a RoCE queue pair in between is skipped.
 TEST_F(RoceEngine, MemoryInUseByAConnectionGoesWithQueuePairsOfBothAround) {
   up();
   verbs::QueuePair* const stream = pair->left().make_qp();

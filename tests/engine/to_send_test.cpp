@@ -1,4 +1,4 @@
-// What both sides have to send behind a burst, and whether it waits.
+// The pending output of both sides after a burst, and whether it waits.
 #include "engine/to_send.h"
 
 #include <gtest/gtest.h>

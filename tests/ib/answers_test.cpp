@@ -1,4 +1,4 @@
-// What a responder answers, and in which order.
+// The responses of a responder, and their order.
 #include "ib/answers.h"
 
 #include "base/buffer_pool.h"
@@ -46,7 +46,7 @@ TEST_F(Answers, AnAckNamesTheLastNewRequest) {
   EXPECT_EQ(one.psn, qp.rq_psn);
   for (int i = 0; i < 5; ++i) next(write_only(psn, 0, counting(4)));
   EXPECT_EQ(only_response().psn, qp.rq_psn + 5);
-  // Of a message of which more is to come as well.
+  // Also if the message is not complete yet.
   ParsedPacket first = write(Operation::WriteFirst, psn, 0, 300, counting(kPmtu));
   first.header.bth.ack_request = true;
   next(first);
@@ -120,7 +120,7 @@ TEST_F(Answers, MemoryThatGoesAwayInAReadIsToldInThePlaceOfItsPacket) {
   ASSERT_TRUE(response(&r));
   EXPECT_TRUE(r.is_nak(NakCode::RemoteAccess));
   EXPECT_EQ(r.psn, first + 2);
-  EXPECT_EQ(r.msn, Msn(1));  // the READ does not count
+  EXPECT_EQ(r.msn, Msn(1));  // the failed READ does not count
   EXPECT_TRUE(responses().empty());
   EXPECT_TRUE(responder().failed());
   EXPECT_EQ(responder().failure(), Verdict::RemoteAccess);
@@ -133,7 +133,7 @@ TEST_F(Answers, WhatFollowsAReadIsNotAcknowledgedBeforeItsResponses) {
   const Psn first = psn;
   next(read(psn, 0, 2 * kPmtu));
   next(packet(Operation::SendOnly, psn, counting(5)));
-  EXPECT_EQ(completions.size(), 1u);  // it is carried out
+  EXPECT_EQ(completions.size(), 1u);  // it has been executed
   Response r;
   ASSERT_TRUE(response(&r));
   EXPECT_EQ(r.psn, first);
@@ -164,7 +164,7 @@ TEST_F(Answers, AnAtomicIsAnsweredUnderItsOwnPsnWithWhatWasThere) {
   r = only_response();
   EXPECT_EQ(r.psn, qp.rq_psn + 1);
   EXPECT_EQ(r.original, 42u);
-  EXPECT_EQ(*number, 42u);  // something else was there
+  EXPECT_EQ(*number, 42u);  // the value differed
   swap.header.atomic.compare = 42;
   next(swap);
   EXPECT_EQ(only_response().original, 42u);
@@ -186,7 +186,7 @@ TEST_F(Answers, WhoeverAsksIsAnswered) {
   EXPECT_TRUE(responder().due());
   EXPECT_TRUE(asking.before(only_response().psn));
   EXPECT_FALSE(responder().due());
-  next(read(psn, 0, 1));  // is one that asks
+  next(read(psn, 0, 1));  // a READ requests a response
   EXPECT_TRUE(responder().due());
 }
 
@@ -206,7 +206,7 @@ TEST_F(Answers, OneAckAnswersABurst) {
   const Response ack = only_response();
   EXPECT_EQ(ack.psn, qp.rq_psn + 99);
   EXPECT_EQ(ack.msn, Msn(100));
-  // As many as ask are answered by one as well.
+  // Several requests for an ACK are answered by one as well.
   for (int i = 0; i < 10; ++i) next(write_only(psn, 0, counting(4)));
   EXPECT_EQ(only_response().psn, qp.rq_psn + 109);
 }

@@ -1,4 +1,4 @@
-// Requests behind a gap on a FAST queue pair: kept, not counted, and carried out in their turn.
+// Requests past a gap on a FAST queue pair: kept, not counted, and executed when their turn comes.
 #include "ib/responder.h"
 #include "responder_fixture.h"
 
@@ -12,7 +12,7 @@ using test::Response;
 struct BehindGap : test::ResponderFixture {
   BehindGap() { qp.loss.type = ConnectionType::Fast; }
 
-  // Only the Nth packet from the next one on; the peer has sent all.
+  // The Nth packet after the next one; the peer has sent all of them.
   ParsedPacket send_only(std::uint32_t ahead, Bytes payload = counting(8)) {
     return packet(Operation::SendOnly, psn + ahead, std::move(payload));
   }
@@ -43,7 +43,7 @@ TEST_F(BehindGap, NothingCountsBeforeTheGapIsClosed) {
 // proves: S-3, S-4
 TEST_F(BehindGap, WhenItClosesAllThatWasKeptIsCarriedOutInOrder) {
   for (int i = 0; i < 4; ++i) post(i);
-  verdict(read(psn + 4, 512, 3 * kPmtu));  // sees the WRITE before it
+  verdict(read(psn + 4, 512, 3 * kPmtu));  // must see the WRITE before it
   verdict(send_only(7, counting(20)));
   verdict(write_only(psn + 2, 512, counting(64)));
   verdict(fetch_add(psn + 3, 0, 5));
@@ -75,7 +75,7 @@ TEST_F(BehindGap, OneSequenceNakForTheGap) {
     const auto all = responses();
     EXPECT_EQ(all.size(), i == 1 ? 1u : 0u);
   }
-  // They come again, as to one that has dropped them.
+  // The peer repeats them, as if they had been dropped.
   for (std::uint32_t i = 1; i < 20; ++i) verdict(write_only(psn + i, 8 * i, counting(8)));
   EXPECT_TRUE(responses().empty());
   EXPECT_EQ(responder().counters().held, 19u);
@@ -89,7 +89,7 @@ TEST_F(BehindGap, WhatIsRepeatedIsADuplicateAnsweredWithTheNewestPsn) {
   const Response first = only_response();
   EXPECT_TRUE(first.is_ack());
   EXPECT_EQ(first.psn, psn + 9);
-  // The repetition goes on, and loses another packet: that costs nothing.
+  // The repetition loses another packet; that does not matter.
   for (const std::uint32_t i : {1u, 2u, 4u, 5u, 6u, 7u, 8u, 9u}) {
     EXPECT_EQ(verdict(write_only(psn + i, 8 * i, counting(8))), Verdict::Duplicate);
     const Response r = only_response();
@@ -119,7 +119,8 @@ TEST_F(BehindGap, TheNextGapHasItsOwnNakWhenItShows) {
   verdict(write_only(psn, 0, counting(8)));
   EXPECT_EQ(state().expected, psn + 2);
   EXPECT_TRUE(only_response().is_ack());
-  // The peer repeats all behind the first one, and what lies before the second gap is lost again.
+  // The peer repeats everything after the first one, and the packet before the second gap is lost
+  // again.
   verdict(write_only(psn + 3, 24, counting(8)));
   const Response nak = only_response();
   EXPECT_TRUE(nak.is_nak(NakCode::SequenceError));
@@ -149,7 +150,7 @@ TEST_F(BehindGap, AKeyThatWentMeanwhileIsRefusedInItsTurn) {
   verdict(write_only(psn + 1, 256, counting(8, 9)));
   table.invalidate(rkey, qp.peer());
   const Bytes before(target() + 256, target() + 264);
-  verdict(packet(Operation::WriteOnly, psn));  // of nothing, and without a key
+  verdict(packet(Operation::WriteOnly, psn));  // no bytes, and no key
   EXPECT_EQ(turns, std::vector<Verdict>{Verdict::RemoteAccess});
   EXPECT_EQ(Bytes(target() + 256, target() + 264), before);
 }
@@ -184,7 +185,7 @@ TEST_F(BehindGap, AGapThatIsARefusalIsNoRecovery) {
   }
   EXPECT_EQ(responder().counters().downgrades, 0u);
   EXPECT_EQ(responder().counters().recovery_attempts, 0u);
-  // Further on it is a loss.
+  // A packet after that one is a loss.
   EXPECT_EQ(verdict(send_only(0)), Verdict::NotReady);
   verdict(send_only(2));
   EXPECT_EQ(responder().counters().downgrades, 1u);
@@ -273,10 +274,10 @@ TEST_F(BehindGap, SoManyInOrderMakeItFastAgain) {
   verdict(write_only(psn + 1, 0, counting(8)));
   EXPECT_EQ(state().recovery.type(), ConnectionType::Slow);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(next(write_only(psn, 0, counting(8))), Verdict::Accept);
-  verdict(write_only(psn + 1, 0, counting(8)));  // the row is broken
+  verdict(write_only(psn + 1, 0, counting(8)));  // not consecutive
   for (int i = 0; i < 3; ++i) EXPECT_EQ(next(write_only(psn, 0, counting(8))), Verdict::Accept);
   EXPECT_EQ(state().recovery.type(), ConnectionType::Slow);
-  verdict(write_only(psn - 1, 0, counting(8)));  // a duplicate says nothing
+  verdict(write_only(psn - 1, 0, counting(8)));  // a duplicate has no effect
   next(write_only(psn, 0, counting(8)));
   EXPECT_EQ(state().recovery.type(), ConnectionType::Fast);
   EXPECT_EQ(responder().counters().upgrades, 1u);
@@ -297,7 +298,7 @@ TEST_F(BehindGap, GapsFarApartNeverMakeItSlow) {
   EXPECT_EQ(responder().counters().downgrades, 0u);
 }
 
-// What an engine lends has a bound; who asks for more is SLOW, others are not harmed.
+// The engine's memory is bounded: a queue pair that gets none is SLOW, others are not affected.
 // proves: S-8
 TEST_F(BehindGap, MemoryThatIsLentToOthersMakesItSlow) {
   HeldPool small(0);

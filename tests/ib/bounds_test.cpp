@@ -1,4 +1,4 @@
-// What a requester keeps in books of so many entries: at the last one, and behind it.
+// Bounded tables of a requester and a responder: at the last entry, and beyond it.
 #include <gtest/gtest.h>
 
 #include "ib/read_ahead.h"
@@ -53,7 +53,7 @@ TEST(ReadAheadBound, SoManyPartsAreAskedForAtOnce) {
     EXPECT_TRUE(ahead.ask(Psn(10 * i), Psn(10 * i + 2), Psn(0), kNow)) << i;
   }
   EXPECT_FALSE(ahead.ask(Psn(1000), Psn(1001), Psn(0), kNow));
-  // The first has come: its place is free.
+  // The first has arrived: its place is free.
   ahead.keep(Psn(0), kNow);
   ahead.keep(Psn(1), kNow);
   Instant until;

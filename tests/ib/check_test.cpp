@@ -82,7 +82,7 @@ TEST_F(CheckTest, XrcIsNotRc) {
   expect_drop(Drop::WrongService);
 }
 
-// Hellos, SACKs and CNPs are of no service.
+// Hellos, SACKs and CNPs belong to no service.
 TEST_F(CheckTest, WhatUrnicEndsSayToEachOtherComesToEitherEndOfXrc) {
   qp.service = ServiceType::Xrc;
   for (const bool receives : {false, true}) {

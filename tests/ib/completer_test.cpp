@@ -68,7 +68,7 @@ TEST_F(Completer, WhatLiesHalfTheNumbersBehindTheHighestIsAGhost) {
   rules.obey_credits = true;
   post_sends(10);
   leave();
-  const std::uint32_t highest = 0;  // one limited Send has left
+  const std::uint32_t highest = 0;  // one limited Send has been sent
   EXPECT_EQ(ack(highest - (1u << 23), 0, 4), Response::Ghost);
   EXPECT_EQ(r().state().credits.lsn(), Msn(0));
   EXPECT_EQ(ack(highest - ((1u << 23) - 1), 0, 4), Response::Duplicate);
@@ -103,7 +103,7 @@ TEST_F(Completer, CompletionsComeInTheOrderOfPosting) {
   EXPECT_THAT(done(), ElementsAre(3));
 }
 
-// ---- what is no response
+// ---- invalid responses
 
 // proves: IB-4
 TEST_F(Completer, ReservedSyndromesAreDiscarded) {
@@ -243,7 +243,7 @@ TEST_F(Completer, OperationInProgressReloadsTheTimerAndRepeatsNothing) {
 TEST_F(Completer, TheMsnNamesTheNewestCompletedRequest) {
   post_sends(4);
   leave();
-  // A repeated answer to something older, which knows more.
+  // A duplicate response to an older request, with a newer MSN.
   EXPECT_EQ(ack(99, 3), Response::Duplicate);
   EXPECT_THAT(done(), ElementsAre(1, 2, 3));
   EXPECT_EQ(ack(99, 5), Response::Duplicate) << "of what has not been sent";

@@ -17,7 +17,8 @@ class RequesterCongestion : public RequesterBench {
   std::uint32_t next_psn() { return r().state().fresh.psn.value(); }
   void post_packets(std::uint32_t n) { post(WrOp::Write, n * kPmtu); }
 
-  // Writes go on, each window answered after 50 us, until it holds `packets`, or 100 round trips.
+  // Sends Writes, each window answered after 50 us, until the window has `packets` packets, or for
+  // 100 round trips.
   void open(std::uint32_t packets) {
     for (int i = 0; i < 100 && window() < packets; ++i) {
       if (r().state().wqes.queue().all_started()) post_packets(200);
@@ -28,7 +29,7 @@ class RequesterCongestion : public RequesterBench {
     }
     ASSERT_GE(window(), packets);
   }
-  // Something more is in flight, as much as may be.
+  // Fills the window; returns the packets in flight.
   std::uint32_t fill() {
     leave();
     while (r().state().in_flight < window()) {
@@ -82,7 +83,7 @@ TEST_F(RequesterCongestion, ACnpClosesItOnceForWhatWasInFlight) {
   EXPECT_EQ(window(), 128u);
   EXPECT_EQ(counted().cnps, 50u);
   EXPECT_EQ(counted().cnps_ignored, 49u);
-  // What left before has come: the next says something new.
+  // The packets sent before have arrived: the next CNP is new information.
   ack(next_psn() - 1);
   EXPECT_EQ(fill(), 128u);
   r().notified(now);
@@ -151,7 +152,7 @@ TEST_F(RequesterCongestion, ATwentiethOfAWindowLostClosesIt) {
     ASSERT_EQ(fill(), 256u);
     const Psn una = r().state().una.psn;
     pass(Duration::us(50));
-    // Everything else has come, behind the first one.
+    // Everything after the first one has arrived.
     SackBytes bytes;
     SackWriter writer(&bytes, lost);
     for (std::uint32_t i = lost; i < 256; ++i) writer.set(i);
@@ -165,7 +166,7 @@ TEST_F(RequesterCongestion, ATwentiethOfAWindowLostClosesIt) {
     pass(Duration::us(50));
     ack(next_psn() - 1);
     completions();
-    for (int i = 0; i < 3; ++i) {  // windows pass, and what was lost of the first is forgotten
+    for (int i = 0; i < 3; ++i) {  // later windows forget the losses of the first
       fill();
       pass(Duration::us(50));
       ack(next_psn() - 1);
@@ -247,7 +248,7 @@ TEST_F(RequesterCongestion, DcqcnClosesByCnpsAndNotByLength) {
   EXPECT_GT(window(), 190u);
 }
 
-// The ACK of a packet that was sent behind a loss may have waited for the repetition.
+// The ACK of a packet sent after a loss may have waited for the repetition.
 // proves: S-10
 TEST(Congestion, ARoundInWhichSomethingWasLostIsNoMeasure) {
   constexpr std::uint32_t kMost = 256;

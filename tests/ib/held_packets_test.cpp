@@ -1,4 +1,4 @@
-// What is kept behind a gap, as memory: order, bounds, and what is given back.
+// The store for packets past a gap: order, bounds, and memory that is returned.
 #include "ib/held_packets.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ struct HeldPacketsTest : testing::Test {
 };
 
 TEST_F(HeldPacketsTest, ComeInTheOrderOfTheirPsnsWhateverTheOrderOfArrival) {
-  // Over the wrap.
+  // Across the wrap of PSNs.
   std::vector<std::uint32_t> psns(100);
   std::iota(psns.begin(), psns.end(), 0xffffff - 50u);
   const auto sorted = psns;
@@ -58,7 +58,7 @@ TEST_F(HeldPacketsTest, ComeInTheOrderOfTheirPsnsWhateverTheOrderOfArrival) {
   EXPECT_EQ(pool.in_use(), 0u);
 }
 
-// Whoever sends them so: the most there may be, each before all others, then each between two.
+// Reverse order with the most packets allowed, then each between two others.
 TEST_F(HeldPacketsTest, ComeInOrderThoughTheyWereSentTheOtherWayRound) {
   HeldPool large;
   HeldPackets most(&large, 4096, 256);
@@ -70,7 +70,7 @@ TEST_F(HeldPacketsTest, ComeInOrderThoughTheyWereSentTheOtherWayRound) {
       ASSERT_EQ(most.keep(p), Kept::Already);
     }
   };
-  give(3000);  // down over the wrap
+  give(3000);  // downwards across the wrap
   give(3001);
   EXPECT_EQ(most.keep({}), Kept::Already) << "0 is among them";
   for (std::uint32_t i = 0; i < 4096; ++i) {
@@ -149,7 +149,7 @@ TEST_F(HeldPacketsTest, ThePoolIsAboveAll) {
   EXPECT_GE(kept, 3u);
   EXPECT_LE(kept, 4u);
   EXPECT_LE(small.in_use(), 5u * 4096);
-  // One without payload has room; and another queue pair has none.
+  // A packet without payload fits; a packet of another queue pair does not.
   p.payload = {};
   p.header.bth.psn = Psn(20);
   EXPECT_EQ(mine.keep(p), Kept::Yes);

@@ -1,4 +1,4 @@
-// Which requests a responder refuses, and how: the checks in their order.
+// Refused requests and their NAKs: the checks in their order.
 #include "ib/judge_request.h"
 
 #include "responder_fixture.h"
@@ -104,11 +104,11 @@ TEST_F(RequestCheck, MoreReadsAndAtomicsThanMayWaitAreAnInvalidRequest) {
   }
   EXPECT_EQ(verdict(read(psn, 0, 8)), Verdict::InvalidRequest);
   const auto all = responses();
-  ASSERT_EQ(all.size(), 5u);  // the four that waited first
+  ASSERT_EQ(all.size(), 5u);  // the four that waited come first
   EXPECT_TRUE(all[4].is_nak(NakCode::InvalidRequest));
   EXPECT_EQ(all[4].psn, psn);
   again();
-  // Answered ones make room.
+  // READs that are answered make room.
   for (int i = 0; i < 20; ++i) {
     EXPECT_EQ(next(read(psn, 0, 8)), Verdict::Accept);
     EXPECT_EQ(responses().size(), 1u);
@@ -228,7 +228,7 @@ TEST_F(RequestCheck, AnAtomicLiesOnEightBytes) {
 
 // proves: IB-28
 TEST_F(RequestCheck, AReadOfMoreThanTheLargestMessageIsAnInvalidRequest) {
-  // Nothing of it is ever touched.
+  // Its memory is never touched.
   constexpr std::uint64_t kHuge = 3ull << 30;
   const std::uint32_t huge = table.register_memory(kPd, {target(), 0, kHuge}, kAll);
   ParsedPacket r = read(psn, 0, 0);
@@ -250,7 +250,7 @@ TEST_F(RequestCheck, AReceiveThatCannotBeWrittenIsARemoteOperationalError) {
   EXPECT_EQ(completions[0].wr_id, 9u);
   EXPECT_EQ(completions[0].status, verbs::Status::LocalProtection);
   again();
-  // Of two pieces the second; of the first nothing is written.
+  // Two pieces, the second of which is not writable; the first is not written.
   post(1);
   const verbs::Sge two[] = {{0, 4, lkey}, {0, 100, rkey ^ 1}};
   rq.pop();
@@ -290,7 +290,7 @@ TEST_F(RequestCheck, NoFailureMovesTheExpectedPsn) {
   unmoved(packet(Operation::SendOnly, psn, counting(8)), Verdict::Operational);
 }
 
-// The order of the checks: what comes first decides.
+// The first check that fails decides.
 TEST_F(RequestCheck, TheFirstCheckThatFailsDecides) {
   // Sequence before support, support before readiness.
   ParsedPacket p = write(Operation::WriteLastImm, psn, 0, 0, counting(4));

@@ -18,7 +18,7 @@ QpAttributes attributes() {
 class KeepaliveTest : public ::testing::Test {
  protected:
   KeepaliveTest() { k.begin(kIdle, now); }
-  // Its next look, at its time.
+  // Its next check, at its time.
   bool look(std::uint64_t heard, bool busy = false) {
     now = k.due();
     return k.on_time(heard, busy, kIdle, now);
@@ -64,7 +64,7 @@ TEST_F(KeepaliveTest, AnAnswerBeginsItAnew) {
   }
 }
 
-// Whoever was stopped has asked nobody meanwhile.
+// A process that was stopped has sent no probes meanwhile.
 // proves: E-43
 TEST_F(KeepaliveTest, AfterALeapOfTimeItIsAskedAgainBeforeItIsGivenUp) {
   for (int n = 0; n < Keepalive::kQuestions; ++n) ASSERT_FALSE(look(0));

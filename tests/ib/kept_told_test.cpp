@@ -1,5 +1,5 @@
-// A responder whose peer is urnic as well tells what it keeps (S-6), and puts Writes in their place
-// at once where that is allowed (S-2).
+// A responder whose peer is urnic, too, reports what it keeps (S-6), and places Writes at once if
+// that is allowed (S-2).
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -20,12 +20,12 @@ class KeptTold : public test::ResponderFixture {
     qp.loss.type = ConnectionType::Fast;
     qp.selective = qp.peer_selective = true;
   }
-  // The next write of eight bytes, `ahead` PSNs beyond the expected one.
+  // A write of eight bytes, `ahead` PSNs after the expected one.
   Verdict write_ahead(std::uint32_t ahead, unsigned value = 1) {
     const std::uint64_t at = 64 * ahead;
     return verdict(write_only(qp.rq_psn + ahead, at, counting(8, value)));
   }
-  // What the SACK that is due says is kept, as distances from the first PSN.
+  // The packets that the pending SACK reports as kept, as distances from the first PSN.
   std::vector<std::uint32_t> told(Psn* expected = nullptr) {
     std::vector<std::uint32_t> kept;
     ResponsePacket p;
@@ -57,7 +57,7 @@ TEST_F(KeptTold, ASackForEachBurstAndNoNak) {
   write_ahead(6);
   EXPECT_THAT(told(), ElementsAre(2, 3, 6));
   EXPECT_THAT(serials, ElementsAre(1, 2));
-  write_ahead(1);  // one gap closes, the other is told of with the ACK that is due
+  write_ahead(1);  // one gap closes; the other is reported with the pending ACK
   EXPECT_THAT(told(&expected), ElementsAre(6));
   EXPECT_EQ(expected, qp.rq_psn + 4);
   write_ahead(4);
@@ -118,9 +118,9 @@ TEST_F(KeptTold, SeveralMissingPartsOfAReadComeOneBehindTheOther) {
   for (int i = 0; i < 6; ++i) ASSERT_TRUE(response(&r));
   take(read(qp.rq_psn + 1, kPmtu, kPmtu));
   take(read(qp.rq_psn + 3, 3 * kPmtu, 2 * kPmtu));
-  take(read(qp.rq_psn + 3, 3 * kPmtu, 2 * kPmtu));  // the same once more
+  take(read(qp.rq_psn + 3, 3 * kPmtu, 2 * kPmtu));  // the same again
   EXPECT_THAT(order(), ElementsAre(1, 3, 4, 6, 7));
-  // Nothing is under way now.
+  // Now no response is in progress.
   take(read(qp.rq_psn + 2, 2 * kPmtu, 2 * kPmtu));
   take(read(qp.rq_psn + 5, 5 * kPmtu, kPmtu));
   std::vector<std::uint32_t> after = order();
@@ -143,7 +143,7 @@ TEST_F(PlacedEarly, AWriteWithItsOwnRethIsInItsPlaceAndCompletesInItsTurn) {
   EXPECT_EQ(at(64), counting(8, 50));
   EXPECT_EQ(responder().counters().placed, 1u);
   EXPECT_EQ(responder().state().msn, Msn(0));
-  target()[64] ^= 1;  // and is not placed again
+  target()[64] ^= 1;  // it is not placed again
   write_ahead(0);
   EXPECT_EQ(responder().state().msn, Msn(2));
   EXPECT_NE(at(64), counting(8, 50));
@@ -162,9 +162,9 @@ TEST_F(PlacedEarly, APartOfTheOpenWriteIsInItsPlace) {
 // proves: S-2
 TEST_F(PlacedEarly, TheLaterWriteHasTheLastWord) {
   verdict(write_only(qp.rq_psn + 2, 4, counting(8, 90)));
-  verdict(write_only(qp.rq_psn + 1, 0, counting(8, 70)));  // over it
+  verdict(write_only(qp.rq_psn + 1, 0, counting(8, 70)));  // overlaps it
   EXPECT_THAT(told(), ElementsAre(1));
-  verdict(write_only(qp.rq_psn, 0, counting(4, 10)));  // and over that
+  verdict(write_only(qp.rq_psn, 0, counting(4, 10)));  // and overlaps that
   responses();
   EXPECT_EQ(responder().state().expected, qp.rq_psn + 1);
   verdict(write_only(qp.rq_psn + 1, 0, counting(8, 70)));

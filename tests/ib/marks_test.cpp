@@ -1,4 +1,4 @@
-// What is done about CE marks (S-10): CNPs, how they look, and how many.
+// The reaction to CE marks (S-10): the format and number of CNPs.
 #include "ib/marks.h"
 
 #include <gtest/gtest.h>

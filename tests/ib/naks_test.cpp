@@ -27,7 +27,7 @@ TEST_F(Naks, AreAcknowledgesWithoutPayload) {
   refused(packet(Operation::SendOnly, psn), Syndrome::rnr_nak(12));
   refused(packet(Operation::SendMiddle, psn), Syndrome::nak(NakCode::InvalidRequest));
   refused(read(psn, kBytes, 1), Syndrome::nak(NakCode::RemoteAccess));
-  // In the place of a READ response too.
+  // In place of a READ response, too.
   next(read(qp.rq_psn, 0, 300));
   again();
   EXPECT_EQ(next(read(psn, 0, 300)), Verdict::Accept);
@@ -88,7 +88,7 @@ TEST_F(Naks, FurtherGapsAreSilentUntilSomethingNewIsAccepted) {
     verdict(write_only(psn + ahead, 0, counting(4)));
     EXPECT_TRUE(responses().empty());
   }
-  // A duplicate is answered and arms nothing.
+  // A duplicate is answered, and does not allow another NAK.
   verdict(write_only(psn - 1, 0, counting(4)));
   EXPECT_TRUE(only_response().is_ack());
   verdict(write_only(psn + 1, 0, counting(4)));
@@ -117,14 +117,14 @@ TEST_F(Naks, DuplicatesAreAnsweredWhileSomethingIsMissing) {
   EXPECT_EQ(ack.psn, psn - 1);
 }
 
-// What was lost comes in the same burst, behind what came first.
+// The lost packet arrives in the same burst, after a later one.
 TEST_F(Naks, OneThatIsOwedNamesWhatIsMissingWhenItLeaves) {
   verdict(write_only(psn + 1, 0, counting(4)));
   next(write_only(psn, 0, counting(4)));
   const Response nak = only_response();
   EXPECT_TRUE(nak.is_nak(NakCode::SequenceError));
   EXPECT_EQ(nak.psn, psn);
-  // And nothing is missing at all.
+  // Then no packet is missing any more.
   again();
   verdict(write_only(psn + 1, 0, counting(4)));
   next(write_only(psn, 0, counting(4)));
@@ -143,10 +143,10 @@ TEST_F(Naks, WithoutAReceiveThePeerIsAskedToComeAgain) {
   EXPECT_EQ(nak.psn, psn);
   EXPECT_EQ(responder().state().expected, psn);
   EXPECT_FALSE(responder().failed());
-  // What follows is out of sequence, without a second NAK.
+  // The next packet is out of sequence, without a second NAK.
   EXPECT_EQ(verdict(packet(Operation::SendOnly, psn + 1, counting(4))), Verdict::OutOfSequence);
   EXPECT_TRUE(responses().empty());
-  // It comes too early, and then in time.
+  // It is repeated too early, and then in time.
   EXPECT_EQ(verdict(packet(Operation::SendOnly, psn, counting(4))), Verdict::NotReady);
   EXPECT_EQ(only_response().psn, psn);
   post(1);
@@ -157,7 +157,7 @@ TEST_F(Naks, WithoutAReceiveThePeerIsAskedToComeAgain) {
   EXPECT_EQ(completions[0].byte_len, 4u);
 }
 
-// A receive is posted before the NAK could leave.
+// A receive is posted before the NAK is sent.
 TEST_F(Naks, OneForAReceiveIsForgottenWhenTheRequestIsTaken) {
   verdict(packet(Operation::SendOnly, psn, counting(4)));
   post(1);
@@ -195,7 +195,7 @@ TEST_F(Naks, AWriteWithImmediateNeedsItsReceiveWhereTheImmediateIs) {
   EXPECT_EQ(Bytes(target() + kPmtu, target() + 300), counting(44, 9));
 }
 
-// As the owner of the queue pair does it.
+// As done by the owner of the queue pair.
 // proves: IB-11, IB-107, IB-134
 TEST_F(Naks, APacketInInitIsDroppedAndServedWhenItComesAgain) {
   qp.av.remote = *IpAddress::parse("192.0.2.1");

@@ -33,8 +33,8 @@ TEST(OpcodeTable, OpcodesHaveTheNumbersOfTheWire) {
   EXPECT_EQ(Opcode(0x65).operation(), Operation::SendOnlyImm);
 }
 
-// The split of section 0.7: 0x0d..0x12 are the requester's, with RD as well, and so are CNPs and
-// the SACK of our own.
+// The split of section 0.7: 0x0d..0x12 are for the requester, with RD as well, and so are CNPs and
+// our SACK.
 TEST(OpcodeTable, ResponsesAreReadResponsesAndAcknowledges) {
   for (int byte = 0; byte < 256; ++byte) {
     const int service = byte >> 5;
@@ -61,7 +61,7 @@ TEST(OpcodeTable, HeadersBehindTheBth) {
   EXPECT_EQ(row(Opcode(ServiceType::Ud, Operation::SendOnlyImm)).header_bytes, 12);
 }
 
-// RC behind an XRCETH, which responses do not have.
+// RC with an XRCETH, which responses do not have.
 TEST(OpcodeTable, XrcIsRcBehindTheNumberOfAQueue) {
   for (unsigned operation = 0; operation < 32; ++operation) {
     const OpcodeRow& of_rc = rc(static_cast<Operation>(operation));

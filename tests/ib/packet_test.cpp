@@ -106,13 +106,13 @@ TEST(Packet, OneThatIsTooShortForTheNumberOfItsQueueIsMalformed) {
   const auto cut = parse_packet(ByteView(whole).first(16));
   ASSERT_FALSE(cut.ok());
   EXPECT_EQ(cut.error(), Malformed::Headers);
-  // What stands in its first byte says nothing.
+  // Its first byte is ignored.
   const auto reserved = parse_packet(from_hex("a440ffff0012345600abcdefee0a0b0c00000000"));
   ASSERT_TRUE(reserved.ok());
   EXPECT_EQ(reserved->header.srq, 0x0a0b0cu);
 }
 
-// What is written is read, for every opcode and any values.
+// Parsing returns what was written, for every opcode and any values.
 TEST(Packet, WhatIsWrittenReadsTheSame) {
   Rng rng(3);
   for (int byte = 0; byte < 256; ++byte) {
@@ -125,7 +125,7 @@ TEST(Packet, WhatIsWrittenReadsTheSame) {
       for (auto& b : first) b = static_cast<std::uint8_t>(rng.next());
       first[0] = opcode.byte;
       const auto read = parse_packet(first);
-      if (!read.ok()) continue;  // a pad that cannot be
+      if (!read.ok()) continue;  // an invalid pad
       const Bytes again = emit(read->header, Bytes(read->payload.begin(), read->payload.end()));
       const auto reread = parse_packet(again);
       ASSERT_TRUE(reread.ok());

@@ -1,5 +1,5 @@
-// Requests that find no receive on a FAST queue pair: they wait for one before the peer is told to
-// come again.
+// Requests that find no receive on a FAST queue pair: they wait for one before the peer is sent an
+// RNR NAK.
 #include "ib/responder.h"
 #include "responder_fixture.h"
 
@@ -19,7 +19,7 @@ struct Parked : test::ResponderFixture {
     return packet(Operation::SendOnly, psn + ahead, std::move(payload));
   }
   const ResponderState& state() { return responder().state(); }
-  // As its owner does when a receive has been posted.
+  // As done by its owner when a receive has been posted.
   void resume() {
     while (responder().receive_posted()) {
       verbs::Completion c;
@@ -157,7 +157,7 @@ TEST_F(Parked, TheRepetitionOfWhatWaitsIsNothingNewAndIsTakenIfThereIsAReceive) 
   EXPECT_EQ(state().held.size(), 1u);
   EXPECT_EQ(responder().counters().parked, 1u);
   post(1);
-  verdict(send_only(0, counting(10)));  // comes before its owner has heard of the receive
+  verdict(send_only(0, counting(10)));  // arrives before its owner knows of the receive
   EXPECT_FALSE(responder().parked());
   EXPECT_EQ(completions.size(), 1u);
   EXPECT_EQ(state().expected, psn + 1);
@@ -165,8 +165,8 @@ TEST_F(Parked, TheRepetitionOfWhatWaitsIsNothingNewAndIsTakenIfThereIsAReceive) 
   EXPECT_FALSE(responder().receive_posted());
 }
 
-// What is missing behind one that waits could not be told of: the peer believes that there is no
-// receive. Once there is, it hears at once.
+// A loss after a waiting request could not be reported, since the peer would believe that there is
+// no receive. It is reported as soon as there is one.
 // proves: S-9
 TEST_F(Parked, ALossBehindItIsToldAsSoonAsItHasItsReceive) {
   verdict(send_only(0));
@@ -182,7 +182,7 @@ TEST_F(Parked, ALossBehindItIsToldAsSoonAsItHasItsReceive) {
   EXPECT_EQ(state().expected, psn + 3);
 }
 
-// The one that closes a gap finds no receive: the NAK for the gap is not said any more.
+// The packet that closes a gap finds no receive: the NAK for the gap is not sent any more.
 TEST_F(Parked, OneThatClosesAGapMayWait) {
   verdict(send_only(1));
   EXPECT_EQ(verdict(send_only(0)), Verdict::NotReady);
@@ -233,7 +233,7 @@ TEST_F(Parked, WhatWaitsIsJudgedInItsTurn) {
   EXPECT_EQ(held_pool.in_use(), 0u);
 }
 
-// A shared receive queue tells nobody of its receives: the letter.
+// A shared receive queue does not report posts to a queue pair: an RNR NAK is sent at once.
 TEST_F(Parked, NobodyWaitsForASharedReceive) {
   verbs::SharedReceiveQueue shared(kPd, 4, 2);
   BufferPool pool;
@@ -245,7 +245,7 @@ TEST_F(Parked, NobodyWaitsForASharedReceive) {
   again();
 }
 
-// A receive is there, and in use; what is waited for are READs by the key that is to go.
+// A receive is in use; the request waits for READs with the key that it invalidates.
 TEST_F(Parked, ASendWithInvalidateThatWaitsForReadsIsToldToComeAgain) {
   post(0);
   next(read(psn, 0, 64));
@@ -255,7 +255,7 @@ TEST_F(Parked, ASendWithInvalidateThatWaitsForReadsIsToldToComeAgain) {
   EXPECT_FALSE(responder().parked());
 }
 
-// A READ before it fails when its answer is made.
+// A READ before it fails when its response is built.
 TEST_F(Parked, WhenTheQueuePairHasFailedNothingWaits) {
   next(read(psn, 0, 64));
   verdict(send_only(0));
@@ -264,7 +264,7 @@ TEST_F(Parked, WhenTheQueuePairHasFailedNothingWaits) {
   EXPECT_TRUE(only_response().is_nak(NakCode::RemoteAccess));
   EXPECT_TRUE(responder().failed());
   EXPECT_FALSE(responder().parked());
-  verdict(send_only(0));  // lets go of what was kept
+  verdict(send_only(0));  // releases what was kept
   responder().stop_waiting();
   EXPECT_TRUE(responses().empty());
   EXPECT_EQ(held_pool.in_use(), 0u);

@@ -1,4 +1,4 @@
-// The requester's probe: when it leaves, what it is, and what it leaves alone.
+// The requester's probe: when it is sent, its contents, and what it does not affect.
 #include "ib/probe.h"
 
 #include <gmock/gmock.h>
@@ -115,7 +115,7 @@ TEST_F(RequesterProbe, UsesUpNoRetryAndLeavesTheTransportTimerAlone) {
 TEST_F(RequesterProbe, NoneWithinAnRnrWait) {
   post_sends(2);
   leave();
-  pass_until_due();  // wanted already
+  pass_until_due();  // already due
   rnr(100, 18);      // 5.12 ms
   EXPECT_EQ(r().due(), now + rnr_wait(18));
   EXPECT_THAT(leave(), IsEmpty());
@@ -198,7 +198,7 @@ TEST_F(RequesterProbe, AResponseThatMovesNothingPutsItOff) {
   EXPECT_EQ(r().due(), now + Duration::ms(1));
 }
 
-// It is of an answer that is on its way: a probe would make a peer begin a long READ again, and
+// The response in progress continues: a probe would make a peer restart a long READ again and
 // again.
 // proves: S-5
 TEST_F(RequesterProbe, ADuplicateResponsePutsItOff) {

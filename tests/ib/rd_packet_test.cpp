@@ -1,4 +1,4 @@
-// Packets of RD: byte for byte, and which there are.
+// Packets of RD, byte for byte, and its opcodes.
 #include <gtest/gtest.h>
 
 #include "ib/packet.h"

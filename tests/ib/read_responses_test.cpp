@@ -148,7 +148,7 @@ TEST_F(Completer, WhenAllOfTheRestIsLostTheTimerAsksForIt) {
   EXPECT_EQ(again[0].h.reth.length, 2 * kPmtu);
 }
 
-// ---- answers that do not belong to the question
+// ---- responses that do not match the request
 
 TEST_F(Completer, AReadResponseForASendIsBad) {
   post_sends(3);
@@ -174,7 +174,7 @@ TEST_F(Completer, AReadResponseForAnAtomicIsBad) {
 
 TEST_F(Completer, ReadResponsesOfWrongLengthOrPlaceAreBad) {
   struct Row {
-    std::uint32_t read;  // bytes; the first response is tried
+    std::uint32_t read;  // bytes; its first response is tried
     Operation o;
     std::uint32_t length;
   };

@@ -14,7 +14,7 @@ LossRules rules(std::uint32_t attempts, std::uint32_t after) {
   return r;
 }
 
-// So many requests in a row, all after the recovery; how many until it was FAST.
+// Takes requests in order after the recovery; returns how many until it was FAST.
 std::uint32_t until_fast(Recovery* r, std::uint64_t* taken, std::uint32_t most) {
   for (std::uint32_t n = 1; n <= most; ++n) {
     ++*taken;
@@ -47,7 +47,7 @@ TEST(RecoveryTest, ExactlySoManyGapsAreAllowed) {
 // proves: S-8
 TEST(RecoveryTest, EndsWhenAllIsTakenThatCameBeforeItsFirstGapWasSeen) {
   Recovery r(rules(2, 1));
-  r.gap(Psn(0xffffff));  // shown by this one
+  r.gap(Psn(0xffffff));  // revealed by this one
   r.gap(Psn(7));
   r.taken(Psn(0xffffff), 1);
   EXPECT_FALSE(r.gap(Psn(9))) << "that one itself has not been taken";
@@ -81,7 +81,7 @@ TEST(RecoveryTest, EachFurtherDowngradeDoublesTheRow) {
     r.downgrade(SlowReason::RecoveryExhausted, taken);
     EXPECT_EQ(until_fast(&r, &taken, 100), needed);
   }
-  // Halved once for each 2^16 requests taken FAST, and never less than at first.
+  // Halved once for each 2^16 requests accepted while FAST, and never below the first number.
   taken += 2 << 16;
   r.downgrade(SlowReason::RecoveryExhausted, taken);
   EXPECT_EQ(until_fast(&r, &taken, 100), 20u);

@@ -1,4 +1,4 @@
-// When a requester sends again, how often, and when it gives up.
+// When a requester resends, how often, and when it gives up.
 #include <gmock/gmock.h>
 
 #include "ib/requester.h"
@@ -67,7 +67,7 @@ TEST_F(Repetition, AnAckRestartsTheTimerAndTheLastStopsIt) {
 TEST_F(Repetition, PacketsThatAskForNothingDoNotKeepTheTimer) {
   rules.ack_every = 2;
   post(WrOp::Write, 10 * kPmtu);
-  leave(3);  // the second asks
+  leave(3);  // the second one requests an ACK
   ack(101);
   EXPECT_TRUE(r().due().is_never()) << "the third did not ask";
 }

@@ -150,7 +150,7 @@ TEST_F(RequesterSends, InlinePayloadIsThatOfPosting) {
 
 // proves: IB-14
 TEST_F(RequesterSends, TheLongestReadIsOfTwoToThe31AndHalfOfAllPsns) {
-  std::uint8_t* const huge = memory.data();  // nothing is read or written of it here
+  std::uint8_t* const huge = memory.data();  // the memory is neither read nor written here
   const std::uint32_t key = table.register_memory(kPd, huge, 1ull << 31, verbs::kLocalWrite);
   const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(huge), 1u << 31, key};
   verbs::SendWr wr = request(WrOp::Read, 0);
@@ -441,7 +441,7 @@ TEST_F(RequesterSends, AStoppedOneFlushesWhatIsThereAndWhatIsPostedLater) {
   EXPECT_TRUE(r().due().is_never());
 }
 
-// A bind is carried out when its turn comes, and completes when all before it has: never, here.
+// A bind is executed when its turn comes, and completes after everything before it: never, here.
 // proves: IB-117
 TEST_F(RequesterSends, NothingSucceedsBehindWhatIsFlushed) {
   const std::uint32_t region =

@@ -73,7 +73,7 @@ TEST(Resources, WhatIsBehindADuplicateBeginsAnew) {
   all.add(read_at(12));
   all.due()->answer.sent = 1;
   all.done(all.due());
-  all.due()->answer.sent = 1;  // the one at 12 is under way
+  all.due()->answer.sent = 1;  // the one at 12 is in progress
   all.ask_again(all.find(Psn(11)), {Psn(11), 256, 256, 0});
   EXPECT_EQ(all.due()->answer.psn, Psn(11));
   EXPECT_EQ(all.find(Psn(12))->answer.sent, 0u);

@@ -1,4 +1,4 @@
-// Requests that are accepted: what they do to memory and receives.
+// Accepted requests: their effect on memory and receives.
 #include "ib/responder.h"
 
 #include "base/buffer_pool.h"
@@ -118,7 +118,7 @@ TEST_F(Requests, AKeyIsNotTakenAwayUnderReadsThatCameBefore) {
   EXPECT_EQ(next(p), Verdict::Accept);
   EXPECT_TRUE(only_response().is_ack());
   EXPECT_EQ(table.find(rkey), nullptr);
-  // READs by another key do not matter.
+  // READs with another key do not matter.
   post(2);
   const std::uint32_t one = table.register_memory(kPd, {target(), 0, 64}, kAll);
   const std::uint32_t other = table.register_memory(kPd, {target(), 0, 64}, kAll);
@@ -153,7 +153,7 @@ TEST_F(Requests, EveryLengthIsPlacedWhole) {
 }
 
 TEST_F(Requests, QueuePairsOnASharedQueueTakeReceivesAsMessagesBegin) {
-  verbs::SharedReceiveQueue shared(kPd + 1, 8, 1);  // with a domain of its own
+  verbs::SharedReceiveQueue shared(kPd + 1, 8, 1);  // in another protection domain
   const std::uint32_t theirs =
       table.register_memory(kPd + 1, {inbox(), 0, kBytes}, verbs::kLocalWrite);
   BufferPool pool;

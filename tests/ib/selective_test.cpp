@@ -1,4 +1,4 @@
-// Selective repeat (S-6): what a requester makes of SACKs, by hand.
+// Selective repeat (S-6): the reaction of a requester to SACKs written by the test.
 #include "ib/selective.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ class Selective : public RequesterBench {
 
   Selective() { qp.selective = qp.peer_selective = true; }
 
-  // `n` of them, one each microsecond.
+  // Sends `n` of them, one per microsecond.
   void write(int n) {
     for (int i = 0; i < n; ++i) {
       post(WrOp::Write, 8);
@@ -89,7 +89,7 @@ TEST_F(Selective, TheWindowGrowsWithWhatWasOnlyLate) {
   sack(101, {102});
   pass(kTrip * 2);
   EXPECT_THAT(psns(leave()), ElementsAre(101));
-  pass(Duration::us(5));  // sooner than a round trip: that was the first one
+  pass(Duration::us(5));  // sooner than a round trip: it acknowledges the first copy
   ack(102);
   EXPECT_GT(r().state().log.reordering_window(), before);
   EXPECT_EQ(counters().needless, 0u) << "counted when losses are judged";
@@ -146,12 +146,12 @@ TEST_F(Selective, AnOlderSackSaysNothingAndAForgottenPacketIsMissingAgain) {
   serial_ = 9;
   sack(100, {101, 102, 103});
   serial_ = 3;
-  sack(100, {103});  // overtaken
+  sack(100, {103});  // an older SACK
   pass(kTrip * 2);
   EXPECT_THAT(psns(leave()), ElementsAre(100));
   serial_ = 20;
   pass(kTrip);
-  sack(100, {103});  // the peer has forgotten
+  sack(100, {103});  // the peer has dropped the others
   pass(kTrip * 2);
   EXPECT_THAT(psns(leave()), ElementsAre(101, 102));
 }
@@ -179,7 +179,7 @@ TEST_F(Selective, BehindAnRnrNakThatPacketAloneLeavesAgain) {
 TEST_F(Selective, WithoutALogASackIsASequenceNak) {
   qp.peer_selective = false;
   write(3);
-  qp.peer_selective = true;  // it has said so meanwhile
+  qp.peer_selective = true;  // it has agreed meanwhile
   pass(kTrip);
   sack(100, {101, 102});
   EXPECT_THAT(psns(leave()), ElementsAre(100, 101, 102));
@@ -190,19 +190,19 @@ TEST_F(Selective, WithoutALogASackIsASequenceNak) {
 TEST_F(Selective, LiesCompleteNothing) {
   write(3);
   pass(kTrip);
-  sack(100, {100, 101, 102, 103, 900});  // all of it, and what has never left
+  sack(100, {100, 101, 102, 103, 900});  // all of them, and one never sent
   EXPECT_EQ(counters().sack_lies, 1u);
   EXPECT_THAT(done(), IsEmpty());
-  EXPECT_EQ(sack(104, {105}), Response::Ghost);  // beyond what has left
-  sack(50, {51});                                // long behind
+  EXPECT_EQ(sack(104, {105}), Response::Ghost);  // beyond the packets sent
+  sack(50, {51});                                // long ago
   EXPECT_THAT(done(), IsEmpty());
   EXPECT_EQ(r().state().una.psn, Psn(100));
-  pass_until_due();  // the transport timer does not believe it
+  pass_until_due();  // the transport timer is not affected
   while (leave().empty()) pass_until_due();
   EXPECT_FALSE(r().failed());
 }
 
-// Any SACKs: nothing completes by them, and all is answered in the end.
+// Any SACKs: nothing completes by them, and everything is answered in the end.
 // proves: S-6
 TEST_F(Selective, AnySacksHarmNothing) {
   for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
@@ -252,7 +252,7 @@ TEST_F(Selective, AnySacksHarmNothing) {
   use(nullptr);
 }
 
-// ---- answers behind a hole (S-2)
+// ---- responses past a hole (S-2)
 
 class AnswerHoles : public RequesterBench {
  protected:
@@ -328,7 +328,7 @@ TEST_F(AnswerHoles, APartThatALaterOneHasOvertakenIsAskedForAgainBeforeItsTime) 
   post(WrOp::Write, 1);
   leave();
   pass(Duration::us(100));
-  ack(100, 1);  // that is how long a round trip takes
+  ack(100, 1);  // measures the round trip
   post(WrOp::Read, 6 * kPmtu);
   leave();
   part(ReadResponseFirst, 101);
@@ -338,7 +338,7 @@ TEST_F(AnswerHoles, APartThatALaterOneHasOvertakenIsAskedForAgainBeforeItsTime) 
   const Instant asked = now;
   ASSERT_THAT(psns(leave()), ElementsAre(102, 104));
   pass(Duration::us(100));
-  part(ReadResponseFirst, 104);  // its two packets; 102 has had its turn before
+  part(ReadResponseFirst, 104);  // its two packets; 102 should have come before
   part(ReadResponseLast, 105);
   EXPECT_THAT(psns(leave()), IsEmpty()) << "it may only be late";
   std::vector<std::uint32_t> again;
@@ -350,7 +350,7 @@ TEST_F(AnswerHoles, APartThatALaterOneHasOvertakenIsAskedForAgainBeforeItsTime) 
   EXPECT_LT(now - asked, Duration::us(200)) << "500 us are the least when nothing says so";
 }
 
-// What stands behind the other answers in a queue on the way is not lost.
+// A part queued behind the other responses on the path is not lost.
 // proves: S-2
 TEST_F(AnswerHoles, APartIsNotAskedForAgainWhileOtherAnswersComeButNotForEver) {
   using enum Operation;

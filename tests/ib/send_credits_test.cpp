@@ -122,7 +122,7 @@ TEST_F(Credits, WithoutVolunteeredCreditsTheFirstSendIsLimitedAndAllGoesOn) {
   post_sends(4);
   for (std::uint32_t i = 0; i < 4; ++i) {
     EXPECT_THAT(psns(leave()), ElementsAre(100 + i));
-    ack(100 + i, i + 1, 0);  // never a credit
+    ack(100 + i, i + 1, 0);  // never any credits
   }
   EXPECT_THAT(done(), ElementsAre(1, 2, 3, 4));
 }
@@ -158,7 +158,7 @@ TEST_F(Credits, RepetitionNeedsNoCredits) {
   ack(99, 0, 4);
   post_sends(4);
   EXPECT_THAT(leave(), SizeIs(4));
-  ack(99, 0, 0);  // they are taken back
+  ack(99, 0, 0);  // the credits are revoked
   pass_until_due();
   EXPECT_THAT(psns(leave()), ElementsAre(100, 101, 102, 103));
 }

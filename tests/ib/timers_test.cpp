@@ -56,7 +56,7 @@ TEST(AckTimer, StartLeavesARunningOneAndRestartDoesNot) {
 
 // proves: IB-56
 TEST(RnrWait, All32Codes) {
-  // In microseconds, as the text has them.
+  // In microseconds, as in the specification.
   constexpr std::int64_t kUs[32] = {
       655'360, 10,     20,     30,     40,     60,      80,      120,     160,     240,    320,
       480,     640,    960,    1280,   1920,   2560,    3840,    5120,    7680,    10'240, 15'360,

@@ -1,4 +1,4 @@
-// What a UC requester sends, and when its requests are done.
+// The packets of a UC requester, and when its requests are done.
 #include <gmock/gmock.h>
 
 #include "ib/requester_bench.h"
@@ -165,7 +165,7 @@ TEST_F(UcRequesting, LocalOperationsHaveTheirTurn) {
   verbs::SendWr wr = request(WrOp::LocalInv, 0);
   wr.inv_key = other;
   post(wr);
-  wr.inv_key = 0;  // nobody's
+  wr.inv_key = 0;  // an unknown key
   post(wr);
   EXPECT_EQ(send().size(), 1u);
   const auto c = flushed();

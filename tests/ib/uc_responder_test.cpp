@@ -1,4 +1,4 @@
-// What a UC responder takes, what it drops, and where it begins anew.
+// Packets that a UC responder accepts or drops, and where a new message begins.
 #include "base/rng.h"
 #include "ib/check.h"
 #include "ib/uc_fixture.h"
@@ -32,7 +32,7 @@ TEST_F(UcResponding, AMessageWithoutItsMiddleIsDroppedAndTheNextIsDelivered) {
   post(1);
   EXPECT_EQ(come(send(Operation::SendFirst, 5, counting(kPmtu))), Verdict::Accept);
   EXPECT_EQ(come(send(Operation::SendMiddle, 7, counting(kPmtu))), Verdict::OutOfSequence);
-  // Nor does what was expected help any more.
+  // The packet that was expected does not help any more.
   EXPECT_EQ(come(send(Operation::SendMiddle, 6, counting(kPmtu))), Verdict::OutOfSequence);
   EXPECT_EQ(come(send(Operation::SendLast, 8, counting(4))), Verdict::OutOfSequence);
   EXPECT_TRUE(completions.empty());
@@ -254,7 +254,7 @@ TEST_F(UcResponding, EachPacketOfAWriteGoesBehindTheOneBefore) {
 
 // proves: IB-95
 TEST_F(UcResponding, AReceiveOfASharedQueueStaysWithTheQueuePairWhoseMessageWasLost) {
-  verbs::SharedReceiveQueue shared(kPd + 1, 8, 1);  // with a domain of its own
+  verbs::SharedReceiveQueue shared(kPd + 1, 8, 1);  // in another protection domain
   const std::uint32_t theirs =
       table.register_memory(kPd + 1, {inbox(), 0, kBytes}, verbs::kLocalWrite);
   BufferPool pool;
@@ -273,7 +273,7 @@ TEST_F(UcResponding, AReceiveOfASharedQueueStaysWithTheQueuePairWhoseMessageWasL
   uc.reset();
 }
 
-// Packets of any kind, at any place: what is delivered is whole, and memory is that of the region.
+// Any packets with any PSN: only whole messages are delivered, and only the region is written.
 TEST_F(UcResponding, AHostilePeerDeliversNothingButWholeMessages) {
   Rng rng(91);
   constexpr std::uint32_t kLengths[] = {0, 1, 4, kPmtu - 1, kPmtu, kPmtu + 4, 4096};
@@ -284,7 +284,7 @@ TEST_F(UcResponding, AHostilePeerDeliversNothingButWholeMessages) {
     ParsedPacket p = send(o, at, Bytes(kLengths[rng.below(std::size(kLengths))], 0xee));
     const Bytes bytes(p.payload.begin(), p.payload.end());
     p.payload = bytes;
-    payloads.clear();  // those of 100 000 packets would stay
+    payloads.clear();  // otherwise those of 100 000 packets would be kept
     p.header.bth.pad = static_cast<std::uint8_t>(rng.below(4));
     p.header.reth = {kTarget + rng.below(kBytes + 64), rng.chance(0.1) ? rkey + 1 : rkey,
                      rng.chance(0.5) ? static_cast<std::uint32_t>(bytes.size())

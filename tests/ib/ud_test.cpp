@@ -1,4 +1,5 @@
-// Both halves of UD: what a responder takes and where it puts it, what a requester sends.
+// Both halves of UD: packets that a responder accepts and where it places them, and the packets of
+// a requester.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -127,7 +128,7 @@ TEST_F(UdResponding, AReceiveThatCannotBeWrittenFailsAndEndsTheQueuePair) {
 }
 
 TEST_F(UdResponding, ReceivesMayBeThoseOfASharedQueue) {
-  verbs::SharedReceiveQueue shared(kPd + 1, 8, 1);  // with a domain of its own
+  verbs::SharedReceiveQueue shared(kPd + 1, 8, 1);  // in another protection domain
   const std::uint32_t theirs =
       table.register_memory(kPd + 1, {inbox(), 0, kBytes}, verbs::kLocalWrite);
   BufferPool pool;
@@ -154,7 +155,7 @@ TEST_F(UdResponding, AHostileSenderFillsReceivesAndNothingElse) {
     p.header.bth.psn = Psn(static_cast<std::uint32_t>(rng.next()));
     p.payload = ByteView(bytes).first(rng.below(rng.chance(0.5) ? 300 : 4097));
     const Verdict v = come(p, ByteView(ip).first(rng.below(65)));
-    // One that is too small for anything is in the way for ever: the consumer's choice.
+    // A receive that is too small for any packet blocks the queue: the consumer's choice.
     if (v == Verdict::NotReady) rq.pop();
     EXPECT_NE(v, Verdict::Operational);
   }
@@ -255,7 +256,7 @@ TEST_F(UdRequesting, ThePsnStandsStillWhereNothingIsSent) {
   EXPECT_EQ(send().at(0).psn(), 101u);
 }
 
-// ---- others' packets
+// ---- captured packets
 
 void replay(const char* file, std::uint32_t qkey) {
   SCOPED_TRACE(file);
@@ -283,7 +284,7 @@ void replay(const char* file, std::uint32_t qkey) {
     ASSERT_TRUE(r.received.completed);
     EXPECT_EQ(done.byte_len, p.payload.size() + kGrhBytes);
     EXPECT_TRUE(std::equal(p.payload.begin(), p.payload.end(), memory.begin() + kGrhBytes));
-    // Sent by ours.
+    // Sent by our requester.
     qp.number = r.source_qp;
     if (!psns.contains(qp.number)) psns[qp.number] = p.header.bth.psn.value();
     qp.sq_psn = Psn(psns[qp.number]++);
@@ -299,7 +300,7 @@ void replay(const char* file, std::uint32_t qkey) {
     RequestPacket ours;
     std::uint32_t handle = 0;
     ASSERT_TRUE(requester.next_packet(true, &ours, &handle));
-    ours.header.bth.migrated = false;  // Linux leaves it out
+    ours.header.bth.migrated = false;  // Linux does not set it
     Bytes payload(ours.length);
     ours.copy_payload(payload.data());
     Bytes bytes(packet_bytes(ours.header.bth.opcode, payload.size()));

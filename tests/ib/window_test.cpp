@@ -1,4 +1,4 @@
-// The window by round trips and by what the network says (S-10), without a queue pair.
+// The window, by round trips and signals of the network (S-10), without a queue pair.
 #include "ib/window.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ class Window : public ::testing::Test {
  protected:
   static constexpr std::uint32_t kMost = 256;
 
-  // A round with that round trip in which the window held packets back.
+  // A round with that round trip time, in which the window held packets back.
   bool round(Duration trip, bool limited = true) {
     AimdWindow::Round r;
     r.trip = trip;
@@ -19,7 +19,7 @@ class Window : public ::testing::Test {
     now = now + Duration::ms(1);
     return w.round(r, now);
   }
-  // Up to the most there may be.
+  // Opens the window completely.
   void open() {
     for (int i = 0; i < 10; ++i) round(kTrip);
     ASSERT_EQ(w.packets(), kMost);
@@ -140,7 +140,7 @@ TEST_F(Window, LossesBehindAQueueSayWhereItEnds) {
   w.note_loss();
   EXPECT_EQ(w.target(), Duration::us(60));
   EXPECT_TRUE(round(kTrip + Duration::us(70)));
-  // Without a queue a loss says nothing of one.
+  // Without a queue, a loss does not show the queue's limit.
   AimdWindow idle(kMost);
   AimdWindow::Round r;
   r.trip = kTrip;

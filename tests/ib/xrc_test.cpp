@@ -1,4 +1,4 @@
-// A responder of XRC: which shared receive queue a request is for, and whose memory it reaches.
+// An XRC responder: the shared receive queue that a request is for, and the memory it can access.
 #include "ib/xrc.h"
 
 #include <memory>
@@ -90,7 +90,7 @@ TEST_F(Xrc, MemoryIsThatOfTheDomainOfTheQueue) {
   EXPECT_EQ(next(mine), Verdict::Accept);
   EXPECT_EQ(next(to(first, write_only(psn, 8, counting(4)))), Verdict::Accept);
   EXPECT_EQ(Bytes(as_bytes(theirs) + 8, as_bytes(theirs) + 12), counting(4));
-  // An answer that is still owed when the next request is for another queue.
+  // A response is still due when the next request names another queue.
   ParsedPacket read = to(other, packet(Operation::ReadRequest, psn));
   read.header.reth = {8, key, 4};
   EXPECT_EQ(next(read), Verdict::Accept);
@@ -179,8 +179,8 @@ TEST_F(Xrc, WhatIsLeftOfAMessageIsRefusedWhenItsQueueHasGone) {
   expect_refused(rest, NakCode::InvalidRequest);
 }
 
-// Whatever a peer sends, for whatever queue, while queues come and go: at most one receive is in
-// use, none is lost, and memory outside of what it may touch stays as it was.
+// Any packets of a peer, for any queue, while queues come and go: at most one receive is in use,
+// none is lost, and memory outside of the allowed regions is unchanged.
 TEST_F(Xrc, AnythingAPeerSendsKeepsTheQueuesWhole) {
   Rng rng(11);
   verbs::SharedReceiveQueue* const all[] = {&first, &second, &foreign};
@@ -231,7 +231,7 @@ TEST_F(Xrc, AnythingAPeerSendsKeepsTheQueuesWhole) {
   }
 }
 
-// Numbers are not to be guessed from another, and come again only when all have been used.
+// Numbers cannot be guessed from another, and are reused only when all have been used.
 TEST(XrcQueues, ANumberFindsItsQueueUntilThatHasGone) {
   XrcQueues queues(SipKey{1, 2});
   verbs::CompletionQueue cq(1);
@@ -293,7 +293,7 @@ TEST_F(XrcRequests, EachPacketNamesTheQueueOfItsRequest) {
   EXPECT_EQ(sent[2].h.bth.opcode.byte, 0xa2);
   EXPECT_EQ(sent[3].h.bth.opcode.byte, 0xac);
   EXPECT_EQ(sent[3].h.srq, 0x0d0e0fu);
-  // Again as it was.
+  // The repetition is identical.
   EXPECT_EQ(nak(101, NakCode::SequenceError), Response::SequenceNak);
   const auto again = leave();
   ASSERT_EQ(again.size(), 3u);

@@ -1,4 +1,4 @@
-// How connections end: by DREQ, by both at once, by silence; and time-wait.
+// The ends of connections: by DREQ, by both at once, by silence; and time-wait.
 #include <gmock/gmock.h>
 
 #include <set>
@@ -81,7 +81,7 @@ TEST_F(CmEnding, ALostDrepIsSentAgain) {
   ASSERT_EQ(again.size(), 1u);
   EXPECT_EQ(again[0].mad, lost[0].mad);
   EXPECT_THAT(b.events(), IsEmpty());
-  // Also when the connection has been forgotten.
+  // Also if the connection has been released.
   wait(b);
   EXPECT_EQ(b.manager.size(), 0u);
   wait(a);
@@ -146,7 +146,7 @@ TEST_F(CmEnding, NumbersAreHeldBackTwiceTheWayAndTheDelay) {
   EXPECT_EQ(a.manager.find(active), nullptr);
 }
 
-// Nothing of an old connection is taken for the next one, and its id is not soon another's.
+// Messages of an old connection do not reach the next one, and its id is not soon reused.
 TEST_F(CmEnding, NothingOfItReachesWhatComesLater) {
   ASSERT_EQ(a.manager.connections().disconnect(active, {}, now), Refusal::None);
   const auto dreq = a.mads();
@@ -185,7 +185,7 @@ TEST_F(CmEnding, ADreqThatDoesNotFitIsAStrangers) {
   EXPECT_EQ(state_of(b, passive), State::Established);
 }
 
-// A DREP counts as the answer to a DREQ of ours, and to this one.
+// A DREP must match the exchange of the DREQ.
 TEST_F(CmEnding, ADrepOfAnotherExchangeIsNone) {
   ASSERT_EQ(a.manager.connections().disconnect(active, {}, now), Refusal::None);
   carry(a);
@@ -215,8 +215,8 @@ TEST_F(CmEnding, PathMigrationIsRefused) {
   EXPECT_THAT(b.mads(), IsEmpty());
 }
 
-// Abandoned in any state, it comes to its release by itself, and the other end hears of it.
-// IB-129: however long the peer's own time-out says, and however often it comes.
+// An abandoned connection ends by itself in any state, and the other end is notified.
+// IB-129: with any timeout of the peer, and any number of connections.
 TEST(RestingTest, WhoRestsGivesWayWhenItsAddressHasTooMany) {
   Options o = test::keyed(3);
   o.most_resting = 16;
@@ -258,7 +258,7 @@ TEST(RestingTest, WhoRestsGivesWayWhenItsAddressHasTooMany) {
     EXPECT_EQ(events[2].handle, handles[i - 4]) << "the oldest";
   }
   EXPECT_NE(b.manager.find(elsewhere), nullptr) << "nobody else's";
-  // And of all together.
+  // Also over all addresses together.
   for (int which = 10; which < 30; ++which) {
     test::End one(which);
     rest(one, 0x11);

@@ -1,4 +1,4 @@
-// What comes to queue pair 1, and is or is not a message of connection management.
+// Packets to queue pair 1 that are or are not messages of connection management.
 #include "ib_cm/mad.h"
 
 #include <gtest/gtest.h>
@@ -82,7 +82,7 @@ TEST(Mad, WhatIsNotOursIsCountedAndNotAnswered) {
 class Gsi : public ::testing::Test {
  protected:
   ib::ParsedPacket packet() const { return {gsi_header(ib::Psn(9)), mad}; }
-  // nullopt: it is one.
+  // nullopt: it is a MAD.
   static std::optional<GsiFault> fault_of(const ib::ParsedPacket& p) {
     const auto opened = open_gsi(p);
     return opened.ok() ? std::nullopt : std::optional(opened.error());

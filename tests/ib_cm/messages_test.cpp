@@ -1,5 +1,5 @@
-// Messages against offsets of the standard: for each field the bytes that a value has there and
-// nothing else has, worked out by hand.
+// Messages against offsets of the standard: for each field, the bytes that only this value affects,
+// worked out by hand.
 #include "ib_cm/messages.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ using urnic::test::Bytes;
 using urnic::test::from_hex;
 using urnic::test::to_hex;
 
-// Setting a field changes these bytes of the body, from `at` on, and no others.
+// Setting a field changes exactly these bytes of the body, from `at` on.
 template <class Message>
 struct Row {
   const char* name;
@@ -186,7 +186,7 @@ TEST(Messages, HeadersSayWhichTheyAre) {
   EXPECT_EQ(to_hex(ByteView(apr).subspan(24, 12)), "000000010000000200020000");
 }
 
-// A length on the wire is a claim.
+// A length field of a peer is not trusted.
 TEST(Messages, AdditionalInformationIsNoLongerThanItsRoom) {
   Mad rej = write(7, Rej());
   rej[24 + 9] = 0xfe;  // 127
@@ -197,7 +197,7 @@ TEST(Messages, AdditionalInformationIsNoLongerThanItsRoom) {
   EXPECT_EQ(read_sidr_rep(rep).information.size(), 72u);
 }
 
-// Nor is what the owner wants to be sent.
+// Data of the owner is limited, too.
 TEST(Messages, PrivateDataIsCutToItsRoom) {
   const Bytes much(400, 0xee);
   const auto tail = [](const Mad& m, std::size_t room) {

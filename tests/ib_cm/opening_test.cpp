@@ -45,7 +45,7 @@ TEST_F(Opening, WhatEachEndSaysIsWhatTheOtherHears) {
   EXPECT_EQ(asked.path.flow_label, 0x12345u);
   EXPECT_TRUE(begins_with(asked.data, "hello", 56));
 
-  // Depths are cut to what the other end can serve, or wants.
+  // Depths are limited to what the other end can serve, or wants.
   ASSERT_EQ(
       b.manager.connections().accept(passive, {0x815, ib::Psn(0x123456), 16, 16, 2, false, true},
                                      bytes_of("come in"), now),
@@ -112,7 +112,7 @@ TEST_F(Opening, OfXrcTheRepNamesTheQueuePairWhereOthersNameAnEeContext) {
   ASSERT_EQ(a.manager.connections().confirm(active, {}), Refusal::None);
   carry(a);
   EXPECT_EQ(state_of(b, passive), State::Established);
-  // Either end finds the other one by it.
+  // Either end finds the connection by it.
   ASSERT_EQ(b.manager.connections().disconnect(passive, {}, now), Refusal::None);
   settle();
   EXPECT_THAT(kinds_of(a.events()), ElementsAre(EventKind::Disconnected));
@@ -136,7 +136,7 @@ TEST_F(Opening, XrcAndRcAreNotEachOthers) {
   }
 }
 
-// The REQ that rping of Linux sends, out of our own mouth.
+// The REQ that rping of Linux sends, built by our own code.
 TEST_F(Opening, AReqIsThatOfLinux) {
   ASSERT_TRUE(a.manager.connections().connect(a.connect_to(b.me), {}, now).ok());
   const Mad req = a.mads().at(0).mad;
@@ -184,7 +184,7 @@ TEST_F(Opening, WhatNoFieldCanHoldIsRefused) {
   Connect c = a.connect_to(b.me);
   EXPECT_EQ(a.manager.connections().connect(c, view.first(57), now).error(), Refusal::TooLong);
   EXPECT_TRUE(a.manager.connections().connect(c, view.first(56), now).ok());
-  c.service = 9;  // none of rdma_cm's
+  c.service = 9;  // not a service of rdma_cm
   EXPECT_EQ(a.manager.connections().connect(c, view, now).error(), Refusal::TooLong);
   EXPECT_TRUE(a.manager.connections().connect(c, view.first(92), now).ok());
   EXPECT_EQ(a.manager.size(), 2u);
@@ -257,7 +257,7 @@ TEST_F(Opening, AReqIsRepeatedAsOftenAsMayBeAndThenNobodyIsThere) {
   EXPECT_EQ(r.remote_id, 0u);
   EXPECT_EQ(load_be64(r.information.data()), 0x0200000000000002u) << "the GUID";
   EXPECT_EQ(r.information.size(), 8u);
-  // The number may have reached the peer: it is held back for a while.
+  // The peer may know the number: it is not reused for a while.
   EXPECT_EQ(a.manager.size(), 1u);
   wait(a);
   EXPECT_THAT(kinds_of(a.events()), ElementsAre(EventKind::Released));
@@ -410,7 +410,7 @@ TEST_F(Opening, AnMraPutsOffTheRepetitionForItsTime) {
   EXPECT_EQ(read_mra(mra[0].mad).service_timeout, 22);
   deliver(b, mra[0]);
   EXPECT_EQ(a.manager.due(), now + Duration::ns(std::int64_t{4096} << 22) + interval);
-  // Not for ever, whatever a peer says.
+  // Only a limited number of times.
   for (int i = 0; i < 40; ++i) deliver(b, mra[0]);
   EXPECT_EQ(drops(a, Drop::Unexpected), 26u);
 }
@@ -428,13 +428,13 @@ TEST_F(Opening, AnActiveConsumerThatTakesItsTimeSaysSo) {
   const Instant before = b.manager.due();
   deliver(a, mra[0]);
   EXPECT_GT(b.manager.due(), before + Duration::s(17));
-  // And once without being asked.
+  // And once by itself.
   wait(a);
   EXPECT_THAT(attributes_of(a.mads()), ElementsAre(Attribute::Mra));
   EXPECT_TRUE(a.manager.due().is_never());
 }
 
-// Codes of a peer: 0 is not four microseconds, 31 not two hours.
+// A peer's codes: 0 does not mean four microseconds, nor 31 two hours.
 TEST_F(Opening, WaitsAreBounded) {
   b.manager.listen({test::kService, {}, Transport::Rc, 16});
   Connect c = a.connect_to(b.me);

@@ -35,7 +35,7 @@ TEST(AddressHandles, OneThatHasGoneNamesNobodyAndItsEntryIsAnewOne) {
     ASSERT_TRUE(before.insert(h).second) << "used before";
     handles.find(h)->way.route = Route::None;
     handles.close(h);
-    handles.close(h);  // nothing more happens
+    handles.close(h);  // a second close has no effect
     ASSERT_EQ(handles.find(h), nullptr);
   }
   EXPECT_EQ(handles.size(), 0u);

@@ -1,4 +1,4 @@
-// Connections of RoCE whose queue pairs the programs move: two simulated engines.
+// RoCE connections whose programs move the queue pairs themselves: two simulated engines.
 #include "roce/cm_connections.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 using verbs::QpState;
 
-constexpr std::uint32_t kMine = 0xabcdef, kTheirs = 0x123456;  // nobody's here
+constexpr std::uint32_t kMine = 0xabcdef, kTheirs = 0x123456;  // no queue pair has them here
 
 class RoceAgreement : public RoceConnectEnds {
  protected:
@@ -95,7 +95,7 @@ TEST_F(RoceAgreement, NumbersAreCarriedAndNoQueuePairMoves) {
   EXPECT_EQ(right->state, QpState::Reset);
 }
 
-// The terms of both ends fit each other: queue pairs moved by them carry work.
+// The terms of both ends match: queue pairs moved by them work.
 TEST_F(RoceAgreement, QueuePairsMovedByItsTermsCarryWork) {
   open();
   ASSERT_TRUE(ask_for(left->number()).ok());
@@ -118,7 +118,7 @@ TEST_F(RoceAgreement, QueuePairsMovedByItsTermsCarryWork) {
     ASSERT_TRUE(control.modify(qp, QpState::Rtr, rtr, pair->now()).ok());
     ASSERT_TRUE(control.modify(qp, QpState::Rts, rts, pair->now()).ok());
   };
-  // As a program does it: before the answer.
+  // As a program does it: before it accepts.
   const QpAttributes offered = pair->right().roce_requests.front().attributes;
   roce::ConnectParams p = wish();
   p.psn = offered.rq_psn;
@@ -135,7 +135,7 @@ TEST_F(RoceAgreement, QueuePairsMovedByItsTermsCarryWork) {
   expect_carries();
 }
 
-// Nobody is told twice, and queue pairs that have the number stay as they are.
+// The end is reported once, and queue pairs with that number do not change.
 TEST_F(RoceAgreement, EitherEndEndsIt) {
   for (const bool by_left : {true, false}) {
     agreed();
@@ -203,7 +203,7 @@ TEST_F(RoceAgreement, AFirstRequestEstablishesIt) {
   EXPECT_EQ(heard(pair->right(), Kind::Established), 1u);
 }
 
-// One end's connection manager moves its queue pair, the other's program does so itself.
+// At one end connection management moves the queue pair, at the other end the program does.
 TEST_F(RoceAgreement, MeetsAQueuePairThatIsMoved) {
   sim::PairOptions o = both();
   open(o);
@@ -226,7 +226,7 @@ TEST_F(RoceAgreement, ANumberThatNoQueuePairHasIsRefused) {
   expect_forgotten();
 }
 
-// Any one allocation fails: what has begun ends, is reported, and nothing stays.
+// Any one allocation fails: a connection that has begun ends and is reported, and nothing remains.
 TEST_F(RoceAgreement, WithoutMemoryNothingIsLeftBehind) {
   for (std::uint64_t n = 0;; ++n) {
     SCOPED_TRACE(n);

@@ -1,5 +1,5 @@
-// How connections of RoCE end, what is lost and repeated on the way, and what is held back behind
-// them, in two simulated engines.
+// The ends of RoCE connections, lost and repeated messages, and the numbers that rest after them,
+// in two simulated engines.
 #include <gtest/gtest.h>
 
 #include "tests/roce/connect_ends.h"
@@ -37,7 +37,7 @@ TEST_P(RoceDisconnectBoth, EitherEndEndsItAndEachIsToldOnce) {
   pair->right().drain_completions();
   ASSERT_EQ(pair->right().receive_done.size(), 1u);
   EXPECT_EQ(pair->right().receive_done[0].completion.status, Status::Flushed);
-  disconnect(GetParam());  // nothing more
+  disconnect(GetParam());  // a second call has no effect
   expect_nothing_left();
   for (sim::Node* n : {&pair->left(), &pair->right()}) {
     EXPECT_EQ(news(*n), 2u) << "established, disconnected";
@@ -91,7 +91,7 @@ TEST_F(RoceDisconnect, ThePeerHasItsAnswerBeforeTheConsumerHearsOfTheEnd) {
   const std::uint64_t before = frames();
   std::uint64_t when_told = 0;
   right->receive_cq->arm(false);
-  pair->right().on_sleeper = [&] { when_told = frames(); };  // of the receive that is flushed
+  pair->right().on_sleeper = [&] { when_told = frames(); };  // on the receive that is flushed
   disconnect(0);
   ASSERT_TRUE(both_told(Kind::Disconnected));
   EXPECT_EQ(when_told, before + 1) << "the DREP";
@@ -162,9 +162,9 @@ TEST_F(RoceDisconnect, WhatIsConnectedByHandHasNone) {
   EXPECT_TRUE(pair->left().events.empty());
 }
 
-// ---- what is lost, and what comes twice
+// ---- lost and duplicate frames
 
-// Each frame of either end is lost once, whatever it is: made, used and ended all the same.
+// Each frame of either end is lost once: the connection is still made, used and ended.
 // proves: IB-139, IB-138
 TEST_F(RoceDisconnect, WhateverOneFrameIsLostItIsMadeUsedAndEndedOnce) {
   for (int which : {0, 1}) {
@@ -213,7 +213,7 @@ TEST_F(RoceDisconnect, EverythingTwiceIsEverythingOnce) {
   EXPECT_EQ(news(pair->right()), 2u);
 }
 
-// A program may leave behind the call. One that counts is the DREQ that waits for its answer.
+// A program may exit after the call. The DREQ that waits for its answer counts as leaving.
 TEST_F(RoceDisconnect, WhatACallPromisesHasLeftWithIt) {
   open();
   ASSERT_TRUE(ask().ok());
@@ -235,7 +235,7 @@ TEST_F(RoceDisconnect, ARefusalHasLeftWithTheCall) {
   EXPECT_EQ(find(pair->left(), Kind::ConnectFailed)->roce_peer.reject_reason, 28);
 }
 
-// Its program exits with a request that it has not answered.
+// The program exits with a request that it has not answered.
 TEST_F(RoceDisconnect, WhoExitsRefusesWhatItHasNotAnswered) {
   open();
   ASSERT_TRUE(ask().ok());
@@ -253,7 +253,7 @@ TEST_F(RoceDisconnect, TheFirstRequestIsAsGoodAsTheRtu) {
   ASSERT_TRUE(ask().ok());
   ASSERT_TRUE(asked());
   ASSERT_TRUE(answer().ok());
-  pair->set_faults_left("at=loss:2");  // its address, then the RTU
+  pair->set_faults_left("at=loss:2");  // ARP, then the RTU
   rooms(4096);
   receive(*right, 7, 0, 100);
   ASSERT_TRUE(until(pair->left(), Kind::Established));
@@ -267,7 +267,7 @@ TEST_F(RoceDisconnect, TheFirstRequestIsAsGoodAsTheRtu) {
   EXPECT_EQ(told(pair->right(), Kind::Established), 1u);
 }
 
-// ---- what breaks
+// ---- failures
 
 // proves: E-50
 TEST_F(RoceDisconnect, APeerThatHasVanishedIsToldOfByWorkAndNothingStays) {
@@ -285,12 +285,12 @@ TEST_F(RoceDisconnect, APeerThatHasVanishedIsToldOfByWorkAndNothingStays) {
   EXPECT_EQ(tables(pair->left()).cm_connections, 0u);
 }
 
-// A request of the peer that is refused ends it; the peer knows by the NAK, and by the DREQ.
+// A refused request of the peer ends the connection; the peer learns of it by the NAK and the DREQ.
 // proves: E-50
 TEST_F(RoceDisconnect, AQueuePairThatFailsEndsItsConnectionAtBothEnds) {
   connected();
   rooms(4096);
-  theirs->key ^= 0x100;  // nobody's
+  theirs->key ^= 0x100;  // an unknown key
   post(*left, WrOp::Write, 1, 10, 0);
   ASSERT_TRUE(run(1));
   EXPECT_EQ(pair->left().send_done[0].completion.status, Status::RemoteAccess);
@@ -336,7 +336,7 @@ TEST_F(RoceDisconnect, ALinkThatIsGivenUpEndsWhatIsBeingConnected) {
   expect_nothing_left();
 }
 
-// Its queue pair is no more, and what it said of that was lost.
+// Its queue pair is gone, and its DREQ was lost.
 TEST_F(RoceDisconnect, WhoHasForgottenItAnswersTheDreq) {
   connected();
   pair->set_faults_right("at=loss:1");  // its DREQ
@@ -400,10 +400,10 @@ TEST_F(RoceDisconnect, AfterAResetItIsConnectedAgainWhenTimeWaitIsOver) {
   expect_carries();
 }
 
-// ---- without memory
+// ---- out of memory
 
-// Any one allocation of making a connection fails: there is one connection or one clear failure,
-// and nothing stays.
+// Any one allocation of making a connection fails: there is either a connection or a clear failure,
+// and nothing remains.
 TEST_F(RoceDisconnect, WithoutMemoryThereIsOneEndOrNoBeginning) {
   std::uint64_t made = 0, failed = 0;
   for (std::uint64_t n = 0;; ++n) {
@@ -450,7 +450,7 @@ TEST_F(RoceDisconnect, WithoutMemoryThereIsOneEndOrNoBeginning) {
   EXPECT_GT(made, 0u);
 }
 
-// Nobody listens, and there is no memory to say so just when it is to be said.
+// The port has no listener, and there is no memory at the moment of the report.
 // proves: E-50
 TEST_F(RoceDisconnect, WhatThereIsNoMemoryToTellIsToldLater) {
   std::uint64_t late = 0;
@@ -466,7 +466,7 @@ TEST_F(RoceDisconnect, WhatThereIsNoMemoryToTellIsToldLater) {
         try {
           pair->run_for(Duration::us(50));
         } catch (const std::bad_alloc&) {
-          // what it had not come to is lost as on the wire
+          // an unfinished step is lost as on the wire
         }
       }
       no_more = none.failed() == 0;

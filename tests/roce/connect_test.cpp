@@ -1,5 +1,5 @@
-// Connections of RoCE made by connect, accept and reject in two simulated engines: what both ends
-// are told, and what their queue pairs are moved to.
+// RoCE connections made by connect, accept and reject in two simulated engines: the events at both
+// ends, and the moves of their queue pairs.
 #include <gtest/gtest.h>
 
 #include "port/memory_port.h"
@@ -36,7 +36,7 @@ TEST_P(RoceConnectBoth, EachEndHasWhatTheOtherSaysAndWorkPasses) {
   EXPECT_GE(r.peer.port, 49152);
   EXPECT_EQ(r.local.ip, address_of(1, v6));
   EXPECT_EQ(r.local.port, 7000);
-  EXPECT_EQ(r.ird, 5);  // what the peer asks for is what we serve
+  EXPECT_EQ(r.ird, 5);  // what the peer asks for, we serve
   EXPECT_EQ(r.ord, 3);
   EXPECT_EQ(r.roce_peer.qp_number, left->number());
   EXPECT_EQ(r.roce_peer.retry_count, 2);
@@ -151,7 +151,7 @@ TEST_F(RoceConnect, WithinOneDeviceFramesComeStraightBack) {
 }
 
 // The largest packets that both ends take.
-// proves: IB-137
+// The largest packets that both ends accept.
 TEST(RoceConnectMtu, APeerThatTakesSmallerPacketsIsAskedAgainWithSuch) {
   auto [a, b] = port::make_memory_pair({.max_frame = 9018});
   engine::Options options;
@@ -330,7 +330,7 @@ TEST_F(RoceConnect, WhatIsWrongIsRefusedAndChangesNothing) {
   ASSERT_TRUE(established());
 }
 
-// ---- where is listened
+// ---- listeners
 
 TEST_F(RoceConnect, PortsAreKeptForWhoHasThem) {
   open();

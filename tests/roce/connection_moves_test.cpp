@@ -1,5 +1,5 @@
-// What a connection moves its queue pairs to, held to a connection of Linux rdma_cm
-// (tests/golden/roce): where either end begins.
+// The values that a connection moves its queue pairs to, compared with a connection of Linux
+// rdma_cm (tests/golden/roce): the first PSNs of both ends.
 #include "roce/connection_moves.h"
 
 #include <gtest/gtest.h>

@@ -71,11 +71,12 @@ TEST(ContextTable, WhoHasGoneIsNotFoundUnderTheNextOwnersEntry) {
     EXPECT_EQ(table.find(first), nullptr);
     table.close(next);
   }
-  table.close(first);  // nobody's: nothing happens
+  table.close(first);  // a second close has no effect
   EXPECT_EQ(table.size(), 0u);
 }
 
-// Devices begin at numbers of their own: a peer that knows the last one's takes the next for it.
+// Devices begin at different numbers: a peer that remembers the last device's number cannot use it
+// for the next.
 // proves: E-49
 TEST(ContextTable, TheFirstNumberOfADeviceIsNoOthers) {
   constexpr std::uint64_t kDevices = 2000;
@@ -89,8 +90,8 @@ TEST(ContextTable, TheFirstNumberOfADeviceIsNoOthers) {
   EXPECT_GT(low.size(), 1400u) << "of 4096: all bits of it";
 }
 
-// Numbers with a meaning of their own are nobody's: an entry that would have one of them skips it.
-// Of the 64 numbers of the first entry each of these keys reserves one.
+// Reserved numbers are not used: an entry skips them. Among the 64 numbers of the first entry each
+// of these keys has one reserved number.
 TEST(ContextTable, ReservedNumbersAreSkipped) {
   for (const std::uint64_t key : {366032, 138614, 299852}) {  // 0, 1 and 0xffffff
     ContextTable table({key, 0}, 1);
@@ -113,7 +114,7 @@ TEST(ContextTable, ANumberThatRestsFindsNobodyAndIsNobodyElses) {
   table.set(number, &a);
   EXPECT_EQ(table.find(number), &a);
   table.rest(number);
-  table.rest(number);  // twice is once
+  table.rest(number);  // a second call has no effect
   EXPECT_EQ(table.find(number), nullptr) << "not the last one either";
   EXPECT_EQ(table.resting(), 1u);
   EXPECT_EQ(table.open(), 0u) << "its entry is taken";

@@ -26,7 +26,7 @@ ByteView head_of(const Bytes& frame) {
   return ByteView(frame).first(std::min(frame.size(), net::kHeadSpan));
 }
 
-// Frames of Linux: each is found to be RoCE, its ICRC is good where we say the packet lies, and we
+// Frames of Linux: each is recognized as RoCE, its ICRC is correct at the position we find, and we
 // write the same frame around the same packet.
 // proves: IB-1
 TEST(RoceFrame, AreThoseOfLinuxByteForByte) {
@@ -53,7 +53,7 @@ TEST(RoceFrame, AreThoseOfLinuxByteForByte) {
       const std::size_t n =
           headers.finish(ours.data(), packet.size(), c.v6 ? 0 : load_be16(ip + 4));
       ASSERT_EQ(n, d->offset + packet.size());
-      // The UDP checksum is theirs to fill in, or not.
+      // The UDP checksum is optional.
       ours[c.l4_offset + 6u] = frame[c.l4_offset + 6u];
       ours[c.l4_offset + 7u] = frame[c.l4_offset + 7u];
       ours.resize(n);
@@ -141,7 +141,7 @@ TEST(RoceFrame, WhatIsRememberedOfTheOneBeforeFitsTheNext) {
     h.bth.dest_qp = 0x123456;
     std::uint32_t n = 64;
     for (int i = 0; i < 2000; ++i) {
-      // Mostly one of them changes, so that what is the same otherwise is remembered.
+      // Usually one of them changes, so the rest is taken from the remembered state.
       switch (rng.below(9)) {
         case 0:
           h.bth.dest_qp ^= 1u << rng.below(24);

@@ -1,5 +1,5 @@
-// Connection management over frames: two sides find each other by queue pair 1, over a wire where
-// nobody's Ethernet address is known yet.
+// Connection management over frames: two sides find each other through queue pair 1, over a wire on
+// which no Ethernet address is known yet.
 #include "roce/general_services.h"
 
 #include <gmock/gmock.h>
@@ -86,7 +86,7 @@ TEST_P(GeneralServicesTest, AConnectionIsMadeAndEndedOverFrames) {
   EXPECT_EQ(a.events().size(), 1u);
   EXPECT_EQ(b.events().size(), 1u);
   EXPECT_EQ(a.side.statistics().drops.of(ib::Drop::NoQueuePair), 0u);
-  // Time-wait passes by the side's own deadline.
+  // Time-wait ends by the side's own deadline.
   ASSERT_FALSE(a.side.next_deadline().is_never());
   now = a.side.next_deadline();
   run();
@@ -113,7 +113,7 @@ TEST_P(GeneralServicesTest, SoManyMadsWaitForTheWayAndNoMore) {
   a.poll(now);
   a.sent();
   EXPECT_EQ(a.general.statistics().unroutable, 300u - 256u);
-  // Nobody answers: what waited is given up, and others may wait.
+  // No neighbor answers: the waiting MADs are dropped, and others may wait.
   for (int i = 0; i < 100 && a.general.statistics().unroutable < 300; ++i) {
     now = now + Duration::ms(100);
     a.poll(now);

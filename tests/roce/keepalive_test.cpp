@@ -1,4 +1,4 @@
-// Connections of RoCE that nobody uses, and whose peer is there or is not: two simulated engines.
+// Idle RoCE connections whose peer is alive or gone: two simulated engines.
 #include <gtest/gtest.h>
 
 #include "roce/context.h"
@@ -77,7 +77,7 @@ TEST_F(RoceKeepalive, APeerThatLivesIsKeptAndTakesNoMemoryForIt) {
   expect_both_up();
 }
 
-// One end asks, the other one only answers: with halves, and without.
+// One end probes, the other one only responds: with halves, and without.
 // proves: E-43
 TEST_F(RoceKeepalive, WhoDoesNotAskAnswers) {
   connected(Duration::s(3), Duration::zero());
@@ -114,7 +114,7 @@ TEST_F(RoceKeepalive, WhatIsAskedForIsTheTransportTimersAffair) {
   EXPECT_EQ(find(pair->left(), Kind::Failed)->code, Errc::reset) << "as its completion says";
 }
 
-// The other end sends all the time: what this one says is the same as without looking.
+// The other end sends all the time: this end sends the same packets as without keepalive.
 // proves: E-43
 TEST_F(RoceKeepalive, WhoOnlyHearsHasNoQuestions) {
   std::uint64_t said[2] = {};

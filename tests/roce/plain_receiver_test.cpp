@@ -1,6 +1,6 @@
-// The short way of Writes against the long one: two sides get the same frames, good, damaged and
-// wrong in every way, and only one of them may take the short way. Whatever can be seen of them
-// must be the same after each.
+// The fast path of Writes against the full path: two sides get the same frames, good, damaged and
+// wrong in every way, and only one of them may use the fast path. All observable state must be the
+// same after each frame.
 #include "tests/roce/both_ways.h"
 
 namespace urnic::roce::both_ways {
@@ -26,8 +26,8 @@ TEST_P(PlainReceive, TakesWhatTheLongOneTakesAndNothingElse) {
     wrong += view_.requests == before;
     kept += view_.gaps != gaps;
     gaps = view_.gaps;
-    // What is spoilt may have been taken for something else: both begin again.
-    // The same where what was kept behind a gap has been taken with it.
+    // A spoiled packet may have been accepted as another one: both begin again. So they do if
+    // packets held past a gap were accepted with it.
     const std::uint64_t took = view_.requests - before;
     if (!spoilt && took == 1) taken(p);
     if (took > 1 || (spoilt && took != 0)) {
@@ -42,7 +42,7 @@ TEST_P(PlainReceive, TakesWhatTheLongOneTakesAndNothingElse) {
   EXPECT_GT(kept, 20);
 }
 
-// What comes behind a Write in the same burst is held to what is known of it.
+// A packet after a Write in the same burst is checked against the prediction.
 // proves: IB-2, IB-18, IB-27, S-10
 TEST_P(PlainReceive, InBurstsToo) {
   most_packets_ = 9;
@@ -54,7 +54,7 @@ TEST_P(PlainReceive, InBurstsToo) {
     for (Packet& p : burst) {
       p = next();
       taken(p);
-      if (rng_.below(15) == 0) p.tos = 3;  // CE, which is no fault of it
+      if (rng_.below(15) == 0) p.tos = 3;  // CE, which is not an error
       if (rng_.below(30) != 0) continue;
       spoil(&p, &rng_);
       all_right = false;
@@ -76,7 +76,7 @@ TEST_P(PlainReceive, InBurstsToo) {
   EXPECT_GT(ended, 30);
 }
 
-// In the middle where the message should end, or beyond it: as if it had come alone.
+// A middle packet at or after the end of the message is handled as if it came alone.
 // proves: IB-27
 TEST_P(PlainReceive, InBurstsNotBeyondTheEndOfTheMessage) {
   for (const std::uint32_t packets : {2u, 3u, 5u}) {
@@ -100,7 +100,7 @@ TEST_P(PlainReceive, InBurstsNotBeyondTheEndOfTheMessage) {
   }
 }
 
-// A request that breaks the rules ends what was known of the Write before it.
+// An invalid request invalidates the prediction from the Write before it.
 // proves: IB-18
 TEST_P(PlainReceive, NothingIsTakenBehindWhatEndsTheQueuePair) {
   most_packets_ = 9;
@@ -120,7 +120,7 @@ TEST_P(PlainReceive, NothingIsTakenBehindWhatEndsTheQueuePair) {
     taken(burst[i]);
   }
   burst[2] = burst[3] = next();
-  burst[2].op = Operation::WriteFirst;  // within a message, and of a flow of its own
+  burst[2].op = Operation::WriteFirst;  // within a message, and with a flow of its own
   burst[2].port = 0xc123;
   const std::uint64_t before = view_.requests;
   ASSERT_TRUE(give(burst));
@@ -169,7 +169,7 @@ TEST_P(PlainReceive, LeavesFramesInTwoPiecesToTheLongWay) {
   ASSERT_TRUE(give(q));
 }
 
-// With the headers of those before it, it is a frame of its own still.
+// With the same headers as those before, it still has two pieces.
 // proves: IB-2
 TEST_P(PlainReceive, LeavesFramesInTwoPiecesToTheLongWayInBurstsToo) {
   length_ = left_ = kPmtu;
@@ -207,11 +207,11 @@ TEST_P(PlainReceive, HoldsAWriteToItsRegionPacketByPacket) {
   EXPECT_EQ(view_.refusals, 1u);
 }
 
-// A NAK that is owed for want of a receive goes with what comes in that packet's place.
+// A NAK that is due for lack of a receive is canceled by the packet that arrives in its place.
 // proves: IB-18
 TEST_P(PlainReceive, AsksWhetherANakIsOwed) {
   Packet send;
-  send.op = Operation::SendOnly;  // of nothing: the receives have no room
+  send.op = Operation::SendOnly;  // without payload: the receives have no room
   for (int i = 0; i < 8; ++i, ++psn_) {
     send.psn = psn_;
     ASSERT_TRUE(give(send));
@@ -226,7 +226,7 @@ TEST_P(PlainReceive, AsksWhetherANakIsOwed) {
   EXPECT_EQ(view_.requests, 9u);
 }
 
-// Another queue pair on the same way is another matter.
+// Another queue pair on the same flow is checked separately.
 // proves: IB-2
 TEST_P(PlainReceive, IsOfItsPeerAlone) {
   for (int i = 0; i < 4; ++i) {
@@ -240,10 +240,10 @@ TEST_P(PlainReceive, IsOfItsPeerAlone) {
   p.op = Operation::WriteOnly;
   p.dma_length = p.payload;
   p.psn = with_.first_psn();
-  Packet first = p;  // of its own peer: what answers is there from now on
+  Packet first = p;  // from its own peer: a responder exists from now on
   first.host = 9;
   ASSERT_TRUE(give(first));
-  ASSERT_TRUE(give(next()));  // and the short way is our peer's again
+  ASSERT_TRUE(give(next()));  // the fast path is for our peer again
   ++p.psn;
   ASSERT_TRUE(give(p));
   EXPECT_EQ(view_.drops[static_cast<std::size_t>(ib::Drop::WrongAddress)], 1u);

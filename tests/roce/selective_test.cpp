@@ -1,4 +1,4 @@
-// Selective repeat through the engine (S-6), and how two ends agree to it (S-7).
+// Selective repeat through the engine (S-6), and how two ends agree on it (S-7).
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -31,7 +31,7 @@ class RoceSelective : public RoceEnds {
     roce::fill_stats(node.engine().roce_control(), &s);
     return s.roce;
   }
-  // Virtual time for 32 MiB over 10 Gb/s and 100 us, losses both ways.
+  // Virtual time for 32 MiB over 10 Gb/s and 100 us, with losses in both directions.
   Duration takes(bool selective, verbs::WrOp op, const char* faults) {
     sim::PairOptions o = options(selective, selective);
     const std::string line = "rate=10gbit,delay=100us";
@@ -100,7 +100,7 @@ TEST_F(RoceSelective, WhatIsLostIsRepeatedAndNothingElse) {
                   static_cast<unsigned long long>(s.requests_repeated));
       if (op == verbs::WrOp::Write) {
         EXPECT_LT(with, without);
-      } else {  // the missing part of a READ is asked for alone with any peer (S-2)
+      } else {  // the missing part of a READ is requested alone from any peer (S-2)
         EXPECT_LT(with * 20, without * 21);
       }
       EXPECT_EQ(s.response_timeouts, 0u);

@@ -1,4 +1,4 @@
-// Questions about services of UD, and their answers: two simulated engines (IB-141).
+// UD service requests and their answers: two simulated engines (IB-141).
 #include "roce/sidr_resolver.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ RoceHostStats stats_of(const sim::Node& n) {
   return s.roce;
 }
 
-// The right end serves datagrams, the left one asks for them.
+// The right end serves datagrams, the left one asks for the service.
 class RoceQuestion : public RoceConnectEnds {
  protected:
   void begin() {
@@ -104,7 +104,7 @@ TEST_F(RoceQuestion, IsAnsweredWithTheQueuePairAndItsKey) {
 TEST_F(RoceQuestion, IsAskedAgainWhateverIsLostOnce) {
   for (const bool request : {true, false}) {
     begin();
-    ASSERT_TRUE(put({}, "10.0.0.2:7000").ok());  // they find each other
+    ASSERT_TRUE(put({}, "10.0.0.2:7000").ok());  // neighbors are resolved
     ASSERT_TRUE(asked());
     ASSERT_TRUE(serve().ok());
     ASSERT_TRUE(told());
@@ -205,7 +205,7 @@ TEST_F(RoceQuestion, GivenUpNothingIsToldAndAnAnswerFindsNobody) {
   ASSERT_TRUE(id.ok());
   ASSERT_TRUE(asked());
   questions().give_up(id->id, pair->now());
-  questions().give_up(id->id, pair->now());  // it is over
+  questions().give_up(id->id, pair->now());  // it has ended
   ASSERT_TRUE(serve().ok());
   pair->run_for(Duration::s(300));
   EXPECT_TRUE(answers().empty());
@@ -213,7 +213,7 @@ TEST_F(RoceQuestion, GivenUpNothingIsToldAndAnAnswerFindsNobody) {
   EXPECT_GE(stats_of(pair->left()).cm_dropped, 1u);
 }
 
-// Also one that is between two questions.
+// Also between two repetitions.
 // proves: IB-141
 TEST_F(RoceQuestion, GivenUpBetweenTwoQuestionsNothingIsAsked) {
   begin();
@@ -224,7 +224,7 @@ TEST_F(RoceQuestion, GivenUpBetweenTwoQuestionsNothingIsAsked) {
   ASSERT_TRUE(id.ok());
   const auto sent = [&] { return stats_of(pair->left()).cm_sent; };
   ASSERT_TRUE(pair->run_until([&] { return sent() == 2; }, Duration::s(1)));
-  pair->run_for(Duration::ms(1));  // it is refused, and asked again in some more
+  pair->run_for(Duration::ms(1));  // it is refused, and repeated after a while
   questions().give_up(id->id, pair->now());
   pair->run_for(Duration::s(1));
   EXPECT_EQ(sent(), 2u);
@@ -263,7 +263,7 @@ TEST_F(RoceQuestion, SaysWhatIsWrongAtOnce) {
   EXPECT_TRUE(answer().found);
 }
 
-// Connections and datagrams have ports of their own, and each is refused at the other's.
+// Connections and datagrams have separate port spaces, and each request is refused at the other.
 // proves: IB-141
 TEST_F(RoceQuestion, AConnectionIsNotMadeAtItsPortNorTheOtherWayRound) {
   begin();
@@ -282,7 +282,7 @@ TEST_F(RoceQuestion, AConnectionIsNotMadeAtItsPortNorTheOtherWayRound) {
   EXPECT_TRUE(pair->right().roce_requests.empty());
 }
 
-// By the service id of the other, which no program of ours sends.
+// With the service id of the other port space, which our own code never sends.
 // proves: IB-141
 TEST(RoceService, OneOfTheOtherPortSpaceIsRefused) {
   Crafted c;
@@ -346,7 +346,7 @@ TEST_F(RoceQuestion, NoMoreWaitThanItsBacklogSays) {
   EXPECT_EQ(answers().size(), 100u);
 }
 
-// Any one allocation fails: there is an answer or a clear failure, and nothing stays.
+// Any one allocation fails: there is an answer or a clear failure, and nothing remains.
 // proves: E-50
 TEST_F(RoceQuestion, WithoutMemoryThereIsOneAnswerOrNoQuestion) {
   std::uint64_t found = 0;

@@ -1,4 +1,4 @@
-// UC and UD in two simulated engines: bad wires, neighbours, ends of queue pairs and links,
+// UC and UD in two simulated engines: faulty wires, neighbors, ends of queue pairs and links,
 // counters.
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ class RoceUnreliable : public RoceEnds {
   std::uint32_t way = 0;
 };
 
-// Whatever is lost, doubled or comes late: what is delivered is whole, in its own receive.
+// With loss, duplicates and delays: every delivered message is complete, in its own receive.
 // proves: IB-93
 TEST_F(RoceUnreliable, UcDeliversWholeMessagesOrNone) {
   up_unreliable(Service::Uc);
@@ -98,7 +98,7 @@ TEST_F(RoceUnreliable, ALinkThatIsGivenUpEndsWhatHasAPeerBeyondIt) {
   EXPECT_EQ(left->state, QpState::Rts);
 }
 
-// Counters of those that have gone stay.
+// Counters of destroyed queue pairs remain.
 TEST_F(RoceUnreliable, WhatAQueuePairHasCountedStaysWhenItGoes) {
   up_unreliable(Service::Ud);
   rooms(8000);

@@ -1,5 +1,5 @@
-// Queue pairs of UC and UD on two sides: what they are moved by, what arrives, what is lost, and
-// what a request or a receive that fails does to them.
+// UC and UD queue pairs on two sides: the attributes of their moves, arrivals, losses, and the
+// effects of a request or a receive that fails.
 #include <gtest/gtest.h>
 
 #include "roce/unreliable_ends.h"
@@ -244,7 +244,7 @@ TEST_F(UdSides, DatagramsWaitForTheWayAndLeaveInTheirOrder) {
   EXPECT_TRUE(holds(1, 4, 40, 0, 1, 100));
   EXPECT_TRUE(holds(1, 5, 40, 0, 3, 300));
   EXPECT_EQ(ends[0].completions().size(), 3u);
-  // The PSN of each is the next (the BTH lies behind 42 bytes).
+  // Each has the next PSN (the BTH is at offset 42).
   ASSERT_EQ(udp.size(), 2u);
   EXPECT_EQ((load_be32(&udp[1][42 + 8]) - load_be32(&udp[0][42 + 8])) & ib::kMask24, 2u);
 }
@@ -265,7 +265,7 @@ TEST_F(UdSides, WhereNobodyAnswersDatagramsAreLostAndOthersGoOn) {
   EXPECT_EQ(ends[0].completions().size(), 3u) << "done when they have left, or could not";
   ASSERT_EQ(ends[1].completions().size(), 1u);
   EXPECT_TRUE(holds(1, 4, 40, 0, 2, 200));
-  // One that nobody answers for is asked for again, and there now.
+  // A handle without a neighbor is resolved again, and there is one now.
   SideEnd late(6, SideEnd::keyed(3));
   auto* const answering = &late;
   post(0, 4, {.slot = 1, .length = 100, .to = {nobody, 0x777, kQkey}});
@@ -384,13 +384,13 @@ TEST_F(UnreliableSides, ASendThatFailsIsSqeReceivesGoOnAndRtsLeadsBack) {
     EXPECT_EQ(done[1].completion.status, Status::LocalProtection);
     EXPECT_EQ(done[2].completion.status, Status::Flushed);
     EXPECT_EQ(ends[0].log.count(QpEvent::Failed), 0u);
-    // What comes is taken.
+    // Incoming packets are accepted.
     post(1, 4, {.slot = 2, .length = 50, .to = to(1)});
     run();
     done = ends[0].completions();
     ASSERT_EQ(done.size(), 1u);
     EXPECT_EQ(done[0].completion.wr_id, 21u);
-    // Posted, and not looked at before the move: it is of those that are flushed.
+    // Posted, and not yet processed before the move: it is flushed.
     verbs::SendWr early;
     early.wr_id = 5;
     ASSERT_EQ(qp[0]->sq.post(early), verbs::Post::Ok);
@@ -424,7 +424,7 @@ TEST_F(UnreliableSides, AReceiveThatFailsIsErrorInSqeToo) {
     ends[0].log.events.clear();
     const std::uint32_t way = handle(1, 0);
     run();
-    post(0, 1, {.op = WrOp::Read, .slot = 1, .length = 8});  // has no words in either service
+    post(0, 1, {.op = WrOp::Read, .slot = 1, .length = 8});  // neither service has this operation
     ASSERT_EQ(qp[0]->state, QpState::Sqe);
     EXPECT_EQ(ends[0].completions()[0].completion.status, Status::LocalOperation);
     receive(0, 2, 5, kSlot, 0x5500);

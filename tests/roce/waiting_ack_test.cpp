@@ -1,5 +1,5 @@
-// An engine whose caller polls again at once lets the ACK of a Write wait for that poll: the
-// consumer has it first, and its answer leaves before the ACK. Over RoCE.
+// If its caller polls again at once, an engine delays the ACK of a Write until that poll: the
+// consumer runs first, and its response is sent before the ACK. Over RoCE.
 #include <gtest/gtest.h>
 
 #include "port/memory_port.h"
@@ -29,7 +29,7 @@ struct WaitingAck : ::testing::Test {
     connect(*b, *right, {}, 1, left->number(), 0, now);
     here = std::make_unique<Room>(*a, 4096, 1);
     there = std::make_unique<Room>(*b, 4096, 2);
-    // Both know the way, and the flow.
+    // Both have resolved the path and know the flow.
     for (int i = 0; i < 3; ++i) {
       write(*a, *left, *here, *there);
       write(*b, *right, *there, *here);
@@ -110,7 +110,7 @@ TEST_F(WaitingAck, WaitsOnceThoughMoreComes) {
   EXPECT_EQ(sent(*b), before + 1) << "and waits again";
 }
 
-// What is owed besides an ACK, or asked for, does not wait.
+// A response other than an ACK, or a requested one, is not delayed.
 TEST_F(WaitingAck, AnythingElseGoesAtOnceAndTheAckWithIt) {
   const std::uint64_t before = sent(*b);
   write(*a, *left, *here, *there);

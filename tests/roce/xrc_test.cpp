@@ -1,5 +1,6 @@
-// XRC over frames: a sending end on one side, a receiving one with shared receive queues on the
-// other, a clean wire; what is not for them, and what becomes of a message whose queue goes.
+// XRC over frames: a sending end on one side, a receiving end with shared receive queues on the
+// other, and a clean wire. Also packets for other queue pairs, and a message whose queue is
+// destroyed.
 #include <array>
 #include <vector>
 
@@ -50,7 +51,7 @@ struct XrcSides : ::testing::Test {
     verbs::CompletionQueue* const receive = verbs::is_xrc(service) ? nullptr : &ends[i].cq;
     return ends[i].side.create(service, kPd, {}, send, receive, nullptr, kDomain);
   }
-  // With what its service takes of each move.
+  // Moves it with the attributes that its service has.
   void move(int i, verbs::QueuePair& qp, std::uint32_t dest, QpState to_state) {
     QpChange c = to_state == QpState::Init  ? to_init(pairing)
                  : to_state == QpState::Rtr ? to_rtr(pairing, i, dest)
@@ -67,7 +68,7 @@ struct XrcSides : ::testing::Test {
   void up(QpState receiving = QpState::Rtr) {
     ready(0, *from, to->number());
     ready(1, *to, from->number(), receiving);
-    run();  // ways and hellos
+    run();  // path resolution and hellos
   }
   verbs::Sge sge(int i, std::size_t at, std::uint32_t length) const {
     return {reinterpret_cast<std::uintptr_t>(&memory[i][at]), length, key[i]};
@@ -89,7 +90,7 @@ struct XrcSides : ::testing::Test {
     const verbs::Sge piece = sge(1, 30'000, 8000);
     ASSERT_EQ(queue.post({id, {&piece, 1}}), verbs::SharedReceiveQueue::Post::Ok);
   }
-  // Until nothing moves any more; so many packets reach the second end, and no more.
+  // Runs until nothing moves any more; at most `most` packets reach the second end.
   void run(unsigned most = ~0u) {
     for (int idle = 0; idle < 3;) {
       bool any = false;
@@ -150,7 +151,7 @@ TEST_F(XrcSides, WhatIsOfTheOtherHalfOrOfRcIsDroppedAndCounted) {
   run();
   ASSERT_EQ(ends[0].completions().size(), 1u);
   const Bytes before = memory[1];
-  // RC to the receiving end, with the PSN it expects; on the short way too.
+  // RC packets to the receiving end, with the PSN it expects; also on the fast path.
   other_from = make(0, Service::Rc);
   pairing.psn[0] += 1;
   ready(0, *other_from, to->number());
@@ -179,7 +180,7 @@ TEST_F(XrcSides, AQueueThatGoesInTheMiddleOfAMessageIsLetGo) {
   close_xrc(&queues, ends[1].side.contexts(), &queue);
   ASSERT_EQ(to->rq.posted(), 0u);
   ASSERT_EQ(to->rq.shared(), nullptr);
-  for (int i = 0; i < 20; ++i) {  // what was lost comes again
+  for (int i = 0; i < 20; ++i) {  // lost packets are repeated
     now = now + Duration::ms(5);
     run();
   }
@@ -190,7 +191,7 @@ TEST_F(XrcSides, AQueueThatGoesInTheMiddleOfAMessageIsLetGo) {
   EXPECT_TRUE(received().empty());
 }
 
-// What was in use is flushed where it would have completed; others keep the rest.
+// The receive in use is flushed to its own completion queue; other queues keep theirs.
 TEST_F(XrcSides, AnEndInErrorFlushesWhatItHadInUseAndNothingElse) {
   up();
   receive(5);
@@ -221,7 +222,7 @@ TEST_F(XrcSides, BothEndsLearnThatTheOtherOneIsUrnicAsWell) {
   }
 }
 
-// Its packets are four bytes longer: what fits RC may not.
+// Its packets are four bytes longer: an MTU that is enough for RC may be too small.
 TEST_F(XrcSides, ThePathMtuLeavesRoomForTheNumber) {
   SideEnd narrow(0, SideEnd::keyed(1), 1024 + 20 + kMostAround);
   for (const auto& [service, fits] : {std::pair{Service::Rc, true}, {Service::XrcSend, false}}) {
