@@ -18,8 +18,8 @@ class HeldPool {
   // `limit`: bytes lent at a time.
   // bound: memory for what RoCE keeps: packets after gaps, logs of sent packets, early responses;
   // setting: reassembly_pool; limit: 64 MiB; beyond: the queue pair goes SLOW, repeats everything
-  // from the gap on, or requests a response again; test: HeldPacketsTest.ThePoolIsAboveAll,
-  // BehindGap.MemoryThatIsLentToOthersMakesItSlow
+  // from the gap on, or requests a response again; test:
+  // HeldPacketsTest.ThePoolLimitsAllQueuePairsTogether, BehindGap.AnExhaustedPoolMakesItSlow
   explicit HeldPool(std::size_t limit = std::size_t{64} << 20) : limit_(limit) {}
 
   // Returns 1 << shift bytes, aligned to 64, with undefined contents; shift as in BufferPool. Null:

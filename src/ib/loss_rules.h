@@ -26,7 +26,7 @@ struct LossRules {
   OutOfOrder out_of_order = OutOfOrder::Store;
   // bound: packets that a FAST queue pair keeps after a gap; setting: held_packets; beyond: it goes
   // SLOW and drops them; they are sent again (S-8); test: BehindGap.AFullStoreMakesItSlow,
-  // BehindGap.SoManyInOrderMakeItFastAgain, HeldPacketsTest.AreNoMoreThanSoMany
+  // BehindGap.EnoughRequestsInOrderMakeItFastAgain, HeldPacketsTest.AreAtMostTheLimit
   std::uint32_t store_packets = 512;         // kept at a time, 1..kMostStored
   std::uint32_t max_recovery_attempts = 32;  // gaps in one recovery; one more, and it is SLOW (S-8)
   std::uint32_t upgrade_after = 64;          // requests in order, 1..kMostUpgradeAfter
@@ -34,12 +34,12 @@ struct LossRules {
   // one is posted. The RNR NAK is sent when that many are kept, or when the time below has passed;
   // a limit of 0 means at once.
   // bound: packets that wait for a receive on a FAST queue pair; setting: rnr_park; beyond: RNR
-  // NAK: the peer retries (S-9); test: Parked.SoManyWaitAndNoMore,
-  // Parked.WhatFollowsWaitsAsWellAndEachHasItsReceive,
-  // RoceEmptyQueue.MoreThanMayWaitAreToldToComeAgain
+  // NAK: the peer retries (S-9); test: Parked.RequestsUpToTheLimitWaitAndNoMore,
+  // Parked.LaterRequestsWaitTooAndEachGetsItsReceive,
+  // RoceEmptyQueue.MoreThanTheLimitDrawAnRnrNak
   std::uint32_t rnr_park = 0;  // 0..kMostStored
   // bound: time that packets wait for a receive; setting: rnr_park_ms; beyond: RNR NAK: the peer
-  // retries (S-9); test: RoceEmptyQueue.APeerIsToldToComeAgainWhenTheTimeIsUp
+  // retries (S-9); test: RoceEmptyQueue.AfterTheTimeoutAnRnrNakIsSent
   Duration rnr_park_time = Duration::ms(10);
 
   static constexpr std::uint32_t kMostStored = 4096;

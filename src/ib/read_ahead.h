@@ -28,7 +28,7 @@ class ReadAhead {
  public:
   static constexpr std::uint32_t kReach = 16384;  // PSNs, from una on
   // bound: parts of READs requested again at once; beyond: the next hole waits; test:
-  // ReadAheadBound.SoManyPartsAreAskedForAtOnce
+  // ReadAheadBound.PartsUpToTheLimitAreRequestedAtOnce
   static constexpr std::uint32_t kMostParts = 32;
 
   // `pool` may be null: then nothing is recorded, and all responses are requested again.

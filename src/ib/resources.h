@@ -51,7 +51,7 @@ class Resources {
  public:
   // bound: a peer's READs and atomics served at once (responder resources); setting: ird; beyond:
   // one more is an invalid request: NAK (IB-43); test: Resources.TheOldestAnsweredOneMakesRoom,
-  // RequestCheck.MoreReadsAndAtomicsThanMayWaitAreAnInvalidRequest
+  // RequestCheck.MoreReadsAndAtomicsThanResourcesAreAnInvalidRequest
   explicit Resources(std::uint8_t depth) : depth_(depth) {}
 
   // Takes the memory, at the first request: a queue pair that serves none needs none. False: out of
@@ -69,7 +69,8 @@ class Resources {
   // they go on.
   void ask_again(Resource*, const Answer&, bool alone = false);
   // bound: parts of responses that a peer may request again at once (S-2); limit: 32; beyond: one
-  // more is dropped and requested again; test: ResourcesBound.SoManyPartsWaitAndOneMoreIsDropped
+  // more is dropped and requested again; test:
+  // ResourcesBound.PartsUpToTheLimitWaitAndOneMoreIsDropped
   static constexpr std::uint32_t kMostAsides = 32;
   // The peer, which keeps other parts, misses this one: it is sent in between the response in
   // progress. A part that is already queued is not added again.

@@ -26,15 +26,15 @@ class SentLog {
   // At most `most` packets. `pool` may be null: then it never covers anything.
   // bound: packets in a requester's log of packets in flight; setting: roce_window; beyond: not
   // logged: the requester goes back N until all is acknowledged; test:
-  // SentLogBound.OneMoreThanItHoldsCoversNothingUntilItBeginsAnew
+  // SentLogBound.AFullLogRestartsAndCoversOnlyLaterPackets
   SentLog(HeldPool* pool, std::uint32_t most) : pool_(pool), most_(most) {}
   ~SentLog() { clear(); }
   SentLog(const SentLog&) = delete;
   SentLog& operator=(const SentLog&) = delete;
 
   // ---- sending
-  // A packet with the PSNs [psn, end) is sent. Unless it follows the last one in the log, the log
-  // begins anew.
+  // A packet with the PSNs [psn, end) is sent. If it does not follow the last one in the log, or
+  // the log is full, the log begins anew.
   void append(Psn psn, Psn end, Instant now);
   // Packets of one PSN each are sent, at most as many as room_behind() allows.
   void append_run(Psn first, std::uint32_t packets, Instant now);

@@ -17,7 +17,7 @@ namespace urnic::ib {
 class XrcQueues {
  public:
   // bound: shared receive queues of XRC of an engine; limit: 65536 (`kMost`); beyond: creating
-  // fails with no_memory; test: XrcQueues.ThereAreSoManyAndThenNoMore
+  // fails with no_memory; test: XrcQueues.AreLimitedInNumber
   static constexpr std::uint32_t kMost = 1u << 16;
 
   // `key`: permutes the numbers (E-49).

@@ -24,7 +24,7 @@ struct Options {
   std::uint8_t extensions = 0;                // that REQs may offer (consent.h)
   // bound: connections of connection management, including time-wait; limit: 262144; beyond:
   // connecting fails with no_memory; a REQ is dropped, counted, and repeated by the peer; test:
-  // RefusalTest.ATableThatIsFullTakesNoMore
+  // RefusalTest.AFullTableAcceptsNoMoreConnections
   std::uint32_t most = 1u << 18;  // connections at a time, those in time-wait too
   // bound: incoming connections not yet established; limit: 1024 from one address, 4096 in all;
   // beyond: a REQ is dropped, counted, and repeated by the peer; the oldest refused one gives way;
@@ -33,7 +33,7 @@ struct Options {
   std::uint32_t most_half_open = 4096;
   // bound: connections of connection management in time-wait; limit: 16384 from one address, 65536
   // in all; beyond: the oldest gives way and its ids are free; test:
-  // RestingTest.WhoRestsGivesWayWhenItsAddressHasTooMany
+  // RestingTest.TheOldestRestingConnectionGivesWayWhenItsAddressHasTooMany
   std::uint32_t most_resting = 1u << 16;
   // Limits for the waits in the codes of a peer.
   Duration least_wait = Duration::ms(10), most_wait = Duration::s(120);
@@ -119,10 +119,10 @@ struct Core {
   }
 
   // bound: outgoing MADs; beyond: lost and counted (`unsent`), as on the wire; test:
-  // RefusalTest.MadsThatNobodyFetchesAreBounded
+  // RefusalTest.MadsThatTheOwnerDoesNotFetchAreBounded
   static constexpr std::size_t kMostWaiting = 4096;  // MADs
   // bound: MRAs of a peer in one exchange; beyond: no more time is granted; test:
-  // Opening.AnMraPutsOffTheRepetitionForItsTime
+  // Opening.AnMraDelaysTheRepetitionByItsTime
   static constexpr std::uint8_t kMostMras = 15;  // of one exchange
 
   Options options;

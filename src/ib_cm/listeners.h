@@ -18,9 +18,9 @@ struct Listen {
   Transport transport = Transport::Rc;  // that it serves; SIDR requests go to any listener
   // bound: pending requests of a RoCE listener; limit: the backlog of `listen` from one address,
   // four times as many in all; beyond: a REQ is dropped, counted, and repeated by the peer; test:
-  // RefusalTest.AFloodOfReqsIsBoundedByBacklogAndHarmsNobody,
+  // RefusalTest.AFloodOfReqsIsBoundedByTheBacklogAndAffectsNoConnection,
   // RefusalTest.OneAddressTakesAQuarterOfTheBacklog,
-  // RefusalTest.ARequestOutlivesItsListenerAndOneAnsweredMakesRoom
+  // RefusalTest.ARequestOutlivesItsListenerAndAnAnsweredOneMakesRoom
   std::uint32_t backlog = 16;            // requests of one address that the owner has not answered
   std::shared_ptr<Gate> gate = nullptr;  // null: admits every peer
 };

@@ -17,7 +17,7 @@ class AddressHandles {
  public:
   static constexpr std::uint32_t kIndexBits = 20;
   // bound: address handles of an engine; limit: 1048576 (`kMost`); beyond: creating fails with
-  // no_memory; test: AddressHandles.ThereAreSoManyAndThenNoMore
+  // no_memory; test: AddressHandles.AreLimitedInNumber
   static constexpr std::uint32_t kMost = 1u << kIndexBits;
 
   struct Handle {

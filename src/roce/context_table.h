@@ -20,7 +20,7 @@ class ContextTable {
  public:
   static constexpr std::uint32_t kIndexBits = 18;
   // bound: RoCE queue pairs of an engine, including numbers in time-wait; limit: 262144 (`kMost`);
-  // beyond: creating fails with no_memory; test: ContextTable.ThereAreSoManyAndThenNoMore
+  // beyond: creating fails with no_memory; test: ContextTable.IsLimitedInSize
   static constexpr std::uint32_t kMost = 1u << kIndexBits;
 
   // `most`: upper limit of numbers open at a time, at most kMost.

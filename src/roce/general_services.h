@@ -52,7 +52,7 @@ class GeneralServices {
   enum class Sent : std::uint8_t { Yes, Waits, Full, Lost };
 
   // bound: MADs waiting for address resolution (ARP, ND); beyond: lost and counted (`unroutable`),
-  // as on the wire; test: GeneralServicesTest.SoManyMadsWaitForTheWayAndNoMore
+  // as on the wire; test: GeneralServicesTest.MadsUpToTheLimitWaitForThePath
   static constexpr std::size_t kMostWaiting = 256;
 
   struct Waiting {

@@ -47,7 +47,7 @@ bool uses_receive(WrOp op) {
 
 struct BothTransports : RoceEnds, ::testing::WithParamInterface<const char*> {};
 
-TEST_P(BothTransports, WorkByTurnsOnOnePortAndEachByteIsRight) {
+TEST_P(BothTransports, ShareOnePortAndEachByteIsCorrect) {
   sim::PairOptions options = both();
   options.faults_left = options.faults_right = GetParam();
   up(options);

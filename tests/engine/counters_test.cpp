@@ -295,7 +295,7 @@ void refused_at_the_gate(Moved* moved) {
 }
 
 // proves: E-48
-TEST(Counters, EachOfThemMovesWhenWhatItCountsHappens) {
+TEST(Counters, EachCounterMovesWhenItsEventHappens) {
   Moved moved;
   strange_frames(&moved);
   downgrade_and_upgrade(&moved);

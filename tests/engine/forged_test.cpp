@@ -63,7 +63,7 @@ TEST(Forged, ChallengesAreLimitedPerConnectionAndCounted_RFC5961_7) {
 }
 
 // proves: E-46
-TEST(Forged, TimestampsDoNotTellTheClock_RFC7323_5_4) {
+TEST(Forged, TimestampsDoNotRevealTheClock_RFC7323_5_4) {
   HandPeer p;
   p.options.tcp.timestamps = true;
   ASSERT_TRUE(p.up());

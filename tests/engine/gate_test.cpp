@@ -101,7 +101,7 @@ class OwnTcpGate : public ::testing::Test {
 };
 
 // proves: AC-2
-TEST_F(OwnTcpGate, WhoIsDeniedFindsNobodyListeningAndLeavesNothing) {
+TEST_F(OwnTcpGate, ADeniedPeerFindsAClosedPortAndLeavesNoState) {
   open(denies("10.0.0.0/24"));
   EXPECT_TRUE(is_refused());
   EXPECT_EQ(stats().peers_denied, 1u);
@@ -118,7 +118,7 @@ TEST_F(OwnTcpGate, WhoIsDeniedFindsNobodyListeningAndLeavesNothing) {
 }
 
 // proves: AC-3
-TEST_F(OwnTcpGate, AsManyAsTheListenerMayHaveAndOneMoreWhenOneEnds) {
+TEST_F(OwnTcpGate, ConnectionsAreLimitedAndOneMoreFitsWhenOneEnds) {
   open({.most = 2});
   ASSERT_TRUE(comes());
   verbs::QueuePair* first = last;
@@ -135,7 +135,7 @@ TEST_F(OwnTcpGate, AsManyAsTheListenerMayHaveAndOneMoreWhenOneEnds) {
 }
 
 // proves: AC-3
-TEST_F(OwnTcpGate, AnAddressHasItsShareAndTheOtherIsNotAsked) {
+TEST_F(OwnTcpGate, TheLimitOfOneAddressDoesNotAffectAnother) {
   open({.most_of_peer = 1});
   ASSERT_TRUE(comes());
   verbs::QueuePair* first = last;
@@ -147,7 +147,7 @@ TEST_F(OwnTcpGate, AnAddressHasItsShareAndTheOtherIsNotAsked) {
 }
 
 // proves: AC-3
-TEST_F(OwnTcpGate, SoManyComeInASecond) {
+TEST_F(OwnTcpGate, ConnectionsPerSecondAreLimited) {
   open({.rate = 2});
   EXPECT_TRUE(comes());
   EXPECT_TRUE(comes());
@@ -161,7 +161,7 @@ TEST_F(OwnTcpGate, SoManyComeInASecond) {
 
 // Both SYNs are answered before either handshake is complete: the first to complete gets the place.
 // proves: AC-4
-TEST_F(OwnTcpGate, TheHandshakeTakesThePlaceAndNotTheSyn) {
+TEST_F(OwnTcpGate, TheCompletedHandshakeTakesThePlaceAndNotTheSyn) {
   open({.most = 1});
   verbs::QueuePair *a = ask(), *b = ask(true);
   const auto first = outcome(a), second = outcome(b);
@@ -174,7 +174,7 @@ TEST_F(OwnTcpGate, TheHandshakeTakesThePlaceAndNotTheSyn) {
 
 // The consumer rejects it: its place is free when it has ended.
 // proves: AC-3
-TEST_F(OwnTcpGate, ARejectedOneGivesItsPlaceBack) {
+TEST_F(OwnTcpGate, ARejectedConnectionGivesItsPlaceBack) {
   open({.most = 1});
   ask();
   ASSERT_TRUE(pair->run_until([&] { return !pair->right().events.empty(); }, Duration::s(5)));
@@ -185,7 +185,7 @@ TEST_F(OwnTcpGate, ARejectedOneGivesItsPlaceBack) {
 }
 
 // proves: AC-4
-TEST_F(OwnTcpGate, WhoIsThereNoticesNothingOfTheOthersAndOutlivesTheListener) {
+TEST_F(OwnTcpGate, AConnectionIsNotAffectedByRefusedOnesAndOutlivesTheListener) {
   open({.most = 1});
   ASSERT_TRUE(comes());
   verbs::QueuePair* first = last;
@@ -201,7 +201,7 @@ TEST_F(OwnTcpGate, WhoIsThereNoticesNothingOfTheOthersAndOutlivesTheListener) {
 
 // SYNs with forged addresses take no place from the owners of these addresses.
 // proves: AC-4
-TEST(Gate, SynsThatNobodyStandsBehindUseNoPlaceUp) {
+TEST(Gate, SynsFromForgedAddressesTakeNoPlace) {
   HandPeer p;
   p.options.gate = {{}, 1, 1, 1};
   p.flood = 50;
@@ -252,7 +252,7 @@ class RoceGate : public RoceConnectEnds {
 };
 
 // proves: AC-2
-TEST_F(RoceGate, WhoIsDeniedFindsNobodyListeningAndLeavesNothing) {
+TEST_F(RoceGate, ADeniedPeerFindsAClosedPortAndLeavesNoState) {
   open_with(denies("10.0.0.1"));
   EXPECT_TRUE(is_refused());
   EXPECT_EQ(stats().peers_denied, 1u);
@@ -268,7 +268,7 @@ TEST_F(RoceGate, WhoIsDeniedFindsNobodyListeningAndLeavesNothing) {
 }
 
 // proves: AC-3
-TEST_F(RoceGate, LimitsAreKeptAndAPlaceIsFreeWhenItsConnectionHasEnded) {
+TEST_F(RoceGate, LimitsApplyAndAPlaceIsFreeWhenItsConnectionHasEnded) {
   open_with({.most = 2, .most_of_peer = 1});
   ASSERT_TRUE(comes());
   verbs::QueuePair* first = left;
@@ -283,7 +283,7 @@ TEST_F(RoceGate, LimitsAreKeptAndAPlaceIsFreeWhenItsConnectionHasEnded) {
 }
 
 // proves: AC-3
-TEST_F(RoceGate, ARejectedOneGivesItsPlaceBackAndTheRateIsKept) {
+TEST_F(RoceGate, ARejectedConnectionGivesItsPlaceBackAndTheRateIsLimited) {
   open_with({.most = 1, .rate = 2});
   ASSERT_TRUE(ask().ok());
   ASSERT_TRUE(asked());
@@ -299,7 +299,7 @@ TEST_F(RoceGate, ARejectedOneGivesItsPlaceBackAndTheRateIsKept) {
 }
 
 // proves: AC-4
-TEST_F(RoceGate, ARepeatedRequestIsTheOneThatIsThereAndTheOthersGoOn) {
+TEST_F(RoceGate, ARepeatedRequestTakesNoSecondPlaceAndOthersGoOn) {
   open_with({.most = 1});
   pair->set_faults_right("loss=0.5");
   ASSERT_TRUE(comes());

@@ -52,7 +52,7 @@ struct LinkPort {
   }
 };
 
-TEST(Link, IsUpWhenThePortSaysSoWhateverItsEpoch) {
+TEST(Link, IsUpWhenThePortReportsItWithAnyEpoch) {
   LinkPort link;
   port::Port port = link.port();
   NoHooks hooks;
@@ -78,7 +78,7 @@ TEST(Link, IsUpWhenThePortSaysSoWhateverItsEpoch) {
 
 // A sleeping thread wakes up when the link timeout has passed.
 // proves: E-43, E-51
-TEST(Link, TheEndOfWaitingForItIsATimer) {
+TEST(Link, TheLinkTimeoutIsADeadlineOfTheEngine) {
   LinkPort link;
   link.up = 1;
   link.epoch = 1;
@@ -101,7 +101,7 @@ TEST(Link, TheEndOfWaitingForItIsATimer) {
 }
 
 // The timeout runs from the last loss.
-TEST(Link, ALinkThatIsBackIsNotGivenUpForHavingBeenLostOnce) {
+TEST(Link, ALinkThatIsBackIsNotGivenUp) {
   LinkPort at;
   port::Port port = at.port();
   NoHooks hooks;

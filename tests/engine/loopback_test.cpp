@@ -64,7 +64,7 @@ struct Loopback : ::testing::Test {
 };
 
 // proves: E-46, E-30
-TEST_F(Loopback, WhatIsOnItsWayToOurselvesIsBounded) {
+TEST_F(Loopback, LoopedFramesAreBounded) {
   Error error;
   ASSERT_NE(node->engine().iwarp().listen(7000, 32, &error), nullptr);
   std::vector<verbs::QueuePair*> qps;
@@ -92,7 +92,7 @@ TEST_F(Loopback, WhatIsOnItsWayToOurselvesIsBounded) {
 
 // A frame sent to ourselves outside a poll is work: the thread must not sleep.
 // proves: E-30, E-51
-TEST_F(Loopback, WhatIsOnItsWayToOurselvesIsWorkAtOnce) {
+TEST_F(Loopback, LoopedFramesAreWorkAtOnce) {
   for (int i = 0; i < 100; ++i) poll();
   verbs::QueuePair* qp = node->make_qp();
   const SocketAddress to{IpAddress::v4(10, 0, 0, 2), 7000};

@@ -47,14 +47,14 @@ struct Overrun : ::testing::Test {
 
 // The post itself reports the error: perhaps nothing else ever happens.
 // proves: E-47
-TEST_F(Overrun, ByPostingEndsTheQueuePairWithThePost) {
+TEST_F(Overrun, CausedByAPostEndsTheQueuePairWithinThePost) {
   post_too_many();
   EXPECT_EQ(busy->state, verbs::QpState::Error);
   EXPECT_EQ(idle->state, verbs::QpState::Error);
 }
 
 // proves: E-47
-TEST_F(Overrun, WhatHasEndedAlreadyIsNotToldOfAgain) {
+TEST_F(Overrun, AQueuePairThatHasEndedIsNotReportedAgain) {
   post_too_many();
   pair.run_for(Duration::ms(1));
   int told = 0;
@@ -68,7 +68,7 @@ TEST_F(Overrun, WhatHasEndedAlreadyIsNotToldOfAgain) {
 
 // Receives posted to an unconnected queue pair are flushed, if their queue has room.
 // proves: E-47
-TEST_F(Overrun, ReceivesOfAnIdleQueuePairComeBack) {
+TEST_F(Overrun, ReceivesOfAnIdleQueuePairAreFlushed) {
   const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(memory.data()), 64, key};
   for (std::uint64_t id : {1, 2}) {
     ASSERT_TRUE(node().post_receive(*idle, {id, {&sge, 1}}, pair.now()));

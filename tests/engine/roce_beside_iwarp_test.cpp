@@ -22,7 +22,7 @@ using RoceEngine = RoceEnds;
 
 // One long message each: neither waits for the end of the other, though the port has little room.
 // proves: E-51
-TEST(RoceTurns, NeitherTransportHasThePortForItself) {
+TEST(RoceTurns, NeitherTransportMonopolizesThePort) {
   auto [a, b] = port::make_memory_pair({.max_frame = 1518, .ring = 8});
   engine::Options options;
   options.speaks_roce = true;
@@ -139,7 +139,7 @@ engine::Options speaks(bool iwarp, bool roce) {
   return o;
 }
 
-TEST(RoceFrames, AreTakenByAnEngineThatSpeaksIt) {
+TEST(RoceFrames, AreAcceptedByAnEngineWithRoce) {
   Alone e(speaks(true, true));
   e.arrive(kPeer, kUs);
   EXPECT_EQ(e.statistics().received, 1u);
@@ -147,13 +147,13 @@ TEST(RoceFrames, AreTakenByAnEngineThatSpeaksIt) {
 }
 
 // proves: IB-2
-TEST(RoceFrames, AreNobodysInOneThatDoesNot) {
+TEST(RoceFrames, AreDroppedByAnEngineWithoutRoce) {
   Alone e(speaks(true, false));
   e.arrive(kPeer, kUs);
   EXPECT_EQ(e.statistics().received, 0u);
 }
 
-TEST(RoceFrames, ToOthersOrFromAnOwnAddressAreDroppedBeforeTheyAreLookedAt) {
+TEST(RoceFrames, ToOthersOrFromAnOwnAddressAreDroppedBeforeParsing) {
   Alone e(speaks(true, true));
   e.arrive(kPeer, kOther);
   EXPECT_EQ(e.dropped(net::DropReason::NotForUs), 1u);
@@ -163,7 +163,7 @@ TEST(RoceFrames, ToOthersOrFromAnOwnAddressAreDroppedBeforeTheyAreLookedAt) {
 }
 
 // proves: IB-2
-TEST_F(RoceEngine, ASegmentIsNobodysWhereRoceAloneIsSpoken) {
+TEST_F(RoceEngine, ATcpSegmentIsDroppedByAnEngineWithRoceOnly) {
   sim::PairOptions options = both();
   options.right.speaks_iwarp = false;
   up(options);
@@ -189,7 +189,7 @@ TEST_F(RoceEngine, ASegmentIsNobodysWhereRoceAloneIsSpoken) {
 
 // Two engines with the same seed choose the same numbers.
 // proves: E-49
-TEST_F(RoceEngine, NoTwoQueuePairsHaveOneNumber) {
+TEST_F(RoceEngine, NoTwoQueuePairsHaveTheSameNumber) {
   std::vector<std::uint32_t> of_roce, of_iwarp;
   {
     sim::Pair first(both());
@@ -227,7 +227,7 @@ TEST_F(RoceEngine, NoTwoQueuePairsHaveOneNumber) {
 // ---- failures of a queue pair
 
 // proves: IB-71
-TEST_F(RoceEngine, WhatIsLostIsSentAgainWhenItsTimeHasCome) {
+TEST_F(RoceEngine, ALostPacketIsResentAfterTheTimeout) {
   up();
   rooms(4096);
   post(*left, WrOp::Write, 1, 10, 0);
@@ -241,7 +241,7 @@ TEST_F(RoceEngine, WhatIsLostIsSentAgainWhenItsTimeHasCome) {
   EXPECT_GE(pair->left().engine().roce().statistics().requesters.timeouts, 1u);
 }
 
-TEST_F(RoceEngine, APeerThatIsSilentEndsItAndItsOwnerIsTold) {
+TEST_F(RoceEngine, ASilentPeerEndsTheQueuePairAndIsReported) {
   up();
   rooms(4096);
   pair->set_faults_left("loss=1");
@@ -257,7 +257,7 @@ TEST_F(RoceEngine, APeerThatIsSilentEndsItAndItsOwnerIsTold) {
 }
 
 // proves: IB-76
-TEST_F(RoceEngine, NobodyAnswersForTheAddressUntilSomebodyDoes) {
+TEST_F(RoceEngine, WorkSucceedsOnceTheAddressIsResolved) {
   sim::PairOptions options = both();
   options.faults_left = options.faults_right = "loss=1";  // not even ARP gets through
   ByHand h;
@@ -276,7 +276,7 @@ TEST_F(RoceEngine, NobodyAnswersForTheAddressUntilSomebodyDoes) {
 }
 
 // proves: E-43
-TEST_F(RoceEngine, WithinOneDeviceFramesComeStraightBack) {
+TEST_F(RoceEngine, WithinOneDeviceFramesAreLoopedBack) {
   sim::Pair only(both());
   sim::Node& node = only.left();
   verbs::QueuePair *one = node.make_roce_qp(), *two = node.make_roce_qp();
@@ -300,7 +300,7 @@ TEST_F(RoceEngine, WithinOneDeviceFramesComeStraightBack) {
 }
 
 // proves: E-43
-TEST_F(RoceEngine, ALinkThatIsGivenUpEndsThoseWithAPeerBehindIt) {
+TEST_F(RoceEngine, GivingUpTheLinkEndsQueuePairsWithAPeerBeyondIt) {
   up();
   verbs::QueuePair* const fresh = pair->left().make_roce_qp();
   pair->left().engine().roce_control().give_up_link("the link is gone", pair->now());
@@ -342,7 +342,7 @@ TEST_F(RoceEngine, AnOverrunByOneTransportEndsTheQueuePairsOfBoth) {
 }
 
 // proves: E-47
-TEST_F(RoceEngine, WhoPostsToTheEndOfAQueueKnowsAtOnce) {
+TEST_F(RoceEngine, APostThatOverrunsAQueueEndsOtherQueuePairsOnItAtOnce) {
   sim::PairOptions options = both();
   options.completions = 2;
   up(options);
@@ -358,7 +358,7 @@ TEST_F(RoceEngine, WhoPostsToTheEndOfAQueueKnowsAtOnce) {
 // Modify QP may overrun a queue with its completions: the next poll comes soon, and ends the queue
 // pairs on it.
 // proves: E-47
-TEST_F(RoceEngine, AnOverrunByModifyIsActedOnByTheNextPoll) {
+TEST_F(RoceEngine, AnOverrunByModifyIsHandledByTheNextPoll) {
   sim::PairOptions options = both();
   options.completions = 2;
   up(options);
@@ -376,7 +376,7 @@ TEST_F(RoceEngine, AnOverrunByModifyIsActedOnByTheNextPoll) {
 }
 
 // E-25 is about resources of iWARP; a RoCE queue pair in between is skipped.
-TEST_F(RoceEngine, MemoryInUseByAConnectionGoesWithQueuePairsOfBothAround) {
+TEST_F(RoceEngine, MemoryInUseByAConnectionIsDeregisteredWithQueuePairsOfBothTransports) {
   up();
   verbs::QueuePair* const stream = pair->left().make_qp();
   ASSERT_TRUE(pair->connect(*stream, *pair->right().make_qp()));
@@ -392,7 +392,7 @@ TEST_F(RoceEngine, MemoryInUseByAConnectionGoesWithQueuePairsOfBothAround) {
   EXPECT_EQ(std::memcmp(theirs->bytes.data(), was.data(), 1000), 0);
 }
 
-TEST_F(RoceEngine, AQueuePairIsDestroyedInTheMiddleOfItsWork) {
+TEST_F(RoceEngine, AQueuePairMayBeDestroyedInTheMiddleOfItsWork) {
   up();
   rooms(1 << 20);
   post(*left, WrOp::Write, 1, 1 << 20, 0);

@@ -91,7 +91,7 @@ struct StallTest : ::testing::Test {
   Instant now = Instant::from_ns(1'000'000'000);
 };
 
-TEST_F(StallTest, ATimerThatIsDueAtTheFirstLookBehindABurstWaitsTwoRoundTrips) {
+TEST_F(StallTest, ATimerDueAtTheFirstPollAfterABurstWaitsTwoRoundTrips) {
   send(32768);
   now = now + Duration::ms(30);  // no processor for longer than the least timeout
   left.poll(now);
@@ -100,7 +100,7 @@ TEST_F(StallTest, ATimerThatIsDueAtTheFirstLookBehindABurstWaitsTwoRoundTrips) {
   EXPECT_EQ(retransmits(), 0u) << "the peer answered in time";
 }
 
-TEST_F(StallTest, NoLongerThanThat) {
+TEST_F(StallTest, TheTimerWaitsNoLongerThanTwoRoundTrips) {
   send(32768);
   now = now + Duration::ms(30);
   left.poll(now);
@@ -111,7 +111,7 @@ TEST_F(StallTest, NoLongerThanThat) {
   EXPECT_EQ(retransmits(), 1u);
 }
 
-TEST_F(StallTest, WhoLookedMeanwhileRetransmitsInTime) {
+TEST_F(StallTest, AnEngineThatPolledMeanwhileRetransmitsInTime) {
   send(32768);
   left.poll(now + Duration::us(100));
   now = now + Duration::ms(30);

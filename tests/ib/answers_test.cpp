@@ -20,7 +20,7 @@ Bytes copy(ByteView v) {
 }
 
 // proves: IB-32, IB-34
-TEST_F(Answers, AreInTheOrderOfTheRequestsReadsIncluded) {
+TEST_F(Answers, FollowTheOrderOfTheRequestsIncludingReads) {
   next(read(psn, 0, 3 * kPmtu));
   next(fetch_add(psn, 1024, 5));
   next(read(psn, 512, 10));
@@ -89,7 +89,7 @@ TEST_F(Answers, AReadIsAnsweredByConsecutivePacketsOfTheRightLengths) {
 }
 
 // proves: IB-35
-TEST_F(Answers, FirstLastAndOnlySayWhatIsAcknowledgedAndMiddleDoesNot) {
+TEST_F(Answers, FirstLastAndOnlyHaveAnAethAndMiddleDoesNot) {
   post(1);
   next(read(psn, 0, 3 * kPmtu));
   ResponsePacket p;
@@ -108,7 +108,7 @@ TEST_F(Answers, FirstLastAndOnlySayWhatIsAcknowledgedAndMiddleDoesNot) {
 }
 
 // proves: IB-37
-TEST_F(Answers, MemoryThatGoesAwayInAReadIsToldInThePlaceOfItsPacket) {
+TEST_F(Answers, ANakReplacesAReadResponseWhoseMemoryIsGone) {
   next(write_only(psn, 0, counting(4)));
   const Psn first = psn;
   next(read(psn, 0, 4 * kPmtu));
@@ -128,7 +128,7 @@ TEST_F(Answers, MemoryThatGoesAwayInAReadIsToldInThePlaceOfItsPacket) {
 }
 
 // proves: IB-38
-TEST_F(Answers, WhatFollowsAReadIsNotAcknowledgedBeforeItsResponses) {
+TEST_F(Answers, RequestsAfterAReadAreAcknowledgedAfterItsResponses) {
   post(1);
   const Psn first = psn;
   next(read(psn, 0, 2 * kPmtu));
@@ -147,7 +147,7 @@ TEST_F(Answers, WhatFollowsAReadIsNotAcknowledgedBeforeItsResponses) {
 }
 
 // proves: IB-39
-TEST_F(Answers, AnAtomicIsAnsweredUnderItsOwnPsnWithWhatWasThere) {
+TEST_F(Answers, AnAtomicIsAnsweredAtItsOwnPsnWithTheOriginalValue) {
   auto* const number = reinterpret_cast<std::uint64_t*>(target() + 64);
   *number = 40;
   next(fetch_add(psn, 64, 2));
@@ -172,7 +172,7 @@ TEST_F(Answers, AnAtomicIsAnsweredUnderItsOwnPsnWithWhatWasThere) {
 }
 
 // proves: IB-40
-TEST_F(Answers, WhoeverAsksIsAnswered) {
+TEST_F(Answers, EveryRequestForAnAckIsAnswered) {
   ParsedPacket p = write_only(psn, 0, counting(4));
   p.header.bth.ack_request = false;
   next(p);
@@ -212,7 +212,7 @@ TEST_F(Answers, OneAckAnswersABurst) {
 }
 
 // proves: IB-77
-TEST_F(Answers, TheMsnCountsEachNewMessageOnceInEveryAnswer) {
+TEST_F(Answers, EveryResponseHasTheMsnThatCountsEachNewMessageOnce) {
   post(1);
   post(2);
   std::uint32_t messages = 0;
@@ -245,7 +245,7 @@ TEST_F(Answers, TheMsnCountsEachNewMessageOnceInEveryAnswer) {
 }
 
 // proves: IB-77
-TEST_F(Answers, TheMsnWraps) {
+TEST_F(Answers, TheMsnWrapsAround) {
   ParsedPacket p = write_only(psn, 0, {});
   p.header.bth.ack_request = false;
   for (std::uint32_t i = 0; i < (1u << 24) - 1; ++i) {
@@ -260,7 +260,7 @@ TEST_F(Answers, TheMsnWraps) {
 }
 
 // proves: IB-78
-TEST_F(Answers, AReadCountsInItsLastPacketAtTheLatest) {
+TEST_F(Answers, TheMsnCountsAReadByItsLastResponse) {
   next(read(psn, 0, 3 * kPmtu));
   const auto all = responses();
   ASSERT_EQ(all.size(), 3u);
@@ -269,7 +269,7 @@ TEST_F(Answers, AReadCountsInItsLastPacketAtTheLatest) {
 }
 
 // proves: IB-80
-TEST_F(Answers, CreditsAreTheReceivesPosted) {
+TEST_F(Answers, CreditsCountThePostedReceives) {
   const auto credits = [this] {
     next(write_only(psn, 0, counting(4)));
     return only_response().syndrome;
@@ -290,7 +290,7 @@ TEST_F(Answers, CreditsAreTheReceivesPosted) {
 }
 
 // proves: IB-82
-TEST_F(Answers, ASharedReceiveQueueTellsNoCredits) {
+TEST_F(Answers, ASharedReceiveQueueAdvertisesNoCredits) {
   verbs::SharedReceiveQueue shared(kPd, 8, 1);
   BufferPool pool;
   verbs::ReceiveQueue mine(&shared, &pool, 0);
@@ -302,14 +302,14 @@ TEST_F(Answers, ASharedReceiveQueueTellsNoCredits) {
   EXPECT_EQ(only_response().syndrome, Syndrome::ack(kNoCredits));
 }
 
-TEST_F(Answers, CreditsMayBeLeftOut) {
+TEST_F(Answers, CreditsAreNotAdvertisedIfSwitchedOff) {
   qp.tells_credits = false;
   post(1);
   next(write_only(psn, 0, counting(4)));
   EXPECT_EQ(only_response().syndrome, Syndrome::ack(kNoCredits));
 }
 
-TEST_F(Answers, AnAckNobodyAskedForRepeatsTheLast) {
+TEST_F(Answers, AnUnsolicitedAckRepeatsTheLastPsn) {
   post(1);
   responder().queue_unsolicited_ack();
   Response r = only_response();

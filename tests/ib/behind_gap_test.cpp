@@ -41,7 +41,7 @@ TEST_F(BehindGap, NothingCountsBeforeTheGapIsClosed) {
 }
 
 // proves: S-3, S-4
-TEST_F(BehindGap, WhenItClosesAllThatWasKeptIsCarriedOutInOrder) {
+TEST_F(BehindGap, ClosingTheGapExecutesTheKeptRequestsInOrder) {
   for (int i = 0; i < 4; ++i) post(i);
   verdict(read(psn + 4, 512, 3 * kPmtu));  // must see the WRITE before it
   verdict(send_only(7, counting(20)));
@@ -69,7 +69,7 @@ TEST_F(BehindGap, WhenItClosesAllThatWasKeptIsCarriedOutInOrder) {
 }
 
 // proves: S-4
-TEST_F(BehindGap, OneSequenceNakForTheGap) {
+TEST_F(BehindGap, AGapDrawsOneSequenceNak) {
   for (std::uint32_t i = 1; i < 20; ++i) {
     verdict(write_only(psn + i, 8 * i, counting(8)));
     const auto all = responses();
@@ -82,7 +82,7 @@ TEST_F(BehindGap, OneSequenceNakForTheGap) {
 }
 
 // proves: S-4
-TEST_F(BehindGap, WhatIsRepeatedIsADuplicateAnsweredWithTheNewestPsn) {
+TEST_F(BehindGap, RepeatedRequestsAreDuplicatesAnsweredWithTheNewestPsn) {
   for (std::uint32_t i = 1; i < 10; ++i) verdict(write_only(psn + i, 8 * i, counting(8)));
   responses();
   verdict(write_only(psn, 0, counting(8)));
@@ -99,7 +99,7 @@ TEST_F(BehindGap, WhatIsRepeatedIsADuplicateAnsweredWithTheNewestPsn) {
 }
 
 // proves: S-4
-TEST_F(BehindGap, WhoDidNotAskIsToldHowFarItHasCome) {
+TEST_F(BehindGap, ClosingTheGapIsAcknowledgedEvenWithoutARequestForAnAck) {
   auto quiet = [this](std::uint32_t ahead) {
     ParsedPacket p = write_only(psn + ahead, 8 * ahead, counting(8));
     p.header.bth.ack_request = false;
@@ -113,7 +113,7 @@ TEST_F(BehindGap, WhoDidNotAskIsToldHowFarItHasCome) {
 }
 
 // proves: S-4
-TEST_F(BehindGap, TheNextGapHasItsOwnNakWhenItShows) {
+TEST_F(BehindGap, TheNextGapDrawsItsOwnNakWhenItIsReached) {
   for (const std::uint32_t i : {1u, 3u, 4u}) verdict(write_only(psn + i, 8 * i, counting(8)));
   responses();
   verdict(write_only(psn, 0, counting(8)));
@@ -130,7 +130,7 @@ TEST_F(BehindGap, TheNextGapHasItsOwnNakWhenItShows) {
 }
 
 // proves: S-3
-TEST_F(BehindGap, WhatIsRefusedInItsTurnHasItsNakAndNothingBehindItCounts) {
+TEST_F(BehindGap, AKeptRequestRefusedInItsTurnDrawsItsNakAndLaterOnesAreDropped) {
   post(1);
   verdict(write_only(psn + 1, kBytes - 4, counting(8)));  // beyond the region
   verdict(send_only(2));
@@ -146,7 +146,7 @@ TEST_F(BehindGap, WhatIsRefusedInItsTurnHasItsNakAndNothingBehindItCounts) {
 }
 
 // proves: S-3
-TEST_F(BehindGap, AKeyThatWentMeanwhileIsRefusedInItsTurn) {
+TEST_F(BehindGap, AKeptRequestWithAnInvalidatedKeyIsRefusedInItsTurn) {
   verdict(write_only(psn + 1, 256, counting(8, 9)));
   table.invalidate(rkey, qp.peer());
   const Bytes before(target() + 256, target() + 264);
@@ -155,7 +155,7 @@ TEST_F(BehindGap, AKeyThatWentMeanwhileIsRefusedInItsTurn) {
   EXPECT_EQ(Bytes(target() + 256, target() + 264), before);
 }
 
-TEST_F(BehindGap, OneThatFindsNoReceiveInItsTurnComesAgainAndTheRestIsKept) {
+TEST_F(BehindGap, AKeptRequestWithoutAReceiveIsRepeatedAndTheRestStaysKept) {
   verdict(send_only(1, counting(10)));
   verdict(write_only(psn + 2, 0, counting(16)));
   responses();
@@ -170,7 +170,7 @@ TEST_F(BehindGap, OneThatFindsNoReceiveInItsTurnComesAgainAndTheRestIsKept) {
 }
 
 // proves: S-8
-TEST_F(BehindGap, AGapThatIsARefusalIsNoRecovery) {
+TEST_F(BehindGap, AGapCausedByAnRnrNakIsNotCountedAsARecovery) {
   qp.loss.max_recovery_attempts = 0;
   for (int i = 0; i < 5; ++i) {
     EXPECT_EQ(verdict(send_only(0)), Verdict::NotReady);
@@ -185,13 +185,13 @@ TEST_F(BehindGap, AGapThatIsARefusalIsNoRecovery) {
   }
   EXPECT_EQ(responder().counters().downgrades, 0u);
   EXPECT_EQ(responder().counters().recovery_attempts, 0u);
-  // A packet after that one is a loss.
+  // A gap further on is a loss.
   EXPECT_EQ(verdict(send_only(0)), Verdict::NotReady);
   verdict(send_only(2));
   EXPECT_EQ(responder().counters().downgrades, 1u);
 }
 
-TEST_F(BehindGap, AReadThatReachesOverWhatIsKeptMakesItADuplicate) {
+TEST_F(BehindGap, AReadOverThePsnOfAKeptRequestMakesItADuplicate) {
   verdict(write_only(psn + 1, 0, counting(8, 77)));
   const Bytes before(target(), target() + 8);
   responses();
@@ -201,7 +201,7 @@ TEST_F(BehindGap, AReadThatReachesOverWhatIsKeptMakesItADuplicate) {
   EXPECT_EQ(state().expected, psn + 3);
 }
 
-TEST_F(BehindGap, AMessageOfManyPacketsHasItsHoleFilled) {
+TEST_F(BehindGap, AMissingMiddlePacketCompletesTheKeptMessage) {
   post(1);
   const Bytes message = counting(3 * kPmtu + 5);
   const auto part = [&](std::uint32_t i, std::size_t n) {
@@ -217,12 +217,12 @@ TEST_F(BehindGap, AMessageOfManyPacketsHasItsHoleFilled) {
   EXPECT_EQ(Bytes(inbox() + 1000, inbox() + 1000 + message.size()), message);
 }
 
-TEST_F(BehindGap, APacketLongerThanAnyIsNotKept) {
+TEST_F(BehindGap, APacketLongerThanThePathMtuIsNotKept) {
   verdict(packet(Operation::SendOnly, psn + 1, counting(kPmtu + 4)));
   EXPECT_TRUE(state().held.empty());
 }
 
-TEST_F(BehindGap, SlowIsTheLetter) {
+TEST_F(BehindGap, ASlowQueuePairKeepsNothing) {
   for (const bool by_type : {true, false}) {
     qp.loss.type = by_type ? ConnectionType::Slow : ConnectionType::Fast;
     qp.loss.out_of_order = by_type ? OutOfOrder::Store : OutOfOrder::Drop;
@@ -240,7 +240,7 @@ TEST_F(BehindGap, SlowIsTheLetter) {
 // ---- bounded recovery
 
 // proves: S-8
-TEST_F(BehindGap, OneGapTooManyMakesItSlowAndForgetsWhatWasKept) {
+TEST_F(BehindGap, OneGapTooManyMakesItSlowAndDropsTheKeptRequests) {
   qp.loss.max_recovery_attempts = 3;
   for (const std::uint32_t i : {1u, 3u, 4u, 6u}) verdict(write_only(psn + i, 0, counting(8)));
   EXPECT_EQ(state().recovery.type(), ConnectionType::Fast);
@@ -268,7 +268,7 @@ TEST_F(BehindGap, AFullStoreMakesItSlow) {
 }
 
 // proves: S-8
-TEST_F(BehindGap, SoManyInOrderMakeItFastAgain) {
+TEST_F(BehindGap, EnoughRequestsInOrderMakeItFastAgain) {
   qp.loss.max_recovery_attempts = 0;
   qp.loss.upgrade_after = 4;
   verdict(write_only(psn + 1, 0, counting(8)));
@@ -300,7 +300,7 @@ TEST_F(BehindGap, GapsFarApartNeverMakeItSlow) {
 
 // The engine's memory is bounded: a queue pair that gets none is SLOW, others are not affected.
 // proves: S-8
-TEST_F(BehindGap, MemoryThatIsLentToOthersMakesItSlow) {
+TEST_F(BehindGap, AnExhaustedPoolMakesItSlow) {
   HeldPool small(0);
   Responder mine(qp, &rq, &table, &small);
   verbs::Completion c;

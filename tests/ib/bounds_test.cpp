@@ -10,7 +10,7 @@ namespace {
 
 constexpr Instant kNow = Instant::from_ns(1'000'000);
 
-TEST(SentLogBound, OneMoreThanItHoldsCoversNothingUntilItBeginsAnew) {
+TEST(SentLogBound, AFullLogRestartsAndCoversOnlyLaterPackets) {
   HeldPool pool;
   SentLog log(&pool, 10);
   for (std::uint32_t i = 0; i < 10; ++i) log.append(Psn(i), Psn(i + 1), kNow);
@@ -24,7 +24,7 @@ TEST(SentLogBound, OneMoreThanItHoldsCoversNothingUntilItBeginsAnew) {
   EXPECT_EQ(pool.in_use(), 0u);
 }
 
-TEST(ResourcesBound, SoManyPartsWaitAndOneMoreIsDropped) {
+TEST(ResourcesBound, PartsUpToTheLimitWaitAndOneMoreIsDropped) {
   Resources all(1);
   Resource read;
   read.family = Family::Read;
@@ -46,7 +46,7 @@ TEST(ResourcesBound, SoManyPartsWaitAndOneMoreIsDropped) {
   EXPECT_EQ(r->asides, 0u) << "what is not answered any more has no parts";
 }
 
-TEST(ReadAheadBound, SoManyPartsAreAskedForAtOnce) {
+TEST(ReadAheadBound, PartsUpToTheLimitAreRequestedAtOnce) {
   HeldPool pool;
   ReadAhead ahead(&pool);
   for (std::uint32_t i = 0; i < ReadAhead::kMostParts; ++i) {

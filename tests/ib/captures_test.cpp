@@ -66,7 +66,7 @@ TEST(RoceCaptures, EveryPacketOfLinuxRxeIsParsedAndCountedAsByTshark) {
 }
 
 // proves: IB-1
-TEST(RoceCaptures, EveryIcrcOfLinuxRxeIsOurs) {
+TEST(RoceCaptures, EveryIcrcOfLinuxRxeMatchesOurs) {
   for (const Expected& e : expected()) {
     SCOPED_TRACE(e.file);
     for (const Captured& c : roce_capture(e.file)) {

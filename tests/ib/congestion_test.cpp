@@ -41,7 +41,7 @@ class RequesterCongestion : public RequesterBench {
 };
 
 // proves: S-10
-TEST_F(RequesterCongestion, InFlightIsAWindowAtMost) {
+TEST_F(RequesterCongestion, AtMostAWindowOfPacketsIsInFlight) {
   post_packets(200);
   EXPECT_EQ(leave().size(), AimdWindow::kFirst);
   ack(next_psn() - 1 - AimdWindow::kFirst / 2);
@@ -51,7 +51,7 @@ TEST_F(RequesterCongestion, InFlightIsAWindowAtMost) {
 }
 
 // proves: S-10
-TEST_F(RequesterCongestion, OffItIsTheWindowOfTheRules) {
+TEST_F(RequesterCongestion, WithCongestionControlOffTheConfiguredWindowApplies) {
   rules.congestion = CongestionRule::Off;
   rules.window = 77;
   post_packets(200);
@@ -65,7 +65,7 @@ TEST_F(RequesterCongestion, OffItIsTheWindowOfTheRules) {
 }
 
 // proves: S-10
-TEST_F(RequesterCongestion, AWindowThatIsFullAsksForAnAckAndAClosedOneAsksByQuarters) {
+TEST_F(RequesterCongestion, AFullWindowRequestsAnAckAndAReducedOneEveryQuarter) {
   rules.ack_every = 1000;
   post_packets(200);
   const auto sent = leave();
@@ -76,7 +76,7 @@ TEST_F(RequesterCongestion, AWindowThatIsFullAsksForAnAckAndAClosedOneAsksByQuar
 }
 
 // proves: S-10, IB-146
-TEST_F(RequesterCongestion, ACnpClosesItOnceForWhatWasInFlight) {
+TEST_F(RequesterCongestion, ACnpReducesTheWindowOncePerFlight) {
   open(256);
   ASSERT_EQ(fill(), 256u);
   for (int i = 0; i < 50; ++i) r().notified(now);
@@ -102,7 +102,7 @@ TEST_F(RequesterCongestion, ACnpWithNothingInFlightIsIgnoredAndCounted) {
 }
 
 // proves: S-10
-TEST_F(RequesterCongestion, AFloodOfCnpsLeavesTheFloor) {
+TEST_F(RequesterCongestion, AFloodOfCnpsDoesNotReduceTheWindowBelowTheFloor) {
   open(256);
   for (int i = 0; i < 200; ++i) {
     ASSERT_GE(fill(), AimdWindow::kFloor);
@@ -115,7 +115,7 @@ TEST_F(RequesterCongestion, AFloodOfCnpsLeavesTheFloor) {
 }
 
 // proves: S-10
-TEST_F(RequesterCongestion, ATimeoutClosesItAndWhatLeavesAgainKeepsToIt) {
+TEST_F(RequesterCongestion, ATimeoutReducesTheWindowToTheFloorForRepetitionsToo) {
   open(256);
   ASSERT_EQ(fill(), 256u);
   pass(Duration::ms(5));
@@ -129,7 +129,7 @@ TEST_F(RequesterCongestion, ATimeoutClosesItAndWhatLeavesAgainKeepsToIt) {
 }
 
 // proves: S-10
-TEST_F(RequesterCongestion, SingleLossesDoNotCloseIt) {
+TEST_F(RequesterCongestion, SingleLossesDoNotReduceTheWindow) {
   open(256);
   for (int i = 0; i < 5; ++i) {
     ASSERT_EQ(fill(), 256u);
@@ -145,7 +145,7 @@ TEST_F(RequesterCongestion, SingleLossesDoNotCloseIt) {
 }
 
 // proves: S-10
-TEST_F(RequesterCongestion, ATwentiethOfAWindowLostClosesIt) {
+TEST_F(RequesterCongestion, LosingMoreThanATwentiethReducesTheWindow) {
   qp.peer_selective = true;
   open(256);
   for (const std::uint32_t lost : {12u, 13u}) {
@@ -176,7 +176,7 @@ TEST_F(RequesterCongestion, ATwentiethOfAWindowLostClosesIt) {
 }
 
 // proves: S-10
-TEST_F(RequesterCongestion, LongerRoundTripsCloseIt) {
+TEST_F(RequesterCongestion, LongerRoundTripsReduceTheWindow) {
   open(256);
   for (int i = 0; i < 3; ++i) {
     fill();
@@ -189,7 +189,7 @@ TEST_F(RequesterCongestion, LongerRoundTripsCloseIt) {
 }
 
 // proves: S-10
-TEST_F(RequesterCongestion, WhatLeftAgainTellsNoRoundTrip) {
+TEST_F(RequesterCongestion, ARepeatedPacketIsNotUsedToMeasureARoundTrip) {
   open(256);
   fill();
   const std::uint32_t una = r().state().una.psn.value();
@@ -203,7 +203,7 @@ TEST_F(RequesterCongestion, WhatLeftAgainTellsNoRoundTrip) {
 }
 
 // proves: S-10
-TEST_F(RequesterCongestion, ReadsBehindAClosedWindowAreAskedForOneByOne) {
+TEST_F(RequesterCongestion, WithAReducedWindowReadsAreSentOneByOne) {
   post_packets(200);
   for (int i = 0; i < 20; ++i) {
     leave();
@@ -228,7 +228,7 @@ TEST_F(RequesterCongestion, ReadsBehindAClosedWindowAreAskedForOneByOne) {
 }
 
 // proves: S-10
-TEST_F(RequesterCongestion, DcqcnClosesByCnpsAndNotByLength) {
+TEST_F(RequesterCongestion, DcqcnReactsToCnpsAndNotToRoundTrips) {
   rules.congestion = CongestionRule::Dcqcn;
   EXPECT_EQ(fill(), 256u);
   pass(Duration::ms(1));
@@ -250,7 +250,7 @@ TEST_F(RequesterCongestion, DcqcnClosesByCnpsAndNotByLength) {
 
 // The ACK of a packet sent after a loss may have waited for the repetition.
 // proves: S-10
-TEST(Congestion, ARoundInWhichSomethingWasLostIsNoMeasure) {
+TEST(Congestion, ARoundWithALossIsNotUsedToMeasureARoundTrip) {
   constexpr std::uint32_t kMost = 256;
   const Duration trip = Duration::us(50);
   for (const bool loses : {false, true}) {

@@ -25,7 +25,7 @@ struct Duplicates : test::ResponderFixture {
 };
 
 // proves: IB-42, IB-123
-TEST_F(Duplicates, ASendOrWriteIsNotDoneAgainAndTheLastCompletedIsAcknowledged) {
+TEST_F(Duplicates, ASendOrWriteIsNotExecutedAgainAndTheLastCompletedIsAcknowledged) {
   post(1);
   post(2);
   const ParsedPacket send = packet(Operation::SendOnly, psn, counting(8));
@@ -76,7 +76,7 @@ TEST_F(Duplicates, AReadIsReadAgain) {
 }
 
 // proves: IB-44, IB-150
-TEST_F(Duplicates, APartOfAReadIsServedAndWhatLiesOutsideIsNot) {
+TEST_F(Duplicates, APartOfAReadIsServedButNothingOutsideOfIt) {
   const Psn first = psn;
   next(read(psn, 1024, 4 * kPmtu));
   EXPECT_EQ(responses().size(), 4u);
@@ -108,7 +108,7 @@ TEST_F(Duplicates, APartOfAReadIsServedAndWhatLiesOutsideIsNot) {
 }
 
 // proves: IB-45
-TEST_F(Duplicates, AnAtomicIsAnsweredFromWhatWasSaved) {
+TEST_F(Duplicates, AnAtomicIsAnsweredWithTheSavedResult) {
   number(64) = 10;
   const Psn first = psn;
   next(fetch_add(psn, 64, 1));
@@ -125,7 +125,7 @@ TEST_F(Duplicates, AnAtomicIsAnsweredFromWhatWasSaved) {
 }
 
 // proves: IB-46
-TEST_F(Duplicates, AnAtomicThatIsForgottenOrNeverWasOneIsDropped) {
+TEST_F(Duplicates, AnAtomicWithoutASavedResultIsDropped) {
   const Psn first = psn;
   next(fetch_add(psn, 64, 1));
   next(write_only(psn, 0, counting(4)));
@@ -178,7 +178,7 @@ TEST_F(Duplicates, AReadIsAnsweredBeforeALaterSendIsAcknowledged) {
 }
 
 // proves: IB-49
-TEST_F(Duplicates, AnEarlierOnePreemptsAReadUnderWay) {
+TEST_F(Duplicates, AnEarlierDuplicatePreemptsAReadInProgress) {
   const Psn first = psn;
   next(read(psn, 0, kPmtu));
   const Psn second = psn;
@@ -199,7 +199,7 @@ TEST_F(Duplicates, AnEarlierOnePreemptsAReadUnderWay) {
 
 // Like the probe of a requester that does not wait for our response.
 // proves: IB-43
-TEST_F(Duplicates, AnAnswerUnderWayGoesOnWhereAPartOfItIsAskedForAgain) {
+TEST_F(Duplicates, AResponseInProgressContinuesWhenAPartIsRequestedAgain) {
   const Psn first = psn;
   next(read(psn, 1024, 6 * kPmtu));
   Response r;
@@ -224,7 +224,7 @@ TEST_F(Duplicates, AnAnswerUnderWayGoesOnWhereAPartOfItIsAskedForAgain) {
 }
 
 // proves: IB-44
-TEST_F(Duplicates, OtherBytesUnderItsPsnsDoNotReachBeyondTheEnd) {
+TEST_F(Duplicates, ADuplicateReadDoesNotExtendTheResponseBeyondItsEnd) {
   const Psn first = psn;
   next(read(psn, 1024, 6 * kPmtu));
   Response r;
@@ -271,7 +271,7 @@ TEST_F(Duplicates, AreNeverNaked) {
 }
 
 // proves: IB-123
-TEST_F(Duplicates, EachOfManyIsAnsweredInTheOrderOfPsns) {
+TEST_F(Duplicates, ManyDuplicatesAreAnsweredInTheOrderOfPsns) {
   post(1);
   const Psn first = psn;
   next(read(psn, 0, kPmtu));

@@ -41,7 +41,7 @@ struct HeldPacketsTest : testing::Test {
   HeldPackets held{&pool, 100, 1024};
 };
 
-TEST_F(HeldPacketsTest, ComeInTheOrderOfTheirPsnsWhateverTheOrderOfArrival) {
+TEST_F(HeldPacketsTest, AreReturnedInTheOrderOfPsnsForAnyOrderOfArrival) {
   // Across the wrap of PSNs.
   std::vector<std::uint32_t> psns(100);
   std::iota(psns.begin(), psns.end(), 0xffffff - 50u);
@@ -59,7 +59,7 @@ TEST_F(HeldPacketsTest, ComeInTheOrderOfTheirPsnsWhateverTheOrderOfArrival) {
 }
 
 // Reverse order with the most packets allowed, then each between two others.
-TEST_F(HeldPacketsTest, ComeInOrderThoughTheyWereSentTheOtherWayRound) {
+TEST_F(HeldPacketsTest, AreReturnedInOrderAlsoWhenTheyArriveInReverse) {
   HeldPool large;
   HeldPackets most(&large, 4096, 256);
   ParsedPacket p;
@@ -79,7 +79,7 @@ TEST_F(HeldPacketsTest, ComeInOrderThoughTheyWereSentTheOtherWayRound) {
   }
 }
 
-TEST_F(HeldPacketsTest, GoOnWhileSomeAreTakenAndOthersCome) {
+TEST_F(HeldPacketsTest, StayInOrderWhileSomeAreRemovedAndOthersAreAdded) {
   std::uint32_t next = 5, behind = 5;
   for (int round = 0; round < 1000; ++round) {
     while (held.size() < 60) ASSERT_EQ(keep(behind++), Kept::Yes);
@@ -99,7 +99,7 @@ TEST_F(HeldPacketsTest, TheFirstCopyIsKept) {
   EXPECT_EQ(held.first().payload.size(), 10u);
 }
 
-TEST_F(HeldPacketsTest, AreNoMoreThanSoMany) {
+TEST_F(HeldPacketsTest, AreAtMostTheLimit) {
   for (std::uint32_t i = 0; i < 100; ++i) ASSERT_EQ(keep(2 * i), Kept::Yes);
   EXPECT_EQ(keep(7), Kept::NoRoom);
   EXPECT_EQ(keep(8), Kept::Already);
@@ -107,7 +107,7 @@ TEST_F(HeldPacketsTest, AreNoMoreThanSoMany) {
   EXPECT_EQ(keep(7), Kept::Yes);
 }
 
-TEST_F(HeldPacketsTest, AReadEndsBehindItsLastResponse) {
+TEST_F(HeldPacketsTest, TheEndOfAReadIsAfterItsLastResponse) {
   ParsedPacket p;
   p.header.bth.opcode = Opcode(ServiceType::Rc, Operation::ReadRequest);
   p.header.bth.psn = Psn(10);
@@ -116,7 +116,7 @@ TEST_F(HeldPacketsTest, AReadEndsBehindItsLastResponse) {
   EXPECT_EQ(held.end(), Psn(13));
 }
 
-TEST_F(HeldPacketsTest, OwnNothingWhenNoneIsLeft) {
+TEST_F(HeldPacketsTest, ReturnAllMemoryWhenNoneIsLeft) {
   EXPECT_EQ(pool.in_use(), 0u);
   keep(1);
   keep(2, 0);
@@ -135,7 +135,7 @@ TEST_F(HeldPacketsTest, OwnNothingWhenNoneIsLeft) {
   EXPECT_EQ(pool.in_use(), 0u);
 }
 
-TEST_F(HeldPacketsTest, ThePoolIsAboveAll) {
+TEST_F(HeldPacketsTest, ThePoolLimitsAllQueuePairsTogether) {
   HeldPool small(5 * 4096);  // the book of ten takes one or two blocks
   HeldPackets mine(&small, 10, 4096);
   ParsedPacket p;

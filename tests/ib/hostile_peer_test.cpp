@@ -53,7 +53,7 @@ class HostilePeer : public RequesterBench {
   std::vector<std::uint8_t> noise = std::vector<std::uint8_t>(4096, 0xee);
 };
 
-TEST_F(HostilePeer, AnswersWithoutAQuestionDoNothing) {
+TEST_F(HostilePeer, ResponsesWithoutARequestHaveNoEffect) {
   for (const std::uint32_t psn : {0u, 99u, 100u, 101u, 100u + (1u << 23), 99u - (1u << 23)}) {
     ack(psn, 1);
     nak(psn, NakCode::RemoteAccess);
@@ -74,7 +74,7 @@ TEST_F(HostilePeer, AnswersWithoutAQuestionDoNothing) {
 // Requests of all kinds with any responses, many times over: each completes once and in order. The
 // first that fails has a status of its own, and those after it are flushed. Only sinks change, and
 // another queue pair with the same memory continues.
-TEST_F(HostilePeer, AnyResponsesHarmNothingElse) {
+TEST_F(HostilePeer, AnyResponsesAffectOnlyTheirOwnQueuePair) {
   std::uint64_t ended = 0, completed = 0;
   for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
     Rng rng(seed);
@@ -140,7 +140,7 @@ TEST_F(HostilePeer, AnyResponsesHarmNothingElse) {
 class PatientResponder : public test::ResponderFixture {};
 
 // proves: IB-148
-TEST_F(PatientResponder, ADuplicateIsAnsweredHoweverOftenItComes) {
+TEST_F(PatientResponder, EveryRepetitionOfADuplicateIsAnswered) {
   take(write_only(qp.rq_psn, 0, test::counting(8)));
   for (int i = 0; i < 1000; ++i) {
     take(write_only(qp.rq_psn, 0, test::counting(8)));

@@ -60,7 +60,7 @@ bool good_both_ways(const Bytes& ip_udp, const Bytes& packet) {
 }
 
 // proves: IB-1
-TEST(Icrc, EveryBitButThoseRoutersChangeIsCovered) {
+TEST(Icrc, EveryBitIsCoveredExceptThoseThatRoutersChange) {
   for (const Vector& v : kVectors) {
     const Bytes ip_udp = from_hex(v.ip_udp), packet = whole(v);
     // Except the version and the header length, which determine the position of the rest.
@@ -78,7 +78,7 @@ TEST(Icrc, EveryBitButThoseRoutersChangeIsCovered) {
   }
 }
 
-TEST(Icrc, HeadersMadeFromASocketsFieldsServeAsWell) {
+TEST(Icrc, PseudoHeadersFromSocketFieldsGiveTheSameIcrc) {
   DatagramFields f;
   f.source = *IpAddress::parse("192.0.2.1");
   f.destination = *IpAddress::parse("192.0.2.2");
@@ -95,7 +95,7 @@ TEST(Icrc, HeadersMadeFromASocketsFieldsServeAsWell) {
 }
 
 // proves: IB-1
-TEST(Icrc, OptionsAreCoveredAsTheyAreWhereverThePacketLies) {
+TEST(Icrc, OptionsAreCoveredForAContiguousAndASeparatePacket) {
   Bytes ip_udp = from_hex(kVectors[0].ip_udp);
   ip_udp[0] = 0x4f;
   for (std::uint8_t i = 0; i < 40; ++i) ip_udp.insert(ip_udp.begin() + 20 + i, i);
@@ -117,7 +117,7 @@ TEST(Icrc, OptionsAreCoveredAsTheyAreWhereverThePacketLies) {
 
 // A socket does not report the identification of a received packet.
 // proves: IB-1
-TEST(Icrc, AHiddenIdentificationIsFoundWhateverItIs) {
+TEST(Icrc, AnyHiddenIdentificationIsFound) {
   Rng rng(4791);
   for (const std::size_t length :
        {std::size_t{24}, std::size_t{63}, std::size_t{64}, std::size_t{1052}, std::size_t{4124}}) {
@@ -159,7 +159,7 @@ TEST(Icrc, OneInSixtyFiveThousandBrokenPacketsPassesWithAHiddenIdentification) {
   EXPECT_LE(passed, 40);  // 16 expected
 }
 
-TEST(Icrc, SixHidesNothing) {
+TEST(Icrc, Ipv6HasNoHiddenIdentification) {
   Rng rng(6);
   for (const Vector& v : kVectors) {
     const Bytes ip_udp = from_hex(v.ip_udp);

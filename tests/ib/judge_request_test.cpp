@@ -30,7 +30,7 @@ TEST_F(RequestCheck, AMiddleOrLastAtTheStartIsAnInvalidRequest) {
 }
 
 // proves: IB-18
-TEST_F(RequestCheck, AMessageIsNotBrokenIntoNorChanged) {
+TEST_F(RequestCheck, AMessageMustNotBeInterruptedOrChangeItsKind) {
   post(1);
   const auto begin = [this](bool send) {
     again();
@@ -57,7 +57,7 @@ TEST_F(RequestCheck, AMessageIsNotBrokenIntoNorChanged) {
 }
 
 // proves: IB-19
-TEST_F(RequestCheck, WhatIsNotEnabledIsAnInvalidRequest) {
+TEST_F(RequestCheck, AnOperationThatIsNotEnabledIsAnInvalidRequest) {
   qp.access = verbs::kRemoteRead | verbs::kRemoteAtomic;
   expect_refused(write_only(psn, 0, counting(4)), NakCode::InvalidRequest);
   again();
@@ -98,7 +98,7 @@ TEST_F(RequestCheck, APadOnFirstOrMiddleIsAnInvalidRequest) {
 }
 
 // proves: IB-22
-TEST_F(RequestCheck, MoreReadsAndAtomicsThanMayWaitAreAnInvalidRequest) {
+TEST_F(RequestCheck, MoreReadsAndAtomicsThanResourcesAreAnInvalidRequest) {
   for (int i = 0; i < 4; ++i) {
     EXPECT_EQ(next(i % 2 == 0 ? read(psn, 0, 8) : fetch_add(psn, 8, 1)), Verdict::Accept);
   }
@@ -119,7 +119,7 @@ TEST_F(RequestCheck, MoreReadsAndAtomicsThanMayWaitAreAnInvalidRequest) {
 }
 
 // proves: IB-23
-TEST_F(RequestCheck, AKeyRangeRightOrDomainThatDoesNotAllowItIsARemoteAccessError) {
+TEST_F(RequestCheck, AWrongKeyRangeRightOrDomainIsARemoteAccessError) {
   const auto all_three = [this](std::uint32_t key, std::uint64_t address) {
     ParsedPacket w = write_only(psn, 0, counting(8));
     w.header.reth = {address, key, 8};
@@ -146,7 +146,7 @@ TEST_F(RequestCheck, AKeyRangeRightOrDomainThatDoesNotAllowItIsARemoteAccessErro
 }
 
 // proves: IB-24
-TEST_F(RequestCheck, NothingIsReadOrWrittenWithAnyKey) {
+TEST_F(RequestCheck, AnAccessOfNoBytesSucceedsWithAnyKey) {
   ParsedPacket w = write_only(psn, 0, {});
   w.header.reth = {0, 0xdeadbeef, 0};
   EXPECT_EQ(next(w), Verdict::Accept);
@@ -165,7 +165,7 @@ TEST_F(RequestCheck, NothingIsReadOrWrittenWithAnyKey) {
 }
 
 // proves: IB-26
-TEST_F(RequestCheck, ASendLongerThanItsReceiveIsAnInvalidRequestAndALengthErrorHere) {
+TEST_F(RequestCheck, ASendLongerThanItsReceiveIsAnInvalidRequestAndALocalLengthError) {
   post(1, 100);
   post(2, 300);
   expect_refused(packet(Operation::SendOnly, psn, counting(101)), NakCode::InvalidRequest);
@@ -213,7 +213,7 @@ TEST_F(RequestCheck, APayloadTooLongOrTooShortForItsOpcodeIsAnInvalidRequest) {
   expect_refused(r, NakCode::InvalidRequest);
 }
 
-TEST_F(RequestCheck, AWriteIsAsLongAsItSays) {
+TEST_F(RequestCheck, AWriteMustHaveItsAnnouncedLength) {
   expect_refused(write(Operation::WriteOnly, psn, 0, 7, counting(8)), NakCode::InvalidRequest);
   again();
   expect_refused(write(Operation::WriteOnly, psn, 0, 9, counting(8)), NakCode::InvalidRequest);
@@ -222,7 +222,7 @@ TEST_F(RequestCheck, AWriteIsAsLongAsItSays) {
   expect_refused(packet(Operation::WriteLast, psn, counting(45)), NakCode::InvalidRequest);
 }
 
-TEST_F(RequestCheck, AnAtomicLiesOnEightBytes) {
+TEST_F(RequestCheck, AnAtomicMustBeAlignedToEightBytes) {
   expect_refused(fetch_add(psn, 4, 1), NakCode::InvalidRequest);
 }
 
@@ -260,7 +260,7 @@ TEST_F(RequestCheck, AReceiveThatCannotBeWrittenIsARemoteOperationalError) {
 }
 
 // proves: IB-30
-TEST_F(RequestCheck, AWriteThatLeavesTheRegionIsRefusedWhereItDoes) {
+TEST_F(RequestCheck, AWriteBeyondTheRegionIsRefusedAtThePacketThatLeavesIt) {
   const std::uint64_t offset = kBytes - 2 * kPmtu;
   EXPECT_EQ(next(write(Operation::WriteFirst, psn, offset, 3 * kPmtu, counting(kPmtu))),
             Verdict::Accept);
@@ -270,7 +270,7 @@ TEST_F(RequestCheck, AWriteThatLeavesTheRegionIsRefusedWhereItDoes) {
 }
 
 // proves: IB-31
-TEST_F(RequestCheck, NoFailureMovesTheExpectedPsn) {
+TEST_F(RequestCheck, AFailureDoesNotChangeTheExpectedPsn) {
   const Psn expected = psn;
   const auto unmoved = [&](const ParsedPacket& p, Verdict want) {
     again();

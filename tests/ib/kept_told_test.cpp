@@ -45,7 +45,7 @@ class KeptTold : public test::ResponderFixture {
 };
 
 // proves: S-6
-TEST_F(KeptTold, ASackForEachBurstAndNoNak) {
+TEST_F(KeptTold, EachBurstPastAGapDrawsASackAndNoNak) {
   write_ahead(0);
   responses();
   write_ahead(2);
@@ -69,14 +69,14 @@ TEST_F(KeptTold, ASackForEachBurstAndNoNak) {
 }
 
 // proves: S-6
-TEST_F(KeptTold, WhoKeepsNothingSaysNakAsBefore) {
+TEST_F(KeptTold, ASlowQueuePairSendsANakInsteadOfASack) {
   qp.loss.type = ConnectionType::Slow;
   write_ahead(1);
   EXPECT_TRUE(only_response().is_nak(NakCode::SequenceError));
 }
 
 // proves: S-6
-TEST_F(KeptTold, ADowngradeIsToldByANak) {
+TEST_F(KeptTold, ADowngradeIsReportedByANak) {
   qp.loss.store_packets = 2;
   write_ahead(1);
   write_ahead(2);
@@ -86,7 +86,7 @@ TEST_F(KeptTold, ADowngradeIsToldByANak) {
 }
 
 // proves: S-7
-TEST_F(KeptTold, APeerThatHasNotAgreedSeesNothingOfIt) {
+TEST_F(KeptTold, APeerThatHasNotAgreedGetsNoSack) {
   qp.peer_selective = false;
   write_ahead(1);
   write_ahead(2);
@@ -96,7 +96,7 @@ TEST_F(KeptTold, APeerThatHasNotAgreedSeesNothingOfIt) {
 }
 
 // proves: S-2
-TEST_F(KeptTold, TheMissingPartOfAReadGoesInBetween) {
+TEST_F(KeptTold, TheMissingPartOfAReadIsSentInBetweenTheRest) {
   EXPECT_EQ(next(read(psn, 0, 6 * kPmtu)), Verdict::Accept);
   test::Response r;
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(response(&r));
@@ -107,7 +107,7 @@ TEST_F(KeptTold, TheMissingPartOfAReadGoesInBetween) {
 }
 
 // proves: S-2
-TEST_F(KeptTold, SeveralMissingPartsOfAReadComeOneBehindTheOther) {
+TEST_F(KeptTold, SeveralMissingPartsOfAReadAreSentOneAfterTheOther) {
   EXPECT_EQ(next(read(psn, 0, 8 * kPmtu)), Verdict::Accept);
   const auto order = [&] {
     std::vector<std::uint32_t> o;
@@ -138,7 +138,7 @@ class PlacedEarly : public KeptTold {
 };
 
 // proves: S-2
-TEST_F(PlacedEarly, AWriteWithItsOwnRethIsInItsPlaceAndCompletesInItsTurn) {
+TEST_F(PlacedEarly, AWriteWithItsOwnRethIsPlacedAtOnceAndCompletesInItsTurn) {
   write_ahead(1, 50);
   EXPECT_EQ(at(64), counting(8, 50));
   EXPECT_EQ(responder().counters().placed, 1u);
@@ -150,7 +150,7 @@ TEST_F(PlacedEarly, AWriteWithItsOwnRethIsInItsPlaceAndCompletesInItsTurn) {
 }
 
 // proves: S-2
-TEST_F(PlacedEarly, APartOfTheOpenWriteIsInItsPlace) {
+TEST_F(PlacedEarly, APartOfTheOpenWriteIsPlacedAtOnce) {
   next(write(Operation::WriteFirst, psn, 0, 3 * kPmtu, counting(kPmtu)));
   verdict(packet(Operation::WriteLast, qp.rq_psn + 2, counting(kPmtu, 9)));
   EXPECT_EQ(at(2 * kPmtu), counting(8, 9));
@@ -160,7 +160,7 @@ TEST_F(PlacedEarly, APartOfTheOpenWriteIsInItsPlace) {
 }
 
 // proves: S-2
-TEST_F(PlacedEarly, TheLaterWriteHasTheLastWord) {
+TEST_F(PlacedEarly, TheLaterOfOverlappingWritesIsTheLastOneWritten) {
   verdict(write_only(qp.rq_psn + 2, 4, counting(8, 90)));
   verdict(write_only(qp.rq_psn + 1, 0, counting(8, 70)));  // overlaps it
   EXPECT_THAT(told(), ElementsAre(1));
@@ -174,7 +174,7 @@ TEST_F(PlacedEarly, TheLaterWriteHasTheLastWord) {
 }
 
 // proves: S-3
-TEST_F(PlacedEarly, WhatMayNotBeThereIsNot) {
+TEST_F(PlacedEarly, AWriteWithoutAccessIsNotPlaced) {
   ParsedPacket p = write_only(qp.rq_psn + 1, 64, counting(8, 50));
   p.header.reth.rkey ^= 0x100;
   const Bytes before = at(64);

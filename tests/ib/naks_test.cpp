@@ -36,7 +36,7 @@ TEST_F(Naks, AreAcknowledgesWithoutPayload) {
 }
 
 // proves: IB-25
-TEST_F(Naks, LeaveBehindTheAnswersToWhatCameBefore) {
+TEST_F(Naks, AreSentAfterTheResponsesToEarlierRequests) {
   post(1);
   for (const Verdict why : {Verdict::OutOfSequence, Verdict::NotReady, Verdict::InvalidRequest,
                             Verdict::RemoteAccess}) {
@@ -65,7 +65,7 @@ TEST_F(Naks, LeaveBehindTheAnswersToWhatCameBefore) {
 }
 
 // proves: IB-51
-TEST_F(Naks, AGapDrawsOneWithTheExpectedPsn) {
+TEST_F(Naks, AGapDrawsANakWithTheExpectedPsn) {
   next(write_only(psn, 0, counting(4)));
   responses();
   target()[0] = 0x33;
@@ -118,7 +118,7 @@ TEST_F(Naks, DuplicatesAreAnsweredWhileSomethingIsMissing) {
 }
 
 // The lost packet arrives in the same burst, after a later one.
-TEST_F(Naks, OneThatIsOwedNamesWhatIsMissingWhenItLeaves) {
+TEST_F(Naks, APendingNakNamesThePacketMissingWhenItIsSent) {
   verdict(write_only(psn + 1, 0, counting(4)));
   next(write_only(psn, 0, counting(4)));
   const Response nak = only_response();
@@ -135,7 +135,7 @@ TEST_F(Naks, OneThatIsOwedNamesWhatIsMissingWhenItLeaves) {
 }
 
 // proves: IB-54
-TEST_F(Naks, WithoutAReceiveThePeerIsAskedToComeAgain) {
+TEST_F(Naks, WithoutAReceiveAnRnrNakIsSent) {
   EXPECT_EQ(verdict(packet(Operation::SendOnly, psn, counting(4))), Verdict::NotReady);
   Response nak = only_response();
   EXPECT_EQ(nak.operation, Operation::Acknowledge);
@@ -158,7 +158,7 @@ TEST_F(Naks, WithoutAReceiveThePeerIsAskedToComeAgain) {
 }
 
 // A receive is posted before the NAK is sent.
-TEST_F(Naks, OneForAReceiveIsForgottenWhenTheRequestIsTaken) {
+TEST_F(Naks, APendingRnrNakIsDroppedWhenTheRequestIsAccepted) {
   verdict(packet(Operation::SendOnly, psn, counting(4)));
   post(1);
   next(packet(Operation::SendOnly, psn, counting(4)));
@@ -166,7 +166,7 @@ TEST_F(Naks, OneForAReceiveIsForgottenWhenTheRequestIsTaken) {
 }
 
 // proves: IB-55
-TEST_F(Naks, TheTimerIsTheQueuePairs) {
+TEST_F(Naks, AnRnrNakHasTheTimerOfTheQueuePair) {
   for (std::uint8_t code = 0; code < 32; ++code) {
     qp.min_rnr_timer = code;
     verdict(packet(Operation::SendFirst, psn, counting(kPmtu)));
@@ -175,7 +175,7 @@ TEST_F(Naks, TheTimerIsTheQueuePairs) {
 }
 
 // proves: IB-57
-TEST_F(Naks, AWriteWithImmediateNeedsItsReceiveWhereTheImmediateIs) {
+TEST_F(Naks, AWriteWithImmediateNeedsItsReceiveAtItsLastPacket) {
   EXPECT_EQ(next(write(Operation::WriteFirst, psn, 0, 300, counting(kPmtu))), Verdict::Accept);
   ParsedPacket last = packet(Operation::WriteLastImm, psn, counting(44, 9));
   last.header.immediate = 0x01020304;
@@ -197,7 +197,7 @@ TEST_F(Naks, AWriteWithImmediateNeedsItsReceiveWhereTheImmediateIs) {
 
 // As done by the owner of the queue pair.
 // proves: IB-11, IB-107, IB-134
-TEST_F(Naks, APacketInInitIsDroppedAndServedWhenItComesAgain) {
+TEST_F(Naks, APacketInInitIsDroppedAndServedWhenItIsRepeated) {
   qp.av.remote = *IpAddress::parse("192.0.2.1");
   post(1);
   const ParsedPacket send = packet(Operation::SendOnly, psn, counting(4));

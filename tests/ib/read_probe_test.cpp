@@ -38,7 +38,7 @@ class ReadProbe : public RequesterBench {
 };
 
 // proves: S-5
-TEST_F(ReadProbe, AsksForOnePacketOfWhatHasNotCome) {
+TEST_F(ReadProbe, RequestsOnePacketOfAPartlyAnsweredRead) {
   const SentPacket probe = probe_behind_first(3);
   EXPECT_EQ(probe.h.reth.length, kPmtu);
   EXPECT_EQ(probe.h.reth.address, 0x10000u + kPmtu);
@@ -51,7 +51,7 @@ TEST_F(ReadProbe, AsksForOnePacketOfWhatHasNotCome) {
 
 // Part of a READ that the peer has never seen would be a new request there, and counted.
 // proves: S-5
-TEST_F(ReadProbe, AsksForAllWhenNothingCame) {
+TEST_F(ReadProbe, RequestsTheWholeReadWhenNothingHasArrived) {
   post(WrOp::Read, 3 * kPmtu, 4096);
   leave();
   pass_until_due();
@@ -62,7 +62,7 @@ TEST_F(ReadProbe, AsksForAllWhenNothingCame) {
 }
 
 // proves: S-5
-TEST_F(ReadProbe, ItsAnswerIsTheNextPacketOfTheRead) {
+TEST_F(ReadProbe, ItsResponseIsTheNextPacketOfTheRead) {
   probe_behind_first(4);
   EXPECT_EQ(data_at(Operation::ReadResponseOnly, 101, 2), Response::ReadData);
   EXPECT_EQ(data_at(Operation::ReadResponseMiddle, 102, 3), Response::ReadData);
@@ -73,7 +73,7 @@ TEST_F(ReadProbe, ItsAnswerIsTheNextPacketOfTheRead) {
 }
 
 // proves: S-5
-TEST_F(ReadProbe, ItsAnswerMayBeALast) {
+TEST_F(ReadProbe, ItsResponseMayBeALast) {
   probe_behind_first(4);
   EXPECT_EQ(data_at(Operation::ReadResponseLast, 101, 2), Response::ReadData);
   EXPECT_EQ(data_at(Operation::ReadResponseMiddle, 102, 3), Response::ReadData);
@@ -81,21 +81,21 @@ TEST_F(ReadProbe, ItsAnswerMayBeALast) {
 
 // A peer that has not got further answers with the rest, from there on.
 // proves: S-5
-TEST_F(ReadProbe, ItsAnswerMayBeginTheRest) {
+TEST_F(ReadProbe, ItsResponseMayBeginTheRest) {
   probe_behind_first(4);
   EXPECT_EQ(data_at(Operation::ReadResponseFirst, 101, 2), Response::ReadData);
   EXPECT_EQ(data_at(Operation::ReadResponseMiddle, 102, 3), Response::ReadData);
 }
 
 // proves: S-5
-TEST_F(ReadProbe, NoOtherPacketMayStandAlone) {
+TEST_F(ReadProbe, ALastAtAnotherPsnFailsTheRead) {
   probe_behind_first(4);
   EXPECT_EQ(data_at(Operation::ReadResponseMiddle, 101, 2), Response::ReadData);
   EXPECT_EQ(data_at(Operation::ReadResponseLast, 102, 3), Response::Bad);
   EXPECT_THAT(statuses(), ElementsAre(Status::BadResponse));
 }
 
-TEST_F(ReadProbe, NorOneOfTheNextRead) {
+TEST_F(ReadProbe, AnOnlyAtAPsnOfTheNextReadFailsIt) {
   probe_behind_first(2);
   post(WrOp::Read, 3 * kPmtu, 8192);
   leave();
@@ -104,7 +104,7 @@ TEST_F(ReadProbe, NorOneOfTheNextRead) {
 }
 
 // proves: S-5
-TEST_F(ReadProbe, SilenceBehindItsAnswerAsksForTheRest) {
+TEST_F(ReadProbe, SilenceAfterItsResponseRequestsTheRest) {
   probe_behind_first(6);
   post(WrOp::Send, 1);
   leave();
@@ -126,7 +126,7 @@ TEST_F(ReadProbe, SilenceBehindItsAnswerAsksForTheRest) {
 }
 
 // proves: S-5
-TEST_F(ReadProbe, WhereTheStreamWentOnBehindItOnePacketIsAskedForAgain) {
+TEST_F(ReadProbe, IfTheStreamContinuedTheNextProbeRequestsOnePacketAgain) {
   probe_behind_first(6);
   data_at(Operation::ReadResponseOnly, 101, 2);
   data_at(Operation::ReadResponseMiddle, 102, 3);
@@ -138,7 +138,7 @@ TEST_F(ReadProbe, WhereTheStreamWentOnBehindItOnePacketIsAskedForAgain) {
 
 // A NAK came first: the rest that it made the requester ask for is not requested again.
 // proves: S-5
-TEST_F(ReadProbe, ARestThatIsAskedForAlreadyIsNot) {
+TEST_F(ReadProbe, ARestThatIsAlreadyRequestedIsNotRequestedAgain) {
   probe_behind_first(6);
   data_at(Operation::ReadResponseOnly, 101, 2);
   EXPECT_EQ(data_at(Operation::ReadResponseMiddle, 103, 4), Response::ImpliedNak);
@@ -219,7 +219,7 @@ TEST_F(SerialPeer, EachPauseCostsOnePacket) {
 
 // A loss costs the stream in progress and the rest, no more.
 // proves: S-5
-TEST_F(SerialPeer, WhatIsLostIsAskedForOnce) {
+TEST_F(SerialPeer, ALossIsRequestedOnce) {
   post(WrOp::Read, kPackets * kPmtu);
   run_to_end(50, 51);
   EXPECT_LE(served_, 2 * kPackets - 50 + r().counters().probes);
@@ -228,7 +228,7 @@ TEST_F(SerialPeer, WhatIsLostIsAskedForOnce) {
 }
 
 // proves: S-5
-TEST_F(SerialPeer, WhatIsLostAtItsEndIsAskedForBehindOnePacket) {
+TEST_F(SerialPeer, ALossAtTheEndIsRequestedAfterOneProbe) {
   post(WrOp::Read, kPackets * kPmtu);
   run_to_end(100, kPackets + 5);
   EXPECT_EQ(r().counters().probe_losses, 1u);

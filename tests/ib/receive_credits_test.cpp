@@ -11,7 +11,7 @@ constexpr std::uint32_t kCredits[] = {
     256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768};
 
 // proves: IB-81
-TEST(ReceiveCredits, CountsAreRoundedDownToWhatCanBeSaid) {
+TEST(ReceiveCredits, CountsAreRoundedDownToTheNextCode) {
   EXPECT_EQ(credit_code(5), 4);
   for (std::uint8_t code = 0; code < kNoCredits; ++code) {
     EXPECT_EQ(credit_code(kCredits[code]), code);

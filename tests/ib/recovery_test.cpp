@@ -23,7 +23,7 @@ std::uint32_t until_fast(Recovery* r, std::uint64_t* taken, std::uint32_t most) 
   return 0;
 }
 
-TEST(RecoveryTest, IsWhatItWasInitiatedAs) {
+TEST(RecoveryTest, BeginsWithItsInitialType) {
   EXPECT_EQ(Recovery(rules(1, 1)).type(), ConnectionType::Fast);
   Recovery slow{LossRules{}};
   EXPECT_EQ(slow.type(), ConnectionType::Slow);
@@ -34,7 +34,7 @@ TEST(RecoveryTest, IsWhatItWasInitiatedAs) {
 }
 
 // proves: S-8
-TEST(RecoveryTest, ExactlySoManyGapsAreAllowed) {
+TEST(RecoveryTest, ExactlyTheLimitOfGapsIsAllowed) {
   Recovery r(rules(3, 1));
   EXPECT_FALSE(r.waits());
   for (std::uint32_t i = 0; i < 3; ++i) EXPECT_TRUE(r.gap(Psn(10 + 2 * i)));
@@ -45,7 +45,7 @@ TEST(RecoveryTest, ExactlySoManyGapsAreAllowed) {
 }
 
 // proves: S-8
-TEST(RecoveryTest, EndsWhenAllIsTakenThatCameBeforeItsFirstGapWasSeen) {
+TEST(RecoveryTest, EndsWhenEverythingUpToThePacketThatRevealedItsFirstGapIsAccepted) {
   Recovery r(rules(2, 1));
   r.gap(Psn(0xffffff));  // revealed by this one
   r.gap(Psn(7));
@@ -58,7 +58,7 @@ TEST(RecoveryTest, EndsWhenAllIsTakenThatCameBeforeItsFirstGapWasSeen) {
 }
 
 // proves: S-8
-TEST(RecoveryTest, SoManyInOrderInARowBringItBack) {
+TEST(RecoveryTest, EnoughConsecutiveRequestsInOrderMakeItFastAgain) {
   Recovery r(rules(2, 5));
   std::uint64_t taken = 0;
   r.downgrade(SlowReason::StoreFull, taken);
@@ -74,7 +74,7 @@ TEST(RecoveryTest, SoManyInOrderInARowBringItBack) {
   EXPECT_TRUE(r.gap(Psn(200)));
 }
 
-TEST(RecoveryTest, EachFurtherDowngradeDoublesTheRow) {
+TEST(RecoveryTest, EachFurtherDowngradeDoublesTheRequestsNeeded) {
   Recovery r(rules(2, 5));
   std::uint64_t taken = 0;
   for (const std::uint32_t needed : {5u, 10u, 20u, 40u}) {
@@ -90,7 +90,7 @@ TEST(RecoveryTest, EachFurtherDowngradeDoublesTheRow) {
   EXPECT_EQ(until_fast(&r, &taken, 100), 10u);
 }
 
-TEST(RecoveryTest, TheRowHasABound) {
+TEST(RecoveryTest, TheRequestsNeededAreBounded) {
   Recovery r(rules(2, LossRules::kMostUpgradeAfter));
   std::uint64_t taken = 0;
   for (int i = 0; i < 3; ++i) {

@@ -108,7 +108,7 @@ void replay(const char* file, std::size_t answers) {
   EXPECT_EQ(answered, answers);
 }
 
-TEST(RoceReplay, OurAnswersAreThoseOfLinuxByteForByte) {
+TEST(RoceReplay, OurResponsesEqualThoseOfLinuxByteForByte) {
   replay("rxe-rxe-rc_pingpong-2500.pcap", 6);
   replay("rxe-rxe-read-5000-n6-o4.pcap", 20);
   replay("rxe-rxe-atomic-cmp_swap-5.pcap", 5);

@@ -261,7 +261,7 @@ class Both {
 };
 
 // proves: IB-12, IB-13, IB-15, IB-16, IB-56, IB-69, IB-84, S-5, S-6, S-10
-TEST(RequestRun, IsWhatWouldHaveLeftOneByOne) {
+TEST(RequestRun, SendsTheSamePacketsAsOneByOne) {
   std::uint32_t runs = 0, packets = 0, cut = 0;
   for (std::uint64_t seed = 1; seed <= 400 && !::testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -288,7 +288,7 @@ class RunAlone : public RequesterBench {
 };
 
 // proves: IB-12
-TEST_F(RunAlone, BeginsBehindTheFirstPacketAndEndsBeforeTheLast) {
+TEST_F(RunAlone, BeginsAfterTheFirstPacketAndEndsBeforeTheLast) {
   post(WrOp::Write, 20 * kPmtu);
   EXPECT_EQ(run(), 0u);
   leave(1);

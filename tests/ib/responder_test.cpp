@@ -41,7 +41,7 @@ TEST_F(Requests, ASendOfManyPacketsFillsItsReceive) {
   EXPECT_EQ(rq.posted(), 0u);
 }
 
-TEST_F(Requests, ASendSaysWhatItBrings) {
+TEST_F(Requests, ASendReportsImmediateDataAndSolicitation) {
   for (std::uint64_t i = 1; i < 4; ++i) post(i);
   ParsedPacket p = packet(Operation::SendOnlyImm, psn, counting(3));
   p.header.immediate = 0xfffefdfc;
@@ -57,7 +57,7 @@ TEST_F(Requests, ASendSaysWhatItBrings) {
   EXPECT_FALSE(completions[1].with_immediate);
 }
 
-TEST_F(Requests, ASendWithInvalidateTakesTheKeyAway) {
+TEST_F(Requests, ASendWithInvalidateInvalidatesTheKey) {
   post(1);
   post(2);
   const std::uint32_t key = table.register_memory(kPd, {target(), 0, 64}, kAll);
@@ -103,7 +103,7 @@ TEST_F(Requests, ARefusedWriteWithImmediateOfOnePacketFailsItsReceive) {
   }
 }
 
-TEST_F(Requests, AKeyIsNotTakenAwayUnderReadsThatCameBefore) {
+TEST_F(Requests, AKeyIsNotInvalidatedWhileEarlierReadsUseIt) {
   post(1);
   next(read(psn, 0, 2 * kPmtu));
   ParsedPacket p = packet(Operation::SendOnlyInv, psn, counting(3));
@@ -129,7 +129,7 @@ TEST_F(Requests, AKeyIsNotTakenAwayUnderReadsThatCameBefore) {
   EXPECT_EQ(next(p), Verdict::Accept);
 }
 
-TEST_F(Requests, AWriteOfManyPacketsGoesOnWhereItEnded) {
+TEST_F(Requests, EachPacketOfAWriteIsPlacedAfterTheOneBefore) {
   const Bytes before(target(), target() + kBytes);
   next(write(Operation::WriteFirst, psn, 100, 2 * kPmtu + 5, counting(kPmtu)));
   next(packet(Operation::WriteMiddle, psn, counting(kPmtu, 2)));
@@ -178,7 +178,7 @@ TEST_F(Requests, QueuePairsOnASharedQueueTakeReceivesAsMessagesBegin) {
   EXPECT_EQ(shared.available(), 0u);
 }
 
-TEST_F(Requests, CountersTellWhatHappened) {
+TEST_F(Requests, CountersCountEachEvent) {
   next(write_only(psn, 0, counting(4)));
   verdict(write_only(qp.rq_psn, 0, counting(4)));
   verdict(fetch_add(qp.rq_psn, 0, 1));

@@ -47,7 +47,7 @@ class Selective : public RequesterBench {
 };
 
 // proves: S-6
-TEST_F(Selective, OnlyWhatIsLostLeavesAgainAndOnlyWhatIsAcknowledgedCompletes) {
+TEST_F(Selective, OnlyLostPacketsAreResentAndOnlyAcknowledgedRequestsComplete) {
   write(6);
   pass(kTrip - Duration::us(4));
   EXPECT_EQ(sack(101, {102, 104, 105}), Response::Sack);
@@ -67,7 +67,7 @@ TEST_F(Selective, OnlyWhatIsLostLeavesAgainAndOnlyWhatIsAcknowledgedCompletes) {
 }
 
 // proves: S-6
-TEST_F(Selective, WhatIsLateAndComesWithinTheWindowIsNotRepeatedHoweverMuchOvertookIt) {
+TEST_F(Selective, APacketLateWithinTheReorderingWindowIsNotRepeated) {
   write(50);
   pass(kTrip - Duration::us(50));
   sack(101, {102, 103, 104, 105, 106, 107, 108, 109, 110, 111, 112});
@@ -81,7 +81,7 @@ TEST_F(Selective, WhatIsLateAndComesWithinTheWindowIsNotRepeatedHoweverMuchOvert
 }
 
 // proves: S-6
-TEST_F(Selective, TheWindowGrowsWithWhatWasOnlyLate) {
+TEST_F(Selective, TheReorderingWindowGrowsWithPacketsThatWereOnlyLate) {
   write(3);
   pass(kTrip);
   ack(100);
@@ -100,7 +100,7 @@ TEST_F(Selective, TheWindowGrowsWithWhatWasOnlyLate) {
 }
 
 // proves: S-6
-TEST_F(Selective, ABurstThatWasOnlyLateWidensItOnce) {
+TEST_F(Selective, ALateBurstWidensTheReorderingWindowOnce) {
   write(8);
   pass(kTrip);
   ack(100);
@@ -125,7 +125,7 @@ TEST_F(Selective, TheFirstRoundTripIsNotMeasuredByARepetition) {
 }
 
 // proves: S-6
-TEST_F(Selective, ALostRepetitionIsRepeatedWhenSomethingThatLeftBehindItHasCome) {
+TEST_F(Selective, ALostRepetitionIsRepeatedWhenALaterPacketHasArrived) {
   write(4);
   pass(kTrip);
   sack(100, {103});
@@ -140,7 +140,7 @@ TEST_F(Selective, ALostRepetitionIsRepeatedWhenSomethingThatLeftBehindItHasCome)
 }
 
 // proves: S-6
-TEST_F(Selective, AnOlderSackSaysNothingAndAForgottenPacketIsMissingAgain) {
+TEST_F(Selective, AnOlderSackIsIgnoredAndADroppedPacketIsMissingAgain) {
   write(4);
   pass(kTrip);
   serial_ = 9;
@@ -157,7 +157,7 @@ TEST_F(Selective, AnOlderSackSaysNothingAndAForgottenPacketIsMissingAgain) {
 }
 
 // proves: S-6
-TEST_F(Selective, ANakOfThePeerHasTheOldMeaning) {
+TEST_F(Selective, ANakStillRepeatsEverything) {
   write(4);
   pass(kTrip);
   sack(100, {102, 103});
@@ -166,7 +166,7 @@ TEST_F(Selective, ANakOfThePeerHasTheOldMeaning) {
 }
 
 // proves: S-6
-TEST_F(Selective, BehindAnRnrNakThatPacketAloneLeavesAgain) {
+TEST_F(Selective, AfterAnRnrNakOnlyTheRefusedPacketIsResent) {
   write(4);
   pass(kTrip);
   rnr(100, 1);
@@ -176,7 +176,7 @@ TEST_F(Selective, BehindAnRnrNakThatPacketAloneLeavesAgain) {
 }
 
 // proves: S-6
-TEST_F(Selective, WithoutALogASackIsASequenceNak) {
+TEST_F(Selective, WithoutALogASackCountsAsASequenceNak) {
   qp.peer_selective = false;
   write(3);
   qp.peer_selective = true;  // it has agreed meanwhile
@@ -187,7 +187,7 @@ TEST_F(Selective, WithoutALogASackIsASequenceNak) {
 }
 
 // proves: S-6
-TEST_F(Selective, LiesCompleteNothing) {
+TEST_F(Selective, AFalseSackCompletesNothing) {
   write(3);
   pass(kTrip);
   sack(100, {100, 101, 102, 103, 900});  // all of them, and one never sent
@@ -204,7 +204,7 @@ TEST_F(Selective, LiesCompleteNothing) {
 
 // Any SACKs: nothing completes by them, and everything is answered in the end.
 // proves: S-6
-TEST_F(Selective, AnySacksHarmNothing) {
+TEST_F(Selective, AnySacksCompleteNothingAndEverythingIsAnswered) {
   for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
     Rng rng(seed);
     verbs::SendQueue queue(16, 4, 0, sizeof(SendPart));
@@ -263,7 +263,7 @@ class AnswerHoles : public RequesterBench {
 };
 
 // proves: S-2
-TEST_F(AnswerHoles, WhatIsBehindOneIsKeptAndTheMissingPartAloneIsAskedFor) {
+TEST_F(AnswerHoles, LaterResponsesAreKeptAndOnlyTheMissingPartIsRequested) {
   using enum Operation;
   post(WrOp::Read, 6 * kPmtu);
   leave();
@@ -288,7 +288,7 @@ TEST_F(AnswerHoles, WhatIsBehindOneIsKeptAndTheMissingPartAloneIsAskedFor) {
 }
 
 // proves: S-2
-TEST_F(AnswerHoles, AllMissingPartsAreAskedForAtOnceOfAPeerThatHasAgreedAndOneOfOthers) {
+TEST_F(AnswerHoles, AllMissingPartsAreRequestedAtOnceOnlyFromAPeerThatHasAgreed) {
   using enum Operation;
   for (const bool agreed : {false, true}) {
     qp.peer_parts = agreed;
@@ -322,7 +322,7 @@ TEST_F(AnswerHoles, AllMissingPartsAreAskedForAtOnceOfAPeerThatHasAgreedAndOneOf
 }
 
 // proves: S-2
-TEST_F(AnswerHoles, APartThatALaterOneHasOvertakenIsAskedForAgainBeforeItsTime) {
+TEST_F(AnswerHoles, AnOvertakenPartIsRequestedAgainEarly) {
   using enum Operation;
   qp.peer_selective = qp.peer_parts = true;
   post(WrOp::Write, 1);
@@ -352,7 +352,7 @@ TEST_F(AnswerHoles, APartThatALaterOneHasOvertakenIsAskedForAgainBeforeItsTime) 
 
 // A part queued behind the other responses on the path is not lost.
 // proves: S-2
-TEST_F(AnswerHoles, APartIsNotAskedForAgainWhileOtherAnswersComeButNotForEver) {
+TEST_F(AnswerHoles, WhileOtherResponsesArriveAPartIsRequestedAgainOnlyAfterALimit) {
   using enum Operation;
   qp.ack_timeout = 18;  // 1.07 s
   for (const bool it_comes : {true, false}) {
@@ -384,7 +384,7 @@ TEST_F(AnswerHoles, APartIsNotAskedForAgainWhileOtherAnswersComeButNotForEver) {
 }
 
 // proves: S-2
-TEST_F(AnswerHoles, ALaterAnswerIsKeptAndWhatItAcknowledgedIsNotForgotten) {
+TEST_F(AnswerHoles, ALaterResponseIsKeptAndItsAcknowledgmentIsRemembered) {
   using enum Operation;
   post(WrOp::Read, kPmtu);
   post(WrOp::Write, 8);
@@ -399,7 +399,7 @@ TEST_F(AnswerHoles, ALaterAnswerIsKeptAndWhatItAcknowledgedIsNotForgotten) {
 }
 
 // proves: S-2
-TEST_F(AnswerHoles, MemoryThatHasGoneMeanwhileFailsInItsTurn) {
+TEST_F(AnswerHoles, AReadWhoseMemoryIsGoneMeanwhileFailsInItsTurn) {
   using enum Operation;
   post(WrOp::Read, 3 * kPmtu);
   leave();
@@ -411,7 +411,7 @@ TEST_F(AnswerHoles, MemoryThatHasGoneMeanwhileFailsInItsTurn) {
 }
 
 // proves: S-2
-TEST_F(AnswerHoles, MemoryOfAKeptAnswerThatHasGoneFailsInItsTurn) {
+TEST_F(AnswerHoles, AKeptResponseWhoseMemoryIsGoneFailsInItsTurn) {
   using enum Operation;
   post(WrOp::Read, kPmtu);
   const std::uint32_t first = lkey;
@@ -426,7 +426,7 @@ TEST_F(AnswerHoles, MemoryOfAKeptAnswerThatHasGoneFailsInItsTurn) {
 }
 
 // proves: S-2
-TEST_F(AnswerHoles, ASlowQueuePairGoesBack) {
+TEST_F(AnswerHoles, ASlowQueuePairRepeatsEverything) {
   using enum Operation;
   qp.loss.type = ConnectionType::Slow;
   post(WrOp::Read, 4 * kPmtu);

@@ -65,7 +65,7 @@ std::uint64_t all_seeds() {
 }
 
 // proves: IB-76
-TEST(TwoEndedSimulation, EveryMessageOnceInOrderAndRight) {
+TEST(TwoEndedSimulation, EveryMessageArrivesOnceInOrderAndIntact) {
   Met met;
   const std::uint64_t seeds = all_seeds();
   if (!run_seeds([](std::uint64_t seed) { return Case(seed); }, seeds, &met)) return;
@@ -77,7 +77,7 @@ TEST(TwoEndedSimulation, EveryMessageOnceInOrderAndRight) {
 }
 
 // proves: S-5
-TEST(TwoEndedSimulation, EveryMessageOnceInOrderAndRightWithProbes) {
+TEST(TwoEndedSimulation, EveryMessageArrivesOnceInOrderAndIntactWithProbes) {
   Met met;
   const std::uint64_t seeds = all_seeds();
   // The transport timer is long, as programs set it, so probes do the recovery.
@@ -96,7 +96,7 @@ TEST(TwoEndedSimulation, EveryMessageOnceInOrderAndRightWithProbes) {
 }
 
 // proves: S-2, S-12
-TEST(TwoEndedSimulation, EveryMessageOnceInOrderAndRightInAnyMixture) {
+TEST(TwoEndedSimulation, EveryMessageArrivesOnceInOrderAndIntactInAnyMixture) {
   Met met;
   const std::uint64_t seeds = all_seeds();
   const auto make = [](std::uint64_t seed) {
@@ -114,7 +114,7 @@ TEST(TwoEndedSimulation, EveryMessageOnceInOrderAndRightInAnyMixture) {
 }
 
 // proves: S-6, S-2, S-12
-TEST(TwoEndedSimulation, EveryMessageOnceInOrderAndRightWhereBothRepeatSelectively) {
+TEST(TwoEndedSimulation, EveryMessageArrivesOnceInOrderAndIntactWithSelectiveRepeat) {
   Met met;
   const std::uint64_t seeds = all_seeds();
   const auto make = [](std::uint64_t seed) {
@@ -135,7 +135,7 @@ TEST(TwoEndedSimulation, EveryMessageOnceInOrderAndRightWhereBothRepeatSelective
 }
 
 // proves: IB-165
-TEST(TwoEndedSimulation, EveryMessageOnceInOrderAndRightOverXrc) {
+TEST(TwoEndedSimulation, EveryMessageArrivesOnceInOrderAndIntactOverXrc) {
   Met met;
   const std::uint64_t seeds = all_seeds();
   const auto make = [](std::uint64_t seed) {

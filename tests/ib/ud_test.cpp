@@ -58,7 +58,7 @@ struct UdResponding : test::ResponderFixture {
 };
 
 // proves: IB-101
-TEST_F(UdResponding, ADatagramIsTakenAtAnyPsn) {
+TEST_F(UdResponding, ADatagramIsAcceptedAtAnyPsn) {
   for (std::uint64_t i = 1; i < 4; ++i) post(i);
   for (const std::uint32_t at : {5u, 5u, 0xffffffu}) {
     EXPECT_EQ(come(datagram(at, counting(8))), Verdict::Accept);
@@ -67,7 +67,7 @@ TEST_F(UdResponding, ADatagramIsTakenAtAnyPsn) {
 }
 
 // proves: IB-102
-TEST_F(UdResponding, WhatIsTooLongOfAnotherOperationOrWithoutAReceiveIsDropped) {
+TEST_F(UdResponding, ADatagramTooLongOfAnotherOperationOrWithoutAReceiveIsDropped) {
   EXPECT_EQ(come(datagram(1, counting(8))), Verdict::NotReady);
   post(1, 100);
   EXPECT_EQ(come(datagram(2, counting(61))), Verdict::NotReady);
@@ -86,7 +86,7 @@ TEST_F(UdResponding, WhatIsTooLongOfAnotherOperationOrWithoutAReceiveIsDropped) 
 }
 
 // proves: IB-103
-TEST_F(UdResponding, AnotherQkeyIsDroppedAndTheSenderIsNamed) {
+TEST_F(UdResponding, AWrongQkeyIsDroppedAndTheSenderIsReported) {
   ParsedPacket p = datagram(1, counting(8));
   const IpAddress anybody = *IpAddress::parse("192.0.2.9");
   EXPECT_TRUE(check(p.header, anybody, &qp, verbs::QpState::Rtr).ok());
@@ -97,7 +97,7 @@ TEST_F(UdResponding, AnotherQkeyIsDroppedAndTheSenderIsNamed) {
 }
 
 // proves: IB-103, IB-144
-TEST_F(UdResponding, TheIpHeaderStandsBeforeThePayload) {
+TEST_F(UdResponding, TheIpHeaderPrecedesThePayload) {
   post(1), post(2);
   std::fill_n(inbox() + 1000, 40, std::uint8_t{0xaa});
   ParsedPacket p = datagram(1, counting(30, 3), Operation::SendOnlyImm);
@@ -143,7 +143,7 @@ TEST_F(UdResponding, ReceivesMayBeThoseOfASharedQueue) {
   EXPECT_EQ(on_shared.take(datagram(2, counting(8)), ipv4, &c).received.verdict, Verdict::NotReady);
 }
 
-TEST_F(UdResponding, AHostileSenderFillsReceivesAndNothingElse) {
+TEST_F(UdResponding, AHostileSenderOnlyFillsReceives) {
   Rng rng(101);
   const Bytes bytes(4096, 0xee), ip(64, 0x45);
   for (int i = 0; i < 50'000; ++i) {
@@ -208,7 +208,7 @@ class UdRequesting : public RequesterBench {
 };
 
 // proves: IB-101, IB-98
-TEST_F(UdRequesting, EachRequestIsAPacketToItsOwnPlaceUnderTheNextPsn) {
+TEST_F(UdRequesting, EachRequestIsOnePacketToItsDestinationWithTheNextPsn) {
   qp.sq_psn = Psn(0xffffff);
   post_to({7, 0x123, 0x42}, 10);
   post_to({0xffffffff, 0xffffff, 0x80000000}, 0, WrOp::SendImm);
@@ -228,7 +228,7 @@ TEST_F(UdRequesting, EachRequestIsAPacketToItsOwnPlaceUnderTheNextPsn) {
 }
 
 // proves: IB-100
-TEST_F(UdRequesting, NothingIsSentOfWhatIsLongerThanThePathMtu) {
+TEST_F(UdRequesting, NothingIsSentOfARequestLongerThanThePathMtu) {
   post_to({1, 2, 3}, kPmtu + 1);
   post_to({1, 2, 3}, kPmtu);
   const auto packets = send();
@@ -240,7 +240,7 @@ TEST_F(UdRequesting, NothingIsSentOfWhatIsLongerThanThePathMtu) {
 }
 
 // proves: IB-130
-TEST_F(UdRequesting, ThePsnStandsStillWhereNothingIsSent) {
+TEST_F(UdRequesting, ThePsnDoesNotAdvanceWhenNothingIsSent) {
   post_to({1, 2, 3}, 4);
   EXPECT_TRUE(send(false).empty());
   EXPECT_EQ(ud().psn(), Psn(100));

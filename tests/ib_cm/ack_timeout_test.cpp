@@ -22,7 +22,7 @@ std::uint8_t expected(std::uint8_t life, std::uint8_t delay) {
 class AckTimeout : public test::Couple {};
 
 // proves: IB-128
-TEST_F(AckTimeout, IsOfTwiceTheWayAndTheDelayOfTheOtherEndForEachPairOfCodes) {
+TEST_F(AckTimeout, CoversTwiceTheLifetimeAndTheDelayForEachPairOfCodes) {
   for (std::uint8_t life = 0; life < 32; ++life) {
     for (std::uint8_t delay = 0; delay < 32; ++delay) {
       SCOPED_TRACE(::testing::Message() << int{life} << " and " << int{delay});

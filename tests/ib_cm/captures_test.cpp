@@ -82,7 +82,7 @@ TEST(CmCaptures, EveryMadIsRebuiltByteForByte) {
   EXPECT_EQ(seen, expected);
 }
 
-TEST(CmCaptures, APacketAroundAMadIsOurs) {
+TEST(CmCaptures, TheUdPacketOfAMadIsRebuiltByteForByte) {
   for (const char* file : kAll) {
     for (const Captured& c : Capture(file).packets) {
       const auto p = ib::parse_packet(c.datagram);

@@ -21,7 +21,7 @@ class CmEnding : public test::Couple {
 };
 
 // proves: IB-138
-TEST_F(CmEnding, EitherEndMayBeginIt) {
+TEST_F(CmEnding, EitherEndMayDisconnect) {
   for (const bool by_active : {true, false}) {
     if (!by_active) {
       active = passive = 0;
@@ -53,7 +53,7 @@ TEST_F(CmEnding, EitherEndMayBeginIt) {
 }
 
 // proves: IB-138
-TEST_F(CmEnding, BothAtOnceIsOneEndForEach) {
+TEST_F(CmEnding, BothEndsDisconnectingAtOnceEachSeeOneEnd) {
   ASSERT_EQ(a.manager.connections().disconnect(active, {}, now), Refusal::None);
   ASSERT_EQ(b.manager.connections().disconnect(passive, {}, now), Refusal::None);
   const auto from_a = a.mads(), from_b = b.mads();
@@ -94,7 +94,7 @@ TEST_F(CmEnding, ALostDrepIsSentAgain) {
   EXPECT_THAT(kinds_of(a.events()), ElementsAre(EventKind::Disconnected));
 }
 
-TEST_F(CmEnding, ADreqNobodyAnswersEndsItAllTheSame) {
+TEST_F(CmEnding, AnUnansweredDreqStillEndsTheConnection) {
   ASSERT_EQ(a.manager.connections().disconnect(active, {}, now), Refusal::None);
   for (int i = 0; i < 16; ++i) {
     EXPECT_THAT(attributes_of(a.mads()), ElementsAre(Attribute::Dreq)) << i;
@@ -124,7 +124,7 @@ TEST_F(CmEnding, ADreqMayOvertakeTheRtu) {
 }
 
 // proves: IB-129
-TEST_F(CmEnding, NumbersAreHeldBackTwiceTheWayAndTheDelay) {
+TEST_F(CmEnding, NumbersRestForTwiceTheLifetimeAndTheDelay) {
   ASSERT_EQ(a.manager.connections().disconnect(active, {}, now), Refusal::None);
   settle();
   a.events();
@@ -147,7 +147,7 @@ TEST_F(CmEnding, NumbersAreHeldBackTwiceTheWayAndTheDelay) {
 }
 
 // Messages of an old connection do not reach the next one, and its id is not soon reused.
-TEST_F(CmEnding, NothingOfItReachesWhatComesLater) {
+TEST_F(CmEnding, ItsMessagesDoNotReachALaterConnection) {
   ASSERT_EQ(a.manager.connections().disconnect(active, {}, now), Refusal::None);
   const auto dreq = a.mads();
   deliver(a, dreq[0]);
@@ -170,7 +170,7 @@ TEST_F(CmEnding, NothingOfItReachesWhatComesLater) {
   EXPECT_THAT(b.events(), IsEmpty());
 }
 
-TEST_F(CmEnding, ADreqThatDoesNotFitIsAStrangers) {
+TEST_F(CmEnding, ADreqWithWrongNumbersIsDropped) {
   ASSERT_EQ(a.manager.connections().disconnect(active, {}, now), Refusal::None);
   const Outgoing dreq = a.mads().at(0);
   for (const std::size_t at : {kMadHeaderBytes + 3, kMadHeaderBytes + 10}) {
@@ -186,7 +186,7 @@ TEST_F(CmEnding, ADreqThatDoesNotFitIsAStrangers) {
 }
 
 // A DREP must match the exchange of the DREQ.
-TEST_F(CmEnding, ADrepOfAnotherExchangeIsNone) {
+TEST_F(CmEnding, ADrepOfAnotherExchangeIsDropped) {
   ASSERT_EQ(a.manager.connections().disconnect(active, {}, now), Refusal::None);
   carry(a);
   Outgoing drep = b.mads().at(0);
@@ -217,7 +217,7 @@ TEST_F(CmEnding, PathMigrationIsRefused) {
 
 // An abandoned connection ends by itself in any state, and the other end is notified.
 // IB-129: with any timeout of the peer, and any number of connections.
-TEST(RestingTest, WhoRestsGivesWayWhenItsAddressHasTooMany) {
+TEST(RestingTest, TheOldestRestingConnectionGivesWayWhenItsAddressHasTooMany) {
   Options o = test::keyed(3);
   o.most_resting = 16;
   test::End b(3, o);
@@ -268,7 +268,7 @@ TEST(RestingTest, WhoRestsGivesWayWhenItsAddressHasTooMany) {
   EXPECT_EQ(b.manager.find(elsewhere), nullptr);
 }
 
-TEST(AbandonTest, EndsWhateverItIs) {
+TEST(AbandonTest, EndsAConnectionInAnyState) {
   struct Case : test::Couple {
     void TestBody() override {}
     using Couple::a, Couple::b, Couple::active, Couple::passive, Couple::now;

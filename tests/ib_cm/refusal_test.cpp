@@ -33,7 +33,7 @@ class RefusalTest : public test::Couple {
 };
 
 // proves: IB-137
-TEST_F(RefusalTest, WhereNobodyListensTheReasonIsEight) {
+TEST_F(RefusalTest, WithoutAListenerTheReasonIsEight) {
   active = *a.manager.connections().connect(a.connect_to(b.me), {}, now);
   carry(a);
   EXPECT_EQ(b.manager.size(), 0u) << "nothing is kept";
@@ -46,7 +46,7 @@ TEST_F(RefusalTest, WhereNobodyListensTheReasonIsEight) {
   EXPECT_TRUE(a.manager.due().is_never());
 }
 
-TEST_F(RefusalTest, WhatIsNotSupportedHasItsReason) {
+TEST_F(RefusalTest, AnUnsupportedRequestHasItsReason) {
   b.manager.listen({test::kService, {}, Transport::Rc, 16});
   const auto at = [](auto index) {
     return +[](Mad& m) { return &m[kMadHeaderBytes + decltype(index)::value]; };
@@ -65,7 +65,7 @@ TEST_F(RefusalTest, WhatIsNotSupportedHasItsReason) {
 }
 
 // proves: IB-137
-TEST_F(RefusalTest, TheConsumersNoReachesTheOtherWithItsData) {
+TEST_F(RefusalTest, TheConsumersRejectionReachesThePeerWithItsData) {
   listen_and_ask();
   const auto req = a.mads();
   deliver(a, req[0]);
@@ -93,7 +93,7 @@ TEST_F(RefusalTest, TheConsumersNoReachesTheOtherWithItsData) {
             Refusal::NoSuchHandle);
 }
 
-TEST_F(RefusalTest, AnAnswerMayBeRefusedToo) {
+TEST_F(RefusalTest, ARepMayBeRejectedToo) {
   connect_up_to_rep();
   const auto rep = b.mads();
   deliver(b, rep[0]);
@@ -114,7 +114,7 @@ TEST_F(RefusalTest, AnAnswerMayBeRefusedToo) {
 }
 
 // The peer that gave up does not know our id.
-TEST_F(RefusalTest, ARequestThatWasGivenUpIsWithdrawn) {
+TEST_F(RefusalTest, AnAbandonedRequestIsWithdrawn) {
   listen_and_ask();
   const auto req = a.mads();
   for (int i = 0; i < 16; ++i) wait(a);
@@ -181,7 +181,7 @@ TEST_F(RefusalTest, AReqThatNamesTheQueuePairOfAWaitingConnectionIsStale) {
   EXPECT_THAT(kinds_of(b.events()), ElementsAre(EventKind::ConnectRequest)) << "it is over";
 }
 
-TEST_F(RefusalTest, AQueuePairThatWasRefusedMayAskAgainAtOnce) {
+TEST_F(RefusalTest, ARefusedQueuePairMayRequestAgainAtOnce) {
   listen_and_ask();
   deliver(a, a.mads().at(0));
   request();
@@ -193,7 +193,7 @@ TEST_F(RefusalTest, AQueuePairThatWasRefusedMayAskAgainAtOnce) {
   EXPECT_THAT(kinds_of(b.events()), ElementsAre(EventKind::ConnectRequest));
 }
 
-TEST_F(RefusalTest, ACommIdUsedAnewIsStale) {
+TEST_F(RefusalTest, AReusedCommIdIsStale) {
   listen_and_ask();
   Outgoing req = a.mads().at(0);
   deliver(a, req);
@@ -226,7 +226,7 @@ TEST_F(RefusalTest, ARepWithTheQueuePairOfALiveConnectionIsStaleToo) {
 }
 
 // Two ends that send each other REQs make two requests (peer to peer is not supported).
-TEST_F(RefusalTest, TwoThatAskEachOtherBothHaveTheirAnswer) {
+TEST_F(RefusalTest, CrossingRequestsAreBothAnswered) {
   ASSERT_TRUE(a.manager.connections().connect(a.connect_to(b.me), {}, now).ok());
   ASSERT_TRUE(b.manager.connections().connect(b.connect_to(a.me), {}, now).ok());
   settle();
@@ -240,7 +240,7 @@ TEST_F(RefusalTest, TwoThatAskEachOtherBothHaveTheirAnswer) {
 // ---- floods (IB-142)
 
 // proves: IB-142
-TEST_F(RefusalTest, AFloodOfReqsIsBoundedByBacklogAndHarmsNobody) {
+TEST_F(RefusalTest, AFloodOfReqsIsBoundedByTheBacklogAndAffectsNoConnection) {
   connect();
   std::uint32_t asked = 0;
   for (std::uint32_t i = 0; i < 5000; ++i) {
@@ -355,7 +355,7 @@ TEST_F(RefusalTest, HalfOpenConnectionsAreBoundedAcrossListeners) {
   EXPECT_EQ(small.manager.half_open(), 0u);
 }
 
-TEST_F(RefusalTest, ATableThatIsFullTakesNoMore) {
+TEST_F(RefusalTest, AFullTableAcceptsNoMoreConnections) {
   Options o = test::keyed(3);
   o.most = 3;
   test::End small(3, o);
@@ -384,7 +384,7 @@ TEST_F(RefusalTest, ATableThatIsFullTakesNoMore) {
 }
 
 // MADs that the owner does not fetch are dropped, not kept forever.
-TEST_F(RefusalTest, MadsThatNobodyFetchesAreBounded) {
+TEST_F(RefusalTest, MadsThatTheOwnerDoesNotFetchAreBounded) {
   ASSERT_TRUE(a.manager.connections().connect(a.connect_to(b.me), {}, now).ok());
   const Outgoing req = a.mads().at(0);
   for (int i = 0; i < 10'000; ++i) deliver(a, req);
@@ -397,7 +397,7 @@ TEST_F(RefusalTest, MadsThatNobodyFetchesAreBounded) {
 
 // ---- listeners
 
-TEST_F(RefusalTest, TheListenerOfAnAddressGoesBeforeTheOneOfAll) {
+TEST_F(RefusalTest, TheListenerOfAnAddressPrecedesTheOneOfAll) {
   const ListenerId all = b.manager.listen({test::kService, {}, Transport::Rc, 16});
   EXPECT_EQ(b.manager.listen({test::kService, {}, Transport::Rc, 16}), 0u) << "taken";
   const ListenerId mine = b.manager.listen({test::kService, b.me, Transport::Rc, 16});
@@ -419,7 +419,7 @@ TEST_F(RefusalTest, TheListenerOfAnAddressGoesBeforeTheOneOfAll) {
   EXPECT_EQ(attributes_of(b.mads()).size(), 1u);
 }
 
-TEST_F(RefusalTest, ARequestOutlivesItsListenerAndOneAnsweredMakesRoom) {
+TEST_F(RefusalTest, ARequestOutlivesItsListenerAndAnAnsweredOneMakesRoom) {
   listener = b.manager.listen({test::kService, {}, Transport::Rc, 1});
   const auto ask = [&](std::uint32_t qpn) {
     EXPECT_TRUE(a.manager.connections().connect(a.connect_to(b.me, qpn), {}, now).ok());

@@ -167,7 +167,7 @@ std::vector<StateRow> table() {
 constexpr const char* kMessages[] = {"REQ", "MRA of REQ", "MRA of REP", "REJ",
                                      "REP", "RTU",        "DREQ",       "DREP"};
 
-TEST_F(StatesTest, EveryMessageDoesWhatTheTableSays) {
+TEST_F(StatesTest, EveryMessageHasTheEffectInTheTable) {
   for (const StateRow& row : table()) {
     for (const char* which : kMessages) {
       SCOPED_TRACE(std::to_string(static_cast<int>(row.state)) +
@@ -201,7 +201,7 @@ TEST_F(StatesTest, EveryMessageDoesWhatTheTableSays) {
 
 // With any bytes of a MAD replaced or made up: every event of the owner can be answered, each MAD
 // causes at most two, and everything ends.
-TEST_F(StatesTest, AHostileHandHarmsNothing) {
+TEST_F(StatesTest, RandomMessagesDoNoHarm) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     Rng rng(seed);
     const auto rows = table();

@@ -201,7 +201,7 @@ class TwoManagers {
 };
 
 // proves: IB-139
-TEST(TwoManagersTest, OneConnectionOrOneClearFailure) {
+TEST(TwoManagersTest, EveryRequestEndsInOneConnectionOrOneClearFailure) {
   std::uint64_t first = 1, last = std::getenv("URNIC_TEST_LONG") != nullptr ? 10'000 : 200;
   if (const char* one = std::getenv("URNIC_TEST_SEED"); one != nullptr) {
     first = last = std::strtoull(one, nullptr, 10);

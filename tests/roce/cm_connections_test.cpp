@@ -67,7 +67,7 @@ class RoceAgreement : public RoceConnectEnds {
   Id mine = 0, theirs = 0;
 };
 
-TEST_F(RoceAgreement, NumbersAreCarriedAndNoQueuePairMoves) {
+TEST_F(RoceAgreement, NumbersAreExchangedAndNoQueuePairMoves) {
   open();
   roce::ConnectParams p = wish(3, 5);
   const std::string hello = "hello", welcome = "welcome";
@@ -136,7 +136,7 @@ TEST_F(RoceAgreement, QueuePairsMovedByItsTermsCarryWork) {
 }
 
 // The end is reported once, and queue pairs with that number do not change.
-TEST_F(RoceAgreement, EitherEndEndsIt) {
+TEST_F(RoceAgreement, EitherEndMayDisconnect) {
   for (const bool by_left : {true, false}) {
     agreed();
     sim::Node& who = by_left ? pair->left() : pair->right();
@@ -154,7 +154,7 @@ TEST_F(RoceAgreement, EitherEndEndsIt) {
   }
 }
 
-TEST_F(RoceAgreement, WhoIsForgottenEndsItForThePeer) {
+TEST_F(RoceAgreement, AForgottenConnectionEndsForThePeer) {
   agreed();
   of(pair->left()).forget(mine, pair->now());
   ASSERT_TRUE(hears(pair->right(), Kind::Disconnected));
@@ -162,7 +162,7 @@ TEST_F(RoceAgreement, WhoIsForgottenEndsItForThePeer) {
   expect_forgotten();
 }
 
-TEST_F(RoceAgreement, AnAnswerMayBeRejected) {
+TEST_F(RoceAgreement, ARepMayBeRejected) {
   answered();
   const std::string no = "no";
   ASSERT_TRUE(of(pair->left()).reject(mine, view(no), pair->now()).ok());
@@ -184,7 +184,7 @@ TEST_F(RoceAgreement, ARefusalIsReported) {
   expect_forgotten();
 }
 
-TEST_F(RoceAgreement, APeerThatIsNotThereIsReported) {
+TEST_F(RoceAgreement, AnUnreachablePeerIsReported) {
   open();
   ASSERT_TRUE(ask_for(kMine, wish(), "10.0.0.77:7000").ok());
   ASSERT_TRUE(hears(pair->left(), Kind::ConnectFailed));
@@ -204,7 +204,7 @@ TEST_F(RoceAgreement, AFirstRequestEstablishesIt) {
 }
 
 // At one end connection management moves the queue pair, at the other end the program does.
-TEST_F(RoceAgreement, MeetsAQueuePairThatIsMoved) {
+TEST_F(RoceAgreement, ConnectsToAQueuePairMovedByConnectionManagement) {
   sim::PairOptions o = both();
   open(o);
   ASSERT_TRUE(ask().ok());
@@ -216,7 +216,7 @@ TEST_F(RoceAgreement, MeetsAQueuePairThatIsMoved) {
   EXPECT_EQ(roce::context_of(*left).attributes.dest_qp, kTheirs);
 }
 
-TEST_F(RoceAgreement, ANumberThatNoQueuePairHasIsRefused) {
+TEST_F(RoceAgreement, AnImpossibleQueuePairNumberIsRefused) {
   open();
   for (const std::uint32_t number : {0u, 1u, 0x1000000u}) {
     auto r = ask_for(number);
@@ -227,7 +227,7 @@ TEST_F(RoceAgreement, ANumberThatNoQueuePairHasIsRefused) {
 }
 
 // Any one allocation fails: a connection that has begun ends and is reported, and nothing remains.
-TEST_F(RoceAgreement, WithoutMemoryNothingIsLeftBehind) {
+TEST_F(RoceAgreement, WithoutMemoryNothingRemains) {
   for (std::uint64_t n = 0;; ++n) {
     SCOPED_TRACE(n);
     open();
@@ -271,7 +271,7 @@ TEST_F(RoceAgreement, WithoutMemoryNothingIsLeftBehind) {
   }
 }
 
-TEST_F(RoceAgreement, TheEndOfTheProgramEndsThemAll) {
+TEST_F(RoceAgreement, ProgramExitEndsAllConnections) {
   agreed();
   of(pair->left()).end_all(pair->now());
   ASSERT_TRUE(hears(pair->right(), Kind::Disconnected));

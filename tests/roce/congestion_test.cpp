@@ -90,7 +90,7 @@ TEST_F(RoceCongestion, MarksDrawCnpsAndCnpsCloseTheWindow) {
 }
 
 // proves: S-10
-TEST_F(RoceCongestion, OffNothingIsMarkedOrTold) {
+TEST_F(RoceCongestion, SwitchedOffNothingIsMarkedAndNoCnpIsSent) {
   begin(with(ib::CongestionRule::Off));
   pair->set_faults_left(kMarks);
   for (std::uint64_t i = 0; i < 4; ++i) post(*left, verbs::WrOp::Write, i, 65536, i * 65536);
@@ -101,7 +101,7 @@ TEST_F(RoceCongestion, OffNothingIsMarkedOrTold) {
 }
 
 // proves: S-10
-TEST_F(RoceCongestion, MarkedAnswersCloseTheWindowOfWhoAsked) {
+TEST_F(RoceCongestion, MarkedReadResponsesReduceTheWindowOfTheRequester) {
   begin(with(ib::CongestionRule::Window));
   pair->set_faults_right(kMarks);
   for (std::uint64_t i = 0; i < 4; ++i) post(*left, verbs::WrOp::Read, i, 65536, i * 65536);
@@ -115,7 +115,7 @@ TEST_F(RoceCongestion, MarkedAnswersCloseTheWindowOfWhoAsked) {
 }
 
 // proves: S-10
-TEST_F(RoceCongestion, OnlyReliableQueuePairsTakePart) {
+TEST_F(RoceCongestion, OnlyReliableQueuePairsUseCongestionControl) {
   up_unreliable(verbs::Service::Uc, with(ib::CongestionRule::Window));
   rooms(65536);
   std::uint64_t packets = 0, ect = 0;
@@ -175,7 +175,7 @@ TEST_F(RoceCongestion, ABurstIsAcknowledgedOnce) {
 }
 
 // proves: S-11
-TEST_F(RoceCongestion, WhatDoesNotAskIsNotAcknowledged) {
+TEST_F(RoceCongestion, PacketsWithoutAckRequestAreNotAcknowledged) {
   sim::PairOptions o = with(ib::CongestionRule::Off);
   o.left.roce.send.ack_every = 1000;
   begin(o);
@@ -203,16 +203,16 @@ TEST_F(RoceCongestion, ALostAckCostsOneProbe) {
 }
 
 // proves: S-10
-TEST_F(RoceCongestion, TheSettingLetsFewIntoFlight) {
+TEST_F(RoceCongestion, ASmallWindowSettingLimitsPacketsInFlight) {
   EXPECT_EQ(in_flight_with("16"), 16u);
 }
 
 // proves: S-10
-TEST_F(RoceCongestion, TheSettingLetsManyIntoFlight) {
+TEST_F(RoceCongestion, ALargeWindowSettingAllowsManyPacketsInFlight) {
   EXPECT_EQ(in_flight_with("1000"), 512u) << "all there are";
 }
 
-TEST(RoceCongestionSetting, AWindowHasItsBounds) {
+TEST(RoceCongestionSetting, AWindowOutsideItsRangeIsRefused) {
   Config c;
   EXPECT_EQ(device::options_from(c, "mem").roce.send.window, 256u);
   EXPECT_FALSE(c.set("roce_window", "1").ok());
@@ -221,7 +221,7 @@ TEST(RoceCongestionSetting, AWindowHasItsBounds) {
   EXPECT_FALSE(c.set("roce_window", "16385").ok());
 }
 
-TEST(RoceCongestionSetting, IsAWindowUnlessSomebodySaysOtherwise) {
+TEST(RoceCongestionSetting, DefaultsToWindow) {
   Config c;
   const auto rule = [&] { return device::options_from(c, "mem").roce.send.congestion; };
   EXPECT_EQ(rule(), ib::CongestionRule::Window);

@@ -17,7 +17,7 @@ namespace testing = urnic::testing;
 
 const SipKey kKey{11, 12};
 
-TEST(ContextTable, NumbersAre24BitsAndNotToBeCounted) {
+TEST(ContextTable, NumbersAre24BitsAndNotSequential) {
   ContextTable table(kKey);
   std::set<std::uint32_t> numbers;
   std::set<std::uint32_t> steps;
@@ -36,7 +36,7 @@ TEST(ContextTable, NumbersAre24BitsAndNotToBeCounted) {
 }
 
 // proves: IB-2
-TEST(ContextTable, FindsEachAndNobodyElse) {
+TEST(ContextTable, FindsOnlyOpenNumbers) {
   ContextTable table(kKey);
   Context a(nullptr), b(nullptr);
   const std::uint32_t na = table.open(), nb = table.open();
@@ -54,7 +54,7 @@ TEST(ContextTable, FindsEachAndNobodyElse) {
 }
 
 // proves: IB-2
-TEST(ContextTable, WhoHasGoneIsNotFoundUnderTheNextOwnersEntry) {
+TEST(ContextTable, AClosedNumberDoesNotFindTheNextOwnerOfItsEntry) {
   ContextTable table(kKey, 1);
   Context a(nullptr), b(nullptr);
   const std::uint32_t first = table.open();
@@ -78,7 +78,7 @@ TEST(ContextTable, WhoHasGoneIsNotFoundUnderTheNextOwnersEntry) {
 // Devices begin at different numbers: a peer that remembers the last device's number cannot use it
 // for the next.
 // proves: E-49
-TEST(ContextTable, TheFirstNumberOfADeviceIsNoOthers) {
+TEST(ContextTable, FirstNumbersDifferBetweenDevices) {
   constexpr std::uint64_t kDevices = 2000;
   std::set<std::uint32_t> first, low;
   for (std::uint64_t key = 0; key < kDevices; ++key) {
@@ -107,7 +107,7 @@ TEST(ContextTable, ReservedNumbersAreSkipped) {
 }
 
 // proves: IB-129
-TEST(ContextTable, ANumberThatRestsFindsNobodyAndIsNobodyElses) {
+TEST(ContextTable, ARestingNumberFindsNothingAndIsNotReused) {
   ContextTable table(kKey, 1);
   Context a(nullptr);
   const std::uint32_t number = table.open();
@@ -127,7 +127,7 @@ TEST(ContextTable, ANumberThatRestsFindsNobodyAndIsNobodyElses) {
   EXPECT_NE(table.open(), 0u);
 }
 
-TEST(ContextTable, UsedEntriesRestButTheTableDoesNotGrowForEver) {
+TEST(ContextTable, UsedEntriesRestButTheTableDoesNotGrowForever) {
   ContextTable table(kKey);
   std::set<std::uint32_t> numbers;
   for (int i = 0; i < 64; ++i) {
@@ -139,7 +139,7 @@ TEST(ContextTable, UsedEntriesRestButTheTableDoesNotGrowForEver) {
   for (int i = 0; i < 200; ++i) table.close(table.open());
 }
 
-TEST(ContextTable, ThereAreSoManyAndThenNoMore) {
+TEST(ContextTable, IsLimitedInSize) {
   ContextTable table(kKey, 100);
   std::vector<std::uint32_t> numbers;
   for (int i = 0; i < 100; ++i) {
@@ -156,7 +156,7 @@ TEST(ContextTable, ThereAreSoManyAndThenNoMore) {
   EXPECT_EQ(table.open(), 0u);
 }
 
-TEST(ContextTable, KeepsAllWhenItCannotGrow) {
+TEST(ContextTable, KeepsItsEntriesWhenItCannotGrow) {
   ContextTable table(kKey);
   std::deque<Context> contexts;
   std::vector<std::uint32_t> numbers;

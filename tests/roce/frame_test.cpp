@@ -29,7 +29,7 @@ ByteView head_of(const Bytes& frame) {
 // Frames of Linux: each is recognized as RoCE, its ICRC is correct at the position we find, and we
 // write the same frame around the same packet.
 // proves: IB-1
-TEST(RoceFrame, AreThoseOfLinuxByteForByte) {
+TEST(RoceFrame, EqualsThoseOfLinuxByteForByte) {
   std::size_t v4 = 0, v6 = 0;
   for (const char* name : {"rxe-rxe-rc_pingpong-2500.pcap", "rxe-rxe-rping-ipv6-C1-S100.pcap",
                            "rxe-rxe-read-5000-n6-o4.pcap", "rxe-rxe-atomic-cmp_swap-5.pcap"}) {
@@ -66,7 +66,7 @@ TEST(RoceFrame, AreThoseOfLinuxByteForByte) {
 }
 
 // proves: IB-1
-TEST(RoceFrame, WrittenAtOnceAreTheSame) {
+TEST(RoceFrame, WriteEqualsFinish) {
   Rng rng(3);
   for (const bool v6 : {false, true}) {
     FrameConfig config;
@@ -95,7 +95,7 @@ TEST(RoceFrame, WrittenAtOnceAreTheSame) {
 }
 
 // proves: IB-1
-TEST(RoceFrame, ThoseOfARunAreTheSame) {
+TEST(RoceFrame, ARunEqualsSingleFrames) {
   Rng rng(5);
   for (const bool v6 : {false, true}) {
     for (const std::uint16_t vlan : {0, 3}) {
@@ -128,7 +128,7 @@ TEST(RoceFrame, ThoseOfARunAreTheSame) {
 }
 
 // proves: IB-1
-TEST(RoceFrame, WhatIsRememberedOfTheOneBeforeFitsTheNext) {
+TEST(RoceFrame, TheRememberedIcrcStateFitsTheNextFrame) {
   using Op = ib::Operation;
   Rng rng(8);
   for (const bool v6 : {false, true}) {
@@ -213,7 +213,7 @@ TEST_F(FrameParts, TaggedFramesAreFound) {
 }
 
 // proves: IB-2
-TEST_F(FrameParts, OtherPortsAndProtocolsAreOthers) {
+TEST_F(FrameParts, OtherPortsAndProtocolsAreNotRoce) {
   const std::size_t udp = c.l4_offset;
   store_be16(frame.data() + udp + 2, 4790);
   EXPECT_FALSE(is_ours(c, frame));
@@ -227,7 +227,7 @@ TEST_F(FrameParts, OtherPortsAndProtocolsAreOthers) {
 }
 
 // proves: IB-2
-TEST_F(FrameParts, LengthsThatDisagreeAreRefusedAndCutHeadersAreNobodys) {
+TEST_F(FrameParts, InconsistentLengthsAreRefusedAndTruncatedHeadersAreNotRoce) {
   for (const int off : {-9, -1, 1, 1000}) {
     Bytes wrong = frame;
     store_be16(wrong.data() + c.l4_offset + 4,

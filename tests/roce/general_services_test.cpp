@@ -93,7 +93,7 @@ TEST_P(GeneralServicesTest, AConnectionIsMadeAndEndedOverFrames) {
   EXPECT_EQ(a.general.manager().size(), 0u);
 }
 
-TEST_P(GeneralServicesTest, WhereNobodyAnswersOnTheWayItIsUnreachable) {
+TEST_P(GeneralServicesTest, WithoutANeighborThePeerIsUnreachable) {
   run();
   ask(9);
   std::size_t unreachable = 0;
@@ -107,7 +107,7 @@ TEST_P(GeneralServicesTest, WhereNobodyAnswersOnTheWayItIsUnreachable) {
   EXPECT_GT(a.general.statistics().unroutable, 0u);
 }
 
-TEST_P(GeneralServicesTest, SoManyMadsWaitForTheWayAndNoMore) {
+TEST_P(GeneralServicesTest, MadsUpToTheLimitWaitForThePath) {
   run();
   for (int i = 0; i < 300; ++i) ask(9);
   a.poll(now);
@@ -126,7 +126,7 @@ TEST_P(GeneralServicesTest, SoManyMadsWaitForTheWayAndNoMore) {
   EXPECT_EQ(a.general.statistics().unroutable, lost);
 }
 
-TEST_P(GeneralServicesTest, OwnAddressesComeStraightBack) {
+TEST_P(GeneralServicesTest, FramesToOwnAddressesAreLoopedBack) {
   run();
   ask(0);
   run();
@@ -137,7 +137,7 @@ TEST_P(GeneralServicesTest, OwnAddressesComeStraightBack) {
 }
 
 // proves: IB-142
-TEST_P(GeneralServicesTest, WhatIsNoMadIsCountedHere) {
+TEST_P(GeneralServicesTest, APacketWithoutAMadIsCounted) {
   ib::ParsedPacket p{ib_cm::gsi_header(ib::Psn(1)), {}};
   b.general.take(p, {test::address_of(1, GetParam()), test::address_of(0, GetParam())}, now);
   p.header.deth.qkey = 7;

@@ -35,7 +35,7 @@ class RoceLoss : public RoceEnds {
 };
 
 // proves: S-1
-TEST_F(RoceLoss, FastKeepsWhatIsBehindALossAndSlowHasItAgain) {
+TEST_F(RoceLoss, FastKeepsPacketsPastALossAndSlowReceivesThemAgain) {
   write_through(ib::ConnectionType::Fast);
   const RoceStats fast = seen();
   const std::uint64_t fast_repeated = sent().requests_repeated;
@@ -53,7 +53,7 @@ TEST_F(RoceLoss, FastKeepsWhatIsBehindALossAndSlowHasItAgain) {
 }
 
 // proves: S-1
-TEST_F(RoceLoss, AQueuePairMayBeOtherwiseThanItsDeviceAndStaysSoBeyondReset) {
+TEST_F(RoceLoss, AQueuePairMayOverrideTheDeviceTypeAndKeepsItAfterReset) {
   sim::PairOptions o = both();
   o.right.roce.loss.type = ib::ConnectionType::Fast;
   up(o);
@@ -74,7 +74,7 @@ TEST_F(RoceLoss, AQueuePairMayBeOtherwiseThanItsDeviceAndStaysSoBeyondReset) {
 }
 
 // proves: S-8
-TEST_F(RoceLoss, ADowngradeIsSeenWithItsReasonAndCounted) {
+TEST_F(RoceLoss, ADowngradeIsReportedWithItsReasonAndCounted) {
   sim::PairOptions o = both();
   o.right.roce.loss.type = ib::ConnectionType::Fast;
   for (const bool store_full : {false, true}) {
@@ -109,7 +109,7 @@ TEST_F(RoceLoss, ADowngradeIsSeenWithItsReasonAndCounted) {
 }
 
 // proves: S-3
-TEST_F(RoceLoss, WhatIsLentIsSeen) {
+TEST_F(RoceLoss, HeldMemoryIsReported) {
   sim::PairOptions o = both();
   o.right.roce.loss.type = ib::ConnectionType::Fast;
   up(o);
@@ -165,7 +165,7 @@ class RoceGoodput : public RoceEnds {
 };
 
 // proves: S-4
-TEST_F(RoceGoodput, WhereOnePacketInAHundredIsLostKeepingIsWorthAThirdAtLeast) {
+TEST_F(RoceGoodput, With1PercentLossSlowTakesAtLeast30PercentLonger) {
   for (const bool probe : {true, false}) {
     const Duration fast = takes(ib::ConnectionType::Fast, probe, "0.01");
     const Duration slow = takes(ib::ConnectionType::Slow, probe, "0.01");
@@ -173,7 +173,7 @@ TEST_F(RoceGoodput, WhereOnePacketInAHundredIsLostKeepingIsWorthAThirdAtLeast) {
   }
 }
 
-TEST_F(RoceGoodput, WhereNothingIsLostTheTypeMakesNoDifference) {
+TEST_F(RoceGoodput, WithoutLossTheTypeMakesNoDifference) {
   EXPECT_EQ(takes(ib::ConnectionType::Fast, true, "0"), takes(ib::ConnectionType::Slow, true, "0"));
 }
 
@@ -213,7 +213,7 @@ class RoceEmptyQueue : public RoceEnds {
 };
 
 // proves: S-9
-TEST_F(RoceEmptyQueue, SendsWaitForTheirReceivesAndNobodySendsThemAgain) {
+TEST_F(RoceEmptyQueue, SendsWaitForTheirReceivesAndAreNotRepeated) {
   const std::uint64_t parked = sends(64);
   EXPECT_EQ(parked, kMany);
   EXPECT_EQ(seen().rnr_naks_sent, 0u);
@@ -226,14 +226,14 @@ TEST_F(RoceEmptyQueue, SendsWaitForTheirReceivesAndNobodySendsThemAgain) {
 }
 
 // proves: S-9
-TEST_F(RoceEmptyQueue, APeerIsToldToComeAgainWhenTheTimeIsUp) {
+TEST_F(RoceEmptyQueue, AfterTheTimeoutAnRnrNakIsSent) {
   sends(64, Duration::ms(3), Duration::ms(1));
   EXPECT_GE(seen().rnr_naks_sent, kMany);
   EXPECT_GE(seen().requests_parked, kMany);
 }
 
 // proves: S-9
-TEST_F(RoceEmptyQueue, MoreThanMayWaitAreToldToComeAgain) {
+TEST_F(RoceEmptyQueue, MoreThanTheLimitDrawAnRnrNak) {
   sends(4);
   EXPECT_GT(seen().rnr_naks_sent, 0u);
   EXPECT_GT(seen().requests_parked, 0u);
@@ -242,7 +242,7 @@ TEST_F(RoceEmptyQueue, MoreThanMayWaitAreToldToComeAgain) {
 
 // In Rtr there is no requester with a deadline.
 // proves: S-9
-TEST_F(RoceEmptyQueue, OneThatIsNotInRtsYetHasItsTimeToo) {
+TEST_F(RoceEmptyQueue, TheTimeoutAlsoRunsInRtr) {
   sim::PairOptions o = both();
   o.right.roce.loss.type = ib::ConnectionType::Fast;
   o.right.roce.loss.rnr_park = 8;
@@ -266,7 +266,7 @@ TEST_F(RoceEmptyQueue, OneThatIsNotInRtsYetHasItsTimeToo) {
 }
 
 // proves: S-9
-TEST_F(RoceEmptyQueue, InErrorNothingWaitsAndNothingIsLent) {
+TEST_F(RoceEmptyQueue, InErrorNothingWaitsAndHeldMemoryIsReturned) {
   sim::PairOptions o = both();
   o.right.roce.loss.type = ib::ConnectionType::Fast;
   o.right.roce.loss.rnr_park = 8;
@@ -286,7 +286,7 @@ TEST_F(RoceEmptyQueue, InErrorNothingWaitsAndNothingIsLent) {
   }
 }
 
-TEST_F(RoceEmptyQueue, OneThatIsResetOrDestroyedWaitsForNothing) {
+TEST_F(RoceEmptyQueue, AResetOrDestroyedQueuePairStopsWaiting) {
   sim::PairOptions o = both();
   o.right.roce.loss.type = ib::ConnectionType::Fast;
   o.right.roce.loss.rnr_park = 8;
@@ -312,7 +312,7 @@ TEST_F(RoceEmptyQueue, OneThatIsResetOrDestroyedWaitsForNothing) {
 }
 
 // proves: S-1
-TEST(RoceLossSetting, IsFastUnlessToldAndHasTheNamesOfIwarp) {
+TEST(RoceLossSetting, DefaultsToFastAndUsesTheNamesOfIwarp) {
   const auto rules = [](std::initializer_list<std::pair<const char*, const char*>> settings) {
     Config c;
     for (const auto& [name, value] : settings) EXPECT_TRUE(c.set(name, value).ok()) << name;

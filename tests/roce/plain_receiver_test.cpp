@@ -7,7 +7,7 @@ namespace urnic::roce::both_ways {
 namespace {
 
 // proves: IB-2, IB-18, IB-27
-TEST_P(PlainReceive, TakesWhatTheLongOneTakesAndNothingElse) {
+TEST_P(PlainReceive, AcceptsExactlyTheFramesOfTheFullPath) {
   int wrong = 0, ended = 0, kept = 0;
   std::uint64_t gaps = 0;
   for (int i = 0; i < 6000; ++i) {
@@ -44,7 +44,7 @@ TEST_P(PlainReceive, TakesWhatTheLongOneTakesAndNothingElse) {
 
 // A packet after a Write in the same burst is checked against the prediction.
 // proves: IB-2, IB-18, IB-27, S-10
-TEST_P(PlainReceive, InBurstsToo) {
+TEST_P(PlainReceive, AcceptsExactlyTheFramesOfTheFullPathInBursts) {
   most_packets_ = 9;
   int ended = 0;
   std::uint64_t wrong = 0, packets = 0, marked = 0;
@@ -78,7 +78,7 @@ TEST_P(PlainReceive, InBurstsToo) {
 
 // A middle packet at or after the end of the message is handled as if it came alone.
 // proves: IB-27
-TEST_P(PlainReceive, InBurstsNotBeyondTheEndOfTheMessage) {
+TEST_P(PlainReceive, InBurstsAcceptsNothingBeyondTheEndOfTheMessage) {
   for (const std::uint32_t packets : {2u, 3u, 5u}) {
     for (const std::uint32_t beyond : {0u, 1u}) {
       length_ = left_ = packets * kPmtu;
@@ -102,7 +102,7 @@ TEST_P(PlainReceive, InBurstsNotBeyondTheEndOfTheMessage) {
 
 // An invalid request invalidates the prediction from the Write before it.
 // proves: IB-18
-TEST_P(PlainReceive, NothingIsTakenBehindWhatEndsTheQueuePair) {
+TEST_P(PlainReceive, AcceptsNothingAfterAnInvalidRequest) {
   most_packets_ = 9;
   for (int i = 0; i < 20; ++i) {
     const Packet p = next();
@@ -129,7 +129,7 @@ TEST_P(PlainReceive, NothingIsTakenBehindWhatEndsTheQueuePair) {
 }
 
 // proves: IB-2
-TEST_P(PlainReceive, AsksForTheStateOfTheQueuePairEachTime) {
+TEST_P(PlainReceive, ChecksTheStateOfTheQueuePairEachTime) {
   for (int i = 0; i < 20; ++i) {
     const Packet p = next();
     ASSERT_TRUE(give(p));
@@ -143,7 +143,7 @@ TEST_P(PlainReceive, AsksForTheStateOfTheQueuePairEachTime) {
 }
 
 // proves: IB-19
-TEST_P(PlainReceive, AsksForRightsEachTime) {
+TEST_P(PlainReceive, ChecksAccessRightsEachTime) {
   for (int i = 0; i < 20; ++i) {
     const Packet p = next();
     ASSERT_TRUE(give(p));
@@ -160,7 +160,7 @@ TEST_P(PlainReceive, AsksForRightsEachTime) {
   EXPECT_NE(view_.state, QpState::Rts);
 }
 
-TEST_P(PlainReceive, LeavesFramesInTwoPiecesToTheLongWay) {
+TEST_P(PlainReceive, LeavesFramesInTwoPiecesToTheFullPath) {
   const Packet p = next();
   ASSERT_TRUE(give(p));
   taken(p);
@@ -171,7 +171,7 @@ TEST_P(PlainReceive, LeavesFramesInTwoPiecesToTheLongWay) {
 
 // With the same headers as those before, it still has two pieces.
 // proves: IB-2
-TEST_P(PlainReceive, LeavesFramesInTwoPiecesToTheLongWayInBurstsToo) {
+TEST_P(PlainReceive, LeavesFramesInTwoPiecesToTheFullPathInBursts) {
   length_ = left_ = kPmtu;
   const Packet p = next();
   ASSERT_TRUE(give(p));  // the flow is known
@@ -187,7 +187,7 @@ TEST_P(PlainReceive, LeavesFramesInTwoPiecesToTheLongWayInBurstsToo) {
 }
 
 // proves: IB-23
-TEST_P(PlainReceive, HoldsAWriteToItsRegionPacketByPacket) {
+TEST_P(PlainReceive, ChecksTheRegionOfAWriteForEachPacket) {
   Packet p = next();
   ASSERT_TRUE(give(p));
   both([](End& e) { e.up_anew(); });
@@ -209,7 +209,7 @@ TEST_P(PlainReceive, HoldsAWriteToItsRegionPacketByPacket) {
 
 // A NAK that is due for lack of a receive is canceled by the packet that arrives in its place.
 // proves: IB-18
-TEST_P(PlainReceive, AsksWhetherANakIsOwed) {
+TEST_P(PlainReceive, ChecksForAPendingNak) {
   Packet send;
   send.op = Operation::SendOnly;  // without payload: the receives have no room
   for (int i = 0; i < 8; ++i, ++psn_) {
@@ -228,7 +228,7 @@ TEST_P(PlainReceive, AsksWhetherANakIsOwed) {
 
 // Another queue pair on the same flow is checked separately.
 // proves: IB-2
-TEST_P(PlainReceive, IsOfItsPeerAlone) {
+TEST_P(PlainReceive, AcceptsOnlyPacketsOfItsPeer) {
   for (int i = 0; i < 4; ++i) {
     const Packet p = next();
     ASSERT_TRUE(give(p));

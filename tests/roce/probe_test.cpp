@@ -46,7 +46,7 @@ TEST_F(RoceProbe, ALostTailCostsRoundTripsAndNotTheTransportTimer) {
 }
 
 // proves: S-5
-TEST_F(RoceProbe, SwitchedOffItIsTheLetter) {
+TEST_F(RoceProbe, SwitchedOffALostTailWaitsForTheTransportTimer) {
   EXPECT_GT(lost_tail(false), Duration::ms(500));
   const RoceStats s = pair->left().engine().roce_control().stats_of(*left).roce;
   EXPECT_EQ(s.probes_sent, 0u);

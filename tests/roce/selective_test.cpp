@@ -60,7 +60,7 @@ class RoceSelective : public RoceEnds {
 };
 
 // proves: S-7
-TEST_F(RoceSelective, ByHandAHelloIsAnsweredAndBothAgree) {
+TEST_F(RoceSelective, WithoutConnectionManagementAHelloIsAnsweredAndBothAgree) {
   up(options(true, true));
   pair->run_for(Duration::ms(200));
   EXPECT_TRUE(of(pair->left(), *left).selective);
@@ -75,7 +75,7 @@ TEST_F(RoceSelective, ByHandAHelloIsAnsweredAndBothAgree) {
 }
 
 // proves: S-7
-TEST_F(RoceSelective, WhereOneEndHasItNotNothingComesOfIt) {
+TEST_F(RoceSelective, WithOneEndSwitchedOffNothingIsAgreed) {
   up(options(true, false));
   pair->run_for(Duration::s(2));
   EXPECT_FALSE(of(pair->left(), *left).selective);
@@ -86,7 +86,7 @@ TEST_F(RoceSelective, WhereOneEndHasItNotNothingComesOfIt) {
 }
 
 // proves: S-6
-TEST_F(RoceSelective, WhatIsLostIsRepeatedAndNothingElse) {
+TEST_F(RoceSelective, OnlyLostPacketsAreRepeated) {
   for (const verbs::WrOp op : {verbs::WrOp::Write, verbs::WrOp::Read}) {
     for (const char* loss : {",loss=0.001", ",loss=0.01"}) {
       const Duration clean = takes(true, op, "");
@@ -109,7 +109,7 @@ TEST_F(RoceSelective, WhatIsLostIsRepeatedAndNothingElse) {
 }
 
 // proves: S-6
-TEST_F(RoceSelective, ReorderingAloneCostsNextToNothing) {
+TEST_F(RoceSelective, ReorderingWithoutLossCostsAlmostNothing) {
   const Duration clean = takes(true, verbs::WrOp::Write, "");
   const Duration mixed = takes(true, verbs::WrOp::Write, ",reorder=0.02");
   EXPECT_LT(mixed * 10, clean * 11);

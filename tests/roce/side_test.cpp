@@ -76,7 +76,7 @@ TEST_F(OneSide, IsConnectedByHand) {
 }
 
 // proves: IB-109
-TEST_F(OneSide, ValuesThatCannotBeAreRefusedAndChangeNothing) {
+TEST_F(OneSide, InvalidValuesAreRefusedAndChangeNothing) {
   QpChange c = to_init(pairing);
   c.pkey_index = 1;
   EXPECT_EQ(modify(c), Modified::BadValue);
@@ -158,7 +158,7 @@ TEST_F(OneSide, ResetForgetsWorkCompletionsAndNumbersOfPackets) {
 }
 
 // The peer knows our address; its answer to our ARP request was lost.
-TEST_F(OneSide, APeerThatIsHeardIsAnsweredThoughNobodySaysWhereItIs) {
+TEST_F(OneSide, APeerThatIsHeardIsAnsweredBeforeItsAddressIsResolved) {
   ready();
   ASSERT_EQ(context_of(*qp).way.route, Route::Awaited);
   (void)end.sent();
@@ -175,7 +175,7 @@ TEST_F(OneSide, APeerThatIsHeardIsAnsweredThoughNobodySaysWhereItIs) {
 
 // Its middle packets are sent in runs.
 // proves: S-11
-TEST_F(OneSide, AnAnswerDoesNotWaitForTheEndOfALongMessage) {
+TEST_F(OneSide, AResponseDoesNotWaitForTheEndOfALongMessage) {
   ready();
   std::uint32_t psn = pairing.psn[1];
   const auto ask = [&] { give(from_peer(request(ib::Operation::WriteOnly, psn++))); };
@@ -203,7 +203,7 @@ TEST_F(OneSide, AnAnswerDoesNotWaitForTheEndOfALongMessage) {
 }
 
 // A half is made with the first request that needs it.
-TEST_F(OneSide, AnIdleQueuePairHasNoHalvesAndEachComesWithItsFirstRequest) {
+TEST_F(OneSide, AnIdleQueuePairHasNoHalvesAndEachIsMadeForItsFirstRequest) {
   ready();
   const Context& c = context_of(*qp);
   EXPECT_TRUE(c.requester);
@@ -218,7 +218,7 @@ TEST_F(OneSide, AnIdleQueuePairHasNoHalvesAndEachComesWithItsFirstRequest) {
 }
 
 // proves: IB-117
-TEST_F(OneSide, WhatWasPostedAndNeverLeftIsFlushed) {
+TEST_F(OneSide, PostedRequestsThatWereNeverSentAreFlushed) {
   ready();
   ASSERT_EQ(qp->sq.post({}), verbs::Post::Ok);
   ASSERT_TRUE(end.side.fail(*qp));
@@ -251,7 +251,7 @@ TEST_F(OneSide, ErrorFlushesBothQueuesAndWhateverIsPostedLater) {
 }
 
 // proves: IB-117
-TEST_F(OneSide, WhatComesInErrorIsDropped) {
+TEST_F(OneSide, PacketsInErrorAreDropped) {
   ready();
   ASSERT_EQ(qp->rq.post({1, {}}), verbs::ReceiveQueue::Post::Ok);
   QpChange error;
@@ -267,7 +267,7 @@ TEST_F(OneSide, WhatComesInErrorIsDropped) {
 
 // A queue pair may stay in Error for as long as its program likes.
 // proves: S-8
-TEST_F(OneSide, WhatWasKeptBehindAGapIsGivenBackInError) {
+TEST_F(OneSide, MemoryOfKeptPacketsIsReturnedInError) {
   Options options = SideEnd::keyed(1);
   options.loss.type = ib::ConnectionType::Fast;
   SideEnd fast{0, options};
@@ -303,7 +303,7 @@ TEST_F(OneSide, WhatWasKeptBehindAGapIsGivenBackInError) {
 }
 
 // proves: IB-120
-TEST_F(OneSide, InInitDroppedInRtrServedAndTold) {
+TEST_F(OneSide, RequestsAreDroppedInInitAndServedAndReportedInRtr) {
   ASSERT_EQ(modify(to_init(pairing)), Modified::Ok);
   ASSERT_EQ(qp->rq.post({1, {}}), verbs::ReceiveQueue::Post::Ok);
   const Bytes send = from_peer(request(ib::Operation::SendOnly, pairing.psn[1]));
@@ -322,7 +322,7 @@ TEST_F(OneSide, InInitDroppedInRtrServedAndTold) {
 }
 
 // proves: IB-2
-TEST_F(OneSide, WhatIsDroppedIsCountedByReasonAndChangesNothing) {
+TEST_F(OneSide, ADroppedPacketIsCountedByReasonAndChangesNothing) {
   ready();
   ASSERT_EQ(qp->rq.post({1, {}}), verbs::ReceiveQueue::Post::Ok);
   const ib::PacketHeader h = request(ib::Operation::SendOnly, pairing.psn[1]);
@@ -370,7 +370,7 @@ TEST_F(OneSide, WhatIsDroppedIsCountedByReasonAndChangesNothing) {
 
 // Ports may deliver a frame in two pieces.
 // proves: IB-1
-TEST_F(OneSide, FramesInTwoPiecesAreJoinedBeforeTheyAreBelieved) {
+TEST_F(OneSide, FramesInTwoPiecesAreJoinedBeforeTheyAreChecked) {
   ready();
   Bytes bytes = from_peer(request(ib::Operation::WriteOnly, pairing.psn[1]));
   for (const std::size_t cut : {42u, 54u, 58u}) {
@@ -395,7 +395,7 @@ TEST_F(OneSide, FramesInTwoPiecesAreJoinedBeforeTheyAreBelieved) {
 
 // A socket does not report the identification that the ICRC was computed with; a frame has it.
 // proves: IB-1
-TEST_F(OneSide, AHiddenIdentificationIsSolvedWhereASocketHidesIt) {
+TEST_F(OneSide, AHiddenIdentificationIsFoundOnlyForSocketFrames) {
   ready();
   Bytes bytes = from_peer(request(ib::Operation::WriteOnly, pairing.psn[1]));
   bytes[14 + 4] = 0x12;  // the identification it was sent with
@@ -421,7 +421,7 @@ TEST_F(OneSide, AHiddenIdentificationIsSolvedWhereASocketHidesIt) {
   }
 }
 
-TEST_F(OneSide, PacketsOfOneThatHasGoneFindNobody) {
+TEST_F(OneSide, PacketsToADestroyedQueuePairAreDropped) {
   ready();
   const Bytes send = from_peer(request(ib::Operation::SendOnly, pairing.psn[1]));
   give(send);
@@ -437,7 +437,7 @@ TEST_F(OneSide, PacketsOfOneThatHasGoneFindNobody) {
 
 // Without a neighbor, requests are lost and cost retries until none is left.
 // proves: IB-71
-TEST_F(OneSide, APeerThatIsNotThereEndsInRetryExceeded) {
+TEST_F(OneSide, AnUnreachablePeerEndsInRetryExceeded) {
   pairing.retry_count = 1;
   ready();
   post(1);

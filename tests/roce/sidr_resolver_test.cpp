@@ -101,7 +101,7 @@ TEST_F(RoceQuestion, IsAnsweredWithTheQueuePairAndItsKey) {
 }
 
 // proves: IB-141
-TEST_F(RoceQuestion, IsAskedAgainWhateverIsLostOnce) {
+TEST_F(RoceQuestion, IsRepeatedAfterALostRequestOrAnswer) {
   for (const bool request : {true, false}) {
     begin();
     ASSERT_TRUE(put({}, "10.0.0.2:7000").ok());  // neighbors are resolved
@@ -127,7 +127,7 @@ TEST_F(RoceQuestion, IsAskedAgainWhateverIsLostOnce) {
 }
 
 // proves: IB-141
-TEST_F(RoceQuestion, WhereNobodyServesItIsRefusedAtOnce) {
+TEST_F(RoceQuestion, WithoutAListenerIsRefusedAtOnce) {
   begin();
   connections(pair->right()).listeners().close(listener);
   ASSERT_TRUE(put().ok());
@@ -139,7 +139,7 @@ TEST_F(RoceQuestion, WhereNobodyServesItIsRefusedAtOnce) {
 }
 
 // proves: IB-141
-TEST_F(RoceQuestion, WhoServesAMomentLaterIsFoundIfAskedFor) {
+TEST_F(RoceQuestion, AServiceThatOpensLaterIsFoundWithRefusalRetry) {
   begin();
   connections(pair->right()).listeners().close(listener);
   roce::SidrQuery p;
@@ -155,7 +155,7 @@ TEST_F(RoceQuestion, WhoServesAMomentLaterIsFoundIfAskedFor) {
   expect_over();
 }
 
-TEST_F(RoceQuestion, WhoNeverServesIsAskedForAsLongAsWasSaid) {
+TEST_F(RoceQuestion, WithoutAListenerRefusalRetryEndsAfterItsTime) {
   begin();
   connections(pair->right()).listeners().close(listener);
   roce::SidrQuery p;
@@ -170,7 +170,7 @@ TEST_F(RoceQuestion, WhoNeverServesIsAskedForAsLongAsWasSaid) {
 }
 
 // proves: IB-141
-TEST_F(RoceQuestion, TheNoOfThePeerComesWithItsData) {
+TEST_F(RoceQuestion, ARejectionArrivesWithItsPrivateData) {
   begin();
   ASSERT_TRUE(put().ok());
   ASSERT_TRUE(asked());
@@ -183,7 +183,7 @@ TEST_F(RoceQuestion, TheNoOfThePeerComesWithItsData) {
 }
 
 // proves: IB-141
-TEST_F(RoceQuestion, WithoutAnAnswerItFailsWhenItsTimeIsOver) {
+TEST_F(RoceQuestion, WithoutAnAnswerFailsAfterItsTimeout) {
   begin();
   pair->set_faults_right("loss=1");
   roce::SidrQuery p;
@@ -199,7 +199,7 @@ TEST_F(RoceQuestion, WithoutAnAnswerItFailsWhenItsTimeIsOver) {
 }
 
 // proves: IB-141
-TEST_F(RoceQuestion, GivenUpNothingIsToldAndAnAnswerFindsNobody) {
+TEST_F(RoceQuestion, AfterGivingUpNothingIsReportedAndAnAnswerIsDropped) {
   begin();
   const auto id = put();
   ASSERT_TRUE(id.ok());
@@ -215,7 +215,7 @@ TEST_F(RoceQuestion, GivenUpNothingIsToldAndAnAnswerFindsNobody) {
 
 // Also between two repetitions.
 // proves: IB-141
-TEST_F(RoceQuestion, GivenUpBetweenTwoQuestionsNothingIsAsked) {
+TEST_F(RoceQuestion, AfterGivingUpBetweenRepetitionsNothingIsSent) {
   begin();
   connections(pair->right()).listeners().close(listener);
   roce::SidrQuery p;
@@ -234,7 +234,7 @@ TEST_F(RoceQuestion, GivenUpBetweenTwoQuestionsNothingIsAsked) {
 // ---- wrong use
 
 // proves: IB-141
-TEST_F(RoceQuestion, SaysWhatIsWrongAtOnce) {
+TEST_F(RoceQuestion, ReportsInvalidCallsAtOnce) {
   begin();
   roce::SidrQuery p;
   const std::string large(181, 'x');
@@ -265,7 +265,7 @@ TEST_F(RoceQuestion, SaysWhatIsWrongAtOnce) {
 
 // Connections and datagrams have separate port spaces, and each request is refused at the other.
 // proves: IB-141
-TEST_F(RoceQuestion, AConnectionIsNotMadeAtItsPortNorTheOtherWayRound) {
+TEST_F(RoceQuestion, ConnectionsAndDatagramServicesRefuseEachOthersRequests) {
   begin();
   verbs::QueuePair* const reliable = pair->left().make_roce_qp();
   ASSERT_TRUE(connections(pair->left())
@@ -284,7 +284,7 @@ TEST_F(RoceQuestion, AConnectionIsNotMadeAtItsPortNorTheOtherWayRound) {
 
 // With the service id of the other port space, which our own code never sends.
 // proves: IB-141
-TEST(RoceService, OneOfTheOtherPortSpaceIsRefused) {
+TEST(RoceService, ARequestOfTheOtherPortSpaceIsRefused) {
   Crafted c;
   roce::Connections& ours = c.node->engine().roce_control().connections();
   Error error;
@@ -318,7 +318,7 @@ TEST(RoceService, OneOfTheOtherPortSpaceIsRefused) {
 }
 
 // proves: IB-141
-TEST_F(RoceQuestion, AListenerThatHasGoneRefusesWhoAsksLaterAndAnswersWhoAsked) {
+TEST_F(RoceQuestion, AfterAListenerClosesNewRequestsAreRefusedAndPendingOnesAnswered) {
   begin();
   ASSERT_TRUE(put().ok());
   ASSERT_TRUE(asked());
@@ -332,7 +332,7 @@ TEST_F(RoceQuestion, AListenerThatHasGoneRefusesWhoAsksLaterAndAnswersWhoAsked) 
 }
 
 // proves: IB-141
-TEST_F(RoceQuestion, NoMoreWaitThanItsBacklogSays) {
+TEST_F(RoceQuestion, RequestsThatWaitAreLimitedByTheBacklog) {
   begin();
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(put().ok());
   pair->run_for(Duration::s(5));
@@ -348,7 +348,7 @@ TEST_F(RoceQuestion, NoMoreWaitThanItsBacklogSays) {
 
 // Any one allocation fails: there is an answer or a clear failure, and nothing remains.
 // proves: E-50
-TEST_F(RoceQuestion, WithoutMemoryThereIsOneAnswerOrNoQuestion) {
+TEST_F(RoceQuestion, WithoutMemoryThereIsAnAnswerOrAClearFailure) {
   std::uint64_t found = 0;
   for (std::uint64_t n = 0;; ++n) {
     SCOPED_TRACE(n);

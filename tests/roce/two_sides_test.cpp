@@ -268,7 +268,7 @@ void run_mixed(std::uint64_t seed, std::uint64_t* lost) {
 }
 
 // proves: IB-76
-TEST(TwoSides, EveryOperationOverABadWireOnceInOrderAndRight) {
+TEST(TwoSides, EveryOperationOverAFaultyWireCompletesOnceInOrderAndIntact) {
   std::uint64_t lost = 0;
   const std::uint64_t seeds = std::getenv("URNIC_TEST_LONG") != nullptr ? 2000 : 40;
   for (std::uint64_t seed = 1; seed <= seeds && !::testing::Test::HasFailure(); ++seed) {
@@ -315,7 +315,7 @@ struct Failing : ::testing::Test {
 };
 
 // proves: IB-115, IB-117
-TEST_F(Failing, ABadKeyIsRemoteAccessThereAndFlushedHere) {
+TEST_F(Failing, ABadKeyIsARemoteAccessErrorAndFlushesBothEnds) {
   start({});
   bad->a.wrong_key = 0xdeadbeef;
   bad->b.receive(0);
@@ -351,7 +351,7 @@ TEST_F(Failing, ASendThatIsTooLongEndsBoth) {
 }
 
 // proves: IB-115
-TEST_F(Failing, NoReceiveIsRnrUntilTheRetriesAreUsedUp) {
+TEST_F(Failing, WithoutAReceiveRnrNaksAreSentUntilTheRetriesAreUsedUp) {
   Pairing p;
   p.rnr_retry = 2;
   start(p);
@@ -377,7 +377,7 @@ TEST_F(Failing, AReceiveThatComesInTimeIsUsed) {
 }
 
 // proves: IB-115, IB-69
-TEST_F(Failing, APeerThatHasGoneIsRetryExceeded) {
+TEST_F(Failing, AVanishedPeerEndsInRetryExceeded) {
   Pairing p;
   p.retry_count = 3;
   start(p);
@@ -396,7 +396,7 @@ TEST_F(Failing, APeerThatHasGoneIsRetryExceeded) {
 // ---- the send queue drains
 
 // proves: IB-112, IB-113
-TEST_F(Failing, SqdFinishesWhatHasBegunTellsOnceAndGoesOn) {
+TEST_F(Failing, SqdFinishesBegunMessagesReportsOnceAndResumes) {
   start({});
   bad->a.fill(4);
   for (std::uint32_t i = 0; i < 3; ++i) bad->b.receive(i);

@@ -62,7 +62,7 @@ TEST_F(RoceUnreliable, UcDeliversWholeMessagesOrNone) {
 }
 
 // proves: IB-98, IB-144
-TEST_F(RoceUnreliable, UdDeliversEachDatagramOrNot) {
+TEST_F(RoceUnreliable, UdDeliversWholeDatagramsOrNone) {
   up_unreliable(Service::Ud);
   rooms(128 * 4096);
   way = handle_to(pair->left(), 0, 1, pair->now());
@@ -88,7 +88,7 @@ TEST_F(RoceUnreliable, UdDeliversEachDatagramOrNot) {
 }
 
 // proves: E-43
-TEST_F(RoceUnreliable, ALinkThatIsGivenUpEndsWhatHasAPeerBeyondIt) {
+TEST_F(RoceUnreliable, GivingUpTheLinkEndsQueuePairsWithAPeerBeyondIt) {
   up_unreliable(Service::Ud);
   rooms(8000);
   verbs::QueuePair* const uc = pair->left().make_roce_qp({}, Service::Uc);
@@ -99,7 +99,7 @@ TEST_F(RoceUnreliable, ALinkThatIsGivenUpEndsWhatHasAPeerBeyondIt) {
 }
 
 // Counters of destroyed queue pairs remain.
-TEST_F(RoceUnreliable, WhatAQueuePairHasCountedStaysWhenItGoes) {
+TEST_F(RoceUnreliable, CountersOfADestroyedQueuePairRemain) {
   up_unreliable(Service::Ud);
   rooms(8000);
   way = handle_to(pair->left(), 0, 1, pair->now());

@@ -19,7 +19,7 @@ using UnreliableSides = UnreliableEnds;
 // ---- UC
 
 // proves: IB-98, IB-99
-TEST_F(UcSides, SendsAndWritesArriveAndNothingComesBack) {
+TEST_F(UcSides, SendsAndWritesArriveWithoutResponses) {
   up(Service::Uc);
   receive(1, 10, 4);
   receive(1, 11, 5);
@@ -48,7 +48,7 @@ TEST_F(UcSides, SendsAndWritesArriveAndNothingComesBack) {
 }
 
 // proves: IB-93
-TEST_F(UcSides, AMessageThatLosesAPacketIsLostAndTheNextHasItsReceive) {
+TEST_F(UcSides, AMessageThatLosesAPacketIsLostAndTheNextUsesItsReceive) {
   up(Service::Uc);
   receive(1, 10, 4);
   post(0, 1, {.slot = 1, .length = 3000});
@@ -67,7 +67,7 @@ TEST_F(UcSides, AMessageThatLosesAPacketIsLostAndTheNextHasItsReceive) {
 }
 
 // proves: IB-110
-TEST_F(UcSides, AreMovedWithoutWhatIsAboutAnswers) {
+TEST_F(UcSides, AreMovedWithoutAttributesOfResponses) {
   make(Service::Uc);
   ASSERT_EQ(move(0, QpState::Init), Modified::Ok);
   const auto change = [&](QpState to, std::uint32_t more, std::uint32_t less) {
@@ -87,7 +87,7 @@ TEST_F(UcSides, AreMovedWithoutWhatIsAboutAnswers) {
 }
 
 // proves: IB-120
-TEST_F(UcSides, TheFirstRequestInRtrIsToldOf) {
+TEST_F(UcSides, TheFirstRequestInRtrIsReported) {
   make(Service::Uc);
   ready(0);
   ASSERT_EQ(move(1, QpState::Init), Modified::Ok);
@@ -98,7 +98,7 @@ TEST_F(UcSides, TheFirstRequestInRtrIsToldOf) {
 }
 
 // proves: IB-134
-TEST_F(UcSides, WhatComesInInitIsDroppedAndTheSamePacketServedInRtr) {
+TEST_F(UcSides, APacketIsDroppedInInitAndServedInRtr) {
   in_init_and_in_rtr(Service::Uc, 0);
 }
 
@@ -126,7 +126,7 @@ TEST_F(UcSides, InSqdAMessageThatHasBegunIsSentToItsEnd) {
   EXPECT_EQ(ends[0].completions().size(), 2u);
 }
 
-TEST_F(UcSides, WhatComesFromSomebodyElseIsDropped) {
+TEST_F(UcSides, PacketsFromAnotherSenderAreDropped) {
   up(Service::Uc);
   pairing.v6 = true;
   ends[0].side.destroy(std::move(qp[0]));
@@ -140,7 +140,7 @@ TEST_F(UcSides, WhatComesFromSomebodyElseIsDropped) {
 // ---- UD
 
 // proves: IB-110
-TEST_F(UdSides, AreMovedByAQkeyAndWithoutAPeer) {
+TEST_F(UdSides, AreMovedWithAQkeyAndWithoutAPeer) {
   make(Service::Ud);
   QpChange c = to_init(pairing);
   EXPECT_EQ(ends[0].side.modify(*qp[0], c, now), Modified::MissingAttribute);
@@ -156,7 +156,7 @@ TEST_F(UdSides, AreMovedByAQkeyAndWithoutAPeer) {
 }
 
 // proves: IB-144, IB-103
-TEST_F(UdSides, ADatagramComesBehindItsHeaderAndSaysWhoseItIs) {
+TEST_F(UdSides, ADatagramFollowsItsIpHeaderAndReportsItsSender) {
   up(Service::Ud);
   std::uint64_t id = 0;
   for (const bool v6 : {false, true}) {
@@ -189,7 +189,7 @@ TEST_F(UdSides, ADatagramComesBehindItsHeaderAndSaysWhoseItIs) {
 }
 
 // proves: IB-103, IB-133
-TEST_F(UdSides, AnotherQkeyIsDroppedAndTheTopBitStandsForOnesOwn) {
+TEST_F(UdSides, AWrongQkeyIsDroppedAndTheTopBitSelectsTheOwnQkey) {
   up(Service::Ud);
   receive(1, 1, 4);
   const std::uint32_t way = handle(0, 1);
@@ -203,7 +203,7 @@ TEST_F(UdSides, AnotherQkeyIsDroppedAndTheTopBitStandsForOnesOwn) {
 }
 
 // proves: IB-134
-TEST_F(UdSides, WhatComesInInitIsDroppedAndTheSamePacketServedInRtr) {
+TEST_F(UdSides, APacketIsDroppedInInitAndServedInRtr) {
   in_init_and_in_rtr(Service::Ud, handle(0, 1));
 }
 
@@ -229,7 +229,7 @@ TEST_F(UdSides, OneQueuePairSendsToManyAndOneIsItself) {
 }
 
 // proves: IB-101
-TEST_F(UdSides, DatagramsWaitForTheWayAndLeaveInTheirOrder) {
+TEST_F(UdSides, DatagramsWaitForThePathAndAreSentInOrder) {
   up(Service::Ud);
   for (std::uint64_t i = 0; i < 3; ++i) receive(1, i, 4 + static_cast<std::uint32_t>(i));
   const std::uint32_t way = handle(0, 1), own = handle(0, 0);
@@ -250,7 +250,7 @@ TEST_F(UdSides, DatagramsWaitForTheWayAndLeaveInTheirOrder) {
 }
 
 // proves: IB-98
-TEST_F(UdSides, WhereNobodyAnswersDatagramsAreLostAndOthersGoOn) {
+TEST_F(UdSides, WithoutANeighborDatagramsAreLostAndOthersGoOn) {
   up(Service::Ud);
   receive(1, 1, 4);
   const std::uint32_t nobody = handle(0, 6), there = handle(0, 1);
@@ -283,7 +283,7 @@ TEST_F(UdSides, WhereNobodyAnswersDatagramsAreLostAndOthersGoOn) {
 }
 
 // proves: IB-98
-TEST_F(UdSides, ByAHandleThatHasGoneNothingLeaves) {
+TEST_F(UdSides, NothingIsSentWithAClosedHandle) {
   up(Service::Ud);
   const std::uint32_t way = handle(0, 1);
   run();
@@ -296,7 +296,7 @@ TEST_F(UdSides, ByAHandleThatHasGoneNothingLeaves) {
 }
 
 // proves: IB-98
-TEST_F(UdSides, AHandleThatGoesWhileItsWayIsAskedForHoldsNothingUp) {
+TEST_F(UdSides, AHandleClosedDuringResolutionDoesNotBlockTheQueue) {
   up(Service::Ud);
   const std::uint32_t way = handle(0, 1);
   post(0, 1, {.slot = 1, .length = 100, .to = {way, qp[1]->number(), kQkey}});
@@ -307,7 +307,7 @@ TEST_F(UdSides, AHandleThatGoesWhileItsWayIsAskedForHoldsNothingUp) {
   EXPECT_EQ(ends[0].completions().size(), 1u);
 }
 
-TEST_F(UdSides, HandlesOfWhatCannotBeAreRefused) {
+TEST_F(UdSides, HandlesOfInvalidAddressesAreRefused) {
   ib::AddressVector av;
   av.local = address_of(0, false);
   av.remote = address_of(1, false);
@@ -325,7 +325,7 @@ TEST_F(UdSides, HandlesOfWhatCannotBeAreRefused) {
 }
 
 // proves: IB-100
-TEST_F(UdSides, ThePathMtuIsWhatTheNetworkCarriesInEachLife) {
+TEST_F(UdSides, ThePathMtuIsThatOfTheNetworkAlsoAfterReset) {
   SideEnd jumbo(0, SideEnd::keyed(1), 4200);
   auto ud = jumbo.queue_pair({}, Service::Ud);
   for (int life = 0; life < 2; ++life) {
@@ -336,7 +336,7 @@ TEST_F(UdSides, ThePathMtuIsWhatTheNetworkCarriesInEachLife) {
   jumbo.side.destroy(std::move(ud));
 }
 
-TEST_F(UdSides, ATurnIsAFewPacketsAndAllLeave) {
+TEST_F(UdSides, ATurnIsAFewPacketsAndAllAreSent) {
   up(Service::Ud);
   const std::uint32_t way = handle(0, 1);
   run();
@@ -358,7 +358,7 @@ TEST_F(UdSides, ATurnIsAFewPacketsAndAllLeave) {
 // ---- what fails
 
 // proves: IB-114
-TEST_F(UnreliableSides, ASendThatFailsIsSqeReceivesGoOnAndRtsLeadsBack) {
+TEST_F(UnreliableSides, AFailedSendLeadsToSqeReceivesGoOnAndRtsResumes) {
   for (const Service s : {Service::Uc, Service::Ud}) {
     SCOPED_TRACE(static_cast<int>(s));
     for (int i = 0; i < 2; ++i) {
@@ -414,7 +414,7 @@ TEST_F(UnreliableSides, ASendThatFailsIsSqeReceivesGoOnAndRtsLeadsBack) {
 }
 
 // proves: IB-116
-TEST_F(UnreliableSides, AReceiveThatFailsIsErrorInSqeToo) {
+TEST_F(UnreliableSides, AFailedReceiveLeadsToErrorAlsoInSqe) {
   for (const Service s : {Service::Uc, Service::Ud}) {
     SCOPED_TRACE(static_cast<int>(s));
     for (int i = 0; i < 2; ++i) {
@@ -441,7 +441,7 @@ TEST_F(UnreliableSides, AReceiveThatFailsIsErrorInSqeToo) {
 }
 
 // proves: IB-106
-TEST_F(UnreliableSides, ResetForgetsAndLeadsToAnotherLife) {
+TEST_F(UnreliableSides, AfterAResetTheQueuePairStartsAnew) {
   for (const Service s : {Service::Uc, Service::Ud}) {
     SCOPED_TRACE(static_cast<int>(s));
     for (int i = 0; i < 2; ++i) {

@@ -64,7 +64,7 @@ struct WaitingAck : ::testing::Test {
 };
 
 // proves: S-11
-TEST_F(WaitingAck, LeavesWithThePollThatComesNext) {
+TEST_F(WaitingAck, IsSentWithTheNextPoll) {
   const std::uint64_t before = sent(*b);
   write(*a, *left, *here, *there);
   EXPECT_TRUE(pass(b.get(), kComesBack));
@@ -77,7 +77,7 @@ TEST_F(WaitingAck, LeavesWithThePollThatComesNext) {
 }
 
 // proves: S-11
-TEST_F(WaitingAck, WhatTheConsumerAnswersLeavesBeforeIt) {
+TEST_F(WaitingAck, IsSentAfterTheConsumersResponse) {
   const std::uint64_t before = sent(*b), acked = acks(*b);
   write(*a, *left, *here, *there);
   pass(b.get(), kComesBack);
@@ -90,7 +90,7 @@ TEST_F(WaitingAck, WhatTheConsumerAnswersLeavesBeforeIt) {
 }
 
 // proves: S-11
-TEST_F(WaitingAck, IsSentAtOnceWhereNobodyComesBack) {
+TEST_F(WaitingAck, IsSentAtOnceIfTheCallerDoesNotPollAgain) {
   const std::uint64_t before = sent(*b);
   write(*a, *left, *here, *there);
   pass(b.get(), kLeaves);
@@ -98,7 +98,7 @@ TEST_F(WaitingAck, IsSentAtOnceWhereNobodyComesBack) {
 }
 
 // proves: S-11
-TEST_F(WaitingAck, WaitsOnceThoughMoreComes) {
+TEST_F(WaitingAck, WaitsOnlyOnceEvenIfMoreArrives) {
   const std::uint64_t before = sent(*b);
   write(*a, *left, *here, *there);
   pass(b.get(), kComesBack);
@@ -111,7 +111,7 @@ TEST_F(WaitingAck, WaitsOnceThoughMoreComes) {
 }
 
 // A response other than an ACK, or a requested one, is not delayed.
-TEST_F(WaitingAck, AnythingElseGoesAtOnceAndTheAckWithIt) {
+TEST_F(WaitingAck, IsSentAtOnceWithAnythingElse) {
   const std::uint64_t before = sent(*b);
   write(*a, *left, *here, *there);
   const verbs::Sge sge{here->at(), 64, here->key};

@@ -129,7 +129,7 @@ struct XrcSides : ::testing::Test {
 };
 
 // proves: IB-162
-TEST_F(XrcSides, AReceiveCompletesOnTheQueueOfItsSharedQueueWithTheNumberOfTheEnd) {
+TEST_F(XrcSides, AReceiveCompletesOnItsSharedQueuesCqWithTheQueuePairNumber) {
   up();
   receive(5);
   post(0, *from, verbs::WrOp::Send, 3000, queue.xrc.number);
@@ -144,7 +144,7 @@ TEST_F(XrcSides, AReceiveCompletesOnTheQueueOfItsSharedQueueWithTheNumberOfTheEn
 }
 
 // proves: IB-164
-TEST_F(XrcSides, WhatIsOfTheOtherHalfOrOfRcIsDroppedAndCounted) {
+TEST_F(XrcSides, PacketsForTheOtherHalfOrOfRcAreDroppedAndCounted) {
   ends[1].like_last = true;
   up(QpState::Rts);
   post(0, *from, verbs::WrOp::Write, 100, queue.xrc.number);
@@ -170,7 +170,7 @@ TEST_F(XrcSides, WhatIsOfTheOtherHalfOrOfRcIsDroppedAndCounted) {
 }
 
 // proves: IB-163
-TEST_F(XrcSides, AQueueThatGoesInTheMiddleOfAMessageIsLetGo) {
+TEST_F(XrcSides, AQueueMayBeDestroyedInTheMiddleOfAMessage) {
   up();
   receive(5);
   receive(6);
@@ -192,7 +192,7 @@ TEST_F(XrcSides, AQueueThatGoesInTheMiddleOfAMessageIsLetGo) {
 }
 
 // The receive in use is flushed to its own completion queue; other queues keep theirs.
-TEST_F(XrcSides, AnEndInErrorFlushesWhatItHadInUseAndNothingElse) {
+TEST_F(XrcSides, AnEndInErrorFlushesOnlyTheReceiveInUse) {
   up();
   receive(5);
   receive(6);
@@ -210,7 +210,7 @@ TEST_F(XrcSides, AnEndInErrorFlushesWhatItHadInUseAndNothingElse) {
 }
 
 // S-7: by hellos, whether the receiving end is in Rts or stays in Rtr.
-TEST_F(XrcSides, BothEndsLearnThatTheOtherOneIsUrnicAsWell) {
+TEST_F(XrcSides, BothEndsDetectThatThePeerIsUrnic) {
   for (const QpState last : {QpState::Rtr, QpState::Rts}) {
     up(last);
     run();
@@ -223,7 +223,7 @@ TEST_F(XrcSides, BothEndsLearnThatTheOtherOneIsUrnicAsWell) {
 }
 
 // Its packets are four bytes longer: an MTU that is enough for RC may be too small.
-TEST_F(XrcSides, ThePathMtuLeavesRoomForTheNumber) {
+TEST_F(XrcSides, ThePathMtuLeavesRoomForTheXrceth) {
   SideEnd narrow(0, SideEnd::keyed(1), 1024 + 20 + kMostAround);
   for (const auto& [service, fits] : {std::pair{Service::Rc, true}, {Service::XrcSend, false}}) {
     auto qp = narrow.side.create(service, kPd, {}, &narrow.cq,
