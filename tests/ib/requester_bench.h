@@ -42,7 +42,7 @@ class RequesterBench : public ::testing::Test {
     qp.sq_psn = Psn(100);
     qp.initiator_depth = 4;
     qp.ack_timeout = 10;  // 4.19 ms
-    qp.retry_count = 7;   // the maximum of both
+    qp.retry_count = 7;   // equal: the maximum of both
     qp.rnr_retry = 7;
     rules.obey_credits = false;
   }
