@@ -18,7 +18,7 @@ bool park(ResponderState&, const ParsedPacket& request);
 // stay in the store.
 void stop_waiting(ResponderState&);
 
-// True if more packets wait than allowed.
+// True if no further packet may wait.
 inline bool waits_too_many(const ResponderState& s) {
   const LossRules& rules = s.qp->loss;
   return s.parked && s.held.size() >= std::min(rules.rnr_park, rules.store_packets);

@@ -3,8 +3,7 @@
 // have been requested again.
 //
 //   una          reach
-//    | . . x x . x ...      a bit for each PSN: x has arrived; it completes only after what is
-//    missing
+//    | . . x x . x ...      a bit for each PSN: x has arrived, but cannot complete yet
 //
 // From a peer that has agreed (S-7), all missing parts of a READ are requested at once; otherwise
 // one at a time, the first that is missing: a peer that serves a part may forget what lies before

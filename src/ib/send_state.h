@@ -158,8 +158,8 @@ struct SendState {
   Awaiting awaiting;
   std::uint32_t in_flight = 0;  // SEND and WRITE packets unacknowledged
   std::uint32_t since_ack = 0;  // packets since the last one that requested an ACK
-  // A NAK has begun this repetition. Further NAKs for a repetition are ignored until there is
-  // progress, or the timer shows that the repetition was lost.
+  // A NAK has begun this repetition. Further NAKs that ask for a repetition are ignored until there
+  // is progress, or the timer shows that the repetition was lost.
   bool repeating = false;
   RnrWait rnr;
   SendFailure failure;  // nothing is sent or accepted any more

@@ -4,8 +4,7 @@
 //   connect   Init, REQ;  REP: Rtr, Rts, RTU, established
 //   accept    Init, Rtr, Rts, REP;  RTU or the first request: established
 //   ends      disconnect: Error at once, DREQ;  DREQ of the peer, or a queue pair that fails: Error
-//   datagrams UD queue pairs have no connection: a service request is answered with number and
-//   Q_Key
+//   datagrams UD queue pairs have no connection: the answer has the number and the Q_Key
 //
 // A queue pair has one binding at a time, from connect or accept until connection management
 // releases its handle. Until then the number of the queue pair is not reused (IB-129), even if the

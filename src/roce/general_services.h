@@ -3,7 +3,6 @@
 // path is being resolved.
 //
 // A function of (state, input, now), like the side that drives it.
-// A function of (state, input, now), like the side that drives it.
 #pragma once
 
 #include <array>
