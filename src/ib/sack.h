@@ -2,7 +2,7 @@
 // (S-6, S-7).
 //
 //   SACK   BTH, PSN: the last request accepted; AETH in ACK form; then
-//            0 serial (4)   4 bitmap (4 to 128)
+//            0 serial (4)   4 bitmap (4 to 252)
 //          bit 7 of byte 4 is the request after that PSN, bit 6 the next one: 1, it is kept
 //   hello  BTH, PSN: a first one of the connection (greeting.h); then
 //            0 version, 1   1 flags: selective, answer, parts   2 reserved (2)
