@@ -1,4 +1,4 @@
-// After a call that has failed an id is what it was before.
+// After a failed call an id is unchanged.
 #include <errno.h>
 
 #include "dropin/cm_ends.h"
@@ -40,7 +40,7 @@ TEST_F(CmTest, BothAddressesAreOfOneVersion) {
   EXPECT_EQ(error_of(rdma_resolve_addr(client_, other, any(v4), 1000)), EINVAL);
   ASSERT_EQ(rdma_bind_addr(client_, any(v4)), 0);
   EXPECT_EQ(error_of(rdma_resolve_addr(client_, nullptr, other, 1000)), EINVAL);
-  // An IPv4 address in the clothes of IPv6 is one of IPv4.
+  // A v4-mapped IPv6 address is an IPv4 address.
   v6.sin6_addr = {};
   v6.sin6_addr.s6_addr[10] = v6.sin6_addr.s6_addr[11] = 0xff;
   v6.sin6_addr.s6_addr[12] = 127;
@@ -49,7 +49,7 @@ TEST_F(CmTest, BothAddressesAreOfOneVersion) {
   pass(peers_, RDMA_CM_EVENT_ADDR_RESOLVED);
 }
 
-// No address of ours leads there, whatever routes the machine has.
+// No local address has a route there, whatever routes the machine has.
 constexpr const char* kNowhere = "255.255.255.255";
 
 // proves: DI-9
@@ -69,7 +69,7 @@ TEST_F(CmTest, AnIdThatWasNotResolvedIsBoundAsBefore) {
 TEST_F(CmTest, TheSameCallMayBeTriedAgain) {
   sockaddr_in from = loopback(0), nowhere = at(kNowhere, 9);
   {
-    rdma_cm_id* chooses = nullptr;  // a port
+    rdma_cm_id* chooses = nullptr;  // chooses a port
     ASSERT_EQ(rdma_create_id(channel_, &chooses, nullptr, RDMA_PS_TCP), 0);
     ASSERT_EQ(rdma_bind_addr(chooses, any(from)), 0);
     from.sin_port = rdma_get_src_port(chooses);
@@ -87,7 +87,7 @@ TEST_F(CmTest, TheSameCallMayBeTriedAgain) {
 
 // proves: DI-9
 TEST_F(CmTest, AnOptionThatCannotBeHadLeavesTheIdBound) {
-  // Two share a port, which only one of them could have for itself.
+  // Two ids share a port, which neither can then have exclusively.
   int on = 1, off = 0;
   rdma_cm_id* other = nullptr;
   ASSERT_EQ(rdma_create_id(channel_, &other, nullptr, RDMA_PS_TCP), 0);
@@ -105,7 +105,7 @@ TEST_F(CmTest, AnOptionThatCannotBeHadLeavesTheIdBound) {
   EXPECT_EQ(rdma_get_src_port(client_), a.sin_port);
 }
 
-// The queues that were made for it are no program's.
+// The queues that were created for it are not given to the program.
 TEST_F(CmTest, AQueuePairThatCannotBeMadeLeavesTheProgramsWordsAlone) {
   resolve(ntohs(rdma_get_src_port(listener_)));
   rdma_destroy_qp(client_);

@@ -1,4 +1,4 @@
-// Operations beside Send, Write and Read over a connection of rdma_cm: Send with Invalidate,
+// Operations other than Send, Write and Read over a connection of rdma_cm: Send with Invalidate,
 // Immediate Data, atomics.
 #include <cstring>
 
@@ -155,7 +155,7 @@ TEST_F(CmDataTest, AtomicsAreBuiltAsWell) {
   for (ibv_mr* mr : {into, target}) EXPECT_EQ(ibv_dereg_mr(mr), 0);
 }
 
-// A target that serves many would end with a call that fails, as tgt does.
+// If accept failed here, a target that serves many clients would end, as tgt does.
 // proves: DI-8
 TEST_F(CmTest, WhoAcceptsAPeerThatHasGoneIsToldByAnEvent) {
   connect();
@@ -167,7 +167,7 @@ TEST_F(CmTest, WhoAcceptsAPeerThatHasGoneIsToldByAnEvent) {
   rdma_destroy_qp(client_);
   EXPECT_EQ(rdma_destroy_id(client_), 0);
   ASSERT_EQ(rdma_create_id(peers_, &client_, this, RDMA_PS_TCP), 0);
-  usleep(200'000);  // it is mostly known then, and makes no difference
+  usleep(200'000);  // usually known by then; the result is the same
   EXPECT_EQ(rdma_accept(server_, nullptr), 0);
   pass(channel_, RDMA_CM_EVENT_CONNECT_ERROR);
   const ibv_wc wc = wait_for(server_->recv_cq);

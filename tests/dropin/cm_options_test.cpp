@@ -1,4 +1,4 @@
-// rdma_set_option, as rdma-core and a kernel answer it.
+// rdma_set_option, with the results of rdma-core and a kernel.
 #include <errno.h>
 #include <infiniband/sa.h>
 
@@ -7,7 +7,7 @@
 namespace cm {
 namespace {
 
-// A program that knows the way says it, instead of rdma_resolve_route.
+// A program that knows the path sets it instead of calling rdma_resolve_route.
 // proves: DI-9
 TEST_F(CmTest, AWayThatIsKnownIsSaid) {
   ibv_path_data ways[2] = {};

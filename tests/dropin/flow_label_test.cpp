@@ -5,7 +5,7 @@
 namespace urnic::dropin {
 namespace {
 
-// Routers tell ways apart by it.
+// Routers can distinguish paths by the port.
 // proves: DI-22
 TEST(FlowLabel, IsTheSourcePortOfUdpAndWithoutOneThePairIs) {
   EXPECT_EQ(source_port(1, 77), 0xc001u);

@@ -1,4 +1,4 @@
-// The table of GIDs while addresses come and go.
+// The table of GIDs while addresses are added and removed.
 #include "dropin/gid_slots.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Link-local addresses of IPv6 (fe80::/10), which are of one link: sin6_scope_id, and GIDs without
-// one.
+// Link-local addresses of IPv6 (fe80::/10), which are valid on one link: sin6_scope_id, and GIDs
+// without a link.
 #include <errno.h>
 #include <net/if.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 class LinkLocalTest : public own_process::Test, public testing::WithParamInterface<const char*> {
  protected:
-  // False: the test is over here.
+  // False: the test cannot run here.
   bool begin() {
 #if defined(__SANITIZE_THREAD__)
     skipped_ = "the sanitizer has a thread, which keeps the process out of a namespace";
@@ -63,7 +63,7 @@ class LinkLocalTest : public own_process::Test, public testing::WithParamInterfa
   static int error_of(int result) {
     return result == 0 ? 0 : errno;
   }
-  // "fe80::1%1", as the id tells it.
+  // "fe80::1%1", as the id shows it.
   static std::string text_of(const sockaddr* a) {
     sockaddr_in6 six;
     std::memcpy(&six, a, sizeof six);
@@ -86,7 +86,7 @@ class LinkLocalTest : public own_process::Test, public testing::WithParamInterfa
     }
     return -1;
   }
-  // From the client's source to fe80::1, where `listener_` listens, and back.
+  // Connects from the client's source to fe80::1, where `listener_` listens, and back.
   void meet(std::uint16_t port) {
     sockaddr_in6 to = at("fe80::1", link_, port);
     ASSERT_EQ(error_of(rdma_resolve_addr(client_, nullptr, any(to), urnic::test::kSoonMs)), 0);
@@ -137,7 +137,7 @@ TEST_P(LinkLocalTest, AWildcardListensThereToo) {
   meet(ntohs(rdma_get_src_port(listener_)));
 }
 
-// As Linux's cma_check_linklocal() has it.
+// As in Linux's cma_check_linklocal().
 // proves: DI-9
 TEST_P(LinkLocalTest, AnAddressWithoutItsLinkIsInvalid) {
   if (!begin()) return;

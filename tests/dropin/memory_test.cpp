@@ -1,4 +1,4 @@
-// Regions and windows through the exported names.
+// Regions and windows, through the exported names.
 #include <errno.h>
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
@@ -129,7 +129,8 @@ TEST_F(VerbsTest, ReregistrationIsAnsweredAsRdmaCoreAnswersIt) {
   EXPECT_EQ(ibv_dereg_mr(mr), 0);
 }
 
-// It is of the context of its domain, whichever it was made with: that one may be closed.
+// It belongs to the context of its domain, not to that with which it was created, which may be
+// closed.
 TEST_F(VerbsTest, ARegionGoesOverToTheContextOfItsNewDomain) {
   ibv_context* other = ibv_open_device(list_[0]);
   ASSERT_NE(other, nullptr);

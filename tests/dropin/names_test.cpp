@@ -1,4 +1,4 @@
-// The built libraries have every name of symbols.txt in its version node, and nothing else.
+// The built libraries have every name of symbols.txt in its version node, and no other names.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -68,12 +68,13 @@ TEST(DropinNames, NoCxxRuntimeIsAskedFor) {
         output_of(std::string("readelf -d " URNIC_DROPIN "/") + library + " | grep NEEDED");
     EXPECT_EQ(needed.find("libstdc++"), std::string::npos) << library << "\n" << needed;
     if (std::string(library).starts_with("liburnic"))
-      continue;  // pthread_cancel wants the system's
+      continue;  // pthread_cancel needs the system's libgcc
     EXPECT_EQ(needed.find("libgcc"), std::string::npos) << library << "\n" << needed;
   }
 }
 
-// Loading makes no thread, opens no file and prints nothing: what strace-free means can tell.
+// Loading starts no thread, opens no file and prints nothing, as far as a test without strace can
+// see.
 TEST(DropinNames, LoadingDoesNothing) {
   const std::string probe =
       "LD_PRELOAD=" URNIC_DROPIN "/librspreload.so:" URNIC_DROPIN "/librdmacm.so.1:" URNIC_DROPIN

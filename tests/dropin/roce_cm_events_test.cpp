@@ -1,5 +1,5 @@
-// The drop-in librdmacm over RoCE: what each event says, and what ibv_query_qp says of a queue pair
-// that rdma_cm has connected. Every value is another one, so that none stands in another's place.
+// The drop-in librdmacm over RoCE: the contents of each event, and the result of ibv_query_qp for a
+// queue pair that rdma_cm has connected. All values differ, so that a mix-up is detected.
 #include <errno.h>
 
 #include "dropin/roce_ids.h"
@@ -33,7 +33,7 @@ class RoceEventsTest : public roce::RoceIdsTest {
     rdma_conn_param p{};
     p.responder_resources = 3;
     p.initiator_depth = 1;
-    p.retry_count = 6;  // of no meaning there
+    p.retry_count = 6;  // ignored by accept
     p.rnr_retry_count = 5;
     return p;
   }
@@ -58,7 +58,7 @@ class RoceEventsTest : public roce::RoceIdsTest {
     said_ = event_->param.conn;
     EXPECT_EQ(rdma_ack_cm_event(event_), 0);
   }
-  // What the client's ESTABLISHED says is in `said_`, and the server's in `passive_`.
+  // The parameters of the client's ESTABLISHED are in `said_`, those of the server's in `passive_`.
   void accept(rdma_conn_param p, bool srq = false) {
     make_qp(server_, srq);
     answer(&p);
@@ -122,7 +122,7 @@ TEST_F(RoceEventsTest, WhoAcceptsWithoutParametersWaitsForReceivesAsLongAsItTake
   EXPECT_EQ(said_.initiator_depth, 5);
 }
 
-// The other two the other way round.
+// The other two values with the ends exchanged.
 TEST_F(RoceEventsTest, TheOtherEndMayHaveASharedQueueAndFlowControl) {
   if (!within()) return;
   request(asked(), true);
@@ -135,7 +135,7 @@ TEST_F(RoceEventsTest, TheOtherEndMayHaveASharedQueueAndFlowControl) {
   EXPECT_EQ(said_.srq, 0);
 }
 
-// Other events say nothing of a connection.
+// Other events carry no parameters of a connection.
 TEST_F(RoceEventsTest, AnEndSaysNothingOfDepthsAndNumbers) {
   if (!within()) return;
   request(asked());
@@ -164,7 +164,7 @@ TEST_F(RoceEventsTest, BothEndsAreAtThePortsThatTheyHaveChosen) {
   EXPECT_EQ(rdma_get_dst_port(server_), from);
 }
 
-// A kernel has the port once the address is resolved.
+// A kernel reserves the port when the address is resolved.
 TEST_F(RoceEventsTest, TheSourcePortIsKnownWhenTheAddressIsResolvedAndNobodyElses) {
   if (!within()) return;
   resolve(9);
@@ -178,7 +178,7 @@ TEST_F(RoceEventsTest, TheSourcePortIsKnownWhenTheAddressIsResolvedAndNobodyElse
   EXPECT_EQ(rdma_destroy_id(other), 0);
 }
 
-// It waited for ten seconds, and for an answer that could not come.
+// It used to wait for ten seconds for an answer that could not arrive.
 TEST_F(RoceEventsTest, AnAddressThatNoRouteLeadsToIsNotResolved) {
   if (!within()) return;
   sockaddr_in nowhere = roce::at(9);
@@ -245,7 +245,7 @@ TEST_F(RoceEventsTest, AServerMayChooseATrafficClassForWhatItSends) {
   EXPECT_EQ(query(server_).ah_attr.grh.traffic_class, 72);
 }
 
-// Ceph's monitor, and whoever sends first what the other end waits for.
+// Ceph's monitor, and other servers that send first.
 TEST_F(RoceEventsTest, AServerThatHasAcceptedMaySendAtOnce) {
   if (!within()) return;
   request(asked());

@@ -1,5 +1,5 @@
-// The drop-in librdmacm over RoCE with identifiers that have no queue pair: the number in
-// rdma_conn_param is carried and nothing more, and the program moves its queue pair itself.
+// The drop-in librdmacm over RoCE with identifiers without a queue pair: the connection only
+// carries the number in rdma_conn_param, and the program moves its queue pair itself.
 #include <errno.h>
 
 #include <string>
@@ -11,7 +11,7 @@ namespace {
 using cm::next;
 using cm::pass;
 
-constexpr std::uint32_t kMine = 0xabcdef, kTheirs = 0x123456;  // no queue pair of this process
+constexpr std::uint32_t kMine = 0xabcdef, kTheirs = 0x123456;  // not queue pairs of this process
 
 class RoceNumbersTest : public roce::RoceIdsTest {
  protected:
@@ -68,7 +68,7 @@ class RoceNumbersTest : public roce::RoceIdsTest {
     ASSERT_EQ(rdma_establish(client_), 0);
     pass(listeners_, RDMA_CM_EVENT_ESTABLISHED);
   }
-  // The mask, or -1 with errno.
+  // Returns the mask, or -1 with errno.
   static int mask_for(rdma_cm_id* id, ibv_qp_state state, ibv_qp_attr* a) {
     int mask = -1;
     std::memset(a, 0xa5, sizeof *a);
@@ -98,7 +98,7 @@ TEST_F(RoceNumbersTest, TheClientEstablishesWhatTheServerHasAnswered) {
   EXPECT_EQ(rdma_establish(client_), -1) << "it is established";
 }
 
-// The attributes of both ends are each other's, at every step.
+// At every step, both ends have each other's attributes.
 TEST_F(RoceNumbersTest, AttributesComeFromThePathAndTheMessages) {
   if (!within()) return;
   ibv_qp_attr a, b;
@@ -204,7 +204,7 @@ TEST_F(RoceNumbersTest, NobodyListensThere) {
   EXPECT_EQ(rdma_ack_cm_event(e), 0);
 }
 
-// IBV_EVENT_COMM_EST of the program's queue pair stands for the RTU.
+// IBV_EVENT_COMM_EST of the program's queue pair replaces the RTU.
 TEST_F(RoceNumbersTest, TheServerIsToldOfAFirstRequest) {
   if (!within()) return;
   request();

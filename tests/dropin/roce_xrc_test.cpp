@@ -1,5 +1,5 @@
 // XRC of the drop-in libibverbs: domains by file, shared receive queues with a number, queue pairs
-// of one half, further handles of them. Both ends are of one device.
+// with one half, further handles of them. Both ends use one device.
 #include <errno.h>
 #include <fcntl.h>
 
@@ -91,7 +91,7 @@ class RoceXrcTest : public roce::RoceTest {
     ASSERT_EQ(ibv_get_srq_num(srq_, &number_), 0);
     EXPECT_NE(number_, 0u);
   }
-  // As perftest does it: what is said of the other half is not looked at.
+  // As perftest does it: attributes of the other half are ignored.
   void connect(ibv_qp* qp, std::uint32_t peer) const {
     ibv_qp_attr a{};
     a.qp_state = IBV_QPS_INIT;
@@ -171,7 +171,7 @@ TEST_F(RoceXrcTest, RequestsNameASharedReceiveQueueAndCompleteOnItsQueue) {
   EXPECT_EQ(wc.wr_id, 7u);
   EXPECT_EQ(wc.qp_num, to_->qp_num);
   EXPECT_STREQ(memory_ + 128, "extended");
-  // By the newer calls.
+  // With the extended calls.
   ASSERT_EQ(receive(8), 0);
   ibv_qp_ex* const ex = ibv_qp_to_qp_ex(from_);
   ASSERT_NE(ex, nullptr);
@@ -251,7 +251,7 @@ TEST_F(RoceXrcTest, AReceivingEndIsThereUntilItsLastHandleGoes) {
   ASSERT_EQ(receive(7), 0);
   ASSERT_EQ(send(1, number_), 0);
   EXPECT_EQ(next(cq_).wr_id, 7u);
-  // Not by another number, type or domain.
+  // Another number, type or domain is refused.
   ibv_qp_open_attr wrong = a;
   wrong.qp_num = from_->qp_num;
   EXPECT_EQ(ibv_open_qp(context_, &wrong), nullptr);

@@ -1,5 +1,5 @@
-// Several devices of one configuration as a C program has them: what each is, and that nothing of
-// one is taken on another.
+// Several devices of one configuration, as a C program sees them: their attributes, and that
+// objects of one device are refused by another.
 #include <errno.h>
 
 #include <algorithm>
@@ -171,7 +171,7 @@ TEST_F(DevicesTest, WhatIsOfOneIsRefusedByAnother) {
   EXPECT_EQ(ibv_close_device(there), 0);
 }
 
-// By its domain, by its number, and as the id's own.
+// By its domain, by its number, and as the id's own queue pair.
 // proves: DI-24
 TEST_F(DevicesTest, AnIdTakesNoQueuePairOfAnotherDevice) {
   if (!within()) return;
@@ -213,7 +213,7 @@ TEST_F(DevicesTest, AnIdTakesNoQueuePairOfAnotherDevice) {
   EXPECT_EQ(rdma_destroy_id(listener), 0);
 }
 
-// What cannot be: one line, no device, no crash.
+// An invalid configuration: one line, no device, no crash.
 class WrongTest : public DevicesTest {
  protected:
   std::string text() const override {

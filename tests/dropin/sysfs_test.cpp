@@ -1,4 +1,5 @@
-// What programs read in sysfs and devfs that look past the libraries, and which paths lead there.
+// The files in sysfs and devfs that programs read directly, and the paths that are redirected to
+// them.
 #include <dlfcn.h>
 #include <errno.h>
 #include <gtest/gtest.h>
@@ -19,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of the library that the names of this program lead to.
+// Calls the function of the library that this program has loaded.
 int urnic_write_sysfs(const char* folder) {
   void* dropin = dlopen(URNIC_DROPIN "/liburnic-dropin.so", RTLD_NOW | RTLD_NOLOAD);
   if (dropin == nullptr) return ELIBACC;
@@ -61,7 +62,7 @@ TEST_F(SysfsTree, SaysOfTheDeviceWhatTheLibrarySays) {
   EXPECT_EQ(line(device + "node_guid"), guid);
   EXPECT_EQ(line("sys/class/infiniband_verbs/uverbs0/ibdev"), "urnic0");
   EXPECT_EQ(line("sys/class/infiniband_verbs/abi_version"), "6");
-  // What ibstat and ibstatus of the packages ask for.
+  // Files that the packaged ibstat and ibstatus read.
   for (const char* name : {"hca_type", "hw_rev", "board_id", "sys_image_guid", "node_desc",
                            "device/numa_node", "device/local_cpulist"}) {
     EXPECT_FALSE(line(device + name).empty()) << name;
@@ -88,10 +89,10 @@ TEST_F(SysfsTree, SaysOfThePortWhatTheLibrarySays) {
     EXPECT_EQ(line(port + "gid_attrs/types/" + std::to_string(i)), "IB/RoCE v1");
   }
   EXPECT_FALSE(fs::exists(top / (port + "gids/" + std::to_string(a.gid_tbl_len))));
-  EXPECT_FALSE(fs::exists(top / (port + "counters")));  // they would stand still
+  EXPECT_FALSE(fs::exists(top / (port + "counters")));  // a copy would not be updated
 }
 
-// The first GID is a MAC address, which is no interface's; those of IP say whose they are.
+// The first GID is a MAC address, which belongs to no interface; those of IP name their interface.
 TEST_F(SysfsTree, NamesTheInterfacesOfTheAddresses) {
   ASSERT_EQ(urnic_write_sysfs(top.c_str()), 0);
   ibv_port_attr a;
@@ -105,7 +106,7 @@ TEST_F(SysfsTree, NamesTheInterfacesOfTheAddresses) {
   EXPECT_TRUE(loopback);
 }
 
-// UCX takes no device whose node is not a character device that it may read and write.
+// UCX ignores a device whose node is not a character device that it may read and write.
 TEST_F(SysfsTree, HasACharacterDevice) {
   ASSERT_EQ(urnic_write_sysfs(top.c_str()), 0);
   const std::string node = top / "dev/infiniband/uverbs0";
@@ -119,7 +120,7 @@ TEST_F(SysfsTree, SaysWhyItCannotBeWritten) {
   EXPECT_EQ(urnic_write_sysfs((top / "nowhere").c_str()), ENOENT);
   std::ofstream(top / "file") << "no folder";
   EXPECT_EQ(urnic_write_sysfs((top / "file").c_str()), ENOTDIR);
-  EXPECT_EQ(ibv_query_device(context_, &attr_), 0);  // ours is still open
+  EXPECT_EQ(ibv_query_device(context_, &attr_), 0);  // the test's device is still open
 }
 
 struct SysfsPath : testing::Test {
