@@ -1,4 +1,4 @@
-// Which addresses an rsocket takes and tells.
+// The addresses that an rsocket accepts and shows.
 #include <netinet/in.h>
 
 #include "rsockets/ends.h"

@@ -1,4 +1,4 @@
-// How connections of rsockets are made and end, and what is refused.
+// How connections of rsockets are set up and end, and which calls are refused.
 #include <netinet/tcp.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -16,7 +16,7 @@
 #include "support/quiet_fork.h"
 #include "support/soon.h"
 
-// ThreadSanitizer knows nothing of the threads of a child.
+// ThreadSanitizer does not support threads in a forked child.
 #if defined(__SANITIZE_THREAD__)
 #define SKIP_UNDER_TSAN() GTEST_SKIP() << "a fork beside threads"
 #else
@@ -67,7 +67,7 @@ TEST_F(ConnectionTest, WhoDoesNotWaitIsWokenByTheConnection) {
   EXPECT_EQ(wait(listener, POLLIN, 20), 0);
 }
 
-// A listener of the kernel's that says nothing, and then goes.
+// A kernel listener that does not answer, and then ends.
 // proves: DI-15
 TEST_F(ConnectionTest, AConnectWithoutAnAnswerIsUnderWayUntilItFails) {
   const int silent = socket(AF_INET, SOCK_STREAM, 0);
@@ -144,7 +144,7 @@ TEST_F(ConnectionTest, TwentyConnectAtOnceToOneThatAcceptsLater) {
   for (auto& c : clients) c.join();
 }
 
-// However few were asked for, 128 may wait.
+// However small the backlog, 128 connections may wait.
 TEST_F(ConnectionTest, SoManyWaitToBeAcceptedAndTheNextIsRefused) {
   constexpr std::size_t kLeast = 128;
   auto a = loopback(port);
@@ -153,7 +153,7 @@ TEST_F(ConnectionTest, SoManyWaitToBeAcceptedAndTheNextIsRefused) {
     waiting.push_back(rsocket(AF_INET, SOCK_STREAM, 0));
     ASSERT_EQ(rconnect(waiting.back(), any(a), sizeof a), 0) << i << ": " << strerror(errno);
   }
-  // Each is established here; the listener's side of the last ones may be a moment behind.
+  // Each is established at this end; the listener may still process the last ones.
   int refused = rsocket(AF_INET, SOCK_STREAM, 0);
   for (std::size_t more = 0; rconnect(refused, any(a), sizeof a) == 0; ++more) {
     ASSERT_LT(more, kLeast) << "nobody is refused";
@@ -168,7 +168,8 @@ TEST_F(ConnectionTest, SoManyWaitToBeAcceptedAndTheNextIsRefused) {
   for (int& fd : waiting) end(fd);
 }
 
-// A peer by hand: an MPA Request (RFC 6581) of an end that will send an RTR, and does not.
+// A hand-written peer: an MPA Request (RFC 6581) of an end that announces an RTR and does not send
+// it.
 int ask_and_fall_silent(std::uint16_t port) {
   urnic::rsockets::ConnectionData d;
   d.credits = 16;
@@ -189,7 +190,7 @@ int ask_and_fall_silent(std::uint16_t port) {
   return fd;
 }
 
-// What its flags say; the peer waits for it.
+// True if the peer's Reply accepts; the peer then waits for the RTR.
 bool is_let_in(int fd) {
   std::array<std::uint8_t, 20> reply{};
   EXPECT_EQ(::recv(fd, reply.data(), reply.size(), MSG_WAITALL), 20);
@@ -208,7 +209,7 @@ TEST_F(ConnectionTest, PeersThatDoNotFinishTheirOpeningAreBounded) {
   ::close(refused);
   for (const int fd : silent) ::close(fd);
   EXPECT_EQ(wait(listener, POLLIN, 0), 0) << "none of them is one to accept";
-  // When the listener has heard of their end there is room again.
+  // When the listener has processed their end there is room again.
   auto a = loopback(port);
   int result = -1;
   urnic::test::soon([&] {
@@ -238,7 +239,7 @@ TEST_F(ConnectionTest, OneEndMayGoOnWhenTheOtherHasNoMoreToSay) {
   EXPECT_NE(wait(client, POLLIN) & POLLHUP, 0);
 }
 
-// An event loop waits in the kernel and makes no call of ours until it is woken.
+// An event loop waits in the kernel, and does not call the library until it is woken.
 // proves: DI-15
 TEST_F(ConnectionTest, TheKernelShowsTheHangUpOfAnEndThatShutBothDirectionsDown) {
   connect();
@@ -286,7 +287,7 @@ TEST_F(ConnectionTest, AThreadThatWaitsIsWokenByTheEnd) {
   closes.join();
 }
 
-// Runs `f` in a child that has the library for itself; false when it says so, or dies.
+// Runs `f` in a child with the library for itself; the child fails if `f` returns false or crashes.
 template <class F>
 pid_t in_child(F&& f) {
   const pid_t child = urnic::test::quiet_fork();
@@ -382,7 +383,7 @@ TEST_F(ConnectionTest, AProcessThatEndsWithoutClosingEndsInOrder) {
   waitpid(child, nullptr, 0);
 }
 
-// Whoever is in a call at that moment has the connection for as long as the call takes.
+// A thread inside a call at that moment has the connection locked until the call ends.
 TEST_F(ConnectionTest, AProcessThatEndsBesideThreadsInCallsEndsInOrder) {
   SKIP_UNDER_TSAN();
   for (int i = 0; i < 20; ++i) {
@@ -397,7 +398,7 @@ TEST_F(ConnectionTest, AProcessThatEndsBesideThreadsInCallsEndsInOrder) {
           for (;;) rrecv(fd, &in, 1, MSG_DONTWAIT);
         }).detach();
       }
-      usleep(20'000);  // for them to run
+      usleep(20'000);  // gives them time to run
       rsend(fd, "bye", 3, 0);
       std::exit(0);
     }

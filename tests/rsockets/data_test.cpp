@@ -1,4 +1,4 @@
-// What goes over a connection of rsockets.
+// Data over a connection of rsockets.
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ std::vector<char> pattern(std::size_t n) {
   return v;
 }
 
-// In a thread of its own; closes for writing behind it.
+// Sends in a thread of its own, then shuts down writing.
 std::thread sends(int fd, const std::vector<char>& all) {
   return std::thread([fd, &all] {
     EXPECT_EQ(rsend(fd, all.data(), all.size(), 0), static_cast<ssize_t>(all.size()));
@@ -103,8 +103,8 @@ TEST_F(DataTest, WhoSendsWithoutWaitingIsStoppedByAPeerThatDoesNotReadAndWokenWh
   std::size_t sent = 0;
   ssize_t n;
   int rounds = 0;
-  // What is still on its way makes room for a while: until there has been none for longer than a
-  // thread waits for a processor.
+  // Data in flight makes room again for a while: repeat until there has been no room for longer
+  // than a thread waits for a processor.
   do {
     while ((n = rsend(client, all.data(), all.size(), 0)) > 0) sent += static_cast<std::size_t>(n);
     EXPECT_EQ(errno, EAGAIN);
@@ -115,7 +115,7 @@ TEST_F(DataTest, WhoSendsWithoutWaitingIsStoppedByAPeerThatDoesNotReadAndWokenWh
   EXPECT_EQ(poll(&kernels, 1, 0), 0);
   std::vector<char> in(sent);
   EXPECT_EQ(rrecv(server, in.data(), in.size(), MSG_WAITALL), static_cast<ssize_t>(sent));
-  // The kernel alone, as an event loop has it: nobody calls us.
+  // Only the kernel wakes the wait, as in an event loop: no call of the library is made.
   EXPECT_EQ(poll(&kernels, 1, urnic::test::kSoonMs), 1);
   EXPECT_EQ(wait(client, POLLOUT), POLLOUT);
 }

@@ -1,5 +1,5 @@
-// Rsockets over the network of hand_verbs.h, at moments that a walk seldom meets: what is given
-// back then.
+// Rsockets over the network of hand_verbs.h, at moments that a walk seldom reaches: everything must
+// be released.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ sockaddr_in loopback(int port) {
   return a;
 }
 
-// No descriptor is to be had while it lives.
+// While it exists, no descriptor can be created.
 class NoDescriptors {
  public:
   NoDescriptors() {
@@ -79,10 +79,10 @@ TEST_F(RsocketLeft, AClosedListenerGivesUpWhoWaitsThoughACallStillHasIt) {
   const int listener = listen(), first = connect();
   net.settle();
   const int second = connect();
-  // The request has come, and nobody has heard that it is established.
+  // The request has arrived, and the listener has no established event yet.
   net.holds_ready = true;
   net.settle();
-  const auto held = Table::get().find(listener);  // as a call of another thread has it
+  const auto held = Table::get().find(listener);  // like a call in another thread
   ASSERT_EQ(net.left().sockets, 5u);
   EXPECT_EQ(urnic_rclose(listener), 0);
   EXPECT_EQ(net.left().sockets, 3u) << "the two that connect, and the listener";
@@ -110,8 +110,7 @@ TEST_F(RsocketLeft, WithoutADescriptorARequestIsRejectedAndKeepsNothing) {
   for (const int fd : {again, listener}) EXPECT_EQ(urnic_rclose(fd), 0);
 }
 
-// Whichever allocation fails while a request is answered: the client hears of it, and nothing
-// stays.
+// If any allocation fails while a request is answered, the client gets an error and nothing leaks.
 TEST_F(RsocketLeft, WithoutMemoryARequestIsRejectedAndKeepsNothing) {
   const int listener = listen();
   unsigned rejected = 0;

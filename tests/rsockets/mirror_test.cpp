@@ -1,4 +1,4 @@
-// What the kernel says of the descriptor a program has.
+// The state that the kernel shows for a program's descriptor.
 #include "rsockets/mirror.h"
 
 #include <gtest/gtest.h>

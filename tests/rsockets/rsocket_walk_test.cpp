@@ -1,4 +1,5 @@
-// A random walk over the calls of rsockets, from rsocket() to the last close, beside a model.
+// A random walk over the calls of rsockets, from rsocket() to the last close, compared with a
+// model.
 #include "rsockets/rsocket_walk.h"
 
 namespace urnic::rsockets::model {

@@ -1,4 +1,5 @@
-// The bytes, held to those of rdma-core's librdmacm on a little-endian machine.
+// The bytes of the protocol, compared with those of rdma-core's librdmacm on a little-endian
+// machine.
 #include "rsockets/wire.h"
 
 #include <gtest/gtest.h>

@@ -50,7 +50,7 @@ TEST(CompletionQueue, SolicitedArmWaitsForSolicitedOrError) {
   cq.arm(true);
   EXPECT_EQ(cq.push(cqe(3, false, verbs::Status::Flushed)), CompletionQueue::Notify::Yes);
   cq.arm(false);
-  cq.arm(true);  // the stronger request stays
+  cq.arm(true);  // the earlier request for any completion stays
   EXPECT_EQ(cq.push(cqe(4)), CompletionQueue::Notify::Yes);
 }
 

@@ -157,7 +157,7 @@ TEST_F(Memory, ReregistrationGivesAnotherKeyUnlessOnlyTheRightsAreOthers) {
   EXPECT_EQ(check_remote_read(table, third, va, 500, kOtherPd), V::Ok);
 }
 
-// In this order, so that what is told gives away no more than the first thing that is wrong.
+// In this order, so that the error reveals no more than the first failed check.
 TEST_F(Memory, RemoteAccessIsJudgedInOrder) {
   const std::uint32_t both = add(kLocalWrite | kRemoteWrite | kRemoteRead);
   for (const auto check : {check_remote_write, check_remote_read}) {

@@ -1,4 +1,4 @@
-// Windows in the table: what may be bound, and what is left of them.
+// Windows in the memory table: which binds are allowed, and their effects.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -175,7 +175,7 @@ TEST_F(WindowTable, ARegionWithWindowsStays) {
   EXPECT_EQ(table.in_use(), 0u);
 }
 
-// Two go from the middle, in either order, and none of the others is lost sight of.
+// Frees two windows from the middle, in either order; none of the others may be lost.
 TEST_F(WindowTable, WindowsThatGoFromTheMiddleTakeNoOtherWithThem) {
   for (const auto& [first, second] : {std::pair(1, 5), std::pair(1, 2), std::pair(4, 1)}) {
     std::vector<std::uint32_t> windows;

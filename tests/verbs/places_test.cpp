@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kMost = 4;
 
-// A send queue as a queue pair has it: what is done, and wanted, is told.
+// A send queue as in a queue pair: requests that are done are reported if they need a completion.
 struct Sends {
   Sends() { q.hold_places(); }
   bool post() { return q.post({}) == Post::Ok; }
@@ -24,7 +24,7 @@ struct Sends {
     cqe.position = q.head();
     cq.push(cqe);
   }
-  int free() {  // and takes them
+  int free() {  // and occupies them
     int n = 0;
     while (post()) ++n;
     return n;
@@ -71,7 +71,7 @@ TEST(Places, WithoutACompletionAreFreeWhenDone) {
   s.finish(false);
   EXPECT_EQ(s.free(), 2);
   s.finish(false);
-  s.finish(true);  // what is free stays free
+  s.finish(true);  // free places stay free
   EXPECT_EQ(s.free(), 1);
   s.finish(false);
   EXPECT_EQ(s.free(), 0);
@@ -105,7 +105,7 @@ TEST(Places, OfReceivesInWhicheverKindOfCompletion) {
   q.hold_places();
   const auto post = [&] { return q.post({}) == ReceiveQueue::Post::Ok; };
   for (std::uint32_t i = 0; i < kMost; ++i) ASSERT_TRUE(post());
-  // One of the full kind, two in one of the partial kind.
+  // One full completion, and two receives in one partial completion.
   Cqe full;
   q.pop();
   full.places = q.places();

@@ -1,5 +1,4 @@
-// Numbers of queue pairs: 24 bits of them, which an engine that lives long gives out more than
-// once.
+// Numbers of queue pairs: there are 2^24, which a long-running engine must reuse.
 #include "verbs/queue_pairs.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Receives shared by queue pairs: each is somebody's until it is given back, and none is lost.
+// Receives shared by queue pairs: a bound receive belongs to one of them until freed, and none is
+// lost.
 #include "verbs/shared_receive_queue.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@ struct SharedReceiveRoom : ::testing::Test {
     while (shared.post({1, {}}) == Post::Ok) {
     }
   }
-  // Receives that can be posted.
+  // The number of receives that can be posted.
   std::uint32_t room() {
     std::uint32_t n = 0;
     while (shared.post({1, {}}) == Post::Ok) ++n;
@@ -46,7 +47,7 @@ TEST_F(SharedReceiveRoom, AResetGivesBackWhatWasBound) {
   EXPECT_EQ(room(), 3u);
 }
 
-// A completion that nobody will poll, since its queue pair begins anew.
+// A completion that will not be polled, because its queue pair is reset.
 // proves: E-15
 TEST_F(SharedReceiveRoom, AForgottenCompletionGivesBackWhatItNames) {
   ReceiveQueue q(&shared, &pool, 1);
