@@ -1,4 +1,4 @@
-// Who may connect to a listener, as settings and as a program says (BindOptions::access).
+// Which peers may connect to a listener, by settings and by the program (BindOptions::access).
 #include <gmock/gmock.h>
 #include <unistd.h>
 
@@ -31,13 +31,13 @@ class Access : public ::testing::Test {
     EXPECT_TRUE(l.ok()) << l.error().message;
     return l ? std::move(*l) : Listener();
   }
-  // Whether somebody at that address comes to the listener.
+  // True if a client at that address gets through to the listener.
   static bool comes(Listener& l, const std::string& from) {
-    // Revision 1: who is reset does not try again, so that each is counted once.
+    // Revision 1: a client that is reset does not try again, so that each is counted once.
     RoceEnd client = open({{"mpa_revision", "1"}}, "tcp:bind=" + from);
     QueuePair qp = client.make(Transport::iwarp);
     const auto begun = qp.connect_start("127.0.0.1:" + std::to_string(l.port()));
-    if (!begun.ok()) {  // it is known before this is said
+    if (!begun.ok()) {  // the refusal may arrive before the call returns
       EXPECT_EQ(begun.error().code, Errc::reset) << begun.error().message;
       return false;
     }

@@ -32,13 +32,13 @@ struct Channels : testing::Test {
     pd = *device.alloc_pd();
     channel = *device.create_completion_channel();
   }
-  // A queue that is in the channel by that context.
+  // A queue that is in the channel with that context.
   CompletionQueue queue(void* context) {
     CompletionQueue cq = *device.create_cq(16);
     EXPECT_TRUE(cq.deliver_events(channel, context).ok());
     return cq;
   }
-  // A receive is flushed, and the queue was armed.
+  // Causes an event: the queue is armed, and a receive is flushed.
   void tell(CompletionQueue& cq) {
     QpOptions o;
     o.send_cq = o.receive_cq = cq;
@@ -80,7 +80,7 @@ TEST_F(Channels, EventsComeOutOldestFirstAndOnce) {
   EXPECT_TRUE(readable(5000));
   tell(c);
   tell(a);
-  tell(c);  // told again: still one
+  tell(c);  // signalled again: still one event
   EXPECT_EQ(next(), &places[1]);
   EXPECT_EQ(next(), &places[2]);
   EXPECT_TRUE(readable());
@@ -96,9 +96,9 @@ TEST_F(Channels, QueuesLeaveWithTheirEvents) {
   auto a = queue(&places[0]), b = queue(&places[1]), c = queue(&places[2]), d = queue(&places[3]);
   for (CompletionQueue* cq : {&a, &b, &c, &d}) tell(*cq);
   b = CompletionQueue();                            // from the middle
-  ASSERT_TRUE(d.deliver_events({}, nullptr).ok());  // the last
-  tell(b = queue(&places[1]));                      // behind what is the last now
-  ASSERT_TRUE(a.deliver_events(channel, &a).ok());  // the first
+  ASSERT_TRUE(d.deliver_events({}, nullptr).ok());  // the last one
+  tell(b = queue(&places[1]));                      // after the present last one
+  ASSERT_TRUE(a.deliver_events(channel, &a).ok());  // the first one
   EXPECT_EQ(next(), &places[2]);
   EXPECT_EQ(next(), &places[1]);
   EXPECT_FALSE(readable());

@@ -1,5 +1,5 @@
 // Datagrams by address and port, of the public API: Device::resolve, listeners for Service::ud, and
-// queue pairs of UD that find each other so. Over memif, within the process and over kernel UDP.
+// UD queue pairs that find each other this way. Over memif, within the process and over kernel UDP.
 #include <cstring>
 #include <string>
 
@@ -22,7 +22,7 @@ std::string padded(std::string s, std::size_t n) {
   return s;
 }
 
-// The second end serves datagrams, the first one asks.
+// The second end serves datagrams, the first one sends requests.
 class DatagramService : public RoceDevices {
  protected:
   static std::string address(int which) {
@@ -65,7 +65,7 @@ class DatagramService : public RoceDevices {
   Result<Resolution> ask(const ResolveOptions& o = {}) {
     return ends[0].device.resolve_start(there(), ends[0].events, &tag, o);
   }
-  // Whoever has no thread of its own is driven here.
+  // Also drives devices without a thread of their own.
   Result<ConnectRequest> asked() {
     const auto end = std::chrono::steady_clock::now() + kSoon;
     while (std::chrono::steady_clock::now() < end) {
@@ -191,7 +191,7 @@ TEST_P(DatagramService, ARefusalSaysWhy) {
   expect_refused(no, Errc::refused, "no UD service on that port");
 }
 
-// Whatever it asks then, nobody hears of it.
+// A destroyed resolution delivers no event, whatever is done with its request.
 // proves: IB-141
 TEST_P(DatagramService, AResolutionThatIsDestroyedTellsNothing) {
   begin();
@@ -203,7 +203,7 @@ TEST_P(DatagramService, AResolutionThatIsDestroyedTellsNothing) {
   ASSERT_TRUE(request->accept(qps[1]).ok());
   Event e;
   EXPECT_FALSE(ends[0].events.wait(&e, 50));
-  // And what is queued goes with it.
+  // Its queued events are removed too.
   question = ask();
   ASSERT_TRUE(question.ok());
   request = asked();
@@ -327,7 +327,7 @@ TEST_P(DatagramsDriven, TheAnswerComesHoweverTheEngineIsDriven) {
 INSTANTIATE_TEST_SUITE_P(Devices, DatagramsDriven, ::testing::Values("memif"),
                          [](const auto& i) { return std::string(i.param); });
 
-// A device of iWARP has no datagrams.
+// An iWARP device has no datagrams.
 TEST(DatagramServiceOfIwarp, IsRefused) {
   Config c;
   ASSERT_TRUE(c.set("port", "mem:name=datagrams-of-iwarp").ok());

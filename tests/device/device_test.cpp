@@ -160,7 +160,7 @@ TEST_F(Pair, RefusedAndUnreachableAndMalformedAddressesSaySo) {
   EXPECT_EQ(r.error().code, Errc::invalid_argument);
 }
 
-// Whoever asked last takes the place in the table, and in the end the number, of those who gave up.
+// The last request takes the place in the table, and finally the number, of those that gave up.
 TEST_F(Pair, ARequestWhosePeerGaveUpAcceptsNobodyElse) {
   up("auto");
   End s(server, kAll), c(client, kAll);
@@ -246,7 +246,7 @@ TEST_F(Pair, ThreadsShareAQueuePair) {
     server = open("server", progress);
     client = open("client", progress);
     std::atomic<bool> stop{false};
-    // With progress "poll" somebody must: one thread polls each device.
+    // With progress "poll" a program must drive: one thread polls each device.
     std::thread drivers[2];
     if (std::string(progress) == "poll") {
       int i = 0;

@@ -1,4 +1,4 @@
-// Who sits on the port looks out for an arrival before it sleeps, where that is promising.
+// The thread on the port polls for an arrival before it sleeps, if that is likely to succeed.
 #include "device/lookout.h"
 
 #include <fcntl.h>
@@ -36,7 +36,7 @@ TEST(Lookout, WhereOthersNeedTheCoreNobodyLooksOutForAWhile) {
   EXPECT_EQ(l.begin(now + Lookout::kRest), Duration::us(50));
 }
 
-// What is there by the first look ends the looking out, whatever the machine does.
+// Something that is there at the first check ends the polling, whatever the machine does.
 // proves: E-51
 TEST(Lookout, SeesWhatIsThereBeforeItSleeps) {
   pollfd ready{::open("/dev/null", O_RDONLY | O_CLOEXEC), POLLIN, 0};

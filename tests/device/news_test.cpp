@@ -1,4 +1,4 @@
-// What a device tells of itself, whether anybody fetches it or not.
+// Events of a device itself, whether they are fetched or not.
 #include <gtest/gtest.h>
 
 #include "device/device_impl.h"

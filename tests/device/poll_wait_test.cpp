@@ -1,4 +1,4 @@
-// Who polls in vain leaves its core to others only where that helps.
+// An application whose polls find nothing yields its core only where that helps.
 #include "device/poll_wait.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Who counts as polling all the time, in made-up time.
+// Which applications count as polling all the time, in simulated time.
 #include "device/polling_habit.h"
 
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@ namespace urnic::device {
 namespace {
 
 struct PollingHabitTest : testing::Test {
-  // Polls for `length`, `every` so often, each of which takes `working` (0: it found nothing).
+  // Polls for `length`, once in `every`; each poll takes `working` (0: it found nothing).
   void poll(Duration length, Duration every, Duration working = Duration()) {
     for (const Instant end = now + length; now < end;) {
       habit.begin(now);
@@ -31,7 +31,7 @@ TEST_F(PollingHabitTest, WorkInsideAPollIsPolling) {
   EXPECT_TRUE(habit.steady());
 }
 
-// As ping-pong over memory does: a poll or two for the own completion, then nothing for a while.
+// As ping-pong over memory does: a poll or two for the own completion, then none for a while.
 TEST_F(PollingHabitTest, WhoDoesSomethingElseMostOfTheTimeIsNot) {
   for (int i = 0; i < 1000; ++i) {
     poll(Duration::us(2), Duration::us(1));
@@ -62,7 +62,7 @@ TEST_F(PollingHabitTest, WhatAPostTakesSaysNothing) {
     now = now + Duration::us(18);
   }
   EXPECT_TRUE(habit.steady());
-  // Nor does it alone make a habit.
+  // Posts alone do not make a habit either.
   habit.forget();
   for (int i = 0; i < 1000; ++i) {
     habit.post(now);
@@ -71,7 +71,7 @@ TEST_F(PollingHabitTest, WhatAPostTakesSaysNothing) {
   EXPECT_FALSE(habit.steady());
 }
 
-// The core was left to others for want of room, and they took their time.
+// The core was yielded for want of room, and other threads used it for long.
 TEST_F(PollingHabitTest, YieldingIsPolling) {
   poll(Duration::ms(3), Duration::ns(200));
   for (int i = 0; i < 10; ++i) {

@@ -1,4 +1,4 @@
-// Who counts as posting without a pause, in made-up time.
+// Which applications count as posting without a pause, in simulated time.
 #include "device/posting_habit.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// connect, listen, accept, reject and disconnect of the public API with queue pairs of RoCE: the
-// calls are those of iWARP, and both may be used at once.
+// connect, listen, accept, reject and disconnect of the public API with RoCE queue pairs: the calls
+// are those of iWARP, and both may be used at once.
 #include <atomic>
 #include <cstring>
 #include <string>
@@ -31,7 +31,7 @@ class RoceConnection : public RoceDevices {
     listen();
   }
   std::string there() const { return "10.77.0.2:" + std::to_string(listener.port()); }
-  // Whoever has no thread of its own is driven here.
+  // Also drives devices without a thread of their own.
   Result<ConnectRequest> asked() {
     const auto end = std::chrono::steady_clock::now() + kSoon;
     while (std::chrono::steady_clock::now() < end) {
@@ -229,7 +229,7 @@ TEST_P(RoceConnection, DestroyingAQueuePairEndsItsConnection) {
   EXPECT_EQ(ends[0].device.stats().roce.resting_numbers, 1u);
 }
 
-// The device goes with it: what is to be said is said first.
+// The device is destroyed with it: its last messages are sent first.
 TEST_P(RoceConnection, WhoClosesItsDeviceSaysSoFirst) {
   begin();
   connected();
@@ -238,7 +238,7 @@ TEST_P(RoceConnection, WhoClosesItsDeviceSaysSoFirst) {
   ASSERT_TRUE(next(1, EventKind::disconnected));
 }
 
-// Also of a queue pair that is still there.
+// Also if the queue pair still exists.
 TEST_P(RoceConnection, DisconnectAllReturnsWhenThePeersHaveAnswered) {
   begin();
   connected();
@@ -262,7 +262,7 @@ TEST_P(RoceConnection, AbortFailsHereAndThePeerHearsOfIt) {
   ASSERT_TRUE(next(0, EventKind::disconnected));
 }
 
-// One port of each transport, and neither hears of the other's connections.
+// One port of each transport; neither gets the other's connections.
 TEST_P(RoceConnection, StandsBesideIwarpOnOneDevice) {
   begin();
   auto stream = ends[1].device.bind("[::]:" + std::to_string(listener.port()));
@@ -320,7 +320,7 @@ TEST_P(RoceConnection, SaysWhatIsWrongAtOnce) {
 INSTANTIATE_TEST_SUITE_P(Devices, RoceConnection, ::testing::Values("memif", "mem"),
                          [](const auto& i) { return std::string(i.param); });
 
-// ---- who drives
+// ---- which thread drives
 
 TEST_P(RoceConnection, TheBlockingCallReturnsWhenItIsEstablished) {
   begin();

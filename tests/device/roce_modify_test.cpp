@@ -1,5 +1,6 @@
-// What Modify QP of RoCE takes and refuses through the public API, what a device does not speak,
-// and how queue pairs end: in each state, while traffic flows, when the peer or the link has gone.
+// Which attributes Modify QP of RoCE takes and refuses through the public API, what a device does
+// not support, and how queue pairs end: in each state, with traffic, when the peer or the link has
+// gone.
 #include <atomic>
 
 #include "tests/device/roce_ends.h"
@@ -237,7 +238,7 @@ TEST_P(RoceModify, APeerThatHasGoneIsTriedAndGivenUp) {
 TEST_P(RoceModify, ALinkThatIsGivenUpEndsIt) {
   Agreed agreed;
   agreed.ack_timeout = 0;
-  // Long enough for a link that a busy machine is slow to bring up.
+  // Long enough for a link that a busy machine brings up slowly.
   up(agreed, {{"link_timeout_ms", "3000"}});
   const Sge sge = ends[0].sge(0, 100);
   ASSERT_TRUE(qps[0].post_send(request(Opcode::write, 1, sge, 0)).ok());
@@ -268,11 +269,11 @@ TEST_P(RoceModify, AnOverrunEndsEveryQueuePairOnTheQueue) {
   ASSERT_TRUE(failed);
   EXPECT_EQ(failed->error.code, Errc::queue_full);
   EXPECT_EQ(qps[0].state(), QpState::error);
-  // Who hears of the first hears it before the last has ended.
+  // The program may get the first event before the last queue pair has ended.
   EXPECT_TRUE(soon([&] { return other.state() == QpState::error; }));
 }
 
-// Destroyed in each state, either end, with a thread that polls and traffic that flows.
+// Destroyed in each state, at either end, while a thread polls and traffic flows.
 TEST_P(RoceModify, IsDestroyedInEveryStateWhileOthersWork) {
   up();
   const Agreed agreed;

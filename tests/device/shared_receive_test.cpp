@@ -1,4 +1,4 @@
-// Shared receive queues by the public API, in real time over a memif.
+// Shared receive queues through the public API, in real time over a memif.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -101,7 +101,7 @@ TEST_F(SharedReceiveApi, LimitIsToldAtOnceWhenItIsReachedAlready) {
   EXPECT_EQ(srq->query().limit, 0u);
 }
 
-// Four clients send to one queue; it is refilled when the limit says so.
+// Four clients send to one queue; it is refilled at each limit event.
 TEST_F(SharedReceiveApi, ManyQueuePairsUseOneQueueRefilledByItsLimit) {
   constexpr int kClients = 4;
   constexpr std::uint32_t kSends = 200;

@@ -49,7 +49,7 @@ TEST_P(WindowsOnWire, AreBoundUsedInvalidatedAndBoundAgain) {
   ASSERT_FALSE(stays.ok());
   EXPECT_EQ(stays.error().code, Errc::in_use);
 
-  // The peer gives it back.
+  // The peer returns it.
   const Sge into{0x4000, 16, region.lkey()};
   ASSERT_TRUE(server.qp.post_receive({9, {&into, 1}}).ok());
   SendRequest back;
