@@ -142,7 +142,7 @@ bool Log::wants(LogLevel level) const {
 
 void Log::line(LogLevel level, const std::string& text) {
   if (impl_ == nullptr) return;
-  // As an argument, not as the format: the text contains words from peers.
+  // The text is an argument and not the format, because it contains words from peers.
   impl_->logger->log(spd_level(level), "{}", text);
 }
 

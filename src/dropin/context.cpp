@@ -302,7 +302,7 @@ ssize_t urnic__ibv_query_gid_table(ibv_context* c, ibv_gid_entry* entries, std::
   if (most < 1) return -EINVAL;
   return guarded(
       [&]() -> ssize_t {
-        // As the kernel does: without holes, and an error if there is no room for all.
+        // The kernel also leaves out holes, and fails if there is no room for all.
         const urnic::dropin::GidSlots gids = Adapter::of(c).gids();
         auto* at = reinterpret_cast<char*>(entries);
         std::size_t n = 0;
@@ -321,7 +321,7 @@ int urnic_ibv_query_gid_type(ibv_context* c, std::uint8_t port, unsigned index, 
   ibv_gid gid;
   if (const int e = urnic::dropin::fill_gid(Adapter::of(c), port, index, &gid); e != 0)
     return failed(e);
-  // As in sysfs: RoCE v2, or IB and RoCE v1, which a kernel also shows for a hole.
+  // The values of sysfs: RoCE v2, or IB and RoCE v1, which a kernel also shows for a hole.
   *type = Adapter::of(c).is_ib_like() && !urnic::dropin::is_hole(gid) ? 1 : 0;
   return 0;
 }

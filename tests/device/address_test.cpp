@@ -153,7 +153,7 @@ TEST_P(Addresses, AnAddressIsAsNearAsTheLongestNetworkThatHasIt) {
   EXPECT_EQ(d.prefix_length_for("10.78.0.1").error().code, Errc::unreachable);
 }
 
-// As tgt does.
+// tgt does this.
 TEST_P(Addresses, BothVersionsListenOnOnePort) {
   if (!has_six()) GTEST_SKIP() << "no IPv6 here";
   Listener four = listen("0.0.0.0", 0);

@@ -31,7 +31,7 @@ TEST_F(PollingHabitTest, WorkInsideAPollIsPolling) {
   EXPECT_TRUE(habit.steady());
 }
 
-// As ping-pong over memory does: a poll or two for the own completion, then none for a while.
+// Ping-pong over memory does this: a poll or two for the own completion, then none for a while.
 TEST_F(PollingHabitTest, WhoDoesSomethingElseMostOfTheTimeIsNot) {
   for (int i = 0; i < 1000; ++i) {
     poll(Duration::us(2), Duration::us(1));

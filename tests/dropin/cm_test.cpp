@@ -368,7 +368,7 @@ TEST_F(CmTest, APortIsKnownOnceItIsBoundAndRefusesUntilItIsListenedOn) {
   EXPECT_EQ(rdma_destroy_id(id), 0);
 }
 
-// As tgtd does.
+// tgtd does this.
 // proves: DI-9
 TEST_F(CmTest, BothVersionsListenOnOnePort) {
   const std::uint16_t port = ntohs(rdma_get_src_port(listener_));

@@ -137,7 +137,7 @@ TEST_P(LinkLocalTest, AWildcardListensThereToo) {
   meet(ntohs(rdma_get_src_port(listener_)));
 }
 
-// As in Linux's cma_check_linklocal().
+// Linux's cma_check_linklocal() has the same rules.
 // proves: DI-9
 TEST_P(LinkLocalTest, AnAddressWithoutItsLinkIsInvalid) {
   if (!begin()) return;

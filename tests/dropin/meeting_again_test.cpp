@@ -108,7 +108,7 @@ TEST_F(MeetingAgainTest, WhatIsToldLateOfTheLastConnectionEndsNotThisOne) {
   }
 }
 
-// As a first packet would be retransmitted until its queue pair is ready.
+// On RoCE a first packet would be retransmitted until its queue pair is ready.
 // proves: DI-12
 TEST_F(MeetingAgainTest, WhoIsReadyBeforeItsPeerHasLeftTheLastConnectionIsKept) {
   for (const bool active_first : {true, false}) {

@@ -107,7 +107,7 @@ TEST_F(RoceCmTest, TwoEndsFindEachOtherAndPart) {
   EXPECT_EQ(ibv_dereg_mr(in), 0);
 }
 
-// As programs do that destroy their queues first.
+// Some programs destroy their queues first.
 TEST_F(RoceCmTest, AnIdWhoseQueuePairIsGoneIsDisconnectedAllTheSame) {
   if (!within()) return;
   connect();
@@ -260,7 +260,7 @@ TEST_F(RoceCmTest, TheTimeOutIsTheProgramsWhereItSaysOne) {
   EXPECT_EQ(ibv_dereg_mr(mr), 0);
 }
 
-// As rping -q: a program that moves its queue pair with the attributes of rdma_init_qp_attr.
+// rping -q does this: it moves its queue pair with the attributes of rdma_init_qp_attr.
 // proves: DI-23
 TEST_F(RoceCmTest, AProgramThatMovesItsQueuePairIsToldHow) {
   if (!within()) return;
@@ -421,7 +421,7 @@ TEST_F(RoceCmTest, EstablishedSaysWhatBothEndsHaveAgreedOn) {
   EXPECT_EQ(rdma_ack_cm_event(e), 0);
 }
 
-// As with a kernel: libfabric binds to "localhost" to list the devices.
+// A kernel allows this: libfabric binds to "localhost" to list the devices.
 // proves: DI-9
 TEST_F(RoceCmTest, ALoopbackAddressStandsForAll) {
   if (!within()) return;
@@ -446,7 +446,7 @@ TEST_F(RoceCmTest, ALoopbackAddressStandsForAll) {
   EXPECT_EQ(rdma_destroy_id(everywhere), 0);
 }
 
-// As with a kernel, which ends the connections of a process that exits.
+// A kernel also ends the connections of a process that exits.
 TEST_F(RoceCmTest, WhoExitsWithAConnectionHasEndedIt) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the sanitizer knows no threads behind a fork of a process that had some";

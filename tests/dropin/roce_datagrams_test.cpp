@@ -53,7 +53,7 @@ class RoceDatagramsTest : public roce::RoceIdsTest {
   }
 };
 
-// As udaddy does.
+// udaddy does this.
 // proves: DI-23
 TEST_F(RoceDatagramsTest, AClientIsToldWhereDatagramsGoAndTheServerAnswersByWhatCame) {
   if (!within()) return;

@@ -20,7 +20,7 @@ bool can_open() {
   return number == 1 && ibv_open_device(list[0]) != nullptr;
 }
 
-// As for a daemon: its address is free once the parent has ended, so the child can use it.
+// A daemon's child: the address is free once the parent has ended, so the child can use it.
 TEST_F(RoceForkTest, AChildOutlivesItsParentAndTakesItsAddress) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the sanitizer knows no threads behind a fork of a process that had some";

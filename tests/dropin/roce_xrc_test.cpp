@@ -91,7 +91,7 @@ class RoceXrcTest : public roce::RoceTest {
     ASSERT_EQ(ibv_get_srq_num(srq_, &number_), 0);
     EXPECT_NE(number_, 0u);
   }
-  // As perftest does it: attributes of the other half are ignored.
+  // perftest does this: attributes of the other half are set, and ignored.
   void connect(ibv_qp* qp, std::uint32_t peer) const {
     ibv_qp_attr a{};
     a.qp_state = IBV_QPS_INIT;
