@@ -31,7 +31,7 @@ struct CqImpl;
 
 struct EventQueueImpl {
   // bound: unfetched events of a device (link, address conflict); beyond: the oldest is dropped;
-  // test: DeviceNews.SoManyWaitAndTheLatestAreThere
+  // test: DeviceNews.EventsOfTheDeviceAreBoundedAndTheLatestAreKept
   static constexpr std::size_t kMostNews = 64;
   // An event, and the object of this file that it belongs to.
   struct Entry {
@@ -297,7 +297,7 @@ struct DeviceImpl : verbs::Hooks, std::enable_shared_from_this<DeviceImpl> {
 Result<verbs::ControlPath*> control_of(engine::Engine&, const std::optional<Transport>& named);
 
 // bound: entries of a completion queue; beyond: creating or resizing it fails with
-// invalid_argument; test: CompletionQueueMemory.NoMoreEntriesThanMayBeAskedFor
+// invalid_argument; test: CompletionQueueMemory.TheDepthIsLimited
 inline constexpr std::uint32_t kMostCompletions = 1u << 24;
 inline Error depth_error() {
   return {Errc::invalid_argument, "completion queue: must have between 1 and 16777216 entries"};

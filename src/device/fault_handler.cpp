@@ -16,7 +16,7 @@ namespace {
 constexpr std::array kSignals = {SIGSEGV, SIGBUS};
 // bound: signal handlers that a program installs over urnic's; beyond: urnic's is not put in front
 // again, and a fault of a guarded access goes to the program; test:
-// FaultHandlerTest.IsPutBeforeAHandlerThatCameLater
+// FaultHandlerTest.IsInstalledInFrontOfALaterHandler
 constexpr unsigned kMostBefore = 8;
 
 // The handlers installed before ours, oldest first. Entries are written before they are counted,

@@ -22,7 +22,7 @@ namespace urnic::device {
 namespace {
 
 // bound: log lines not yet in the file; beyond: the oldest are dropped, so that the program never
-// waits; test: LogTest.AFullQueueLosesTheOldestAndHoldsNobodyUp
+// waits; test: LogTest.AFullQueueDropsTheOldestAndBlocksNoThread
 constexpr std::size_t kWaiting = 1024;  // lines
 
 spdlog::level::level_enum spd_level(LogLevel level) {

@@ -25,7 +25,7 @@ std::atomic<unsigned> next_device{0};
 
 // Clients that have not read all of their answer.
 // bound: readers of statistics with an unfinished answer; beyond: the oldest is disconnected; test:
-// StatServerTest.AReaderThatDoesNotReadHoldsUpNobody, StatServerTest.OneCallNeverWaits
+// StatServerTest.AReaderThatDoesNotReadBlocksNoOther, StatServerTest.OneCallNeverWaits
 constexpr std::size_t kMostClients = 8;
 
 // A private directory of this user: one that another user made under a public /tmp is not used.
@@ -39,7 +39,7 @@ bool private_directory(const std::string& path) {
 // Files to remove when the process ends without closing its devices, as programs of the drop-in do.
 // No lock: exit() may be called from a signal handler.
 // bound: devices whose socket file is removed at exit; limit: 64; beyond: the file stays until
-// another process removes it; test: StatServerTest.WhatDeadProcessesHaveLeftIsSwept
+// another process removes it; test: StatServerTest.SocketsOfDeadProcessesAreRemoved
 std::array<std::atomic<char*>, 64> left_at_exit;
 std::atomic<pid_t> exits{0};  // the process that they belong to
 

@@ -41,7 +41,7 @@ struct TcpHostConfig {
   // port; beyond it the newest are dropped (TCP retransmits).
   // bound: datagrams waiting for a next hop, and for the port; limit: 1024; beyond: the newest is
   // dropped, counted (`overflow`), and TCP retransmits; test:
-  // TcpHostTest.WaitingForANeighbourIsBounded, TcpHostTest.FullPortHoldsBackAndLosesNothing
+  // TcpHostTest.WaitingForANeighbourIsBounded, TcpHostTest.AFullPortDelaysDatagramsAndLosesNone
   std::size_t waiting_limit = 1024;
 };
 

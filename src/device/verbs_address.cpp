@@ -21,7 +21,7 @@ Error no_route(const IpAddress& to) {
 }
 
 // bound: addresses and prefixes of a listener's lists; beyond: binding fails with invalid_argument
-// and the number; test: Access.WhatIsNoRuleIsRefusedAndNothingIsBound
+// and the number; test: Access.AnInvalidRuleIsRefusedAndNothingIsBound
 constexpr std::size_t kMostPrefixes = 1024;
 constexpr std::uint32_t kMostRate = 1'000'000;
 

@@ -215,7 +215,7 @@ GidSlots Adapter::gids() {
 
 // A program that never fetches these events may run long while its link and addresses change.
 // bound: unfetched port events (up, down, GIDs) of a context; beyond: the oldest is dropped; test:
-// SignalledQueueTest.OfOneKindTheLastAreKept
+// SignalledQueueTest.KeepLastKeepsTheNewestOfOneKind
 static constexpr std::size_t kMostPortEvents = 64;
 
 void Adapter::tell_contexts(ibv_event_type what) {

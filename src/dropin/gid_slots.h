@@ -15,7 +15,7 @@ namespace urnic::dropin {
 class GidSlots {
  public:
   // bound: GIDs of a port (the range of `sgid_index`); beyond: further addresses get no GID; test:
-  // GidSlotsTest.NoMoreThanAnIndexCanName
+  // GidSlotsTest.TheTableHoldsNoMoreThanAnIndexCanName
   static constexpr std::size_t kMost = 256;
 
   // `present` are the GIDs of the present addresses, in the order in which new ones get their

@@ -15,7 +15,7 @@ namespace urnic::dropin {
 namespace {
 
 // bound: peers' requests that wait until a queue pair of the drop-in moves to RTR; beyond: the
-// oldest is refused; test: MeetingTest.SoManyWaitForItAndTheOldestIsRefused
+// oldest is refused; test: MeetingTest.EarlyRequestsAreBoundedAndTheOldestIsRefused
 constexpr std::size_t kMostEarly = 4;
 // A program without rdma_cm ends when it has its result, while its peer may still poll the last
 // completions. A receive that was flushed together with them would look like an error to the peer.

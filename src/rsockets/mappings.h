@@ -24,7 +24,7 @@ class Mappings {
   // `peers`: how many buffers this end may announce at a time. `own`: how many the peer may
   // announce.
   // bound: buffers of an rsocket mapped for riowrite; limit: RDMA_IOMAPSIZE, up to 128; beyond:
-  // riomap fails with ENOMEM; test: RsocketMappings.PlacesOfThePeersTableAreGivenOutAndTakenBack
+  // riomap fails with ENOMEM; test: RsocketMappings.PlacesOfThePeersTableAreAllocatedAndFreed
   void open(std::uint32_t peers, std::uint32_t own);
 
   // A free place in the peer's table; kLocal when there is none.

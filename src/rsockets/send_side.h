@@ -27,9 +27,9 @@ class SendSide {
   // separately.
   // bound: unacknowledged messages of an rsocket: credits, ring, send queue; limit: RDMA_SQSIZE
   // 384, SO_SNDBUF 128 KiB, the peer's RDMA_RQSIZE; beyond: the call waits, or fails with EAGAIN;
-  // test: RsocketSendSide.ItStopsAtTheLastCreditAndGoesOnWithMore,
-  // RsocketSendSide.ItStopsWithoutPlacesOrRoomInTheRing,
-  // DataTest.WhoSendsWithoutWaitingIsStoppedByAPeerThatDoesNotReadAndWokenWhenItDoes
+  // test: RsocketSendSide.SendingStopsWithoutCreditAndContinuesWithMore,
+  // RsocketSendSide.SendingStopsWithoutSlotsOrRoomInTheRing,
+  // DataTest.ANonBlockingSendStopsAtAPeerThatDoesNotReadAndIsWokenWhenItReads
   void open(std::uint32_t ring, std::uint32_t slots);
   // The peer's values from the connection set-up.
   void begin(std::uint16_t credits, const Entry& first);

@@ -21,8 +21,8 @@ namespace {
 // A program that calls listen(5) still gets many simultaneous connections.
 // bound: rsockets of a listener waiting to be accepted, and as many being opened; limit: the
 // backlog of `rlisten`, 128 to 4096; beyond: refused; test:
-// ConnectionTest.SoManyWaitToBeAcceptedAndTheNextIsRefused,
-// ConnectionTest.PeersThatDoNotFinishTheirOpeningAreBounded
+// ConnectionTest.WaitingConnectionsAreBoundedAndTheNextIsRefused,
+// ConnectionTest.UnfinishedConnectionsAreBounded
 constexpr int kLeastBacklog = 128, kMostBacklog = 4096;
 constexpr int kResolveMs = 2000;
 // close() gives up sent data when there was no progress for this long.

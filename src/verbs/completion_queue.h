@@ -30,7 +30,8 @@ class CompletionQueue {
  public:
   // bound: completion queue; limit: its requested size, up to 16777216; beyond: overrun: it and its
   // queue pairs go to error, with an event (E-47); `resize` enlarges it; test:
-  // CompletionQueue.OverrunIsReportedAfterWhatFitted, Overrun.ByPostingEndsTheQueuePairWithThePost,
+  // CompletionQueue.OverrunIsReportedAfterTheCompletionsThatFitted,
+  // Overrun.ByPostingEndsTheQueuePairWithThePost,
   // CqOverrun.TheQueueAndEveryQueuePairOnItFailWithAnEvent
   explicit CompletionQueue(std::uint32_t depth);
   ~CompletionQueue();

@@ -90,7 +90,7 @@ class QueuePairs {
 
  private:
   // bound: queue pair numbers of iWARP; beyond: creating fails with no_memory; numbers are reused
-  // after all have been used; test: QueuePairNumbers.ComeAgainWhenAllHaveBeenGivenOutButThoseInUse
+  // after all have been used; test: QueuePairNumbers.AreReusedAfterAllHaveBeenUsedExceptThoseInUse
   static constexpr std::uint32_t kMostNumbers = 0xffffff;
   // Numbers are already evenly distributed.
   struct AsItIs {

@@ -74,7 +74,7 @@ class SharedReceiveQueue {
   // bound: shared receive queue; limit: its requested size, up to 65536; beyond: posting fails with
   // queue_full; a receive counts until its message is complete; test:
   // SharedReceiveQueue.HoldsItsLimitAndHandsOutOldestFirst,
-  // SharedReceiveRoom.WhatWasDeliveredIntoIsFreeAgain
+  // SharedReceiveRoom.ADeliveredReceiveIsFreeAgain
   std::uint32_t max_wr_, max_sge_;
   std::uint32_t limit_ = 0;
   PdId pd_;

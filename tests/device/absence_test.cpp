@@ -21,7 +21,7 @@ Instant at(std::int64_t us) {
 }
 
 // proves: E-51
-TEST(Absence, IsNoticed) {
+TEST(Absence, FiresWhenTheApplicationIsSilent) {
   Absence absence;
   ASSERT_GE(absence.fd(), 0);
   absence.begin(at(1'000'000));
@@ -31,7 +31,7 @@ TEST(Absence, IsNoticed) {
 
 // An active application postpones it, but not at each of its polls, because that is a system call.
 // proves: E-51
-TEST(Absence, IsPutOffNowAndThen) {
+TEST(Absence, IsPostponedOnlyNowAndThen) {
   Absence absence;
   // A postponed alarm would fire later: on a busy machine it may have fired before this test checks
   // it, but not each time.

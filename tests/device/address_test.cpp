@@ -126,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(, Addresses, ::testing::Values(Wire::Memif, Wire::Kerne
                          });
 
 // Among several devices, the nearest has the route.
-TEST_P(Addresses, AnAddressIsAsNearAsTheLongestNetworkThatHasIt) {
+TEST_P(Addresses, PrefixLengthForIsThatOfTheLongestMatchingNetwork) {
   const Device& d = server->device;
   const auto length = [&](const char* address) {
     auto n = d.prefix_length_for(address);
@@ -165,7 +165,7 @@ TEST_P(Addresses, BothVersionsListenOnOnePort) {
   reaches(four, second);
 }
 
-TEST_P(Addresses, AllOfVersionSixAreAllUnlessToldOtherwise) {
+TEST_P(Addresses, TheIpv6WildcardIncludesIpv4UnlessIpv6Only) {
   Listener all = listen("::", 0);
   reaches(all, first);
   if (has_six()) reaches(all, six);
@@ -198,7 +198,7 @@ TEST_P(Addresses, EachAddressHasAListenerOfItsOwn) {
 }
 
 // proves: E-30
-TEST_P(Addresses, WhatIsBoundIsKeptAndRefusesUntilItListens) {
+TEST_P(Addresses, ABoundPortIsReservedAndRefusesUntilItListens) {
   auto kept = server->device.bind(at("0.0.0.0", 0));
   ASSERT_TRUE(kept.ok()) << kept.error().message;
   ASSERT_NE(kept->port(), 0);
@@ -229,7 +229,7 @@ TEST_P(Addresses, WhatIsBoundIsKeptAndRefusesUntilItListens) {
   EXPECT_TRUE(server->device.bind(same).ok());
 }
 
-TEST_P(Addresses, WhatIsSharedIsItsWhoListensFirst) {
+TEST_P(Addresses, ASharedAddressBelongsToTheFirstListener) {
   const BindOptions shared{.shared = true};
   auto a = server->device.bind(at(first, 0), shared);
   ASSERT_TRUE(a.ok()) << a.error().message;
@@ -277,7 +277,7 @@ TEST_P(Addresses, ConnectsFromTheGivenAddressAndPort) {
   EXPECT_EQ(c.connect_start(at(first, one.port()), o).error().code, Errc::invalid_argument);
 }
 
-TEST_P(Addresses, AreAskedFor) {
+TEST_P(Addresses, QueriesReturnTheDevicesAddresses) {
   Device& d = server->device;
   auto all = d.addresses();
   ASSERT_TRUE(all.ok()) << all.error().message;
@@ -335,7 +335,7 @@ TEST_P(Addresses, ARequestOutlivesItsListener) {
   EXPECT_EQ(e.private_data, "no");
 }
 
-TEST_P(Addresses, WhatNobodyFetchedIsRefusedWithTheListener) {
+TEST_P(Addresses, UnfetchedRequestsAreRefusedWithTheListener) {
   QueuePair ours = new_qp(*client);
   int context = 0;
   auto b = server->device.bind(at(first, 0));
@@ -351,7 +351,7 @@ TEST_P(Addresses, WhatNobodyFetchedIsRefusedWithTheListener) {
   EXPECT_FALSE(server->events.poll(&e)) << "its context is nobody's any more";
 }
 
-TEST_P(Addresses, RefusalsMayBeTriedAgainForATenthOfASecond) {
+TEST_P(Addresses, RefusalsAreRetriedForUpToATenthOfASecond) {
   QueuePair ours = new_qp(*client);
   ConnectionOptions o;
   for (const int ms : {-1, 101}) {

@@ -63,7 +63,7 @@ class Carried : public test::WiredEnds {
 // A separate ACK for each Write would make it four segments a round in every pass. A pass in which
 // the thread is preempted has some of them: then try again.
 // proves: E-7
-TEST_P(Carried, OneFrameEachWayIsAllThereIs) {
+TEST_P(Carried, ARoundTripTakesOneFrameEachWay) {
   if (kInstrumented) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
   const MemoryRegion at_server = server.add(test::kAllRights);
   const MemoryRegion at_client = client.add(test::kAllRights);

@@ -74,7 +74,7 @@ TEST_F(Channels, OneDescriptorForAllQueues) {
 }
 
 // proves: E-28
-TEST_F(Channels, EventsComeOutOldestFirstAndOnce) {
+TEST_F(Channels, EventsAreTakenOldestFirstAndOnce) {
   auto a = queue(&places[0]), b = queue(&places[1]), c = queue(&places[2]);
   tell(b);
   EXPECT_TRUE(readable(5000));
@@ -92,7 +92,7 @@ TEST_F(Channels, EventsComeOutOldestFirstAndOnce) {
 }
 
 // proves: E-28
-TEST_F(Channels, QueuesLeaveWithTheirEvents) {
+TEST_F(Channels, ARemovedQueueTakesItsEventsWithIt) {
   auto a = queue(&places[0]), b = queue(&places[1]), c = queue(&places[2]), d = queue(&places[3]);
   for (CompletionQueue* cq : {&a, &b, &c, &d}) tell(*cq);
   b = CompletionQueue();                            // from the middle
@@ -112,7 +112,7 @@ TEST_F(Channels, QueuesLeaveWithTheirEvents) {
   EXPECT_EQ(next(), nullptr);
 }
 
-TEST_F(Channels, WhoWaitsIsWoken) {
+TEST_F(Channels, AWaitingThreadIsWoken) {
   auto a = queue(&places[0]);
   void* context = nullptr;
   EXPECT_FALSE(channel.wait(&context, 1));
@@ -126,7 +126,7 @@ TEST_F(Channels, WhoWaitsIsWoken) {
 }
 
 // proves: E-28
-TEST_F(Channels, AForkedChildLeavesTheParentsAsItIs) {
+TEST_F(Channels, AForkedChildDoesNotChangeTheParentsChannel) {
   auto a = queue(&places[0]);
   tell(a);
   const pid_t child = test::quiet_fork();

@@ -22,7 +22,7 @@ Config kernel_tcp() {
 // Destroying the last reference to a request refuses it, which needs the ownership of the engine.
 // If the thread that owns the engine did this, because the consumer was done first, it would
 // deadlock.
-TEST(ConnectRequests, OneThatIsLetGoAtOnceIsRefusedAndTheDeviceGoesOn) {
+TEST(ConnectRequests, DestroyingARequestAtOnceRefusesItWithoutADeadlock) {
   test::DeviceEnd server(kernel_tcp()), client(kernel_tcp());
   ASSERT_TRUE(server.device && client.device);
   auto listener = server.device.listen(0);
@@ -46,7 +46,7 @@ TEST(ConnectRequests, OneThatIsLetGoAtOnceIsRefusedAndTheDeviceGoesOn) {
 }
 
 // Each program sees how many Reads the other end offers, with the two numbers exchanged.
-TEST(ConnectRequests, OneTellsHowManyReadsThePeerServesAndWants) {
+TEST(ConnectRequests, ARequestReportsTheReadsThatThePeerServesAndWants) {
   test::DeviceEnd server(kernel_tcp()), client(kernel_tcp());
   ASSERT_TRUE(server.device && client.device);
   auto listener = server.device.listen(0);

@@ -35,7 +35,7 @@ Errc code(const Result<void>& r) {
 using O = QpOptions;
 
 // proves: IB-119
-TEST_P(CreateQp, RefusesWhatTheDeviceDoesNotHaveAndNamesTheKind) {
+TEST_P(CreateQp, UnsupportedOptionsAreRefusedWithTheRightError) {
   open();
   for (const Transport t : {Transport::iwarp, Transport::roce}) {
     SCOPED_TRACE(t == Transport::roce ? "RoCE" : "iWARP");
@@ -49,7 +49,8 @@ TEST_P(CreateQp, RefusesWhatTheDeviceDoesNotHaveAndNamesTheKind) {
     EXPECT_EQ(code(ask([](O& o) { o.max_send_sge = 33; })), Errc::invalid_argument);
     EXPECT_EQ(code(ask([](O& o) { o.max_receive_sge = 33; })), Errc::invalid_argument);
     EXPECT_EQ(code(ask([](O& o) { o.max_inline = 4097; })), Errc::invalid_argument);
-    // Errors: no device, another device's completion queues, no protection domain, another device's.
+    // Errors: no device, another device's completion queues, no protection domain, another
+    // device's.
     Device none;
     EXPECT_EQ(code(ask.of(none, ends[0].pd, [](O&) {})), Errc::invalid_argument);
     EXPECT_EQ(code(ask([&](O& o) { o.send_cq = ends[1].cq; })), Errc::invalid_argument);
@@ -68,7 +69,7 @@ TEST_P(CreateQp, RefusesWhatTheDeviceDoesNotHaveAndNamesTheKind) {
 }
 
 // proves: IB-119
-TEST_P(CreateQp, GivesWhatWasAskedForAndBeginsInReset) {
+TEST_P(CreateQp, ANewQueuePairHasTheRequestedSizesAndItsFirstState) {
   open();
   for (const Transport t : {Transport::iwarp, Transport::roce}) {
     SCOPED_TRACE(t == Transport::roce ? "RoCE" : "iWARP");

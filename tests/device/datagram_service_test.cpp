@@ -102,7 +102,7 @@ class DatagramService : public RoceDevices {
 };
 
 // proves: IB-141
-TEST_P(DatagramService, WhoAsksSendsToWhoAccepts) {
+TEST_P(DatagramService, TheClientSendsToTheQueuePairThatAccepts) {
   begin();
   ResolveOptions o;
   const std::string mine = "who takes datagrams?", its = "this one";
@@ -166,7 +166,7 @@ TEST_P(DatagramService, TheBlockingCallReturnsTheAnswer) {
 }
 
 // proves: IB-141
-TEST_P(DatagramService, ARefusalSaysWhy) {
+TEST_P(DatagramService, ARefusalCarriesItsReason) {
   begin();
   auto question = ask();
   ASSERT_TRUE(question.ok());
@@ -193,7 +193,7 @@ TEST_P(DatagramService, ARefusalSaysWhy) {
 
 // A destroyed resolution delivers no event, whatever is done with its request.
 // proves: IB-141
-TEST_P(DatagramService, AResolutionThatIsDestroyedTellsNothing) {
+TEST_P(DatagramService, ADestroyedResolutionDeliversNoEvent) {
   begin();
   auto question = ask();
   ASSERT_TRUE(question.ok());
@@ -218,7 +218,7 @@ TEST_P(DatagramService, AResolutionThatIsDestroyedTellsNothing) {
 }
 
 // proves: IB-141
-TEST_P(DatagramService, ItsRequestIsAcceptedOnAQueuePairOfUdThatTakesDatagrams) {
+TEST_P(DatagramService, ARequestIsAcceptedOnlyOnAReadyUdQueuePair) {
   begin();
   auto question = ask();
   ASSERT_TRUE(question.ok());
@@ -237,7 +237,7 @@ TEST_P(DatagramService, ItsRequestIsAcceptedOnAQueuePairOfUdThatTakesDatagrams) 
 }
 
 // proves: IB-141
-TEST_P(DatagramService, AConnectionIsNotMadeThereAndDatagramsNotWhereConnectionsAre) {
+TEST_P(DatagramService, ConnectionsAndDatagramsHaveSeparatePorts) {
   begin();
   QueuePair reliable = make(0, Service::rc);
   ConnectionOptions o;
@@ -256,7 +256,7 @@ TEST_P(DatagramService, AConnectionIsNotMadeThereAndDatagramsNotWhereConnections
   expect_refused(other, Errc::refused, "no UD service on that port");
 }
 
-TEST_P(DatagramService, LeavesFromThePlaceTheProgramNames) {
+TEST_P(DatagramService, UsesTheSourceThatTheProgramNames) {
   begin();
   auto source = ends[0].device.bind(address(0) + ":4711", datagrams());
   ASSERT_TRUE(source.ok());
@@ -280,7 +280,7 @@ TEST_P(DatagramService, LeavesFromThePlaceTheProgramNames) {
   EXPECT_EQ(request->peer(), address(0) + ":4711");
 }
 
-TEST_P(DatagramService, SaysWhatIsWrongAtOnce) {
+TEST_P(DatagramService, ReportsInvalidArgumentsAtOnce) {
   begin();
   Device& d = ends[0].device;
   ResolveOptions o;
@@ -307,7 +307,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, DatagramService, ::testing::Values("memif", "m
                          [](const auto& i) { return std::string(i.param); });
 
 class DatagramsDriven : public DatagramService {};
-TEST_P(DatagramsDriven, TheAnswerComesHoweverTheEngineIsDriven) {
+TEST_P(DatagramsDriven, TheAnswerArrivesHoweverTheEngineIsDriven) {
   for (const char* progress : {"auto", "poll", "thread"}) {
     SCOPED_TRACE(progress);
     begin({{"progress", progress}});

@@ -30,7 +30,7 @@ Device open_device() {
   return *d;
 }
 
-TEST(Descriptors, QueuesAndQueuePairsThatArePolledTakeNone) {
+TEST(Descriptors, PolledQueuesAndQueuePairsTakeNone) {
   Device d = open_device();
   auto pd = *d.alloc_pd();
   const std::size_t before = descriptors();
@@ -87,7 +87,7 @@ TEST(CompletionQueueMemory, IsTakenAsTheQueueFills) {
   EXPECT_LT(resident_bytes() - before, std::size_t{16} << 20);
 }
 
-TEST(CompletionQueueMemory, NoMoreEntriesThanMayBeAskedFor) {
+TEST(CompletionQueueMemory, TheDepthIsLimited) {
   Device d = open_device();
   for (const std::uint32_t depth : {0u, (1u << 24) + 1}) {
     const auto cq = d.create_cq(depth);

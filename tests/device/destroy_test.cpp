@@ -155,7 +155,7 @@ struct Destroy : ::testing::TestWithParam<const char*> {
 // The client's engine does not run until queue pair and memory are destroyed, so nothing has been
 // sent before.
 // proves: E-50
-TEST_P(Destroy, BehindADisconnectWhatWasPostedGoesOutThoughItsMemoryIsGone) {
+TEST_P(Destroy, PostedDataIsSentAfterADisconnectEvenIfItsMemoryIsGone) {
   reopen_client_with("progress", "poll");
   connect();
   write_all();
@@ -171,7 +171,7 @@ TEST_P(Destroy, BehindADisconnectWhatWasPostedGoesOutThoughItsMemoryIsGone) {
   EXPECT_TRUE(server->memory == expected);
 }
 
-TEST_P(Destroy, BehindADisconnectItGoesOutBesideAThreadThatDrives) {
+TEST_P(Destroy, PostedDataIsSentAfterADisconnectWhileAThreadDrives) {
   connect();
   write_all();
   const auto expected = client->memory;
@@ -185,7 +185,7 @@ TEST_P(Destroy, BehindADisconnectItGoesOutBesideAThreadThatDrives) {
 }
 
 // proves: E-50
-TEST_P(Destroy, TheLastHandleOfTheDeviceWaitsForIt) {
+TEST_P(Destroy, TheLastHandleOfTheDeviceWaitsForTheEnd) {
   Event end;
   the_last_handle_goes_with("progress", "poll", &end);  // no other thread drives it
   EXPECT_EQ(end.kind, EventKind::disconnected) << end.error.message;
@@ -195,13 +195,13 @@ TEST_P(Destroy, TheLastHandleOfTheDeviceWaitsForIt) {
 // destroyed, such as the ACK of the peer's FIN: so the peer's last event is not checked.)
 struct DestroySlowly : Destroy {};
 // proves: E-50
-TEST_P(DestroySlowly, TheLastHandleOfTheDeviceWaitsAsLongAsItGetsOn) {
+TEST_P(DestroySlowly, TheLastHandleOfTheDeviceWaitsAsLongAsThereIsProgress) {
   Event end;
   the_last_handle_goes_with("faults", "rate=64mbit", &end);
 }
 
 // proves: E-50
-TEST_P(Destroy, WithoutADisconnectItIsAnAbort) {
+TEST_P(Destroy, DestroyingWithoutADisconnectAborts) {
   connect();
   client->qp = QueuePair();
   const auto end = server->next();
@@ -212,7 +212,7 @@ TEST_P(Destroy, WithoutADisconnectItIsAnAbort) {
 
 // The engine has seen the end, and its event is queued.
 // proves: E-50
-TEST_P(Destroy, NoEventOfAQueuePairThatIsGoneIsHeard) {
+TEST_P(Destroy, ADestroyedQueuePairDeliversNoEvent) {
   connect();
   server->qp.abort();
   ASSERT_TRUE(test::soon([&] {
@@ -225,7 +225,7 @@ TEST_P(Destroy, NoEventOfAQueuePairThatIsGoneIsHeard) {
 
 // For a completion queue, whose events go to the device's queue.
 // proves: E-47
-TEST_P(Destroy, NoEventOfACompletionQueueThatIsGoneIsHeard) {
+TEST_P(Destroy, ADestroyedCompletionQueueDeliversNoEvent) {
   ASSERT_TRUE(client->device.deliver_events(client->events, this).ok());
   int mine = 0;
   auto small = client->device.create_cq(1, &mine);
@@ -246,7 +246,7 @@ TEST_P(Destroy, NoEventOfACompletionQueueThatIsGoneIsHeard) {
 }
 
 // The same when the device's event queue is destroyed.
-TEST_P(Destroy, TheDeviceTellsNobodyWhenItsQueueIsGone) {
+TEST_P(Destroy, TheDeviceDeliversNoEventsAfterItsQueueIsDestroyed) {
   EventQueue gone = *client->device.create_event_queue();
   ASSERT_TRUE(client->device.deliver_events(gone, this).ok());
   gone = EventQueue();
@@ -278,7 +278,7 @@ TEST_P(Destroy, CompletionsStayUnlessTheyAreDiscarded) {
 
 // Requests reset, also right after creation and after the end of a connection, and starts again.
 // proves: IB-106
-TEST_P(Destroy, ResetInitConnectedErrorRoundAndRound) {
+TEST_P(Destroy, AQueuePairRepeatsResetInitConnectedError) {
   for (int round = 0; round < 3; ++round) {
     SCOPED_TRACE(round);
     for (End* end : {&*server, &*client}) {
@@ -315,7 +315,7 @@ TEST_P(Destroy, ResetInitConnectedErrorRoundAndRound) {
 // Programs treat every event other than `established` and an orderly end as a lost connection.
 // Other events are only for programs that request them.
 // proves: E-50
-TEST_P(Destroy, AsynchronousEventsAreForThoseWhoAsk) {
+TEST_P(Destroy, AsynchronousEventsArriveOnlyIfRequested) {
   for (const bool asked : {false, true}) {
     server->make_qp(asked);
     client->make_qp();

@@ -144,7 +144,7 @@ TEST_F(Pair, WriteSendReadBetweenTwoDevices) {
   }
 }
 
-TEST_F(Pair, RefusedAndUnreachableAndMalformedAddressesSaySo) {
+TEST_F(Pair, RefusedUnreachableAndMalformedAddressesFailWithTheirError) {
   up();
   End c(client, kAll), d(client, kAll), e(client, kAll);
   ConnectionOptions quick;
@@ -161,7 +161,7 @@ TEST_F(Pair, RefusedAndUnreachableAndMalformedAddressesSaySo) {
 }
 
 // The last request takes the place in the table, and finally the number, of those that gave up.
-TEST_F(Pair, ARequestWhosePeerGaveUpAcceptsNobodyElse) {
+TEST_F(Pair, ARequestWhosePeerGaveUpDoesNotAcceptAnotherPeer) {
   up("auto");
   End s(server, kAll), c(client, kAll);
   auto listener = server.listen(0);

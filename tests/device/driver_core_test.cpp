@@ -27,7 +27,7 @@ struct CrowdedDriver : ObservedDriver {
 };
 
 // proves: E-51
-TEST_F(CrowdedDriver, PollsInVainSleepOnACoreThatIsNeeded) {
+TEST_F(CrowdedDriver, PollsWithoutResultSleepOnAContendedCore) {
   doze = Duration::us(200);
   drive();
   ASSERT_TRUE(poll_until_watched());
@@ -38,7 +38,7 @@ TEST_F(CrowdedDriver, PollsInVainSleepOnACoreThatIsNeeded) {
   EXPECT_GE(seen.application_disarms - disarmed, seen.application_arms - before) << "behind each";
 }
 
-TEST_F(CrowdedDriver, TheyDoNotWhereTheyAreToldNotTo) {
+TEST_F(CrowdedDriver, PollsDoNotSleepIfDozeIsZero) {
   drive();
   ASSERT_TRUE(poll_until_watched());
   const CrowdedCore core;
@@ -50,7 +50,7 @@ TEST_F(CrowdedDriver, TheyDoNotWhereTheyAreToldNotTo) {
 
 // A poll that may sleep for long is woken by an arrival, and returns it.
 // proves: E-51
-TEST_F(CrowdedDriver, WhatComesWakesAPollThatSleeps) {
+TEST_F(CrowdedDriver, AnArrivalWakesASleepingPoll) {
   doze = kLong;
   drive();
   ASSERT_TRUE(poll_until_watched());
@@ -70,7 +70,7 @@ TEST_F(CrowdedDriver, WhatComesWakesAPollThatSleeps) {
 // A deadline wakes it as well. Only rounds in which a poll slept count: on a busy machine it may
 // have a core for itself, or the driver's thread handles the deadline and the poll is not woken.
 // proves: E-51, if undisturbed
-TEST_F(CrowdedDriver, ItSleepsNoLongerThanTheNextDeadline) {
+TEST_F(CrowdedDriver, ASleepingPollWakesAtTheNextDeadline) {
   doze = kLong;
   unsigned sooner = 0, later = 0;
   for (int round = 0; round < 8 && sooner == 0 && later < 2; ++round) {

@@ -137,7 +137,7 @@ TEST_F(DriverTest, SleepingThreadAnswersDoorbells) {
 }
 
 // proves: E-28
-TEST_F(DriverTest, ManyThreadsPostToTheirQueuePairsAndTakeThemAway) {
+TEST_F(DriverTest, ManyThreadsPostToAndDestroyTheirQueuePairs) {
   auto driver = drive(Progress::Thread);
   constexpr int kThreads = 4, kPosts = 2000;
   std::atomic<int> done{0};
@@ -181,7 +181,7 @@ void arrive_at(port::Port* from) {
 }
 
 // proves: E-51
-TEST_F(DriverTest, WhoPostsWithoutAPauseServesArrivals) {
+TEST_F(DriverTest, AThreadThatPostsWithoutAPauseServesArrivals) {
   auto driver = drive(Progress::Poll);  // no other thread drives
   for (std::uint64_t round = 1; round <= 3; ++round) {
     arrive_at(&peer);
@@ -306,7 +306,7 @@ TEST_F(DriverTest, TheCallersSignalsAreNotDeliveredToTheThread) {
 // A program may post as soon as it gets the established event, while the engine is still inside the
 // call that reported it.
 // proves: E-28
-TEST(Events, EstablishedIsToldWhenWorkMayBePosted) {
+TEST(Events, WorkMayBePostedWhenEstablishedIsReported) {
   struct Watch : NoHooks {
     void on_cm_event(CmEvent e) override {
       if (e.kind == CmEvent::Kind::ConnectRequest) request = e.request.id;

@@ -118,7 +118,7 @@ TEST_F(FaultHandlerTest, AThreadThatBlocksAllSignalsIsServedToo) {
   }).join();
 }
 
-TEST_F(FaultHandlerTest, OtherFaultsAreTheProgramsHandlers) {
+TEST_F(FaultHandlerTest, OtherFaultsGoToTheProgramsHandler) {
   install(mend);
   const FaultHandler ours;
   const HalfMapped memory, other;
@@ -130,7 +130,7 @@ TEST_F(FaultHandlerTest, OtherFaultsAreTheProgramsHandlers) {
   EXPECT_EQ(handled, 2);
 }
 
-TEST_F(FaultHandlerTest, IsPutBeforeAHandlerThatCameLater) {
+TEST_F(FaultHandlerTest, IsInstalledInFrontOfALaterHandler) {
   install(mend);
   const FaultHandler ours;
   earlier = install(pass_on);
@@ -147,7 +147,7 @@ TEST_F(FaultHandlerTest, IsPutBeforeAHandlerThatCameLater) {
   }
 }
 
-TEST_F(FaultHandlerTest, HandlersThatComeByTurnsAreNotKeptTwice) {
+TEST_F(FaultHandlerTest, AlternatingHandlersAreNotStoredTwice) {
   const FaultHandler ours;
   const HalfMapped memory;
   for (int i = 0; i < 20; ++i) {
@@ -158,7 +158,7 @@ TEST_F(FaultHandlerTest, HandlersThatComeByTurnsAreNotKeptTwice) {
   EXPECT_EQ(handled + passed_on, 0);
 }
 
-TEST_F(FaultHandlerTest, IsGivenBackWithTheLastUser) {
+TEST_F(FaultHandlerTest, IsRemovedWithTheLastUser) {
   install(mend);
   {
     const FaultHandler one;
@@ -173,7 +173,7 @@ TEST_F(FaultHandlerTest, IsGivenBackWithTheLastUser) {
   EXPECT_TRUE(is_installed(pass_on)) << "the program's, which came later, stays";
 }
 
-TEST_F(FaultHandlerTest, WithoutAHandlerOfItsOwnTheProgramDiesOfItsFaults) {
+TEST_F(FaultHandlerTest, AProgramWithoutAHandlerDiesOfItsFaults) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto die = [] {
     signal(SIGSEGV, SIG_DFL);

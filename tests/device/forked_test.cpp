@@ -71,13 +71,13 @@ struct Forked : testing::Test {
   ino_t is_own = 0, is_other = 0;
 };
 
-TEST_F(Forked, AChildLetsThemGoAndTheirNumbersStayTaken) {
+TEST_F(Forked, AChildReleasesThemAndTheirNumbersStayOccupied) {
   const ino_t before = behind(own[0]);
   EXPECT_EQ(child_says([this] { return wrong_in_child(); }), 0);
   EXPECT_EQ(behind(own[0]), before);
 }
 
-TEST_F(Forked, ThatNeedsNoFreeNumber) {
+TEST_F(Forked, ReleasingNeedsNoFreeNumber) {
   EXPECT_EQ(child_says([this] {
               const rlim_t open = static_cast<rlim_t>(other[1]) + 1;
               for (int fd = 0; fd < other[1]; ++fd) {

@@ -19,7 +19,7 @@ using device::Gathering;
 using device::PollingHabit;
 const Instant kStart = Instant() + Duration::ms(7);
 
-TEST(Gathering, TheFirstBehindAPollGoesAtOnceThoseBehindItAreKept) {
+TEST(Gathering, TheFirstAfterAPollGoesAtOnceAndLaterOnesAreKept) {
   Gathering g;
   EXPECT_FALSE(g.keeps(1, 64, kStart));
   g.sent();
@@ -175,7 +175,7 @@ TEST_P(Gathered, ManyLeaveInFewSystemCalls) {
 
 // No poll follows the posts: the thread sends what was kept.
 // proves: E-51, if undisturbed
-TEST_P(Gathered, WhatIsKeptLeavesWithoutAPoll) {
+TEST_P(Gathered, KeptSendsLeaveWithoutAPoll) {
   SKIP_WITH_THREADS();
   constexpr unsigned kSends = 7;
   // Rounds in which requests were kept: after constant polling, and posted without a pause.
@@ -196,7 +196,7 @@ TEST_P(Gathered, WhatIsKeptLeavesWithoutAPoll) {
 }
 
 // The end of the connection does not overtake them either.
-TEST_P(Gathered, TheEndComesBehindWhatIsKept) {
+TEST_P(Gathered, TheEndComesAfterKeptSends) {
   constexpr unsigned kSends = 7;
   for (int round = 0; round < 10; ++round) {
     std::vector<Sge> rooms;
@@ -219,7 +219,7 @@ TEST_P(Gathered, TheEndComesBehindWhatIsKept) {
 }
 
 // Every other call on the device comes after them.
-TEST_P(Gathered, WhoAsksOfTheDeviceFindsThemSent) {
+TEST_P(Gathered, OtherCallsOnTheDeviceComeAfterKeptSends) {
   constexpr unsigned kSends = 7;
   for (unsigned round = 1; round <= 30; ++round) {
     poll_all_the_time();
@@ -232,7 +232,7 @@ TEST_P(Gathered, WhoAsksOfTheDeviceFindsThemSent) {
 }
 
 // When the application polls, every queue pair's requests are sent.
-TEST_P(Gathered, OfSeveralQueuePairsNoneStaysBehind) {
+TEST_P(Gathered, KeptSendsOfSeveralQueuePairsAllLeave) {
   QueuePair there = server.another(), here = client.another();
   join(there, here);
   for (int round = 0; round < 50; ++round) {

@@ -110,7 +110,7 @@ TEST_F(HandOver, ThePollBetweenArmAndSleepHandsOver) {
   }
 }
 
-TEST_F(HandOver, SayingThatItSleepsIsEnough) {
+TEST_F(HandOver, AnnouncingASleepIsEnough) {
   if (kInstrumented) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
   drive();
   for (int i = 0; i < 5; ++i) {
@@ -127,7 +127,7 @@ TEST_F(HandOver, SayingThatItSleepsIsEnough) {
 // which may be in the second round after the pause. On a busy machine such rounds are rare, and in
 // some the thread wakes because of an earlier pause: it also does in rounds without arrivals.
 // gets up for a pause before them: it does in rounds in which nothing arrives as well.
-TEST_F(HandOver, WhoPollsAllTheTimeIsLeftAlone) {
+TEST_F(HandOver, ArrivalsWakeNoThreadWhileTheApplicationPollsAllTheTime) {
   if (kInstrumented) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
   drive();
   ASSERT_TRUE(poll_until_watched());
@@ -158,7 +158,7 @@ TEST_F(HandOver, WhoPollsAllTheTimeIsLeftAlone) {
 // The polls postpone the alarm by which the thread detects their end; the thread does not, because
 // it would have to wake for that.
 // proves: E-51
-TEST_F(HandOver, PollsPutTheThreadsAlarmOff) {
+TEST_F(HandOver, PollsPostponeTheThreadsAlarm) {
   if (kInstrumented) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
   const int wake = dup(0), timer = dup(0);  // the numbers that the driver's descriptors will get
   close(wake);
@@ -207,7 +207,7 @@ TEST_F(HandOver, APollThatReceivedLeavesThePortArmed) {
 }
 
 // proves: E-51
-TEST_F(HandOver, TheSleeperIsToldOfADeadlineBeforeTheOneItKnows) {
+TEST_F(HandOver, TheSleeperIsWokenForAnEarlierDeadline) {
   seen.deaf = true;
   drive();
   ASSERT_TRUE(sleeps_for_long());
@@ -220,7 +220,7 @@ TEST_F(HandOver, TheSleeperIsToldOfADeadlineBeforeTheOneItKnows) {
 // This only counts in rounds where it would otherwise be known to, which a busy machine sometimes
 // prevents.
 // proves: E-51
-TEST_F(HandOver, WhoSaysThatItSleepsIsNotBelievedToPoll) {
+TEST_F(HandOver, AnApplicationThatAnnouncesSleepsDoesNotCountAsPolling) {
   if (kInstrumented) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
   seen.deaf = true;
   drive();
@@ -254,7 +254,7 @@ std::uint64_t pending(int fd) {
 // The thread is held in its nap, so that it cannot find out by itself. It may be elsewhere, and the
 // application may be preempted: then try again.
 // proves: E-51
-TEST_F(HandOver, AWatchingThreadIsWokenByWhoIsAboutToSleep) {
+TEST_F(HandOver, AWatchingThreadIsWokenWhenTheApplicationAnnouncesASleep) {
   if (kInstrumented) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);

@@ -21,7 +21,7 @@ Device open(const std::string& name) {
 }
 
 // proves: E-49
-TEST(Identity, KeysAndNumbersOfOneDeviceDoNotTellThoseOfAnother) {
+TEST(Identity, KeysAndNumbersOfOneDeviceDoNotPredictThoseOfAnother) {
   Device a = open("identity-a"), b = open("identity-b");
   char memory[64];
   std::set<std::uint32_t> keys, numbers;
@@ -53,7 +53,7 @@ TEST(Identity, KeysAndNumbersOfOneDeviceDoNotTellThoseOfAnother) {
   EXPECT_EQ(numbers.size(), 16u);
 }
 
-TEST(Identity, ANumberThatTheConsumerChoseIsNobodyElses) {
+TEST(Identity, ANumberChosenByTheConsumerIsNotUsedTwice) {
   Device d = open("identity-d");
   auto pd = *d.alloc_pd();
   QpOptions o;
@@ -73,7 +73,7 @@ TEST(Identity, ANumberThatTheConsumerChoseIsNobodyElses) {
 }
 
 // proves: E-49
-TEST(Identity, ARegionRegisteredAgainHasAnotherKey) {
+TEST(Identity, ReregisteringMemoryGivesAnotherKey) {
   Device d = open("identity-c");
   auto pd = *d.alloc_pd();
   char memory[64];

@@ -65,7 +65,7 @@ void limit(int what, rlim_t to) {
 #define URNIC_SHADOWED 1
 #endif
 
-TEST(Limits, WithoutMemoryACallSaysSo) {
+TEST(Limits, WithoutMemoryACallReturnsNoMemory) {
 #ifdef URNIC_SHADOWED
   GTEST_SKIP() << "the sanitizer needs the address space";
 #endif
@@ -97,7 +97,7 @@ TEST(Limits, WithoutMemoryACallSaysSo) {
             0);
 }
 
-TEST(Limits, WithoutDescriptorsACallSaysSoAndLeaksNothing) {
+TEST(Limits, WithoutDescriptorsACallFailsAndLeaksNothing) {
   EXPECT_EQ(in_child([] {
               auto d = Device::open(mem("limits-b"));
               if (!said(d.ok(), "open")) return false;
@@ -131,7 +131,7 @@ TEST(Limits, WithoutDescriptorsACallSaysSoAndLeaksNothing) {
 }
 
 // Every number of free descriptors from none on: an error, or a device that works.
-TEST(Limits, ADeviceThatOpensHasAllItNeeds) {
+TEST(Limits, ADeviceThatOpensHasAllDescriptorsItNeeds) {
 #ifdef URNIC_SHADOWED
   GTEST_SKIP() << "the sanitizer needs descriptors of its own";
 #endif
@@ -180,7 +180,7 @@ TEST(Limits, WithoutAThreadADeviceDoesNotOpen) {
             0);
 }
 
-TEST(Limits, WhatAForkedChildInheritsIsRefused_D11) {
+TEST(Limits, InheritedObjectsAreRefusedInAForkedChild_D11) {
   auto d = Device::open(mem("limits-f"));
   ASSERT_TRUE(d.ok());
   auto pd = *d->alloc_pd();

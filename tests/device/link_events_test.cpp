@@ -81,7 +81,7 @@ TEST_F(LinkTest, DownAndUpAreEventsOfTheDevice) {
 }
 
 // proves: E-43
-TEST_F(LinkTest, ProbesAreASettingOfEachConnection) {
+TEST_F(LinkTest, ProbesCanBeSetForEachConnection) {
   for (const bool on : {false, true}) {
     Side server = make("server", "60000"), client = make("client", "60000");
     ConnectionOptions o;

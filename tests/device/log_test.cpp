@@ -116,7 +116,7 @@ TEST_F(LogTest, OneLineForEachEventOfAConnectionAtInfo) {
 
 // A reader that does not read blocks no thread: the oldest lines are dropped, and the latest are
 // there when it reads again.
-TEST_F(LogTest, AFullQueueLosesTheOldestAndHoldsNobodyUp) {
+TEST_F(LogTest, AFullQueueDropsTheOldestAndBlocksNoThread) {
   const std::string pipe = directory + "/pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   const port::Fd reader(open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
@@ -182,7 +182,7 @@ TEST_F(LogTest, OneLineForEachDowngradeAndUpgradeAtDebugAndNoneAtInfo) {
 }
 
 // proves: E-48
-TEST_F(LogTest, AConnectionThatIsTurnedAwayIsALineAtDebug) {
+TEST_F(LogTest, ARefusedConnectionIsOneLineAtDebug) {
   Config s = config("server", "debug", directory + "/s.log"), c = config("client", "off", "");
   ASSERT_TRUE(s.set("max_connections", "1").ok());
   auto server = Device::open(s), client = Device::open(c);
@@ -213,7 +213,7 @@ TEST_F(LogTest, AFileThatCannotBeOpenedIsAnErrorOfTheDevice) {
 }
 
 // proves: E-48
-TEST_F(LogTest, AFullDiskIsSaidOnce) {
+TEST_F(LogTest, AFullDiskIsReportedOnce) {
   if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "/dev/full is not there";
   testing::internal::CaptureStderr();
   run(config("server", "info", "/dev/full"), config("client", "off", ""));
@@ -221,7 +221,7 @@ TEST_F(LogTest, AFullDiskIsSaidOnce) {
             "urnic: log_file /dev/full: No space left on device; logging stopped\n");
 }
 
-TEST_F(LogTest, WithoutAFileItGoesToStandardErrorAndOffSaysNothing) {
+TEST_F(LogTest, WithoutAFileItGoesToStandardErrorAndOffWritesNothing) {
   testing::internal::CaptureStderr();
   run(config("server", "info", ""), config("client", "off", ""));
   const std::string said = testing::internal::GetCapturedStderr();

@@ -22,8 +22,8 @@ struct LookingOut : Lookouts {
   LookingOut() { lookout = Duration::s(kNotWoken.count()); }
 };
 
-// Lookout.SeesWhatIsThereBeforeItSleeps proves it; this test shows that the driver uses it.
-TEST_F(LookingOut, ComesBeforeSleep) {
+// Lookout.PollsOnceBeforeItSleeps proves it; this test shows that the driver uses it.
+TEST_F(LookingOut, PollingComesBeforeSleep) {
   drive();
   // If other threads need the core, sleeping is right: then try again.
   double share = 1;
@@ -32,14 +32,14 @@ TEST_F(LookingOut, ComesBeforeSleep) {
       << share;
 }
 
-TEST_F(Lookouts, WithoutOneItSleepsAtOnce) {
+TEST_F(Lookouts, WithoutALookoutItSleepsAtOnce) {
   drive();
   double share = 0;
   ASSERT_TRUE(soon([&] { return knows_share(&share); }));
   EXPECT_GE(share, 0.75);
 }
 
-TEST_F(LookingOut, WhatArrivesTimeADeadlineAndTheBellEndIt) {
+TEST_F(LookingOut, AnArrivalATimeOutADeadlineAndTheBellEndIt) {
   drive();
   expect_served_by_itself();
   using Clock = std::chrono::steady_clock;

@@ -13,7 +13,7 @@ Instant at(std::int64_t us) {
 }
 
 // proves: E-51
-TEST(Lookout, WaitsThatWereBriefAreLookedOutIn) {
+TEST(Lookout, ShortWaitsPollFirst) {
   Lookout l(Duration::us(50));
   EXPECT_EQ(l.begin(at(1)), Duration::us(50)) << "the first may be";
   l.ended(Duration::us(100));
@@ -24,7 +24,7 @@ TEST(Lookout, WaitsThatWereBriefAreLookedOutIn) {
 }
 
 // proves: E-51
-TEST(Lookout, WhereOthersNeedTheCoreNobodyLooksOutForAWhile) {
+TEST(Lookout, AContendedCoreStopsPollingForAWhile) {
   Lookout l(Duration::us(50));
   EXPECT_TRUE(l.goes_on(at(1000), at(1000) + Lookout::kPutAside - Duration::ns(1)));
   EXPECT_EQ(l.begin(at(1100)), Duration::us(50));
@@ -38,7 +38,7 @@ TEST(Lookout, WhereOthersNeedTheCoreNobodyLooksOutForAWhile) {
 
 // Something that is there at the first check ends the polling, whatever the machine does.
 // proves: E-51
-TEST(Lookout, SeesWhatIsThereBeforeItSleeps) {
+TEST(Lookout, PollsOnceBeforeItSleeps) {
   pollfd ready{::open("/dev/null", O_RDONLY | O_CLOEXEC), POLLIN, 0};
   ASSERT_GE(ready.fd, 0);
   Lookout l(Duration::us(50));

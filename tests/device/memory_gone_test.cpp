@@ -186,13 +186,13 @@ class MemoryGoneOverRoce : public test::RoceDevices {
   QueuePair others_[2];
 };
 
-TEST_P(MemoryGoneOverRoce, AWriteToItIsARemoteAccessErrorAndTheOwnerHearsOfIt) {
+TEST_P(MemoryGoneOverRoce, AWriteToItIsARemoteAccessErrorAndTheOwnerGetsAnEvent) {
   expect_refused(Opcode::write, 20000);
 }
-TEST_P(MemoryGoneOverRoce, AReadOfItIsARemoteAccessErrorAndTheOwnerHearsOfIt) {
+TEST_P(MemoryGoneOverRoce, AReadOfItIsARemoteAccessErrorAndTheOwnerGetsAnEvent) {
   expect_refused(Opcode::read, 20000);
 }
-TEST_P(MemoryGoneOverRoce, AnAtomicOnItIsARemoteAccessErrorAndTheOwnerHearsOfIt) {
+TEST_P(MemoryGoneOverRoce, AnAtomicOnItIsARemoteAccessErrorAndTheOwnerGetsAnEvent) {
   expect_refused(Opcode::fetch_add, 8);
 }
 

@@ -89,7 +89,7 @@ struct Modify : ::testing::Test {
 };
 
 // proves: IB-105, IB-117
-TEST_F(Modify, WhatIsTakenInEachState) {
+TEST_F(Modify, EachStateAcceptsItsPosts) {
   End e(client);
   EXPECT_EQ(e.qp.state(), QpState::init);
   EXPECT_EQ(e.takes(), "r-");
@@ -105,7 +105,7 @@ TEST_F(Modify, WhatIsTakenInEachState) {
 }
 
 // proves: IB-109, IB-118
-TEST_F(Modify, ARefusedMoveSaysWrongStateAndChangesNothing) {
+TEST_F(Modify, ARefusedMoveFailsWithWrongStateAndChangesNothing) {
   End e(client);
   for (const QpState to : {QpState::rtr, QpState::rts, QpState::sqd, QpState::sqe}) {
     const auto moved = e.qp.modify(to);
@@ -153,7 +153,7 @@ TEST_F(Modify, AQueuePairIsConnectedAgainAfterReset) {
 }
 
 // proves: E-43
-TEST_F(Modify, ARefusedConnectIsNoneOfItsConnections) {
+TEST_F(Modify, ARefusedConnectDoesNotCountAsAConnection) {
   ASSERT_TRUE(server.wait_link(10000) && client.wait_link(10000));
   End first(client), second(client);
   auto source = client.bind("10.77.0.2:5000");
@@ -169,7 +169,7 @@ TEST_F(Modify, ARefusedConnectIsNoneOfItsConnections) {
 }
 
 // proves: E-55
-TEST_F(Modify, ThePeerMayDoWhatTheQueuePairAllowsUntilReset) {
+TEST_F(Modify, ThePeerHasTheRightsOfTheQueuePairUntilReset) {
   ASSERT_TRUE(server.wait_link(10000) && client.wait_link(10000));
   End s(server), c(client);
   std::vector<std::uint8_t> theirs(64), ours(64);

@@ -13,7 +13,7 @@ Event event_of(EventKind kind, void* context = nullptr) {
   return e;
 }
 
-TEST(DeviceNews, SoManyWaitAndTheLatestAreThere) {
+TEST(DeviceNews, EventsOfTheDeviceAreBoundedAndTheLatestAreKept) {
   EventQueueImpl queue;
   int object = 0;
   queue.push(event_of(EventKind::established, &object), &object);

@@ -73,7 +73,7 @@ TEST(OutOfMemoryCalls, EachReturnsNoMemoryOrWorks) {
 }
 
 // A refusing call must not throw either, if there is no memory for its reason.
-TEST(OutOfMemoryCalls, ARefusalWithoutMemoryForItsReasonIsARefusal) {
+TEST(OutOfMemoryCalls, ARefusalWithoutMemoryForItsReasonIsStillARefusal) {
   Device device = open({{"progress", "thread"}}), other = open({{"progress", "thread"}});
   End end(device, 64), foreign(other, 64);
   const auto refused = [](const char* what, const auto& call) {
@@ -117,7 +117,7 @@ TEST(OutOfMemoryCalls, ARefusalWithoutMemoryForItsReasonIsARefusal) {
 }
 
 // Posting several at once has no Result; requests posted before the error are sent.
-TEST(OutOfMemoryCalls, PostingSeveralTakesThoseThereIsMemoryFor) {
+TEST(OutOfMemoryCalls, PostingSeveralPostsThoseThatGetMemory) {
   Device server = open({{"progress", "thread"}}), client = open({{"progress", "thread"}});
   End s(server, 64), c(client, 64);
   auto listener = server.listen(0);
@@ -154,7 +154,7 @@ TEST(OutOfMemoryCalls, PostingSeveralTakesThoseThereIsMemoryFor) {
 
 // If connecting got no memory, the queue pair can connect later; if the peer got none for its
 // answer, the queue pair gets an event.
-TEST(OutOfMemoryCalls, ConnectLeavesTheQueuePairAsItWas) {
+TEST(OutOfMemoryCalls, AFailedConnectLeavesTheQueuePairUnchanged) {
   Device server = open({{"progress", "thread"}}), client = open({{"progress", "thread"}});
   auto listener = server.listen(0);
   ASSERT_TRUE(listener.ok());

@@ -103,7 +103,7 @@ TEST_P(PlacesOnWire, OfSendsAreFreeWhenTheirCompletionsHaveBeenPolled) {
   EXPECT_EQ(from.state(), QpState::rts);
 }
 
-TEST_P(PlacesOnWire, WithoutACompletionGoWithALaterOneOrByThemselves) {
+TEST_P(PlacesOnWire, WithoutACompletionAreFreedByALaterOneOrByThemselves) {
   // None is signalled: there is nothing to poll.
   while (posted <= 10 * kPlaces) ASSERT_TRUE(post_soon(0));
   // After a request whose completion is not polled they stay occupied, and are freed by the next
@@ -141,7 +141,7 @@ TEST_P(PlacesOnWire, OfReceivesAreFreeWhenTheirCompletionsHaveBeenPolled) {
   EXPECT_EQ(to.state(), QpState::rts);
 }
 
-TEST_P(PlacesOnWire, AreForgottenByResetAndOutlivedByCompletions) {
+TEST_P(PlacesOnWire, AreFreedByResetAndOutlivedByCompletions) {
   while (post()) {
   }
   let_go();

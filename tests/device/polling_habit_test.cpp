@@ -19,7 +19,7 @@ struct PollingHabitTest : testing::Test {
   Instant now = Instant::from_ns(1'000'000'000);
 };
 
-TEST_F(PollingHabitTest, WhoPollsBackToBackIsBelievedAfterAWindow) {
+TEST_F(PollingHabitTest, PollingBackToBackCountsAfterAWindow) {
   poll(Duration::us(900), Duration::ns(200));
   EXPECT_FALSE(habit.steady());
   poll(Duration::us(300), Duration::ns(200));
@@ -32,7 +32,7 @@ TEST_F(PollingHabitTest, WorkInsideAPollIsPolling) {
 }
 
 // Ping-pong over memory does this: a poll or two for the own completion, then none for a while.
-TEST_F(PollingHabitTest, WhoDoesSomethingElseMostOfTheTimeIsNot) {
+TEST_F(PollingHabitTest, DoingOtherWorkMostOfTheTimeIsNotPolling) {
   for (int i = 0; i < 1000; ++i) {
     poll(Duration::us(2), Duration::us(1));
     now = now + Duration::us(12);
@@ -48,14 +48,14 @@ TEST_F(PollingHabitTest, OnePauseEndsIt) {
   EXPECT_FALSE(habit.steady());
 }
 
-TEST_F(PollingHabitTest, ItEndsWithinAWindowOfDoingMostlySomethingElse) {
+TEST_F(PollingHabitTest, TheHabitEndsWithinAWindowOfMostlyOtherWork) {
   poll(Duration::ms(3), Duration::ns(200));
   ASSERT_TRUE(habit.steady());
   poll(PollingHabit::kWindow * 2, Duration::us(20));
   EXPECT_FALSE(habit.steady());
 }
 
-TEST_F(PollingHabitTest, WhatAPostTakesSaysNothing) {
+TEST_F(PollingHabitTest, TheTimeOfAPostDoesNotCount) {
   for (int i = 0; i < 100; ++i) {
     poll(Duration::us(40), Duration::ns(200));
     habit.post(now);
@@ -82,7 +82,7 @@ TEST_F(PollingHabitTest, YieldingIsPolling) {
   }
 }
 
-TEST_F(PollingHabitTest, WhoSaysThatItWillSleepIsAskedAnew) {
+TEST_F(PollingHabitTest, AnnouncingASleepEndsTheHabit) {
   poll(Duration::ms(3), Duration::ns(200));
   ASSERT_TRUE(habit.steady());
   habit.forget();

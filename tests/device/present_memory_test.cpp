@@ -71,7 +71,7 @@ TEST_P(PresentMemory, IsAbsentWithASinglePageProtected) {
   EXPECT_FALSE(present(p, size(), true));
 }
 
-TEST_P(PresentMemory, IsAbsentAtAddressesThatNobodyCanMap) {
+TEST_P(PresentMemory, IsAbsentAtAddressesThatCannotBeMapped) {
   for (const std::uint64_t at : {std::uint64_t{0}, std::uint64_t{4096},
                                  std::uint64_t{0xffff800000000000}, ~std::uint64_t{0}}) {
     const auto* const p = reinterpret_cast<const char*>(at);  // NOLINT
@@ -93,7 +93,7 @@ TEST_P(PresentMemory, KeepsItsContents) {
   EXPECT_EQ(p[size() - 1], 2);
 }
 
-TEST_P(PresentMemory, IsAbsentBehindTheEndOfItsFile) {
+TEST_P(PresentMemory, IsAbsentPastTheEndOfItsFile) {
   if (!std::get<1>(GetParam())) return;  // the mappings do not show where a file ends
   for (const int flags : {MAP_SHARED, MAP_PRIVATE}) {
     const port::Fd fd = file(size());
@@ -117,7 +117,7 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 // Checking a large region allocates no memory that the program does not use.
-TEST(PresentMemory, OfALargeRangeIsFoundWithoutAllocatingIt) {
+TEST(PresentMemory, ALargeRangeIsCheckedWithoutAllocatingIt) {
   constexpr std::size_t kSize = std::size_t{1} << 30;
   void* const p = mmap(nullptr, kSize, kBoth, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   ASSERT_NE(p, MAP_FAILED);

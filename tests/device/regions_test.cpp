@@ -10,7 +10,7 @@ using test::kAllRights;
 class RegionsOnWire : public test::WiredEnds {};
 
 // proves: E-54
-TEST_P(RegionsOnWire, AreNamedByTheirIova) {
+TEST_P(RegionsOnWire, AreAddressedByTheirIova) {
   const MemoryRegion a = client.add(access_local_write, 0x1000);
   const MemoryRegion b = server.add(kAllRights, 0x2000);
   EXPECT_EQ(a.remote_address(), 0x1000u);
@@ -27,7 +27,7 @@ TEST_P(RegionsOnWire, AreNamedByTheirIova) {
 }
 
 // proves: E-54
-TEST_P(RegionsOnWire, AreWhatTheyWereLastRegisteredAs) {
+TEST_P(RegionsOnWire, HaveThePropertiesOfTheirLastRegistration) {
   const MemoryRegion a = client.add(access_local_write);
   MemoryRegion b = server.add(kAllRights);
   const std::uint32_t key = b.rkey();

@@ -121,7 +121,7 @@ TEST_P(RoceConnection, IsMadeAndCarriesDataOfTheProgramsBothWays) {
 }
 
 // Programs that move their queue pairs themselves name them by number.
-TEST_P(RoceConnection, IsMadeForQueuePairsThatTheirProgramsMove) {
+TEST_P(RoceConnection, ConnectsQueuePairsThatTheirProgramsMove) {
   begin();
   const CmQueuePair mine{.number = qps[0].number()}, its{.number = qps[1].number()};
   auto asks = ends[0].device.cm_connect_start(there(), mine, ends[0].events, &ends[0].tag);
@@ -168,7 +168,7 @@ TEST_P(RoceConnection, EndsByDisconnectAtBothEndsAndWorkIsFlushed) {
   EXPECT_GE(s.roce.cm_sent, 3u);
 }
 
-TEST_P(RoceConnection, ARequestThatIsAnsweredWronglyCanBeAnsweredAgain) {
+TEST_P(RoceConnection, ARequestCanBeAnsweredAgainAfterAnInvalidAnswer) {
   begin();
   const std::string much(197, 'x');
   ConnectionOptions wrong;
@@ -192,7 +192,7 @@ TEST_P(RoceConnection, ARequestThatIsAnsweredWronglyCanBeAnsweredAgain) {
 }
 
 // proves: IB-137
-TEST_P(RoceConnection, IsRejectedWithTheProgramsReasonAndRefusedWhereNobodyListens) {
+TEST_P(RoceConnection, IsRejectedWithPrivateDataAndRefusedWithoutAListener) {
   begin();
   ASSERT_TRUE(qps[0].connect_start(there()).ok());
   auto request = asked();
@@ -230,7 +230,7 @@ TEST_P(RoceConnection, DestroyingAQueuePairEndsItsConnection) {
 }
 
 // The device is destroyed with it: its last messages are sent first.
-TEST_P(RoceConnection, WhoClosesItsDeviceSaysSoFirst) {
+TEST_P(RoceConnection, ClosingTheDeviceSendsTheDreqFirst) {
   begin();
   connected();
   qps[0] = QueuePair();
@@ -252,7 +252,7 @@ TEST_P(RoceConnection, DisconnectAllReturnsWhenThePeersHaveAnswered) {
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(40));
 }
 
-TEST_P(RoceConnection, AbortFailsHereAndThePeerHearsOfIt) {
+TEST_P(RoceConnection, AbortFailsHereAndThePeerGetsADreq) {
   begin();
   connected();
   qps[1].abort();
@@ -263,7 +263,7 @@ TEST_P(RoceConnection, AbortFailsHereAndThePeerHearsOfIt) {
 }
 
 // One port of each transport; neither gets the other's connections.
-TEST_P(RoceConnection, StandsBesideIwarpOnOneDevice) {
+TEST_P(RoceConnection, CoexistsWithIwarpOnOneDevice) {
   begin();
   auto stream = ends[1].device.bind("[::]:" + std::to_string(listener.port()));
   ASSERT_TRUE(stream.ok()) << "another space of ports";
@@ -284,7 +284,7 @@ TEST_P(RoceConnection, StandsBesideIwarpOnOneDevice) {
   expect_carries();
 }
 
-TEST_P(RoceConnection, LeavesFromThePlaceTheProgramNames) {
+TEST_P(RoceConnection, UsesTheSourceThatTheProgramNames) {
   begin();
   BindOptions o;
   o.transport = Transport::roce;
@@ -300,7 +300,7 @@ TEST_P(RoceConnection, LeavesFromThePlaceTheProgramNames) {
   EXPECT_EQ(request->peer(), "10.77.0.1:4711");
 }
 
-TEST_P(RoceConnection, SaysWhatIsWrongAtOnce) {
+TEST_P(RoceConnection, ReportsInvalidArgumentsAtOnce) {
   begin();
   ConnectionOptions o;
   const std::string large(57, 'x');
@@ -335,7 +335,7 @@ TEST_P(RoceConnection, TheBlockingCallReturnsWhenItIsEstablished) {
   expect_carries();
 }
 class RoceDriven : public RoceConnection {};
-TEST_P(RoceDriven, ItIsMadeUsedAndEndedHoweverTheEngineIsDriven) {
+TEST_P(RoceDriven, AConnectionWorksHoweverTheEngineIsDriven) {
   for (const char* progress : {"auto", "poll", "thread"}) {
     SCOPED_TRACE(progress);
     begin({{"progress", progress}});

@@ -31,7 +31,7 @@ class RoceTypes : public RoceDevices {
 };
 
 // proves: S-1
-TEST_P(RoceTypes, AQueuePairIsFastUnlessItOrItsDeviceIsToldOtherwise) {
+TEST_P(RoceTypes, AQueuePairIsFastUnlessItOrItsDeviceIsSetToSlow) {
   write({});
   EXPECT_TRUE(seen().fast) << seen().slow_reason;
   EXPECT_GT(seen().requests_held, 0u);
@@ -42,7 +42,7 @@ TEST_P(RoceTypes, AQueuePairIsFastUnlessItOrItsDeviceIsToldOtherwise) {
 }
 
 // proves: S-1
-TEST_P(RoceTypes, OneThatIsToldToBeSlowDropsWhatIsBehindALoss) {
+TEST_P(RoceTypes, ASlowQueuePairDropsRequestsAfterALoss) {
   RoceQpOptions slow;
   slow.type = ConnectionType::slow;
   write(slow);
@@ -52,7 +52,7 @@ TEST_P(RoceTypes, OneThatIsToldToBeSlowDropsWhatIsBehindALoss) {
 }
 
 // proves: S-1
-TEST_P(RoceTypes, OneIsFastOnADeviceThatIsSlow) {
+TEST_P(RoceTypes, AQueuePairMayBeFastOnASlowDevice) {
   RoceQpOptions fast;
   fast.type = ConnectionType::fast;
   write(fast, {{"connection_type", "slow"}});
@@ -61,14 +61,14 @@ TEST_P(RoceTypes, OneIsFastOnADeviceThatIsSlow) {
 }
 
 // proves: S-1
-TEST_P(RoceTypes, WhatIsToldToDropIsSlowWithThatReason) {
+TEST_P(RoceTypes, SettingDropMakesItSlowWithThatReason) {
   write({}, {{"out_of_order", "drop"}});
   EXPECT_EQ(seen().slow_reason, "drop");
   EXPECT_EQ(seen().requests_held, 0u);
 }
 
 // proves: S-1
-TEST_P(RoceTypes, ItsOwnNumberOfRecoveriesCounts) {
+TEST_P(RoceTypes, ItsOwnMaxRecoveryAttemptsApplies) {
   RoceQpOptions none;
   none.max_recovery_attempts = 0;
   write(none, {{"upgrade_after", "65536"}});

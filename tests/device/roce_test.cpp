@@ -376,7 +376,7 @@ TEST_P(RoceOverUdp, ADamagedPacketIsRepeatedAndHurtsNothing) {
   }
 }
 
-TEST_P(RoceOverUdp, ToAnAddressWhereNobodyIsTheRetriesAreUsedUp) {
+TEST_P(RoceOverUdp, AnUnusedAddressExceedsTheRetries) {
   Agreed agreed;
   agreed.network = loopback_network(1);
   agreed.ack_timeout = 10;
@@ -390,7 +390,7 @@ TEST_P(RoceOverUdp, ToAnAddressWhereNobodyIsTheRetriesAreUsedUp) {
 INSTANTIATE_TEST_SUITE_P(Devices, RoceOverUdp, ::testing::Values("udp"));
 
 // Contradicting settings are reported before anything is opened.
-TEST(UdpSettings, WhatTheKernelsUdpCannotDoIsRefused) {
+TEST(UdpSettings, SettingsThatTheKernelsUdpCannotSupportAreRefused) {
   const auto error_of = [](const Settings& settings) {
     Config c;
     for (const auto& [name, value] : settings) EXPECT_TRUE(c.set(name, value).ok());

@@ -104,7 +104,7 @@ TEST_P(RoceUnreliable, UcSendsAndWrites) {
 }
 
 // proves: IB-103, IB-144
-TEST_P(RoceUnreliable, UdSendsAndAnswersWhoeverHasSent) {
+TEST_P(RoceUnreliable, UdSendsAndAnswersTheSender) {
   up_ud();
   for (const bool v6 : {false, true}) {
     if (v6 && udp()) continue;
@@ -143,7 +143,7 @@ TEST_P(RoceUnreliable, UdSendsAndAnswersWhoeverHasSent) {
   }
 }
 
-TEST_P(RoceUnreliable, AHandleToOneselfComesStraightBack) {
+TEST_P(RoceUnreliable, ADatagramToTheOwnAddressIsDelivered) {
   up_ud();
   const AddressHandle here = handle(0, 0);
   const Sge into = ends[0].sge(100'000, 200), from = ends[0].sge(0, 100);
@@ -157,7 +157,7 @@ TEST_P(RoceUnreliable, AHandleToOneselfComesStraightBack) {
 }
 
 // proves: IB-100
-TEST_P(RoceUnreliable, WhatTheServiceDoesNotHaveIsRefusedInOneLine) {
+TEST_P(RoceUnreliable, UnsupportedRequestsOfAServiceAreRefusedInOneLine) {
   up_ud();
   AddressHandle there = handle(0, 1);
   const Sge sge = ends[0].sge(0, 100), longer = ends[0].sge(0, 4097);
@@ -219,7 +219,7 @@ TEST_P(RoceUnreliable, WhatTheServiceDoesNotHaveIsRefusedInOneLine) {
   expect_refused(rc.post_send(r), Errc::invalid_argument, "only on a UD queue pair");
 }
 
-TEST_P(RoceUnreliable, HandlesAreOfADeviceThatSpeaksRoceAndOfAPathThatCanBe) {
+TEST_P(RoceUnreliable, HandlesNeedARoceDeviceAndAValidPath) {
   open();
   Device& device = ends[0].device;
   QpPath path;
@@ -242,7 +242,7 @@ TEST_P(RoceUnreliable, HandlesAreOfADeviceThatSpeaksRoceAndOfAPathThatCanBe) {
   EXPECT_FALSE(Device().create_address_handle(ends[0].pd, path).ok());
 }
 
-TEST_P(RoceUnreliable, ServicesAreThoseOfTheTransport) {
+TEST_P(RoceUnreliable, EachTransportHasItsOwnServices) {
   open();
   QpOptions o = ends[0].options(Transport::iwarp);
   o.service = Service::ud;
@@ -263,7 +263,7 @@ TEST_P(RoceUnreliable, ServicesAreThoseOfTheTransport) {
 }
 
 // proves: IB-114
-TEST_P(RoceUnreliable, ASendThatFailsIsSqeAndRtsLeadsBack) {
+TEST_P(RoceUnreliable, AFailedSendMovesToSqeAndRtsMovesBack) {
   up_ud();
   const AddressHandle there = handle(0, 1);
   Sge sge = ends[0].sge(0, 100);
@@ -283,7 +283,7 @@ TEST_P(RoceUnreliable, ASendThatFailsIsSqeAndRtsLeadsBack) {
 }
 
 // A handle destroyed while its requests wait, and one that outlives its device's handles.
-TEST_P(RoceUnreliable, AHandleGoesWheneverItLikes) {
+TEST_P(RoceUnreliable, AHandleMayBeDestroyedAtAnyTime) {
   up_ud();
   const Sge sge = ends[0].sge(0, 100);
   for (int i = 0; i < 50; ++i) {

@@ -160,7 +160,7 @@ TEST_P(RoceXrc, ManyReceivingEndsOfADomainUseOneQueue) {
 }
 
 // proves: IB-163
-TEST_P(RoceXrc, AQueueOfAnotherDomainEndsBothEndsWithAStatusOfItsOwn) {
+TEST_P(RoceXrc, AQueueOfAnotherDomainEndsBothEndsWithItsOwnStatus) {
   up();
   const XrcDomain foreign = *ends[1].device.open_xrc_domain();
   SharedReceiveQueue queue = shared(foreign);
@@ -180,7 +180,7 @@ TEST_P(RoceXrc, AQueueOfAnotherDomainEndsBothEndsWithAStatusOfItsOwn) {
 }
 
 // proves: IB-163
-TEST_P(RoceXrc, AQueueThatIsNotThereOrOrdinaryIsAnInvalidRequest) {
+TEST_P(RoceXrc, AMissingOrOrdinaryQueueIsAnInvalidRequest) {
   up();
   const auto ordinary = *ends[1].device.create_srq(ends[1].pd);
   EXPECT_EQ(ordinary.number(), 0u);
@@ -191,7 +191,7 @@ TEST_P(RoceXrc, AQueueThatIsNotThereOrOrdinaryIsAnInvalidRequest) {
   EXPECT_EQ(qps[1].stats().roce.xrc.no_queue, 1u);
 }
 
-TEST_P(RoceXrc, AQueueThatGoesIsNotThereAnyMore) {
+TEST_P(RoceXrc, ADestroyedQueueIsAnInvalidRequest) {
   up();
   post(queues[0], 1, 100'000);
   SendRequest r;
@@ -206,7 +206,7 @@ TEST_P(RoceXrc, AQueueThatGoesIsNotThereAnyMore) {
 }
 
 // A receiving end that is reset discards its completions, and can be connected again.
-TEST_P(RoceXrc, ResetForgetsAndLeadsToAnotherConnection) {
+TEST_P(RoceXrc, ResetDiscardsAndAllowsAnotherConnection) {
   up();
   post(queues[0], 1, 100'000);
   post(queues[0], 2, 100'000);
@@ -221,7 +221,7 @@ TEST_P(RoceXrc, ResetForgetsAndLeadsToAnotherConnection) {
 }
 
 // Completions that were not polled are discarded with the end, in whichever queue they are.
-TEST_P(RoceXrc, AReceivingEndThatIsDiscardedTakesItsCompletionsWithIt) {
+TEST_P(RoceXrc, DiscardingAReceivingEndDiscardsItsCompletions) {
   up();
   post(queues[0], 1, 100'000);
   const Sge sge = ends[0].sge(0, 100);
@@ -234,7 +234,7 @@ TEST_P(RoceXrc, AReceivingEndThatIsDiscardedTakesItsCompletionsWithIt) {
 }
 
 // E-47: a queue pair must not receive if its completions would be lost.
-TEST_P(RoceXrc, ACompletionQueueThatOverrunsEndsTheReceivingEndsOfItsDomain) {
+TEST_P(RoceXrc, AnOverrunEndsTheReceivingEndsOfItsDomain) {
   open();
   domain = *ends[1].device.open_xrc_domain();
   SrqOptions o;
@@ -261,7 +261,7 @@ TEST_P(RoceXrc, ACompletionQueueThatOverrunsEndsTheReceivingEndsOfItsDomain) {
   EXPECT_EQ(other.state(), QpState::rtr);
 }
 
-TEST_P(RoceXrc, ADomainWithANameIsFoundByItAsLongAsItIsThere) {
+TEST_P(RoceXrc, ANamedDomainIsFoundAsLongAsItExists) {
   open();
   Device& device = ends[1].device;
   XrcDomain a = *device.open_xrc_domain("storage");
@@ -283,7 +283,7 @@ TEST_P(RoceXrc, ADomainWithANameIsFoundByItAsLongAsItIsThere) {
 }
 
 // proves: IB-164
-TEST_P(RoceXrc, EachEndHasOneHalf) {
+TEST_P(RoceXrc, EachXrcEndHasOneHalf) {
   up();
   const Sge sge = ends[0].sge(0, 100), into = ends[1].sge(0, 100);
   step(qps[1], QpState::rts, [] {
@@ -323,7 +323,7 @@ TEST_P(RoceXrc, MovesOfTheOtherEndAreRefused) {
   EXPECT_EQ(no.error().code, Errc::invalid_argument);
 }
 
-TEST_P(RoceXrc, WhatIsMadeWronglyIsRefusedInWords) {
+TEST_P(RoceXrc, InvalidXrcObjectsAreRefusedWithAMessage) {
   open();
   Device& device = ends[1].device;
   domain = *device.open_xrc_domain();
@@ -420,7 +420,7 @@ class RoceXrcConnection : public RoceXrc {
 };
 
 // proves: IB-166
-TEST_P(RoceXrcConnection, IsMadeCarriesAndEnds) {
+TEST_P(RoceXrcConnection, AnXrcConnectionIsMadeUsedAndEnded) {
   begin(Service::xrc_receive);
   ASSERT_TRUE(qps[0].connect_start(there()).ok());
   auto request = asked();

@@ -44,7 +44,7 @@ struct Room : testing::TestWithParam<std::tuple<const char*, const char*>> {
   QueuePair server_qp, client_qp;
 };
 
-TEST_P(Room, WaitsForItAsleepAndGoesOnAtOnce) {
+TEST_P(Room, ASenderSleepsUntilThereIsRoomAndContinuesAtOnce) {
   Device server = open("server", "poll"), client = open("client", std::get<1>(GetParam()));
   std::vector<std::uint8_t> from(kBytes, 7), to(kBytes);
   auto server_pd = *server.alloc_pd(), client_pd = *client.alloc_pd();

@@ -38,7 +38,7 @@ TEST(Seat, IsKeptForAMomentAndThenTakenBack) {
 }
 
 // proves: E-51
-TEST(Seat, TheAlarmWakesNobodyForWhoSitsLong) {
+TEST(Seat, TheAlarmDoesNotFireDuringALongSit) {
   Seat seat;
   ASSERT_TRUE(seat.sit(at(1000)));
   seat.rise(at(1000) + Seat::kSoon);
@@ -55,13 +55,13 @@ TEST(Seat, TheAlarmWakesNobodyForWhoSitsLong) {
 }
 
 // proves: E-51
-TEST_F(Seated, WhoWaitsAgainAndAgainIsServedByItself) {
+TEST_F(Seated, AThreadThatWaitsAgainAndAgainServesItself) {
   drive();
   expect_served_by_itself();
 }
 
 // Our thread handles a signal that it gets during the sit once, as soon as it has a core.
-TEST_F(Seated, OurThreadSleepsMeanwhile) {
+TEST_F(Seated, OurThreadSleepsWhileTheSeatIsTaken) {
   drive();
   ASSERT_TRUE(sleeps_for_long());  // no timer of the interface will fire
   bool settled = false;
@@ -77,7 +77,7 @@ TEST_F(Seated, OurThreadSleepsMeanwhile) {
 }
 
 // proves: E-51
-TEST_F(Seated, WhoDoesNotComeBackIsNotWaitedFor) {
+TEST_F(Seated, OurThreadTakesOverWhenTheApplicationDoesNotComeBack) {
   drive();
   for (unsigned i = 1; i <= 5; ++i) {
     ASSERT_TRUE(wait_seated([&] { arrive(); }));
@@ -90,7 +90,7 @@ TEST_F(Seated, WhoDoesNotComeBackIsNotWaitedFor) {
 
 // The port has not woken our thread; the thread that left the seat has, before the port did.
 // proves: E-51
-TEST_F(Seated, WhoSatWithoutAnArrivalIsNotWaitedForEither) {
+TEST_F(Seated, OurThreadTakesOverAlsoAfterASitWithoutAnArrival) {
   drive();
   ASSERT_TRUE(sleeps_for_long());
   ASSERT_TRUE(wait_seated([&] { quiet.signal(); }));
@@ -100,7 +100,7 @@ TEST_F(Seated, WhoSatWithoutAnArrivalIsNotWaitedForEither) {
 }
 
 // proves: E-51
-TEST_F(Seated, IsToldOfADeadlineBeforeTheOneItKnows) {
+TEST_F(Seated, TheSeatedThreadIsWokenForAnEarlierDeadline) {
   drive();
   ASSERT_TRUE(sleeps_for_long());
   const auto begin = std::chrono::steady_clock::now();
@@ -137,7 +137,7 @@ TEST_F(Seated, ServesTimersAsItServesArrivals) {
   driver.reset();
 }
 
-TEST_F(Seated, ADescriptorTimeAndASignalEndTheWait) {
+TEST_F(Seated, ADescriptorATimeOutAndASignalEndTheWait) {
   drive();
   bool slept = false;
   ASSERT_TRUE(wait_seated([&] { quiet.signal(); }, &slept));
@@ -158,7 +158,7 @@ TEST_F(Seated, ADescriptorTimeAndASignalEndTheWait) {
   sigaction(SIGUSR1, &before, nullptr);
 }
 
-TEST_F(Seated, WhoIsCancelledThereLeavesTheSeat) {
+TEST_F(Seated, ACancelledThreadLeavesTheSeat) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a cancelled thread's stack";
 #endif
@@ -179,7 +179,7 @@ TEST_F(Seated, WhoIsCancelledThereLeavesTheSeat) {
   EXPECT_TRUE(soon([&] { return seen.frames == 1; }));
 }
 
-TEST_F(Seated, WhoFindsItTakenWaitsBesideIt) {
+TEST_F(Seated, AThreadThatFindsTheSeatTakenWaitsBesideIt) {
   drive();
   EventFd event;
   ASSERT_TRUE(wait_seated([&] {
@@ -193,7 +193,7 @@ TEST_F(Seated, WhoFindsItTakenWaitsBesideIt) {
   EXPECT_TRUE(soon([&] { return seen.frames == 1; }));
 }
 
-TEST_F(Seated, WhatComesBehindAPollingThreadIsServedAsEver) {
+TEST_F(Seated, ArrivalsAreServedWhileAnotherThreadPolls) {
   if (kInstrumented) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
   drive();
   std::atomic<bool> stop{false};

@@ -11,7 +11,7 @@ Instant at(std::int64_t us) {
   return Instant() + Duration::us(us);
 }
 
-TEST(Seat, IsOfferedToWhoCameBackSoon) {
+TEST(Seat, IsOfferedToAThreadThatCameBackSoon) {
   Seat seat;
   EXPECT_FALSE(seat.offered());
   seat.away(at(1000));
@@ -24,7 +24,7 @@ TEST(Seat, IsOfferedToWhoCameBackSoon) {
 
 // One system call for several short waits, and the seat is kept for kSoon after each.
 // proves: E-51
-TEST(Seat, TheAlarmIsPutOffWhenLittleOfItIsLeft) {
+TEST(Seat, TheAlarmIsPostponedWhenLittleOfItIsLeft) {
   Seat seat;
   ASSERT_TRUE(seat.sit(at(1000)));
   seat.rise(at(1010));

@@ -52,7 +52,7 @@ class SharedReceiveApi : public ::testing::Test {
   EventQueue events;
 };
 
-TEST_F(SharedReceiveApi, WrongUseIsRefusedWithALine) {
+TEST_F(SharedReceiveApi, WrongUseIsRefusedWithAMessage) {
   EXPECT_FALSE(server.create_srq(pd, {.max_receive = 0}).ok());
   EXPECT_FALSE(server.create_srq(pd, {.max_receive = 4, .limit = 5}).ok());
   EXPECT_FALSE(server.create_srq({}, {}).ok());
@@ -85,7 +85,7 @@ TEST_F(SharedReceiveApi, WrongUseIsRefusedWithALine) {
   EXPECT_FALSE(server.create_qp(pd, o).ok());
 }
 
-TEST_F(SharedReceiveApi, LimitIsToldAtOnceWhenItIsReachedAlready) {
+TEST_F(SharedReceiveApi, TheLimitEventArrivesAtOnceIfItIsReachedAlready) {
   int mark = 0;
   SrqOptions so;
   so.max_receive = 4;

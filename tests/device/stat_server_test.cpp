@@ -85,12 +85,12 @@ void end_with_a_server(void (*how)(int), const StatSource& source) {
   ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-TEST_F(StatServerTest, AProcessThatExitsTakesItsSocketAway) {
+TEST_F(StatServerTest, AnExitingProcessRemovesItsSocket) {
   end_with_a_server(exit, source());
   EXPECT_TRUE(std::filesystem::is_empty(stat_directory()));
 }
 
-TEST_F(StatServerTest, WhatDeadProcessesHaveLeftIsSwept) {
+TEST_F(StatServerTest, SocketsOfDeadProcessesAreRemoved) {
   end_with_a_server(_exit, source());
   const std::string folder = stat_directory();
   ASSERT_FALSE(std::filesystem::is_empty(folder));
@@ -101,7 +101,7 @@ TEST_F(StatServerTest, WhatDeadProcessesHaveLeftIsSwept) {
   EXPECT_TRUE(std::filesystem::is_empty(folder));
 }
 
-TEST_F(StatServerTest, AReaderThatDoesNotReadHoldsUpNobody) {
+TEST_F(StatServerTest, AReaderThatDoesNotReadBlocksNoOther) {
   StatServer server(source());
   ASSERT_GE(server.fd(), 0);
   std::vector<port::Fd> slow;
@@ -133,7 +133,7 @@ TEST_F(StatServerTest, OneCallNeverWaits) {
 }
 
 // However many connections and clients there are, a call builds one piece of one answer.
-TEST_F(StatServerTest, OneCallMakesOnePieceOfOneAnswer) {
+TEST_F(StatServerTest, OneCallSendsOnePieceOfOneAnswer) {
   StatServer server(source());
   std::vector<port::Fd> readers;
   for (int i = 0; i < 4; ++i) readers.push_back(connect());
@@ -159,7 +159,7 @@ TEST_F(StatServerTest, OneCallMakesOnePieceOfOneAnswer) {
 }
 
 // The descriptor itself shows that there is more to send.
-TEST_F(StatServerTest, WhoeverSleepsOnItIsWokenUntilAllIsSaid) {
+TEST_F(StatServerTest, TheDescriptorStaysReadableUntilAllIsSent) {
   StatServer server(source());
   const port::Fd reader = connect();
   pollfd p{server.fd(), POLLIN, 0};

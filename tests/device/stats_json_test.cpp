@@ -52,7 +52,7 @@ EngineStats sample() {
   return s;
 }
 
-TEST(StatsJson, EveryCounterSurvivesTheWayThereAndBack) {
+TEST(StatsJson, EveryCounterSurvivesARoundTrip) {
   const std::string text = stats_to_json(sample());
   auto back = stats_from_json(text);
   ASSERT_TRUE(back.ok()) << back.error().message;
@@ -130,7 +130,7 @@ TEST(StatsJson, OtherVersionsAreUnderstood) {
   EXPECT_EQ(s->connections[0].peer, "p");
 }
 
-TEST(StatsJson, WhatIsNoCountersIsRefused) {
+TEST(StatsJson, InvalidDocumentsAreRefused) {
   for (const char* text :
        {"", "{", "[]", "7", "null", R"({"pid":"x"})", R"({"pid":-1})", R"({"port":{"link_up":1}})",
         R"({"port":"memif"})", R"({"connections":{}})", R"({"connections":[7]})", R"({"ended":[]})",

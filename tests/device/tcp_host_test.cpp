@@ -143,7 +143,7 @@ TEST_F(TcpHostTest, WrongChecksumNeverReachesTheStream) {
   EXPECT_EQ(right_->counters().bad_checksum, damaged);
 }
 
-TEST_F(TcpHostTest, FullPortHoldsBackAndLosesNothing) {
+TEST_F(TcpHostTest, AFullPortDelaysDatagramsAndLosesNone) {
   open(",ring=8");
   transfer(300'000);
   EXPECT_GT(left_->port().stats().tx_full, 0u) << "the ring was never full";
@@ -165,7 +165,7 @@ TEST_F(TcpHostTest, WaitingForANeighbourIsBounded) {
   EXPECT_GE(left_->counters().unreachable, 16u);
 }
 
-TEST_F(TcpHostTest, OwnAddressIsReachedWithoutTheWire) {
+TEST_F(TcpHostTest, TheOwnAddressIsReachedWithoutTheWire) {
   open();
   const Endpoint listener = left_->stack().open();
   left_->stack().bind(listener, {ip("10.0.0.1"), 7});
@@ -185,7 +185,7 @@ TEST_F(TcpHostTest, AddressIsUsedOnceDuplicateDetectionIsOver) {
   transfer(1000);
 }
 
-TEST_F(TcpHostTest, MtuIsWhatThePortCarries) {
+TEST_F(TcpHostTest, TheMtuIsLimitedByThePort) {
   left_config_.interface.mtu = right_config_.interface.mtu = 9000;
   open(",mtu=1400");
   EXPECT_EQ(left_->interface().mtu(), 1400u);
@@ -231,7 +231,7 @@ class OneDescriptorPort {
 
 constexpr urnic_port_ops kOneDescriptor = port::Adapter<OneDescriptorPort>::table("mem");
 
-TEST(TcpHostWait, EndsByADescriptorOfThePortOrOfTheCallerOrWhenItsTimeIsUp) {
+TEST(TcpHostWait, EndsByADescriptorOfThePortOrTheCallerOrByTimeOut) {
   const port::Fd own(eventfd(0, EFD_CLOEXEC)), callers(eventfd(0, EFD_CLOEXEC)),
       foreign(eventfd(1, EFD_CLOEXEC));
   TcpHostConfig config;

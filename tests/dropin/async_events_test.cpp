@@ -8,7 +8,7 @@
 namespace urnic::dropin {
 namespace {
 
-TEST(AsyncEvents, ADataMessageEstablishesNoQueuePairOfIwarpThatIsInRts) {
+TEST(AsyncEvents, CommEstIsNotReportedForAnIwarpQueuePairInRts) {
   constexpr bool kIwarp = traits_of(Transport::iwarp).has_comm_est_in_rts;
   constexpr bool kRoce = traits_of(Transport::roce).has_comm_est_in_rts;
   EXPECT_EQ(to_async(EventKind::communication_established), IBV_EVENT_COMM_EST);

@@ -90,7 +90,7 @@ TEST(Cancel, EndsAThreadWhereItWaits) {
 
 // A program that cancels a thread without waiting for it destroys the channel while the thread uses
 // it.
-TEST(Cancel, GoesBeforeALookAtTheChannel) {
+TEST(Cancel, CancellationComesBeforeAnyAccessToTheChannel) {
   SKIP_UNDER_SANITIZERS();
   static std::atomic<bool> disabled, cancelled;
   disabled = cancelled = false;
@@ -115,7 +115,7 @@ TEST(Cancel, GoesBeforeALookAtTheChannel) {
 }
 
 // libiscsi's thread does this: the memory of its channel's address has been reused.
-TEST(CancelledCalls, WhatIsNoneIsRefused) {
+TEST(CancelledCalls, AnUnknownChannelIsRefused) {
   rdma_cm_event* event;
   errno = 0;
   EXPECT_EQ(rdma_get_cm_event(reinterpret_cast<rdma_event_channel*>(0x313632333a31), &event), -1);

@@ -9,7 +9,7 @@ namespace {
 
 // One thread gets the disconnect event and destroys, while the other one is in rdma_disconnect.
 // proves: DI-8
-TEST_F(CmTest, ADisconnectMayMeetTheDestructionOfItsQueuePair) {
+TEST_F(CmTest, DisconnectMayRunWhileItsQueuePairIsDestroyed) {
   constexpr int kRounds = 300;
   std::atomic<rdma_cm_id*> ending{nullptr};
   std::atomic<int> ended{0};

@@ -51,7 +51,7 @@ TEST_F(CmDataTest, MessagesWritesAndReadsGoBothWays) {
 
 // rdma_xclient sends inline without having requested inline space.
 // proves: DI-1
-TEST_F(CmDataTest, InlineDataGoesUpToWhatWasGrantedAlsoUnasked) {
+TEST_F(CmDataTest, InlineDataUpToTheGrantedSizeWorksEvenIfNotRequested) {
   resolve(ntohs(rdma_get_src_port(listener_)));
   rdma_destroy_qp(client_);
   auto attr = small_qp();
@@ -90,7 +90,7 @@ TEST_F(CmDataTest, InlineDataGoesUpToWhatWasGrantedAlsoUnasked) {
 }
 
 // proves: DI-5
-TEST_F(CmDataTest, WorkNamesMemoryByItsIovaAndByTheKeyOfItsLastRegistration) {
+TEST_F(CmDataTest, WorkUsesTheIovaAndTheKeyOfTheLastRegistration) {
   connect();
   accept();
   constexpr std::uint64_t kIova = 0x7000;
@@ -137,7 +137,7 @@ TEST_F(CmDataTest, WorkNamesMemoryByItsIovaAndByTheKeyOfItsLastRegistration) {
 }
 
 // proves: DI-1
-TEST_F(CmDataTest, WindowsAreBoundUsedAndTakenBack) {
+TEST_F(CmDataTest, WindowsAreBoundUsedAndInvalidated) {
   connect();
   accept();
   char lent[64] = "lent for a while", back[64] = {};
@@ -287,7 +287,7 @@ TEST_F(CmDataTest, BuiltRequestsAndExtendedPollsCarryData) {
 
 // Ten requests for a queue of eight.
 // proves: DI-4
-TEST_F(CmDataTest, TheFirstRequestThatIsNotTakenIsNamedAndThoseBeforeItAreDone) {
+TEST_F(CmDataTest, TheFirstRefusedRequestIsReportedAndEarlierOnesComplete) {
   connect();
   auto attr = small_qp();
   ASSERT_EQ(rdma_create_qp(server_, nullptr, &attr), 0);
@@ -351,7 +351,7 @@ TEST_F(CmDataTest, AQueueArmedForSolicitedMessagesIsSilentForOthers) {
 }
 
 // proves: DI-6
-TEST_F(CmDataTest, WhoAsksForAnEventBeforeThereIsOneSleepsUntilItComes) {
+TEST_F(CmDataTest, GetCqEventSleepsUntilAnEventArrives) {
   connect();
   auto attr = small_qp();
   ASSERT_EQ(rdma_create_qp(server_, nullptr, &attr), 0);

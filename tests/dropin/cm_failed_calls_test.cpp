@@ -17,7 +17,7 @@ int error_of(int result) {
 }
 
 // proves: DI-9
-TEST_F(CmTest, AnAddressThatIsNobodysIsNotAvailable) {
+TEST_F(CmTest, AForeignAddressIsNotAvailable) {
   for (const char* nobodys : {"192.0.2.1", "224.0.0.5", "255.255.255.255"}) {
     sockaddr_in from = at(nobodys, 0), to = loopback(9);
     EXPECT_EQ(error_of(rdma_bind_addr(client_, any(from))), EADDRNOTAVAIL) << nobodys;
@@ -29,7 +29,7 @@ TEST_F(CmTest, AnAddressThatIsNobodysIsNotAvailable) {
 }
 
 // proves: DI-9
-TEST_F(CmTest, BothAddressesAreOfOneVersion) {
+TEST_F(CmTest, BothAddressesMustBeOfOneIpVersion) {
   sockaddr_in v4 = loopback(0);
   sockaddr_in6 v6{};
   v6.sin6_family = AF_INET6;
@@ -53,7 +53,7 @@ TEST_F(CmTest, BothAddressesAreOfOneVersion) {
 constexpr const char* kNowhere = "255.255.255.255";
 
 // proves: DI-9
-TEST_F(CmTest, AnIdThatWasNotResolvedIsBoundAsBefore) {
+TEST_F(CmTest, AFailedResolveLeavesTheIdBound) {
   sockaddr_in from = loopback(0), nowhere = at(kNowhere, 9);
   ASSERT_EQ(rdma_bind_addr(client_, any(from)), 0);
   const __be16 port = rdma_get_src_port(client_);
@@ -66,7 +66,7 @@ TEST_F(CmTest, AnIdThatWasNotResolvedIsBoundAsBefore) {
 }
 
 // proves: DI-9
-TEST_F(CmTest, TheSameCallMayBeTriedAgain) {
+TEST_F(CmTest, AFailedCallMayBeRepeated) {
   sockaddr_in from = loopback(0), nowhere = at(kNowhere, 9);
   {
     rdma_cm_id* chooses = nullptr;  // chooses a port
@@ -86,7 +86,7 @@ TEST_F(CmTest, TheSameCallMayBeTriedAgain) {
 }
 
 // proves: DI-9
-TEST_F(CmTest, AnOptionThatCannotBeHadLeavesTheIdBound) {
+TEST_F(CmTest, ARefusedOptionLeavesTheIdBound) {
   // Two ids share a port, which neither can then have exclusively.
   int on = 1, off = 0;
   rdma_cm_id* other = nullptr;
@@ -106,7 +106,7 @@ TEST_F(CmTest, AnOptionThatCannotBeHadLeavesTheIdBound) {
 }
 
 // The queues that were created for it are not given to the program.
-TEST_F(CmTest, AQueuePairThatCannotBeMadeLeavesTheProgramsWordsAlone) {
+TEST_F(CmTest, AFailedCreateQpLeavesTheAttributesUnchanged) {
   resolve(ntohs(rdma_get_src_port(listener_)));
   rdma_destroy_qp(client_);
   ibv_qp_init_attr_ex wanted{};
@@ -123,7 +123,7 @@ TEST_F(CmTest, AQueuePairThatCannotBeMadeLeavesTheProgramsWordsAlone) {
 }
 
 // proves: DI-8
-TEST_F(CmTest, EventsNameNoQueuePairOverIwarp) {
+TEST_F(CmTest, IwarpEventsCarryNoQueuePairNumber) {
   resolve(ntohs(rdma_get_src_port(listener_)));
   auto attr = small_qp();
   rdma_conn_param p{};

@@ -36,7 +36,7 @@ class RequestOfReads {
   int fd_;
 };
 
-TEST_F(CmTest, AClientThatAsksForMoreReadsThanTheDeviceHasIsAcceptedWithTheDevices) {
+TEST_F(CmTest, ARequestForTooManyReadsIsAcceptedWithTheDevicesLimit) {
   for (const bool with_parameters : {false, true}) {
     const RequestOfReads client(ntohs(rdma_get_src_port(listener_)), 128, 128);
     auto* request = next(channel_, RDMA_CM_EVENT_CONNECT_REQUEST);
@@ -64,7 +64,7 @@ TEST_F(CmTest, AClientThatAsksForMoreReadsThanTheDeviceHasIsAcceptedWithTheDevic
 
 // The depth that the client requests is the one that the server serves, and vice versa.
 // proves: DI-8
-TEST_F(CmTest, ARequestSaysWhatIsToBeServed) {
+TEST_F(CmTest, ARequestReportsTheDepthsForTheServer) {
   const RequestOfReads client(ntohs(rdma_get_src_port(listener_)), 2, 5);
   auto* request = next(channel_, RDMA_CM_EVENT_CONNECT_REQUEST);
   ASSERT_NE(request, nullptr);
@@ -76,7 +76,7 @@ TEST_F(CmTest, ARequestSaysWhatIsToBeServed) {
 }
 
 // Neither end requested the resulting values.
-TEST_F(CmTest, EstablishedSaysWhatBothEndsHaveAgreedOn) {
+TEST_F(CmTest, EstablishedReportsTheAgreedDepths) {
   resolve(ntohs(rdma_get_src_port(listener_)));
   rdma_conn_param p{};
   p.responder_resources = 2;

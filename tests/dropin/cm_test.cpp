@@ -19,7 +19,7 @@ namespace cm {
 namespace {
 
 // proves: DI-8
-TEST_F(CmTest, DisconnectedComesOnceAtEachEndAlsoWhenTheQueuePairIsGone) {
+TEST_F(CmTest, DisconnectedArrivesOnceAtEachEndEvenWithoutTheQueuePair) {
   connect();
   accept();
   ASSERT_EQ(rdma_disconnect(client_), 0);
@@ -34,7 +34,7 @@ TEST_F(CmTest, DisconnectedComesOnceAtEachEndAlsoWhenTheQueuePairIsGone) {
 // Eight times 64 KiB after a Send without a receive, which blocks them: no data can have arrived
 // before the program has disconnected and reused its memory.
 // proves: DI-8
-TEST_F(CmTest, WhatWasPostedBeforeRdmaDisconnectArrivesThoughAllIsDestroyed) {
+TEST_F(CmTest, DataPostedBeforeDisconnectArrivesAfterEverythingIsDestroyed) {
   connect();
   accept();
   constexpr std::size_t kPiece = 65536, kAll = kPiece * 8;
@@ -73,7 +73,7 @@ TEST_F(CmTest, WhatWasPostedBeforeRdmaDisconnectArrivesThoughAllIsDestroyed) {
 // The peer writes where it has no right: the program gets an event, and cannot destroy the queue
 // pair while it holds the event.
 // proves: DI-3, DI-7
-TEST_F(CmTest, AnAccessWithoutRightIsAnAsynchronousEventThatIsWaitedFor) {
+TEST_F(CmTest, DestroyQpWaitsUntilTheAccessErrorEventIsAcknowledged) {
   connect();
   accept();
   char byte = 0;
@@ -102,7 +102,7 @@ TEST_F(CmTest, AnAccessWithoutRightIsAnAsynchronousEventThatIsWaitedFor) {
 
 // The same two queue pairs, by number, with new identifiers each time.
 // proves: DI-2
-TEST_F(CmTest, AQueuePairIsConnectedAgainBehindErrAndReset) {
+TEST_F(CmTest, AQueuePairIsConnectedAgainAfterErrAndReset) {
   resolve(ntohs(rdma_get_src_port(listener_)));
   rdma_destroy_qp(client_);
   ibv_cq* cq = ibv_create_cq(client_->verbs, 16, nullptr, nullptr, 0);
@@ -171,7 +171,7 @@ TEST_F(CmTest, AQueuePairIsConnectedAgainBehindErrAndReset) {
 }
 
 // proves: DI-8
-TEST_F(CmTest, AQueuePairDestroyedWithoutAWordEndsTheConnection) {
+TEST_F(CmTest, DestroyingAConnectedQueuePairEndsTheConnection) {
   connect();
   accept();
   rdma_destroy_qp(client_);
@@ -180,7 +180,7 @@ TEST_F(CmTest, AQueuePairDestroyedWithoutAWordEndsTheConnection) {
 }
 
 // proves: DI-8
-TEST_F(CmTest, AnIdDestroyedWhileConnectedEndsTheConnection) {
+TEST_F(CmTest, DestroyingAConnectedIdEndsTheConnection) {
   connect();
   accept();
   ibv_qp* qp = server_->qp;
@@ -198,7 +198,7 @@ TEST_F(CmTest, AnIdDestroyedWhileConnectedEndsTheConnection) {
 }
 
 // Like a read() of the kernel: signal() restarts it, a handler without SA_RESTART ends it.
-TEST_F(CmTest, SignalsInterruptAWaitOnlyIfTheyAreMeantTo) {
+TEST_F(CmTest, SignalsInterruptAWaitOnlyWithoutSaRestart) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the sanitizer's handlers stand in the place of the program's";
 #endif
@@ -270,7 +270,7 @@ TEST_F(CmTest, ARejectionCarriesPrivateData) {
 // earlier is always found. If the machine takes longer than that to listen, the result is
 // undefined: try another round.
 // proves: DI-10
-TEST_F(CmTest, AListenerMayComeALittleLate) {
+TEST_F(CmTest, AClientConnectsIfTheListenerStartsALittleLate) {
   using Clock = std::chrono::steady_clock;
   const std::uint16_t port = ntohs(rdma_get_src_port(listener_));
   for (const auto end = Clock::now() + 2 * urnic::test::kSoon; Clock::now() < end;) {
@@ -303,7 +303,7 @@ TEST_F(CmTest, AListenerMayComeALittleLate) {
 }
 
 // proves: DI-8
-TEST_F(CmTest, NobodyListeningIsARejectionWithinATenthOfASecond) {
+TEST_F(CmTest, APortWithoutAListenerRejectsWithinATenthOfASecond) {
   resolve(1);
   rdma_conn_param p{};
   ASSERT_EQ(rdma_connect(client_, &p), 0);
@@ -314,7 +314,7 @@ TEST_F(CmTest, NobodyListeningIsARejectionWithinATenthOfASecond) {
 }
 
 // proves: DI-9
-TEST_F(CmTest, WrongUseIsAnsweredAndChangesNothing) {
+TEST_F(CmTest, WrongUseFailsAndChangesNothing) {
   rdma_cm_id* id = nullptr;
   errno = 0;
   EXPECT_EQ(rdma_create_id(channel_, &id, nullptr, RDMA_PS_UDP), -1);
@@ -351,7 +351,7 @@ TEST_F(CmTest, WrongUseIsAnsweredAndChangesNothing) {
   EXPECT_EQ(rdma_destroy_id(id), 0);
 }
 
-TEST_F(CmTest, APortIsKnownOnceItIsBoundAndRefusesUntilItIsListenedOn) {
+TEST_F(CmTest, ABoundPortIsKnownAndRefusesUntilListen) {
   rdma_cm_id* id = nullptr;
   ASSERT_EQ(rdma_create_id(channel_, &id, nullptr, RDMA_PS_TCP), 0);
   sockaddr_in a = loopback(0);
@@ -391,7 +391,7 @@ TEST_F(CmTest, BothVersionsListenOnOnePort) {
   EXPECT_EQ(rdma_destroy_id(six), 0);
 }
 
-TEST_F(CmTest, AnAddressMayBeSharedUntilSomebodyListens) {
+TEST_F(CmTest, AnAddressMayBeSharedUntilOneIdListens) {
   rdma_cm_id* ids[2] = {};
   sockaddr_in a = loopback(0);
   int on = 1;

@@ -105,7 +105,7 @@ struct CompletionEvents : testing::Test {
 };
 
 // proves: DI-3
-TEST_F(CompletionEvents, AnEventThatComesOutIsOfAQueueThatIsThere) {
+TEST_F(CompletionEvents, AnEventNeverNamesADestroyedQueue) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the hold-up is another's name";
 #endif
@@ -162,7 +162,7 @@ TEST_F(CompletionEvents, AChannelTakesOneDescriptorHoweverManyQueues) {
   for (ibv_cq* cq : cqs) EXPECT_EQ(ibv_destroy_cq(cq), 0);
 }
 
-TEST_F(CompletionEvents, QueuesComeAndGoWhileAThreadTakesEvents) {
+TEST_F(CompletionEvents, QueuesAreCreatedAndDestroyedWhileAThreadTakesEvents) {
   std::atomic<bool> stop{false};
   std::atomic<unsigned> taken{0};
   std::thread takes([&] {

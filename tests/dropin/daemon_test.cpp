@@ -118,7 +118,7 @@ char said_by(const Daemon& daemon) {
 
 // daemon(3) forks once, many daemons twice.
 // proves: DI-11
-TEST_F(DaemonTest, TheChildListensInThePlaceOfAParentThatHasEnded) {
+TEST_F(DaemonTest, AChildTakesOverTheListenersOfAParentThatHasEnded) {
   SKIP_UNDER_TSAN();
   if (!within()) return;
   for (const int deep : {1, 2}) {
@@ -134,7 +134,7 @@ TEST_F(DaemonTest, TheChildListensInThePlaceOfAParentThatHasEnded) {
 }
 
 // proves: DI-11
-TEST_F(DaemonTest, AListenerThatTheChildDestroysIsNobodys) {
+TEST_F(DaemonTest, AListenerDestroyedByTheChildFreesItsPort) {
   SKIP_UNDER_TSAN();
   if (!within()) return;
   Daemon daemon;
@@ -157,7 +157,7 @@ TEST_F(DaemonTest, AListenerThatTheChildDestroysIsNobodys) {
 
 // The program has forgotten the inherited listener, which gives its port to the new one.
 // proves: DI-11
-TEST_F(DaemonTest, AListenerThatTheChildMakesAnewHasThePort) {
+TEST_F(DaemonTest, ANewListenerOfTheChildGetsThePortOfTheInheritedOne) {
   SKIP_UNDER_TSAN();
   if (!within()) return;
   Daemon daemon;

@@ -50,7 +50,7 @@ const char* failing_call() {
   return failed;
 }
 
-TEST_F(FewDescriptorsTest, EachCallThatHasNoneLeftSaysSo) {
+TEST_F(FewDescriptorsTest, EachCallReportsThatNoDescriptorIsLeft) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the sanitizer opens files of its own";
 #endif

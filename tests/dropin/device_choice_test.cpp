@@ -13,7 +13,7 @@
 namespace devices {
 namespace {
 
-TEST_F(DevicesTest, ABoundIdIsOfTheDeviceThatHasItsAddress) {
+TEST_F(DevicesTest, ABoundIdUsesTheDeviceWithItsAddress) {
   if (!within()) return;
   // A loopback address is a wildcard, as with a kernel.
   const std::pair<std::string, const char*> all[] = {
@@ -34,7 +34,7 @@ TEST_F(DevicesTest, ABoundIdIsOfTheDeviceThatHasItsAddress) {
 }
 
 // proves: DI-25
-TEST_F(DevicesTest, TheDeviceWithTheLongestNetworkLeadsToAPeer) {
+TEST_F(DevicesTest, TheDeviceWithTheLongestPrefixIsChosen) {
   if (!within()) return;
   // The first two reach every address over the kernel's routes; the wire's two devices are in
   // 10.79.0.0/24, and the first of them in the file is chosen.
@@ -54,7 +54,7 @@ TEST_F(DevicesTest, TheDeviceWithTheLongestNetworkLeadsToAPeer) {
 }
 
 // If the id has a source address, that address decides.
-TEST_F(DevicesTest, TheSourceAddressDecides) {
+TEST_F(DevicesTest, TheSourceAddressSelectsTheDevice) {
   if (!within()) return;
   rdma_cm_id* listener = listen_on("10.79.0.2");
   EXPECT_EQ(name_of(listener), "right");
@@ -78,7 +78,7 @@ class UnreachedTest : public DevicesTest {
   }
 };
 
-TEST_F(UnreachedTest, NoDeviceLeadsThereIsAnErrorOfTheAddress) {
+TEST_F(UnreachedTest, AnAddressThatNoDeviceReachesIsAnAddressError) {
   if (!within()) return;
   rdma_cm_id* id = new_id(peers_);
   sockaddr_in to = at("10.80.0.1", 4000);
@@ -97,7 +97,7 @@ TEST_F(UnreachedTest, NoDeviceLeadsThereIsAnErrorOfTheAddress) {
 }
 
 // proves: DI-25
-TEST_F(DevicesTest, WhoListensEverywhereListensOnAll) {
+TEST_F(DevicesTest, AWildcardListenerListensOnAllDevices) {
   if (!within()) return;
   rdma_cm_id* listener = listen_on("0.0.0.0");
   EXPECT_EQ(listener->verbs, nullptr);
@@ -121,7 +121,7 @@ TEST_F(DevicesTest, WhoListensEverywhereListensOnAll) {
 
 // One port for all devices: a port taken on one device is taken for all.
 // proves: DI-25
-TEST_F(DevicesTest, APortThatIsTakenOnOneDeviceIsTaken) {
+TEST_F(DevicesTest, APortTakenOnOneDeviceIsTakenForAWildcard) {
   if (!within()) return;
   rdma_cm_id* owner = listen_on("10.79.0.2");
   const std::uint16_t port = ntohs(rdma_get_src_port(owner));
@@ -146,7 +146,7 @@ TEST_F(DevicesTest, APortThatIsTakenOnOneDeviceIsTaken) {
 
 // An id bound to the wildcard connects from its port through the device with the route, and
 // releases the port on the others.
-TEST_F(DevicesTest, WhoIsBoundEverywhereConnectsByOne) {
+TEST_F(DevicesTest, AnIdBoundToTheWildcardConnectsThroughOneDevice) {
   if (!within()) return;
   rdma_cm_id* listener = listen_on("10.79.0.1");
   rdma_cm_id* id = new_id(peers_);
@@ -174,7 +174,7 @@ class MissingTest : public DevicesTest {
   }
 };
 
-TEST_F(MissingTest, ADeviceThatCannotBeOpenedIsNotInTheWayOfOthers) {
+TEST_F(MissingTest, ADeviceThatFailsToOpenDoesNotAffectOthers) {
   if (!within()) return;
   testing::internal::CaptureStderr();
   EXPECT_EQ(listed(), (std::vector<std::string>{"gone", "here"}));
@@ -227,7 +227,7 @@ class LostTest : public DevicesTest {
 };
 
 // proves: DI-25
-TEST_F(LostTest, TheOthersGoOnWhenOneIsLost) {
+TEST_F(LostTest, OtherDevicesContinueWhenOneIsLost) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the sanitizer knows no threads behind a fork of a process that had some";
 #endif

@@ -30,7 +30,7 @@ TEST_F(VerbsTest, TheDeviceIsAnIwarpAdapter) {
   EXPECT_EQ(behind, nullptr);
 }
 
-TEST_F(VerbsTest, ThePortIsWrittenAsFarAsTheCallerSaid) {
+TEST_F(VerbsTest, QueryPortWritesOnlyTheSizeOfTheCallersStructure) {
   ibv_port_attr port;
   ASSERT_EQ(ibv_query_port(context_, 1, &port), 0);
   EXPECT_EQ(port.state, IBV_PORT_ACTIVE);
@@ -49,7 +49,7 @@ TEST_F(VerbsTest, ThePortIsWrittenAsFarAsTheCallerSaid) {
   for (const std::uint8_t b : room.behind) EXPECT_EQ(b, 0xee);
 }
 
-TEST_F(VerbsTest, TheExtendedQuerySaysHowManyPorts) {
+TEST_F(VerbsTest, TheExtendedQueryReportsThePortCount) {
   ibv_device_attr_ex ex;
   ASSERT_EQ(ibv_query_device_ex(context_, nullptr, &ex), 0);
   EXPECT_EQ(ex.phys_port_cnt_ex, 1u);
@@ -60,7 +60,7 @@ TEST_F(VerbsTest, TheExtendedQuerySaysHowManyPorts) {
   EXPECT_EQ(ibv_query_device_ex(context_, &input, &ex), EINVAL);
 }
 
-TEST_F(VerbsTest, TheGidsAreTheMacAddressAndBehindItThoseOfIp) {
+TEST_F(VerbsTest, TheGidsAreTheMacAddressFollowedByIpAddresses) {
   ibv_gid gid;
   ASSERT_EQ(ibv_query_gid(context_, 1, 0, &gid), 0);
   for (int i = 6; i < 16; ++i) EXPECT_EQ(gid.raw[i], 0);
@@ -86,7 +86,7 @@ TEST_F(VerbsTest, TheGidsAreTheMacAddressAndBehindItThoseOfIp) {
 }
 
 // The setting is read once per process, so this runs in a process of its own.
-TEST_F(VerbsTest, AsIbLikeItIsAnAdapterOfInfiniBandOnEthernet) {
+TEST_F(VerbsTest, AnIbLikeDeviceIsAnInfiniBandAdapterOnEthernet) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the sanitizer knows no threads behind a fork of a process that had some";
 #endif
@@ -170,7 +170,7 @@ TEST_F(VerbsTest, AMemifPortIsActiveUntilItsFirstLinkIsLost) {
 }
 
 // perftest leaves a queue behind; objects left behind can still be used and destroyed.
-TEST_F(VerbsTest, AContextWithSomethingLeftCanBeClosed) {
+TEST_F(VerbsTest, AContextWithRemainingObjectsCanBeClosed) {
   ibv_context* other = ibv_open_device(list_[0]);
   ASSERT_NE(other, nullptr);
   ibv_cq* cq = ibv_create_cq(other, 4, nullptr, nullptr, 0);
@@ -183,7 +183,7 @@ TEST_F(VerbsTest, AContextWithSomethingLeftCanBeClosed) {
 
 // A child has a device of its own; when it closes its parent's, nothing happens.
 // proves: DI-11
-TEST_F(VerbsTest, AChildOpensItsOwnAndLeavesItsParentsAlone) {
+TEST_F(VerbsTest, AChildOpensItsOwnDeviceAndDoesNotAffectItsParents) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the sanitizer knows no threads behind a fork of a process that had some";
 #endif

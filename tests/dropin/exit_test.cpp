@@ -16,7 +16,7 @@ namespace {
 
 using urnic::dropin::TablesLock;
 
-TEST(TablesLock, ItsOwnerForks) {
+TEST(TablesLock, AForkByItsOwnerDoesNotDeadlock) {
   TablesLock lock;
   lock.lock();
   lock.before_fork();
@@ -26,7 +26,7 @@ TEST(TablesLock, ItsOwnerForks) {
   lock.unlock();
 }
 
-TEST(TablesLock, NobodyElseHasItDuringAFork) {
+TEST(TablesLock, NoOtherThreadHoldsItDuringAFork) {
   TablesLock lock;
   std::atomic<bool> had{false};
   lock.before_fork();
@@ -44,7 +44,7 @@ TEST(TablesLock, NobodyElseHasItDuringAFork) {
 using ExitTest = roce::RoceTest;
 
 // The handler nearly always interrupts a poll, because the program does nothing else.
-TEST_F(ExitTest, OfASignalHandlerThatInterruptsAPollEnds) {
+TEST_F(ExitTest, ExitInAHandlerThatInterruptsAPollEndsTheProcess) {
   if (!within()) return;
   ibv_cq* cq = ibv_create_cq(context_, 16, nullptr, nullptr, 0);
   ASSERT_NE(cq, nullptr);

@@ -250,7 +250,7 @@ TEST(FieldsPageTest, HasEachFieldOfEachStructureAndNoOther) {
   }
 }
 
-TEST_P(FieldsTest, WhatIsConstantInAQueryIs) {
+TEST_P(FieldsTest, ConstantFieldsOfAQueryMatchThePage) {
   if (!within()) return;
   open();
   auto page = read_page();
@@ -273,7 +273,7 @@ TEST_P(FieldsTest, WhatIsConstantInAQueryIs) {
   expect_constants(page["ibv_gid_entry"], kGid, &gid);
 }
 
-TEST_P(FieldsTest, WhatIsDerivedFollowsItsSetting) {
+TEST_P(FieldsTest, DerivedFieldsFollowTheirSetting) {
   if (!within()) return;
   setenv("URNIC_MAX_CONNECTIONS", "77", 1);
   setenv("URNIC_IRD", "5", 1);
@@ -290,7 +290,7 @@ TEST_P(FieldsTest, WhatIsDerivedFollowsItsSetting) {
   EXPECT_NE(device.fw_ver[0], 0);
 }
 
-TEST_P(FieldsTest, WhatIsConstantInACompletionIs) {
+TEST_P(FieldsTest, ConstantFieldsOfACompletionMatchThePage) {
   if (!within()) return;
   open();
   auto page = read_page();
@@ -312,7 +312,7 @@ TEST_P(FieldsTest, WhatIsConstantInACompletionIs) {
   expect_constants(page["ibv_wc"], kWc, &wc);
 }
 
-TEST_P(FieldsTest, WhatIsRefusedConstantOrKeptOfAQueuePairIs) {
+TEST_P(FieldsTest, RefusedConstantAndStoredQpFieldsMatchThePage) {
   if (!within()) return;
   open();
   const Table table = read_page()["ibv_qp_attr"];
@@ -343,7 +343,7 @@ TEST_P(FieldsTest, WhatIsRefusedConstantOrKeptOfAQueuePairIs) {
 }
 
 // A RoCE queue pair uses the attributes it was given.
-TEST_P(FieldsTest, WhatIsHonouredOfAQueuePairChangesWithItsInput) {
+TEST_P(FieldsTest, HonouredQpFieldsChangeWithTheirInput) {
   if (!is_roce()) return;  // iWARP only stores them, or the connection decides
   if (!within()) return;
   open();

@@ -76,7 +76,7 @@ class GidChangeTest : public own_process::Test, public testing::WithParamInterfa
   }
 };
 
-TEST_P(GidChangeTest, AnIndexStaysAndEachContextHearsOfChanges) {
+TEST_P(GidChangeTest, AnIndexStaysAndEachContextGetsChangeEvents) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the sanitizer has a thread, which keeps the process out of a namespace";
 #endif

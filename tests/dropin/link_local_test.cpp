@@ -118,7 +118,7 @@ class LinkLocalTest : public own_process::Test, public testing::WithParamInterfa
   std::string skipped_;
 };
 
-TEST_P(LinkLocalTest, ProgramsMeetThereAndKnowTheLinkOfBothEnds) {
+TEST_P(LinkLocalTest, ProgramsConnectAndKnowTheLinkOfBothEnds) {
   if (!begin()) return;
   sockaddr_in6 own = at("fe80::1", link_), from = at("fe80::2", link_);
   ASSERT_EQ(error_of(rdma_bind_addr(listener_, any(own))), 0);
@@ -160,7 +160,7 @@ TEST_P(LinkLocalTest, ABoundIdKnowsTheLinkOfItsPeer) {
   EXPECT_EQ(text_of(rdma_get_peer_addr(client_)), named("fe80::1"));
 }
 
-TEST_P(LinkLocalTest, NamesMayEndInAnInterface) {
+TEST_P(LinkLocalTest, AddressesMayEndInAnInterfaceName) {
   if (!begin()) return;
   char node[] = "fe80::1%lo", service[] = "7471";
   rdma_addrinfo* found = nullptr;
@@ -170,7 +170,7 @@ TEST_P(LinkLocalTest, NamesMayEndInAnInterface) {
 }
 
 // proves: DI-12
-TEST_P(LinkLocalTest, QueuePairsMeetByGidsBehindAllOthers) {
+TEST_P(LinkLocalTest, QueuePairsConnectByLinkLocalGids) {
   if (!begin()) return;
   ibv_device** list = ibv_get_device_list(nullptr);
   ASSERT_NE(list, nullptr);

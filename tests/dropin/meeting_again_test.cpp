@@ -91,7 +91,7 @@ class MeetingAgainTest : public MeetingTest {
 };
 
 // proves: DI-12
-TEST_F(MeetingAgainTest, WhatIsToldLateOfTheLastConnectionEndsNotThisOne) {
+TEST_F(MeetingAgainTest, LateEventsOfTheLastConnectionDoNotEndThisOne) {
   begin_again();
   for (int round = 0; round < 12; ++round) {
     meet();
@@ -110,7 +110,7 @@ TEST_F(MeetingAgainTest, WhatIsToldLateOfTheLastConnectionEndsNotThisOne) {
 
 // On RoCE a first packet would be retransmitted until its queue pair is ready.
 // proves: DI-12
-TEST_F(MeetingAgainTest, WhoIsReadyBeforeItsPeerHasLeftTheLastConnectionIsKept) {
+TEST_F(MeetingAgainTest, ARequestIsKeptUntilThePeerHasLeftItsLastConnection) {
   for (const bool active_first : {true, false}) {
     End& first = active_first ? active() : passive();
     End& second = active_first ? passive() : active();
@@ -135,7 +135,7 @@ TEST_F(MeetingAgainTest, WhoIsReadyBeforeItsPeerHasLeftTheLastConnectionIsKept) 
 
 // Three others send requests for one that is not ready yet, one of them again and again.
 // proves: DI-12
-TEST_F(MeetingAgainTest, WhoAsksOnceMoreTakesNobodysPlace) {
+TEST_F(MeetingAgainTest, ARepeatedRequestDisplacesNoOther) {
   std::array<End, 4> asking;
   for (End& e : asking) e.make(context_, pd_);
   End& asked = c_;
@@ -198,7 +198,7 @@ class OtherHost {
 };
 
 // proves: DI-12
-TEST_F(MeetingAgainTest, TheSameNumberOfAnotherHostIsAnother) {
+TEST_F(MeetingAgainTest, TheSameNumberFromAnotherHostIsADifferentPeer) {
   ASSERT_EQ(to_rtr(active(), passive().qp->qp_num), 0);
   ASSERT_EQ(to_rts(active(), 0), 0);
   usleep(20'000);  // its request has arrived

@@ -98,7 +98,7 @@ class LatePeer {
 };
 
 // proves: DI-12
-TEST_F(MeetingTest, APeerThatCameInTimeIsKeptThoughItsEventIsHandledBehindTheClock) {
+TEST_F(MeetingTest, APeerThatAnsweredInTimeIsKeptEvenIfItsEventIsHandledLate) {
   LatePeer peer;
   ASSERT_EQ(to_rtr(a_, peer.number()), 0);
   ASSERT_EQ(to_rts(a_), 0);

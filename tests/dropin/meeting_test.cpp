@@ -12,7 +12,7 @@ namespace {
 
 // The regions allow it, the queue pairs do not.
 // proves: DI-2
-TEST_F(MeetingTest, WhatTheQueuePairDoesNotAllowIsRefused) {
+TEST_F(MeetingTest, AccessNotAllowedByTheQueuePairIsRefused) {
   for (End* end : {&a_, &b_}) end->init(IBV_ACCESS_REMOTE_READ);
   ready(a_, b_);
   ready(b_, a_);
@@ -31,7 +31,7 @@ TEST_F(MeetingTest, WhatTheQueuePairDoesNotAllowIsRefused) {
 }
 
 // proves: DI-2
-TEST_F(MeetingTest, WhoMayNotReadIsToldSo) {
+TEST_F(MeetingTest, AForbiddenReadFailsAtTheRequester) {
   for (End* end : {&a_, &b_}) end->init(IBV_ACCESS_REMOTE_WRITE);
   ready(a_, b_);
   ready(b_, a_);
@@ -42,7 +42,7 @@ TEST_F(MeetingTest, WhoMayNotReadIsToldSo) {
 }
 
 // proves: DI-2
-TEST_F(MeetingTest, RightsMayComeWithTheLastMove) {
+TEST_F(MeetingTest, AccessRightsMayBeSetWithTheMoveToRts) {
   ready(a_, b_);
   ASSERT_EQ(to_rtr(b_, a_.qp->qp_num), 0);
   ibv_qp_attr a{};
@@ -53,7 +53,7 @@ TEST_F(MeetingTest, RightsMayComeWithTheLastMove) {
 }
 
 // proves: DI-12
-TEST_F(MeetingTest, DataGoesBothWaysWhoeverIsReadyFirst) {
+TEST_F(MeetingTest, DataGoesBothWaysWhicheverEndIsReadyFirst) {
   for (const bool active_first : {true, false}) {
     End& first = active_first ? active() : passive();
     End& second = active_first ? passive() : active();
@@ -77,7 +77,7 @@ TEST_F(MeetingTest, DataGoesBothWaysWhoeverIsReadyFirst) {
 }
 
 // proves: DI-12
-TEST_F(MeetingTest, SendsPostedBeforeThePeerHasComeAreKept) {
+TEST_F(MeetingTest, SendsPostedBeforeThePeerConnectsAreKept) {
   for (End* early : {&active(), &passive()}) {
     End& late = early == &a_ ? b_ : a_;
     std::strcpy(early->memory, "early");
@@ -106,7 +106,7 @@ TEST_F(MeetingTest, SendsPostedBeforeThePeerHasComeAreKept) {
 }
 
 // proves: DI-12
-TEST_F(MeetingTest, APeerThatNeverComesIsRetriesUsedUp) {
+TEST_F(MeetingTest, APeerThatNeverConnectsFailsSendsWithRetriesExceeded) {
   for (const bool connects : {true, false}) {
     End& end = connects ? active() : passive();
     ready(end, &end == &a_ ? b_ : a_);
@@ -125,7 +125,7 @@ TEST_F(MeetingTest, APeerThatNeverComesIsRetriesUsedUp) {
   }
 }
 
-TEST_F(MeetingTest, WithoutASendNobodyIsMissed) {
+TEST_F(MeetingTest, WithoutASendThePeerDoesNotTimeOut) {
   ready(a_, b_);
   usleep(1'300'000);
   EXPECT_EQ(a_.state(), IBV_QPS_RTS);
@@ -133,7 +133,7 @@ TEST_F(MeetingTest, WithoutASendNobodyIsMissed) {
   one_way(a_, b_);
 }
 
-TEST_F(MeetingTest, APeerThatHasGoneIsNoticedByTheFirstSend) {
+TEST_F(MeetingTest, TheFirstSendDetectsAPeerThatHasGone) {
   const std::uint32_t gone = passive().qp->qp_num;
   End& left = active();
   passive().destroy_qp();
@@ -147,12 +147,12 @@ TEST_F(MeetingTest, APeerThatHasGoneIsNoticedByTheFirstSend) {
 // A program that has its result ends without a message, as it may with InfiniBand: its peer must
 // not get a flush right after its last receive, which would look like an error.
 // proves: DI-12
-TEST_F(MeetingTest, ReceivesOutliveAPeerThatHasEndedForAMoment) {
+TEST_F(MeetingTest, ReceivesAreNotFlushedAtOnceWhenThePeerEnds) {
   expect_outlives(passive(), active());
 }
 
 // proves: DI-12
-TEST_F(MeetingTest, SoTheyDoWhereThePeerWasConnectedTo) {
+TEST_F(MeetingTest, ReceivesOfTheActiveEndAreNotFlushedAtOnceEither) {
   expect_outlives(active(), passive());
 }
 
@@ -170,7 +170,7 @@ TEST_F(MeetingTest, AQueuePairMayBeDestroyedWhileItConnectsOrIsExpected) {
 }
 
 // proves: DI-12
-TEST_F(MeetingTest, WhoIsNotExpectedIsTurnedAway) {
+TEST_F(MeetingTest, AnUnexpectedPeerIsRefused) {
   c_.make(context_, pd_);
   // The last of the three waits for the second, and the first one connects.
   End& awaited = b_;
@@ -187,7 +187,7 @@ TEST_F(MeetingTest, WhoIsNotExpectedIsTurnedAway) {
 
 // Five others send requests before the program has named any of them; then it names one whose
 // request still waits.
-TEST_F(MeetingTest, SoManyWaitForItAndTheOldestIsRefused) {
+TEST_F(MeetingTest, EarlyRequestsAreBoundedAndTheOldestIsRefused) {
   std::array<End, 5> others;
   for (End& e : others) e.make(context_, pd_);
   // The one with the largest number gets a request from each of the others.
@@ -243,7 +243,7 @@ TEST_F(MeetingTest, SoManyWaitForItAndTheOldestIsRefused) {
 }
 
 // proves: DI-12
-TEST_F(MeetingTest, WhatCannotBeConnectedToIsRefused) {
+TEST_F(MeetingTest, AnImpossiblePeerIsRefused) {
   EXPECT_EQ(to_rtr(a_, a_.qp->qp_num), EOPNOTSUPP);  // itself
   EXPECT_EQ(to_rtr(a_, 0), EINVAL);
   ibv_qp_attr rtr{};

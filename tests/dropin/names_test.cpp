@@ -32,7 +32,7 @@ std::string output_of(const std::string& command) {
   return out;
 }
 
-TEST(DropinNames, EveryNameIsThereInItsVersionNode) {
+TEST(DropinNames, EveryNameExistsInItsVersionNode) {
   const auto all = rows();
   ASSERT_GT(all.size(), 700u);
   for (const Row& r : all) {
@@ -44,7 +44,7 @@ TEST(DropinNames, EveryNameIsThereInItsVersionNode) {
   }
 }
 
-TEST(DropinNames, NothingElseLeavesTheLibraries) {
+TEST(DropinNames, NoOtherNameIsExported) {
   std::map<std::string, std::set<std::string>> wanted;
   for (const Row& r : rows()) wanted[r.library].insert(r.name);
   for (const auto& [library, names] : wanted) {
@@ -61,7 +61,7 @@ TEST(DropinNames, NothingElseLeavesTheLibraries) {
   while (lines >> name) EXPECT_TRUE(name.starts_with("urnic_")) << name;
 }
 
-TEST(DropinNames, NoCxxRuntimeIsAskedFor) {
+TEST(DropinNames, NoCxxRuntimeIsNeeded) {
   for (const char* library :
        {"libibverbs.so.1", "librdmacm.so.1", "librspreload.so", "liburnic-dropin.so"}) {
     const std::string needed =

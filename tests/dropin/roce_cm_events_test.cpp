@@ -86,7 +86,7 @@ class RoceEventsTest : public roce::RoceIdsTest {
 };
 
 // proves: DI-8, DI-23
-TEST_F(RoceEventsTest, TheRequestAndTheAnswerSayWhatThePeerHasSaid) {
+TEST_F(RoceEventsTest, RequestAndAnswerReportThePeersValues) {
   if (!within()) return;
   rdma_conn_param p = asked();
   p.flow_control = 1;
@@ -112,7 +112,7 @@ TEST_F(RoceEventsTest, TheRequestAndTheAnswerSayWhatThePeerHasSaid) {
       << "its last message says nothing";
 }
 
-TEST_F(RoceEventsTest, WhoAcceptsWithoutParametersWaitsForReceivesAsLongAsItTakes) {
+TEST_F(RoceEventsTest, AcceptWithoutParametersRetriesRnrWithoutLimit) {
   if (!within()) return;
   request(asked());
   make_qp(server_, false);
@@ -136,7 +136,7 @@ TEST_F(RoceEventsTest, TheOtherEndMayHaveASharedQueueAndFlowControl) {
 }
 
 // Other events carry no parameters of a connection.
-TEST_F(RoceEventsTest, AnEndSaysNothingOfDepthsAndNumbers) {
+TEST_F(RoceEventsTest, DisconnectedCarriesNoConnectionParameters) {
   if (!within()) return;
   request(asked());
   accept(answered());
@@ -151,7 +151,7 @@ TEST_F(RoceEventsTest, AnEndSaysNothingOfDepthsAndNumbers) {
 }
 
 // proves: DI-8
-TEST_F(RoceEventsTest, BothEndsAreAtThePortsThatTheyHaveChosen) {
+TEST_F(RoceEventsTest, BothEndsShowTheirChosenPorts) {
   if (!within()) return;
   request(asked());
   const __be16 from = rdma_get_src_port(client_);
@@ -165,7 +165,7 @@ TEST_F(RoceEventsTest, BothEndsAreAtThePortsThatTheyHaveChosen) {
 }
 
 // A kernel reserves the port when the address is resolved.
-TEST_F(RoceEventsTest, TheSourcePortIsKnownWhenTheAddressIsResolvedAndNobodyElses) {
+TEST_F(RoceEventsTest, TheSourcePortIsReservedWhenTheAddressIsResolved) {
   if (!within()) return;
   resolve(9);
   const __be16 from = rdma_get_src_port(client_);
@@ -179,7 +179,7 @@ TEST_F(RoceEventsTest, TheSourcePortIsKnownWhenTheAddressIsResolvedAndNobodyElse
 }
 
 // It used to wait for ten seconds for an answer that could not arrive.
-TEST_F(RoceEventsTest, AnAddressThatNoRouteLeadsToIsNotResolved) {
+TEST_F(RoceEventsTest, AnAddressWithoutARouteIsNotResolved) {
   if (!within()) return;
   sockaddr_in nowhere = roce::at(9);
   inet_pton(AF_INET, "192.0.2.1", &nowhere.sin_addr);
@@ -192,7 +192,7 @@ TEST_F(RoceEventsTest, AnAddressThatNoRouteLeadsToIsNotResolved) {
 }
 
 // proves: DI-23
-TEST_F(RoceEventsTest, AQueuePairShowsWhatItsConnectionHas) {
+TEST_F(RoceEventsTest, AQueuePairShowsTheValuesOfItsConnection) {
   if (!within()) return;
   std::uint8_t tos = 104, timeout = 13;
   ASSERT_EQ(rdma_set_option(client_, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, 1), 0);

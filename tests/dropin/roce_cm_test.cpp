@@ -70,7 +70,7 @@ class RoceCmTest : public roce::RoceIdsTest {
 };
 
 // proves: DI-23
-TEST_F(RoceCmTest, TwoEndsFindEachOtherAndPart) {
+TEST_F(RoceCmTest, TwoEndsConnectAndDisconnect) {
   if (!within()) return;
   connect();
   EXPECT_EQ(client_->qp->state, IBV_QPS_RTS);
@@ -108,7 +108,7 @@ TEST_F(RoceCmTest, TwoEndsFindEachOtherAndPart) {
 }
 
 // Some programs destroy their queues first.
-TEST_F(RoceCmTest, AnIdWhoseQueuePairIsGoneIsDisconnectedAllTheSame) {
+TEST_F(RoceCmTest, AnIdWithoutItsQueuePairIsStillDisconnected) {
   if (!within()) return;
   connect();
   rdma_destroy_qp(client_);
@@ -121,7 +121,7 @@ TEST_F(RoceCmTest, AnIdWhoseQueuePairIsGoneIsDisconnectedAllTheSame) {
 
 // A target releases its connections on this event.
 // proves: DI-23
-TEST_F(RoceCmTest, WhenNumbersHaveRestedBothEndsHearOfIt) {
+TEST_F(RoceCmTest, BothEndsGetTimewaitExit) {
   if (!within()) return;
   connect();
   ASSERT_EQ(rdma_disconnect(client_), 0);
@@ -132,7 +132,7 @@ TEST_F(RoceCmTest, WhenNumbersHaveRestedBothEndsHearOfIt) {
 }
 
 // proves: DI-23
-TEST_F(RoceCmTest, ARefusalSaysWhyAndNobodyThereIsOne) {
+TEST_F(RoceCmTest, ARejectionCarriesItsReasonAlsoWithoutAListener) {
   if (!within()) return;
   ready();
   request();
@@ -162,7 +162,7 @@ TEST_F(RoceCmTest, ARefusalSaysWhyAndNobodyThereIsOne) {
 }
 
 // proves: DI-23
-TEST_F(RoceCmTest, WhatItsConnectionsDoNotHaveIsRefused) {
+TEST_F(RoceCmTest, UnsupportedConnectionParametersAreRefused) {
   if (!within()) return;
   listen();
   resolve();
@@ -192,7 +192,7 @@ class RoceRetriesTest : public RoceCmTest {
 };
 
 // proves: DI-23
-TEST_F(RoceRetriesTest, EachEndRepeatsAsOftenAsTheOtherSays) {
+TEST_F(RoceRetriesTest, EachEndRetriesAsOftenAsTheOtherAllows) {
   if (!within()) return;
   ready();
   rdma_conn_param p = saying("hello");
@@ -232,7 +232,7 @@ TEST_F(RoceRetriesTest, EachEndRepeatsAsOftenAsTheOtherSays) {
 }
 
 // proves: DI-23
-TEST_F(RoceCmTest, TheTimeOutIsTheProgramsWhereItSaysOne) {
+TEST_F(RoceCmTest, TheProgramsAckTimeoutIsUsed) {
   if (!within()) return;
   ready();
   std::uint8_t code = 8;  // a millisecond; the path between them would give two seconds
@@ -262,7 +262,7 @@ TEST_F(RoceCmTest, TheTimeOutIsTheProgramsWhereItSaysOne) {
 
 // rping -q does this: it moves its queue pair with the attributes of rdma_init_qp_attr.
 // proves: DI-23
-TEST_F(RoceCmTest, AProgramThatMovesItsQueuePairIsToldHow) {
+TEST_F(RoceCmTest, InitQpAttrReturnsTheAttributesOfEachMove) {
   if (!within()) return;
   listen();
   resolve();
@@ -321,7 +321,7 @@ TEST_F(RoceCmTest, AProgramThatMovesItsQueuePairIsToldHow) {
 }
 
 // proves: DI-23
-TEST_F(RoceCmTest, AQueuePairInInitHasTheRightsOfItsConnection) {
+TEST_F(RoceCmTest, ConnectingSetsTheRightsOfAQueuePairInInit) {
   if (!within()) return;
   ready();
   ibv_qp_attr without_rights{};
@@ -339,7 +339,7 @@ TEST_F(RoceCmTest, AQueuePairInInitHasTheRightsOfItsConnection) {
 }
 
 // proves: DI-23
-TEST_F(RoceCmTest, APortIsKeptFromWhenItIsBound) {
+TEST_F(RoceCmTest, APortIsReservedFromBindAddrOn) {
   if (!within()) return;
   rdma_cm_id* other = nullptr;
   ASSERT_EQ(rdma_create_id(clients_, &other, nullptr, RDMA_PS_TCP), 0);
@@ -379,7 +379,7 @@ TEST_F(RoceCmTest, AnIdHasAPathAndItsQueuePairAPeer) {
 // The depth that the client requests is the one that the server serves, and vice versa, as a
 // kernel's cm reports it.
 // proves: DI-8
-TEST_F(RoceCmTest, ARequestSaysWhatIsToBeServed) {
+TEST_F(RoceCmTest, ARequestReportsTheDepthsForTheServer) {
   if (!within()) return;
   ready();
   rdma_conn_param p = saying("hello");
@@ -396,7 +396,7 @@ TEST_F(RoceCmTest, ARequestSaysWhatIsToBeServed) {
 
 // A kernel reports nothing of it at the passive end.
 // proves: DI-8
-TEST_F(RoceCmTest, EstablishedSaysWhatBothEndsHaveAgreedOn) {
+TEST_F(RoceCmTest, EstablishedReportsTheAgreedDepths) {
   if (!within()) return;
   ready();
   rdma_conn_param p = saying("hello");
@@ -423,7 +423,7 @@ TEST_F(RoceCmTest, EstablishedSaysWhatBothEndsHaveAgreedOn) {
 
 // A kernel allows this: libfabric binds to "localhost" to list the devices.
 // proves: DI-9
-TEST_F(RoceCmTest, ALoopbackAddressStandsForAll) {
+TEST_F(RoceCmTest, ALoopbackAddressIsAWildcard) {
   if (!within()) return;
   rdma_cm_id* everywhere = nullptr;
   ASSERT_EQ(rdma_create_id(listeners_, &everywhere, this, RDMA_PS_TCP), 0);
@@ -447,7 +447,7 @@ TEST_F(RoceCmTest, ALoopbackAddressStandsForAll) {
 }
 
 // A kernel also ends the connections of a process that exits.
-TEST_F(RoceCmTest, WhoExitsWithAConnectionHasEndedIt) {
+TEST_F(RoceCmTest, ExitEndsTheConnectionsOfTheProcess) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the sanitizer knows no threads behind a fork of a process that had some";
 #endif

@@ -55,7 +55,7 @@ class RoceDatagramsTest : public roce::RoceIdsTest {
 
 // udaddy does this.
 // proves: DI-23
-TEST_F(RoceDatagramsTest, AClientIsToldWhereDatagramsGoAndTheServerAnswersByWhatCame) {
+TEST_F(RoceDatagramsTest, AClientLearnsTheDestinationAndTheServerAnswersByTheHeader) {
   if (!within()) return;
   request();
   auto attr = datagrams();
@@ -139,7 +139,7 @@ TEST_F(RoceDatagramsTest, ARefusalIsUnreachableWithTheStatusAndTheDataOfThePeer)
 
 // Connections have a port space of their own: neither kind of client finds a listener at the
 // other's port.
-TEST_F(RoceDatagramsTest, AClientOfConnectionsIsRefusedThereAndTheOtherWayRound) {
+TEST_F(RoceDatagramsTest, ConnectionsAndDatagramsRefuseEachOthersRequests) {
   if (!within()) return;
   ASSERT_EQ(rdma_listen(listener_, 4), 0);
   rdma_cm_id *connections = nullptr, *reliable = nullptr;
@@ -167,7 +167,7 @@ TEST_F(RoceDatagramsTest, AClientOfConnectionsIsRefusedThereAndTheOtherWayRound)
   EXPECT_EQ(rdma_destroy_id(connections), 0);
 }
 
-TEST_F(RoceDatagramsTest, AnIdMayGoWhileItAsksAndWhileItIsAsked) {
+TEST_F(RoceDatagramsTest, AnIdMayBeDestroyedDuringARequestAtEitherEnd) {
   if (!within()) return;
   request();
   EXPECT_EQ(rdma_destroy_id(client_), 0);
@@ -210,7 +210,7 @@ TEST_F(RoceDatagramsTest, AnIdMayGoWhileItAsksAndWhileItIsAsked) {
 }
 
 // proves: DI-23
-TEST_F(RoceDatagramsTest, WhatItsIdsDoNotHaveIsRefused) {
+TEST_F(RoceDatagramsTest, UnsupportedCallsOnIdsAreRefused) {
   if (!within()) return;
   rdma_cm_id* other = nullptr;
   for (const auto space : {RDMA_PS_IPOIB, RDMA_PS_IB}) {
@@ -244,7 +244,7 @@ TEST_F(RoceDatagramsTest, WhatItsIdsDoNotHaveIsRefused) {
 }
 
 // Private data that is too long is refused before anything is sent.
-TEST_F(RoceDatagramsTest, AQuestionThatIsTooLongLeavesTheIdAsItWas) {
+TEST_F(RoceDatagramsTest, TooLongPrivateDataLeavesTheIdUnchanged) {
   if (!within()) return;
   ASSERT_EQ(rdma_listen(listener_, 4), 0);
   resolve(port());

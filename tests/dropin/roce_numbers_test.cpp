@@ -161,7 +161,7 @@ TEST_F(RoceNumbersTest, EitherEndDisconnects) {
   pass(listeners_, RDMA_CM_EVENT_TIMEWAIT_EXIT);
 }
 
-TEST_F(RoceNumbersTest, AnIdThatGoesEndsTheConnection) {
+TEST_F(RoceNumbersTest, DestroyingAnIdEndsTheConnection) {
   if (!within()) return;
   establish();
   EXPECT_EQ(rdma_destroy_id(client_), 0);
@@ -193,7 +193,7 @@ TEST_F(RoceNumbersTest, TheClientRejectsTheAnswer) {
   EXPECT_EQ(rdma_establish(client_), -1);
 }
 
-TEST_F(RoceNumbersTest, NobodyListensThere) {
+TEST_F(RoceNumbersTest, APortWithoutAListenerRejects) {
   if (!within()) return;
   resolve(1);
   rdma_conn_param p = saying("hello", kMine);
@@ -205,7 +205,7 @@ TEST_F(RoceNumbersTest, NobodyListensThere) {
 }
 
 // IBV_EVENT_COMM_EST of the program's queue pair replaces the RTU.
-TEST_F(RoceNumbersTest, TheServerIsToldOfAFirstRequest) {
+TEST_F(RoceNumbersTest, NotifyOfAFirstRequestEstablishesTheServer) {
   if (!within()) return;
   request();
   answer();
@@ -218,7 +218,7 @@ TEST_F(RoceNumbersTest, TheServerIsToldOfAFirstRequest) {
   EXPECT_EQ(rdma_establish(client_), 0);
 }
 
-TEST_F(RoceNumbersTest, MeetsAnIdThatHasAQueuePair) {
+TEST_F(RoceNumbersTest, ConnectsToAnIdThatHasAQueuePair) {
   if (!within()) return;
   request();
   auto attr = cm::small_qp();
@@ -235,7 +235,7 @@ TEST_F(RoceNumbersTest, MeetsAnIdThatHasAQueuePair) {
   EXPECT_EQ(a.dest_qp_num, kMine);
 }
 
-TEST_F(RoceNumbersTest, ACallThatFailsLeavesTheIdAsItWas) {
+TEST_F(RoceNumbersTest, AFailedCallLeavesTheIdUnchanged) {
   if (!within()) return;
   ASSERT_EQ(rdma_listen(listener_, 4), 0);
   resolve(port());

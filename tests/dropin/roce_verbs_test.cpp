@@ -53,7 +53,7 @@ class RoceVerbsTest : public roce::RoceTest {
 };
 
 // proves: DI-20
-TEST_F(RoceVerbsTest, TheDeviceIsAnAdapterOfInfiniBandOnEthernet) {
+TEST_F(RoceVerbsTest, TheDeviceIsAnInfiniBandAdapterOnEthernet) {
   if (!within()) return;
   EXPECT_EQ(list_[0]->node_type, IBV_NODE_CA);
   EXPECT_EQ(list_[0]->transport_type, IBV_TRANSPORT_IB);
@@ -78,7 +78,7 @@ TEST_F(RoceVerbsTest, TheDeviceIsAnAdapterOfInfiniBandOnEthernet) {
 }
 
 // proves: DI-20
-TEST_F(RoceVerbsTest, ItsGidsAreItsAddressesAsRoCEv2HasThem) {
+TEST_F(RoceVerbsTest, ItsGidsAreItsAddressesInRoCEv2Form) {
   if (!within()) return;
   ibv_port_attr port;
   ASSERT_EQ(ibv_query_port(context_, 1, &port), 0);
@@ -136,7 +136,7 @@ TEST_F(RoceVerbsTest, AReliableConnectionMadeByHandCarriesEveryOperation) {
 }
 
 // proves: DI-21
-TEST_F(RoceVerbsTest, WhatAQueuePairWasToldIsGivenBack) {
+TEST_F(RoceVerbsTest, QueryQpReturnsTheAttributesThatWereSet) {
   if (!within()) return;
   connect(IBV_QPT_RC);
   const ibv_qp_attr a = a_.query();
@@ -159,7 +159,7 @@ TEST_F(RoceVerbsTest, WhatAQueuePairWasToldIsGivenBack) {
 }
 
 // proves: DI-21
-TEST_F(RoceVerbsTest, AMoveTakesItsAttributesNoFewerAndNoOthers) {
+TEST_F(RoceVerbsTest, AMoveTakesExactlyItsAttributes) {
   if (!within()) return;
   make(IBV_QPT_RC);
   ibv_qp_attr init{};
@@ -224,7 +224,7 @@ TEST_F(RoceVerbsTest, APacketSequenceNumberHas24Bits) {
 }
 
 // proves: DI-21
-TEST_F(RoceVerbsTest, ADrainedSendQueueIsToldToWhoAsked) {
+TEST_F(RoceVerbsTest, TheDrainedEventArrivesOnlyIfRequested) {
   if (!within()) return;
   connect(IBV_QPT_RC);
   for (const bool asked : {true, false}) {
@@ -244,7 +244,7 @@ TEST_F(RoceVerbsTest, ADrainedSendQueueIsToldToWhoAsked) {
 }
 
 // proves: DI-21
-TEST_F(RoceVerbsTest, WhoHasNoPeerUsesUpItsRetries) {
+TEST_F(RoceVerbsTest, ASilentPeerExceedsTheRetries) {
   if (!within()) return;
   make(IBV_QPT_RC);
   ASSERT_EQ(a_.init(), 0);
@@ -262,7 +262,7 @@ TEST_F(RoceVerbsTest, WhoHasNoPeerUsesUpItsRetries) {
 }
 
 // proves: DI-22
-TEST_F(RoceVerbsTest, AnUnreliableConnectionSendsAndWritesAndNoMore) {
+TEST_F(RoceVerbsTest, AnUnreliableConnectionOnlySendsAndWrites) {
   if (!within()) return;
   connect(IBV_QPT_UC);
   std::strcpy(a_.memory, "unsure");
@@ -286,7 +286,7 @@ TEST_F(RoceVerbsTest, AnUnreliableConnectionSendsAndWritesAndNoMore) {
 }
 
 // proves: DI-22
-TEST_F(RoceVerbsTest, ADatagramSaysWhoSentItAndCanBeAnswered) {
+TEST_F(RoceVerbsTest, ADatagramNamesItsSenderAndCanBeAnswered) {
   if (!within()) return;
   connect(IBV_QPT_UD);
   ibv_ah_attr way = End::way(gid_);
@@ -361,7 +361,7 @@ TEST_F(RoceVerbsTest, ADatagramLeavesAsItsAddressHandleSays) {
 }
 
 // proves: DI-22
-TEST_F(RoceVerbsTest, AddressHandlesWantAWayAndAHeader) {
+TEST_F(RoceVerbsTest, AddressHandlesNeedAValidPathOrHeader) {
   if (!within()) return;
   const auto refused = [&](auto&& change) {
     ibv_ah_attr way = End::way(gid_);
@@ -422,7 +422,7 @@ TEST_F(RoceVerbsTest, TheCallsOfAQueuePairFitItsService) {
 }
 
 // proves: DI-22
-TEST_F(RoceVerbsTest, ADatagramBuiltCallByCallGoesWhereItIsTold) {
+TEST_F(RoceVerbsTest, ADatagramBuiltCallByCallReachesItsDestination) {
   if (!within()) return;
   b_.make(context_, pd_, IBV_QPT_UD);
   a_.make(context_, pd_, IBV_QPT_UD);

@@ -187,7 +187,7 @@ TEST_F(RoceXrcTest, RequestsNameASharedReceiveQueueAndCompleteOnItsQueue) {
 }
 
 // proves: DI-26
-TEST_F(RoceXrcTest, AQueueOfAnotherDomainHasItsStatus) {
+TEST_F(RoceXrcTest, AQueueOfAnotherDomainFailsWithItsOwnStatus) {
   if (!within()) return;
   up();
   ibv_xrcd* const other = open_domain(-1, O_CREAT);
@@ -204,7 +204,7 @@ TEST_F(RoceXrcTest, AQueueOfAnotherDomainHasItsStatus) {
 }
 
 // proves: DI-26
-TEST_F(RoceXrcTest, ADomainIsThatOfItsFileAsLongAsAHandleIsThere) {
+TEST_F(RoceXrcTest, ADomainBelongsToItsFileAsLongAsAHandleExists) {
   if (!within()) return;
   EXPECT_EQ(open_domain(fd_, 0), nullptr);
   EXPECT_EQ(errno, ENOENT);
@@ -234,7 +234,7 @@ TEST_F(RoceXrcTest, ADomainIsThatOfItsFileAsLongAsAHandleIsThere) {
 }
 
 // proves: DI-26
-TEST_F(RoceXrcTest, AReceivingEndIsThereUntilItsLastHandleGoes) {
+TEST_F(RoceXrcTest, AReceivingEndExistsUntilItsLastHandleIsDestroyed) {
   if (!within()) return;
   up();
   ibv_qp_open_attr a{};
@@ -267,7 +267,7 @@ TEST_F(RoceXrcTest, AReceivingEndIsThereUntilItsLastHandleGoes) {
 }
 
 // proves: DI-26
-TEST_F(RoceXrcTest, WhatLacksItsDomainOrHasNoNumberIsRefused) {
+TEST_F(RoceXrcTest, XrcObjectsWithoutADomainOrNumberAreRefused) {
   if (!within()) return;
   EXPECT_EQ(make_receiver(nullptr), nullptr);
   EXPECT_EQ(errno, EINVAL);

@@ -7,7 +7,7 @@
 namespace urnic::dropin {
 namespace {
 
-TEST(SignalledQueueTest, OfOneKindTheLastAreKept) {
+TEST(SignalledQueueTest, KeepLastKeepsTheNewestOfOneKind) {
   SignalledQueue<int> queue;
   const auto is_even = [](int v) { return v % 2 == 0; };
   queue.push(1);
@@ -31,7 +31,7 @@ TEST(SignalledQueueTest, OfOneKindTheLastAreKept) {
 
 // A child of a fork shares the descriptor with its parent and does not touch it until the parent
 // has ended; then every count that the parent left in it must be removed.
-TEST(SignalledQueueTest, WhatAParentLeftInTheDescriptorGoesWithIt) {
+TEST(SignalledQueueTest, CountsThatAParentLeftAreRemovedWhenItHasEnded) {
   SignalledQueue<int> queue;
   for (int i = 0; i < 3; ++i) queue.push(i);
   const auto readable = [&] {

@@ -50,7 +50,7 @@ struct SysfsTree : VerbsTest {
   const std::string device = "sys/class/infiniband/urnic0/", port = device + "ports/1/";
 };
 
-TEST_F(SysfsTree, SaysOfTheDeviceWhatTheLibrarySays) {
+TEST_F(SysfsTree, DeviceFilesMatchTheLibrary) {
   ASSERT_EQ(urnic_write_sysfs(top.c_str()), 0);
   EXPECT_EQ(line(device + "node_type"), "4: RNIC");
   EXPECT_EQ(line(device + "fw_ver"), attr_.fw_ver);
@@ -69,7 +69,7 @@ TEST_F(SysfsTree, SaysOfTheDeviceWhatTheLibrarySays) {
   }
 }
 
-TEST_F(SysfsTree, SaysOfThePortWhatTheLibrarySays) {
+TEST_F(SysfsTree, PortFilesMatchTheLibrary) {
   ASSERT_EQ(urnic_write_sysfs(top.c_str()), 0);
   EXPECT_EQ(line(port + "state"), "4: ACTIVE");
   EXPECT_EQ(line(port + "phys_state"), "5: LinkUp");
@@ -116,7 +116,7 @@ TEST_F(SysfsTree, HasACharacterDevice) {
   EXPECT_EQ(access(node.c_str(), R_OK | W_OK), 0);
 }
 
-TEST_F(SysfsTree, SaysWhyItCannotBeWritten) {
+TEST_F(SysfsTree, ReportsWhyItCannotBeWritten) {
   EXPECT_EQ(urnic_write_sysfs((top / "nowhere").c_str()), ENOENT);
   std::ofstream(top / "file") << "no folder";
   EXPECT_EQ(urnic_write_sysfs((top / "file").c_str()), ENOTDIR);
@@ -130,7 +130,7 @@ struct SysfsPath : testing::Test {
   char room[64];
 };
 
-TEST_F(SysfsPath, WhatIsShownIsInTheTree) {
+TEST_F(SysfsPath, ShownPathsLeadIntoTheTree) {
   EXPECT_EQ(led("/sys/class/infiniband"), "/r/sys/class/infiniband");
   EXPECT_EQ(led("/sys/class/infiniband/"), "/r/sys/class/infiniband");
   EXPECT_EQ(led("/sys/class/infiniband/urnic0/fw_ver"), "/r/sys/class/infiniband/urnic0/fw_ver");
@@ -141,21 +141,21 @@ TEST_F(SysfsPath, WhatIsShownIsInTheTree) {
   EXPECT_EQ(led("/../sys/class/infiniband"), "/r/sys/class/infiniband");
 }
 
-TEST_F(SysfsPath, ARelativeOneBeginsAtItsBase) {
+TEST_F(SysfsPath, ARelativePathStartsAtItsBase) {
   EXPECT_EQ(led("sys/class/infiniband", "/r", "/"), "/r/sys/class/infiniband");
   EXPECT_EQ(led("infiniband/urnic0", "/r", "/sys/class"), "/r/sys/class/infiniband/urnic0");
   EXPECT_EQ(led("../infiniband", "/r", "/sys/class/net"), "/r/sys/class/infiniband");
   EXPECT_EQ(led("infiniband", "/r", "/home"), "infiniband");
 }
 
-TEST_F(SysfsPath, WhatACallFindsIsShownWhereTheProgramLooked) {
+TEST_F(SysfsPath, FoundPathsAreShownWhereTheProgramLooked) {
   using urnic::dropin::shown_as;
   EXPECT_STREQ(shown_as("/r/sys/class/infiniband/urnic0", "/r"), "/sys/class/infiniband/urnic0");
   for (const char* path : {"/rest/x", "/r", "/home/r/x"}) EXPECT_STREQ(shown_as(path, "/r"), path);
   EXPECT_STREQ(shown_as("/r/x", nullptr), "/r/x");
 }
 
-TEST_F(SysfsPath, AllElseIsWhereItWas) {
+TEST_F(SysfsPath, OtherPathsAreUnchanged) {
   for (const char* path : {"/sys/class/infiniband_mad", "/sys/class/net/lo", "/dev/infinibandx",
                            "sys/class/infiniband", "/dev", "", "/"}) {
     EXPECT_EQ(led(path), path);
@@ -166,7 +166,7 @@ TEST_F(SysfsPath, AllElseIsWhereItWas) {
   EXPECT_EQ(urnic::dropin::led(nullptr, nullptr, "/r", room, sizeof room), nullptr);
 }
 
-TEST_F(SysfsPath, OneThatDoesNotFitIsWhereItWas) {
+TEST_F(SysfsPath, APathThatDoesNotFitIsUnchanged) {
   const std::string longer = "/sys/class/infiniband/" + std::string(64, 'x');
   EXPECT_EQ(led(longer.c_str()), longer);
   EXPECT_EQ(led("/dev/infiniband", std::string(63, 'r').c_str()), "/dev/infiniband");

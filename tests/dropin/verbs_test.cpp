@@ -37,7 +37,7 @@ TEST_F(VerbsTest, CompletionQueuesAreAsDeepAsReportedAndNotDeeper) {
 }
 
 // libiscsi's iSER continues to poll inside the call in which the program destroyed the queue.
-TEST_F(VerbsTest, AQueueJustDestroyedHasNothingToPoll) {
+TEST_F(VerbsTest, PollingADestroyedQueueFindsNothing) {
   ibv_cq* cq = ibv_create_cq(context_, 16, nullptr, nullptr, 0);
   ASSERT_NE(cq, nullptr);
   ASSERT_EQ(ibv_destroy_cq(cq), 0);
@@ -46,7 +46,7 @@ TEST_F(VerbsTest, AQueueJustDestroyedHasNothingToPoll) {
 }
 
 // proves: DI-1, DI-3
-TEST_F(VerbsTest, AQueuePairHasWhatIsReportedAndNotMore) {
+TEST_F(VerbsTest, AQueuePairSupportsExactlyTheReportedLimits) {
   ibv_cq* cq = ibv_create_cq(context_, 16, nullptr, nullptr, 0);
   ASSERT_NE(cq, nullptr);
   ibv_qp_init_attr a = qp_attr(cq);
@@ -80,7 +80,7 @@ TEST_F(VerbsTest, AQueuePairHasWhatIsReportedAndNotMore) {
 }
 
 // proves: DI-2, DI-4
-TEST_F(VerbsTest, AFreshQueuePairOfAnRnicIsInInitAndMovesAsItMay) {
+TEST_F(VerbsTest, ANewRnicQueuePairIsInInitAndMovesAsTheTableAllows) {
   ibv_cq* cq = ibv_create_cq(context_, 16, nullptr, nullptr, 0);
   ibv_qp_init_attr a = qp_attr(cq);
   ibv_qp* qp = ibv_create_qp(pd_, &a);
@@ -298,7 +298,7 @@ TEST_F(VerbsTest, AnOverrunIsAnEventOfTheQueueAndItsQueuePairsAreInError) {
 }
 
 // proves: DI-7
-TEST_F(VerbsTest, AQueuePairInErrorHasTakenItsLastSharedReceive) {
+TEST_F(VerbsTest, AQueuePairInErrorReportsItsLastSharedReceive) {
   ibv_srq_init_attr s{};
   s.attr.max_wr = 8;
   s.attr.max_sge = 1;
@@ -344,7 +344,7 @@ TEST_F(VerbsTest, ParentAndThreadDomainsCountTheirUsers) {
 }
 
 // proves: DI-1
-TEST_F(VerbsTest, OnlyAskedForQueuePairsAndQueuesHaveTheExtendedCalls) {
+TEST_F(VerbsTest, OnlyRequestedQueuePairsAndQueuesHaveTheExtendedCalls) {
   ibv_cq_init_attr_ex c{};
   c.cqe = 16;
   c.wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP;
@@ -398,7 +398,7 @@ TEST_F(VerbsTest, OnlyAskedForQueuePairsAndQueuesHaveTheExtendedCalls) {
   EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
-TEST_F(VerbsTest, WhatIsNotSupportedFails) {
+TEST_F(VerbsTest, UnsupportedCallsFail) {
   errno = 0;
   ibv_ah_attr ah{};
   EXPECT_EQ(ibv_create_ah(pd_, &ah), nullptr);
@@ -412,7 +412,7 @@ TEST_F(VerbsTest, WhatIsNotSupportedFails) {
 }
 
 // proves: DI-1
-TEST_F(VerbsTest, AChannelWithoutADescriptorSaysSo) {
+TEST_F(VerbsTest, AChannelWithoutADescriptorFailsWithEmfile) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   const int next = dup(0);

@@ -168,7 +168,7 @@ struct Soak : ::testing::Test {
   unsigned seed = 0;
 };
 
-TEST_F(Soak, ConnectionsMadeAndEndedOverMemifLeaveNothingBehind) {
+TEST_F(Soak, ConnectionsOverMemifLeakNothing) {
   const bool all = std::getenv("URNIC_TEST_SOAK") != nullptr;
   const unsigned samples = all ? 10 : 4, kills = all ? 10 : 1;  // kills: before each sample
   const std::uint64_t step = all ? 10000 : 750;

@@ -146,7 +146,7 @@ TEST_F(HostTest, AChildOpensItsOwnDevice_D11) {
   EXPECT_TRUE(mine.carries(3));
 }
 
-TEST_F(HostTest, WhatAChildInheritsIsRefusedAndHarmless_D11) {
+TEST_F(HostTest, InheritedObjectsFailWithoutHarmInAChild_D11) {
   auto mine = std::make_unique<Wire>(wire("m"));
   ASSERT_TRUE(mine->up && mine->carries(1));
   EXPECT_EQ(in_child([&] {
@@ -175,7 +175,7 @@ TEST_F(HostTest, WhatAChildInheritsIsRefusedAndHarmless_D11) {
 }
 
 // At any point of the parent's engine thread.
-TEST_F(HostTest, ForksUnderLoadEndWell_D11) {
+TEST_F(HostTest, ForksUnderLoadDoNoHarm_D11) {
   Wire mine(wire("m"));
   ASSERT_TRUE(mine.up);
   for (int i = 0; i < 30; ++i) {

@@ -104,7 +104,7 @@ struct PeerDeath : ::testing::Test {
 };
 
 // proves: E-43
-TEST_F(PeerDeath, AMemifServerKilledIsTold) {
+TEST_F(PeerDeath, AKilledMemifServerIsDetected) {
   const std::string wire = "memif:socket=" + directory + "/w.sock";
   const std::string to = start(wire + ",role=server", "10.77.0.1");
   End client(config(wire + ",role=client", kLinkTimeout));
@@ -113,7 +113,7 @@ TEST_F(PeerDeath, AMemifServerKilledIsTold) {
 }
 
 // proves: E-43
-TEST_F(PeerDeath, ADatagramPeerKilledIsTold) {
+TEST_F(PeerDeath, AKilledDatagramPeerIsDetected) {
   const std::string a = directory + "/a", b = directory + "/b";
   const std::string to = start("dgram:path=" + b + ",peer=" + a, "10.77.0.1");
   End client(config("dgram:path=" + a + ",peer=" + b, kLinkTimeout));
@@ -123,7 +123,7 @@ TEST_F(PeerDeath, ADatagramPeerKilledIsTold) {
 
 // The kernel closes the connections of a process that has ended; without data in flight that is an
 // orderly end.
-TEST_F(PeerDeath, AServerOverKernelTcpKilledIsTold) {
+TEST_F(PeerDeath, AKilledServerOverKernelTcpIsDetected) {
   const std::string to = start("tcp:bind=127.0.0.1", "127.0.0.1");
   End client(config("tcp", kLinkTimeout));
   ASSERT_TRUE(client.device);
@@ -133,7 +133,7 @@ TEST_F(PeerDeath, AServerOverKernelTcpKilledIsTold) {
 // A new server at the same socket does not know the connection, and resets it when it gets a
 // packet.
 // proves: E-43
-TEST_F(PeerDeath, ASuccessorInTimeEndsTheConnectionToo) {
+TEST_F(PeerDeath, ARestartedServerEndsTheConnectionToo) {
   const std::string wire = "memif:socket=" + directory + "/w.sock";
   const std::string to = start(wire + ",role=server", "10.77.0.1");
   End client(config(wire + ",role=client", "60000"));

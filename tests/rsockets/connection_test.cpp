@@ -45,7 +45,7 @@ TEST_F(ConnectionTest, AddressesAreThoseOfBothEnds) {
 }
 
 // proves: DI-15
-TEST_F(ConnectionTest, WhoDoesNotWaitIsWokenByTheConnection) {
+TEST_F(ConnectionTest, ANonBlockingConnectIsWokenByTheConnection) {
   make_non_blocking(client);
   make_non_blocking(listener);
   EXPECT_EQ(raccept(listener, nullptr, nullptr), -1);
@@ -69,7 +69,7 @@ TEST_F(ConnectionTest, WhoDoesNotWaitIsWokenByTheConnection) {
 
 // A kernel listener that does not answer, and then ends.
 // proves: DI-15
-TEST_F(ConnectionTest, AConnectWithoutAnAnswerIsUnderWayUntilItFails) {
+TEST_F(ConnectionTest, AnUnansweredConnectStaysInProgressUntilItFails) {
   const int silent = socket(AF_INET, SOCK_STREAM, 0);
   auto a = loopback(0);
   socklen_t length = sizeof a;
@@ -100,7 +100,7 @@ TEST_F(ConnectionTest, AConnectWithoutAnAnswerIsUnderWayUntilItFails) {
 }
 
 // proves: DI-15
-TEST_F(ConnectionTest, APortWithNobodyIsRefused) {
+TEST_F(ConnectionTest, APortWithoutAListenerIsRefused) {
   auto a = loopback(port);
   end(listener);
   EXPECT_EQ(rconnect(client, any(a), sizeof a), -1);
@@ -117,7 +117,7 @@ TEST_F(ConnectionTest, APortWithNobodyIsRefused) {
   EXPECT_EQ(error, ECONNREFUSED);
 }
 
-TEST_F(ConnectionTest, TwentyConnectAtOnceToOneThatAcceptsLater) {
+TEST_F(ConnectionTest, TwentyClientsConnectAtOnceToAServerThatAcceptsLater) {
   std::vector<std::thread> clients;
   clients.reserve(20);
   for (int i = 0; i < 20; ++i) {
@@ -145,7 +145,7 @@ TEST_F(ConnectionTest, TwentyConnectAtOnceToOneThatAcceptsLater) {
 }
 
 // However small the backlog, 128 connections may wait.
-TEST_F(ConnectionTest, SoManyWaitToBeAcceptedAndTheNextIsRefused) {
+TEST_F(ConnectionTest, WaitingConnectionsAreBoundedAndTheNextIsRefused) {
   constexpr std::size_t kLeast = 128;
   auto a = loopback(port);
   std::vector<int> waiting;
@@ -197,7 +197,7 @@ bool is_let_in(int fd) {
   return (reply[16] & 0x20) == 0;
 }
 
-TEST_F(ConnectionTest, PeersThatDoNotFinishTheirOpeningAreBounded) {
+TEST_F(ConnectionTest, UnfinishedConnectionsAreBounded) {
   constexpr std::size_t kLeast = 128;
   std::vector<int> silent;
   for (std::size_t i = 0; i < kLeast; ++i) {
@@ -222,7 +222,7 @@ TEST_F(ConnectionTest, PeersThatDoNotFinishTheirOpeningAreBounded) {
 }
 
 // proves: DI-17
-TEST_F(ConnectionTest, OneEndMayGoOnWhenTheOtherHasNoMoreToSay) {
+TEST_F(ConnectionTest, OneEndMaySendAfterTheOtherHasShutDownWriting) {
   connect();
   ASSERT_EQ(rsend(client, "question", 8, 0), 8);
   ASSERT_EQ(rshutdown(client, SHUT_WR), 0);
@@ -252,7 +252,7 @@ TEST_F(ConnectionTest, TheKernelShowsTheHangUpOfAnEndThatShutBothDirectionsDown)
 }
 
 // proves: DI-17
-TEST_F(ConnectionTest, WhatWasSentBeforeACloseIsReadBehindIt) {
+TEST_F(ConnectionTest, DataSentBeforeACloseIsReadAfterIt) {
   connect();
   std::vector<char> all(100'000, 'a'), in(all.size());
   ASSERT_EQ(rsend(client, all.data(), all.size(), 0), static_cast<ssize_t>(all.size()));
@@ -266,7 +266,7 @@ TEST_F(ConnectionTest, WhatWasSentBeforeACloseIsReadBehindIt) {
 }
 
 // proves: DI-17
-TEST_F(ConnectionTest, WhoDoesNotLingerResets) {
+TEST_F(ConnectionTest, CloseWithoutLingerResets) {
   connect();
   const linger none{1, 0};
   ASSERT_EQ(rsetsockopt(client, SOL_SOCKET, SO_LINGER, &none, sizeof none), 0);
@@ -276,7 +276,7 @@ TEST_F(ConnectionTest, WhoDoesNotLingerResets) {
   EXPECT_EQ(errno, ECONNRESET);
 }
 
-TEST_F(ConnectionTest, AThreadThatWaitsIsWokenByTheEnd) {
+TEST_F(ConnectionTest, AWaitingThreadIsWokenByTheEndOfTheConnection) {
   connect();
   std::thread closes([this] {
     usleep(50'000);
@@ -320,7 +320,7 @@ TEST_F(ConnectionTest, ANewProcessConnectsAndIsServed) {
 }
 
 // proves: DI-17
-TEST_F(ConnectionTest, AKilledPeerIsAnErrorBehindWhatItHadSent) {
+TEST_F(ConnectionTest, AKilledPeerIsAnErrorAfterTheDataItHadSent) {
   SKIP_UNDER_TSAN();
   const pid_t child = in_child([this] {
     const int fd = rsocket(AF_INET, SOCK_STREAM, 0);
@@ -343,7 +343,7 @@ TEST_F(ConnectionTest, AKilledPeerIsAnErrorBehindWhatItHadSent) {
   EXPECT_EQ(seen & (POLLHUP | POLLERR), POLLHUP | POLLERR);
 }
 
-TEST_F(ConnectionTest, WhoSendsToAKilledPeerDoesNotWaitForEver) {
+TEST_F(ConnectionTest, ASendToAKilledPeerDoesNotBlockForever) {
   SKIP_UNDER_TSAN();
   const pid_t child = in_child([this] {
     const int fd = rsocket(AF_INET, SOCK_STREAM, 0);
@@ -367,7 +367,7 @@ TEST_F(ConnectionTest, WhoSendsToAKilledPeerDoesNotWaitForEver) {
 }
 
 // proves: DI-17
-TEST_F(ConnectionTest, AProcessThatEndsWithoutClosingEndsInOrder) {
+TEST_F(ConnectionTest, AProcessThatExitsWithoutClosingEndsItsConnectionsInOrder) {
   SKIP_UNDER_TSAN();
   const pid_t child = urnic::test::quiet_fork();
   if (child == 0) {
@@ -384,7 +384,7 @@ TEST_F(ConnectionTest, AProcessThatEndsWithoutClosingEndsInOrder) {
 }
 
 // A thread inside a call at that moment has the connection locked until the call ends.
-TEST_F(ConnectionTest, AProcessThatEndsBesideThreadsInCallsEndsInOrder) {
+TEST_F(ConnectionTest, AProcessThatExitsDuringCallsEndsItsConnectionsInOrder) {
   SKIP_UNDER_TSAN();
   for (int i = 0; i < 20; ++i) {
     const pid_t child = urnic::test::quiet_fork();
@@ -411,7 +411,7 @@ TEST_F(ConnectionTest, AProcessThatEndsBesideThreadsInCallsEndsInOrder) {
   }
 }
 
-TEST_F(ConnectionTest, AChildHasNothingOfItsParentsConnections) {
+TEST_F(ConnectionTest, AChildCannotUseItsParentsConnections) {
   SKIP_UNDER_TSAN();
   connect();
   const pid_t child = in_child([this] {
@@ -428,7 +428,7 @@ TEST_F(ConnectionTest, AChildHasNothingOfItsParentsConnections) {
 }
 
 // proves: DI-18
-TEST_F(ConnectionTest, WrongUseIsTold) {
+TEST_F(ConnectionTest, WrongUseFails) {
   const auto fails = [](long result, int error) { return result == -1 && errno == error; };
   EXPECT_TRUE(fails(rsocket(AF_INET, SOCK_DGRAM, 0), ESOCKTNOSUPPORT)) << "datagrams need UD";
   EXPECT_TRUE(fails(rsocket(AF_UNIX, SOCK_STREAM, 0), EAFNOSUPPORT));
@@ -461,7 +461,7 @@ TEST_F(ConnectionTest, WrongUseIsTold) {
 }
 
 // proves: DI-18
-TEST_F(ConnectionTest, OptionsAreKeptAndThoseThatAreNotAreRefused) {
+TEST_F(ConnectionTest, KnownOptionsAreStoredAndUnknownOnesAreRefused) {
   const auto get = [this](int level, int name) {
     int value = -1;
     socklen_t length = sizeof value;

@@ -51,7 +51,7 @@ TEST_F(DataTest, AStreamArrivesWholeAndInOrderBothWaysAtOnce) {
   EXPECT_TRUE(got == back);
 }
 
-TEST_F(DataTest, SmallBuffersAndQueuesCarryTheSame) {
+TEST_F(DataTest, AStreamWorksWithSmallBuffersAndQueues) {
   set(SOL_SOCKET, SO_SNDBUF, 1);
   set(SOL_SOCKET, SO_RCVBUF, 1);
   set(SOL_RDMA, RDMA_SQSIZE, 1);
@@ -63,7 +63,7 @@ TEST_F(DataTest, SmallBuffersAndQueuesCarryTheSame) {
   sender.join();
 }
 
-TEST_F(DataTest, WithoutInlineDataTheSame) {
+TEST_F(DataTest, AStreamWorksWithoutInlineData) {
   set(SOL_RDMA, RDMA_INLINE, 0);
   connect();
   const auto all = pattern(10'000);
@@ -76,7 +76,7 @@ TEST_F(DataTest, WithoutInlineDataTheSame) {
 }
 
 // proves: DI-15, DI-16
-TEST_F(DataTest, WhoDoesNotWaitIsToldAndWokenWhenThereIsSomething) {
+TEST_F(DataTest, ANonBlockingReadFailsAndIsWokenByData) {
   connect();
   make_non_blocking(server);
   char in[16];
@@ -96,7 +96,7 @@ TEST_F(DataTest, WhoDoesNotWaitIsToldAndWokenWhenThereIsSomething) {
 }
 
 // proves: DI-15
-TEST_F(DataTest, WhoSendsWithoutWaitingIsStoppedByAPeerThatDoesNotReadAndWokenWhenItDoes) {
+TEST_F(DataTest, ANonBlockingSendStopsAtAPeerThatDoesNotReadAndIsWokenWhenItReads) {
   connect();
   make_non_blocking(client);
   const auto all = pattern(100'000);
@@ -148,7 +148,7 @@ TEST_F(DataTest, PartsAreGatheredAndScattered) {
 }
 
 // proves: DI-16
-TEST_F(DataTest, AllThatWasAskedForIsWaitedFor) {
+TEST_F(DataTest, WaitAllWaitsForAllBytes) {
   connect();
   std::thread sender([this] {
     EXPECT_EQ(rsend(client, "half", 4, 0), 4);
@@ -162,7 +162,7 @@ TEST_F(DataTest, AllThatWasAskedForIsWaitedFor) {
 }
 
 // proves: DI-16
-TEST_F(DataTest, WhatFitsOfASendIsSentAndCounted) {
+TEST_F(DataTest, ASendReportsTheBytesThatFitted) {
   connect();
   make_non_blocking(client);
   const auto all = pattern(4'000'000);
@@ -176,7 +176,7 @@ TEST_F(DataTest, WhatFitsOfASendIsSentAndCounted) {
 }
 
 // proves: DI-16
-TEST_F(DataTest, ASendThatFindsNoRoomEndsWithItsTime) {
+TEST_F(DataTest, ABlockedSendEndsWithItsTimeOut) {
   connect();
   const timeval t{0, 50'000};
   ASSERT_EQ(rsetsockopt(client, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t), 0);
@@ -215,7 +215,7 @@ TEST_F(DataTest, SelectSeesWhatPollSees) {
 }
 
 // proves: DI-19
-TEST_F(DataTest, BuffersOfTheProgramAreWrittenByTheirOffsets) {
+TEST_F(DataTest, MappedBuffersAreWrittenByTheirOffsets) {
   set(SOL_RDMA, RDMA_IOMAPSIZE, 2);
   connect();
   std::vector<char> mapped(200'000), other(64);

@@ -75,7 +75,7 @@ class RsocketLeft : public ::testing::Test {
   hand::HandVerbs net;
 };
 
-TEST_F(RsocketLeft, AClosedListenerGivesUpWhoWaitsThoughACallStillHasIt) {
+TEST_F(RsocketLeft, AClosedListenerDropsWaitingConnectionsEvenDuringACall) {
   const int listener = listen(), first = connect();
   net.settle();
   const int second = connect();
@@ -92,7 +92,7 @@ TEST_F(RsocketLeft, AClosedListenerGivesUpWhoWaitsThoughACallStillHasIt) {
   for (const int fd : {first, second}) EXPECT_EQ(urnic_rclose(fd), 0);
 }
 
-TEST_F(RsocketLeft, WithoutADescriptorARequestIsRejectedAndKeepsNothing) {
+TEST_F(RsocketLeft, WithoutADescriptorARequestIsRejectedAndNothingLeaks) {
   const int listener = listen(), client = connect();
   {
     const NoDescriptors none;
@@ -111,7 +111,7 @@ TEST_F(RsocketLeft, WithoutADescriptorARequestIsRejectedAndKeepsNothing) {
 }
 
 // If any allocation fails while a request is answered, the client gets an error and nothing leaks.
-TEST_F(RsocketLeft, WithoutMemoryARequestIsRejectedAndKeepsNothing) {
+TEST_F(RsocketLeft, WithoutMemoryARequestIsRejectedAndNothingLeaks) {
   const int listener = listen();
   unsigned rejected = 0;
   for (std::uint64_t after = 0; after < 12; ++after) {
@@ -139,7 +139,7 @@ TEST_F(RsocketLeft, WithoutMemoryARequestIsRejectedAndKeepsNothing) {
   EXPECT_EQ(urnic_rclose(listener), 0);
 }
 
-TEST_F(RsocketLeft, WithoutMemoryAConnectionIsNotBegunAndKeepsNothing) {
+TEST_F(RsocketLeft, WithoutMemoryAConnectFailsAndNothingLeaks) {
   const int listener = listen();
   unsigned failed = 0;
   for (std::uint64_t after = 0; after < 30; ++after) {
@@ -166,7 +166,7 @@ TEST_F(RsocketLeft, WithoutMemoryAConnectionIsNotBegunAndKeepsNothing) {
   EXPECT_EQ(urnic_rclose(listener), 0);
 }
 
-TEST_F(RsocketLeft, ANumberClosedBehindItsBackIsFreeForTheNext) {
+TEST_F(RsocketLeft, ANumberClosedOutsideOurCallsCanBeReused) {
   const int listener = listen();
   ASSERT_EQ(::close(listener), 0);
   const int next = make();
@@ -177,7 +177,7 @@ TEST_F(RsocketLeft, ANumberClosedBehindItsBackIsFreeForTheNext) {
   EXPECT_EQ(urnic_rclose(next), 0);
 }
 
-TEST_F(RsocketLeft, AConnectionClosedBehindItsBackGivesAllBack) {
+TEST_F(RsocketLeft, AConnectionClosedOutsideOurCallsReleasesEverything) {
   const int listener = listen(), client = connect();
   net.settle();
   std::uint8_t buffer[100];

@@ -22,7 +22,7 @@ TEST(CompletionQueue, PollsInOrderOfPush) {
   EXPECT_EQ(cq.poll(out), 0);
 }
 
-TEST(CompletionQueue, OverrunIsReportedAfterWhatFitted) {
+TEST(CompletionQueue, OverrunIsReportedAfterTheCompletionsThatFitted) {
   CompletionQueue cq(2);
   cq.push(cqe(1));
   cq.push(cqe(2));

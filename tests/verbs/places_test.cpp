@@ -38,7 +38,7 @@ struct Sends {
 };
 
 // proves: E-47
-TEST(Places, AreTakenUntilTheCompletionIsPolled) {
+TEST(Places, AreOccupiedUntilTheCompletionIsPolled) {
   Sends s;
   EXPECT_EQ(s.free(), 4);
   s.finish(true);
@@ -51,7 +51,7 @@ TEST(Places, AreTakenUntilTheCompletionIsPolled) {
 }
 
 // proves: E-47
-TEST(Places, GoWithALaterCompletion) {
+TEST(Places, AreFreedByALaterCompletion) {
   Sends s;
   EXPECT_EQ(s.free(), 4);
   s.finish(true);
@@ -80,7 +80,7 @@ TEST(Places, WithoutACompletionAreFreeWhenDone) {
 }
 
 // proves: E-47
-TEST(Places, OfAQueueThatHasGoneAreNotTouched) {
+TEST(Places, OfADestroyedQueueAreNotTouched) {
   Sends s;
   EXPECT_EQ(s.free(), 4);
   s.finish(true);
@@ -90,7 +90,7 @@ TEST(Places, OfAQueueThatHasGoneAreNotTouched) {
   EXPECT_FALSE(s.q.places().all_polled());
 }
 
-TEST(Places, AreAllFreeBehindAReset) {
+TEST(Places, AreAllFreeAfterAReset) {
   Sends s;
   EXPECT_EQ(s.free(), 4);
   s.finish(true);
@@ -99,7 +99,7 @@ TEST(Places, AreAllFreeBehindAReset) {
 }
 
 // proves: E-47
-TEST(Places, OfReceivesInWhicheverKindOfCompletion) {
+TEST(Places, OfReceivesAreFreedByBothKindsOfCompletion) {
   CompletionQueue cq(16);
   ReceiveQueue q(kMost, 1, 7);
   q.hold_places();

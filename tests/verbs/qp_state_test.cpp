@@ -88,7 +88,7 @@ TEST(QpState, AllPairsOverIwarp) {
                {"CC-----", "CCT---C", "C--T--E", "C--CE-E", "C-----E", "-------", "C-----C"});
 }
 
-TEST(QpState, TheTransportsDifferWhereIwarpDoes) {
+TEST(QpState, CommonMovesAreTheSameForBothTransports) {
   // Moves common to both transports: reset, failure, and the moves that RC does not have.
   for (const QpState from : kStates) {
     if (from == QpState::Sqe) continue;
@@ -223,7 +223,7 @@ TEST(QpState, PostingRulesOfAllSevenStates) {
   }
 }
 
-TEST(QpState, WhatFollowsAMove) {
+TEST(QpState, EachMoveHasItsEffect) {
   const auto effect = [](QpState from, QpState to, Mover by) {
     return judge_move(kIbRules, Service::Ud, from, to, by,
                       attributes(Service::Ud, from, to).required)
@@ -243,7 +243,7 @@ TEST(QpState, WhatFollowsAMove) {
 }
 
 // proves: IB-109
-TEST(QpStateMachine, ARefusalChangesNothing) {
+TEST(QpStateMachine, ARefusedMoveChangesNothing) {
   QpStateMachine m(kIwarpRules, Service::Rc);
   EXPECT_EQ(m.load(), Reset);
   EXPECT_FALSE(m.modify(Rts).ok());
@@ -252,7 +252,7 @@ TEST(QpStateMachine, ARefusalChangesNothing) {
   EXPECT_EQ(m.load(), Reset);
 }
 
-TEST(QpStateMachine, AnIwarpLifeAndAnother) {
+TEST(QpStateMachine, AnIwarpQueuePairConnectsSeveralTimes) {
   QpStateMachine m(kIwarpRules, Service::Rc);
   for (int life = 0; life < 3; ++life) {
     EXPECT_TRUE(m.modify(Init).ok());

@@ -15,7 +15,7 @@ std::unique_ptr<verbs::QueuePair> numbered(std::uint32_t number) {
 }
 
 // proves: E-49
-TEST(QueuePairNumbers, ComeAgainWhenAllHaveBeenGivenOutButThoseInUse) {
+TEST(QueuePairNumbers, AreReusedAfterAllHaveBeenUsedExceptThoseInUse) {
   QueuePairs qps({1, 2});
   const std::uint32_t first = qps.new_number();
   verbs::QueuePair* const kept = qps.add(numbered(first));

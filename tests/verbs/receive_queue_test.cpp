@@ -40,7 +40,7 @@ TEST(ReceiveQueue, TheIndexSelectsTheWqe) {
 }
 
 // proves: E-14
-TEST(ReceiveQueue, IndexSurvivesItsWrap) {
+TEST(ReceiveQueue, TheIndexMayWrapAround) {
   ReceiveQueue q(5, 1, 0xFFFFFFF0);
   std::uint32_t index = 0xFFFFFFF0, posted = index;
   for (int i = 0; i < 64; ++i) {

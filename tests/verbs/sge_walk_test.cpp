@@ -35,7 +35,7 @@ TEST(SgeWalk, EachPieceIsVisitedOnceInOrderAndEmptySgesAreNot) {
   EXPECT_TRUE(whole);
 }
 
-TEST(SgeWalk, NoBytesAreAlwaysThere) {
+TEST(SgeWalk, ZeroBytesAlwaysSucceed) {
   bool whole = false;
   EXPECT_EQ(walk(10, 0, &whole), "");
   EXPECT_TRUE(whole);

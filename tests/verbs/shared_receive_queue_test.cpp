@@ -28,7 +28,7 @@ struct SharedReceiveRoom : ::testing::Test {
 };
 
 // proves: E-15
-TEST_F(SharedReceiveRoom, WhatWasDeliveredIntoIsFreeAgain) {
+TEST_F(SharedReceiveRoom, ADeliveredReceiveIsFreeAgain) {
   ReceiveQueue q(&shared, &pool, 1);
   fill();
   q.claim(1);
@@ -38,7 +38,7 @@ TEST_F(SharedReceiveRoom, WhatWasDeliveredIntoIsFreeAgain) {
 }
 
 // proves: E-15
-TEST_F(SharedReceiveRoom, AResetGivesBackWhatWasBound) {
+TEST_F(SharedReceiveRoom, AResetFreesBoundReceives) {
   ReceiveQueue q(&shared, &pool, 1);
   fill();
   q.claim(3);
@@ -49,7 +49,7 @@ TEST_F(SharedReceiveRoom, AResetGivesBackWhatWasBound) {
 
 // A completion that will not be polled, because its queue pair is reset.
 // proves: E-15
-TEST_F(SharedReceiveRoom, AForgottenCompletionGivesBackWhatItNames) {
+TEST_F(SharedReceiveRoom, ADiscardedCompletionFreesItsReceive) {
   ReceiveQueue q(&shared, &pool, 1);
   fill();
   CompletionQueue cq(8);
@@ -69,7 +69,7 @@ TEST_F(SharedReceiveRoom, AForgottenCompletionGivesBackWhatItNames) {
 }
 
 // proves: E-15
-TEST_F(SharedReceiveRoom, HasUsersUntilTheyAreGone) {
+TEST_F(SharedReceiveRoom, CountsItsUsers) {
   {
     ReceiveQueue one(&shared, &pool, 1), other(&shared, &pool, 1);
     EXPECT_EQ(shared.users, 2u);
@@ -78,7 +78,7 @@ TEST_F(SharedReceiveRoom, HasUsersUntilTheyAreGone) {
 }
 
 // proves: E-15
-TEST_F(SharedReceiveRoom, ItsLimitIsToldOnceWhenFewerAreLeft) {
+TEST_F(SharedReceiveRoom, TheLimitEventIsReportedOnce) {
   ReceiveQueue q(&shared, &pool, 1);
   fill();
   shared.set_limit(4);
