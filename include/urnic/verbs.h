@@ -24,16 +24,14 @@
 // Progress: a thread that polls a CompletionQueue drives the engine itself; when no thread polls,
 // the device's background thread does (setting `progress`, D8).
 //
-// Errors: no function throws. Every Result may have these errors, in addition to those listed at
-// the call:
+// Errors: no function throws. Every Result may have these errors besides those at the call:
 //   invalid_argument  the handle, or one given as an argument, is empty or of another device
 //   no_memory         out of memory
 //   no_descriptors    out of file descriptors (ulimit -n)
 //   closed            the device belongs to the parent of a forked child
 // In these cases, calls without a Result return an empty value, false, -1, or do nothing.
 //
-// Units: lengths in bytes, times in milliseconds unless the name says otherwise; -1 means without
-// limit.
+// Units: lengths in bytes, times in milliseconds unless the name says otherwise; -1: no limit.
 #pragma once
 
 #include <cstddef>
@@ -107,8 +105,7 @@ class URNIC_API ConnectRequest {
   std::string local() const;
   // Valid as long as this object exists. RoCE: always 56 bytes, the peer's padded with zeroes.
   std::span<const std::uint8_t> private_data() const;
-  // how many Reads and atomics the peer wants outstanding; iWARP: our limit if the peer does not
-  // say
+  // How many Reads and atomics the peer wants outstanding; iWARP: our limit if it does not say.
   std::uint16_t ird() const;
   std::uint16_t ord() const;  // how many the peer can serve, and we may have outstanding
   // RoCE: how often both ends repeat a request without a response, and how often this end repeats a
@@ -142,8 +139,7 @@ class URNIC_API ConnectRequest {
   QpAttributes attributes() const;
   // Refuses the request. iWARP: MPA Reply with R=1 (RFC 5044, 7.1.1), with up to 508 bytes. RoCE:
   // REJ 28, with up to 148 bytes (for datagrams SIDR REP 2, 136), padded with zeroes; more are cut.
-  // Destroying the object without an answer does the same. Does nothing if the request has been
-  // answered.
+  // Destroying an unanswered request does the same. Does nothing after an answer.
   void reject(std::span<const std::uint8_t> private_data = {});
 
  private:
@@ -170,11 +166,10 @@ class URNIC_API EventQueue {
  public:
   EventQueue() = default;
   explicit operator bool() const { return impl_ != nullptr; }
-  // Takes the next event, oldest first; false if there is none. Drives the engine when no other
-  // thread does.
+  // Takes the next event, oldest first, or returns false. Drives the engine if no other thread
+  // does.
   bool poll(Event* out);
-  // Like poll(), but sleeps up to timeout_ms (-1: without limit) or until wake(); then returns
-  // false.
+  // Like poll(), but sleeps up to timeout_ms (-1: no limit) or until wake(); then returns false.
   bool wait(Event* out, int timeout_ms);
   // Wakes the thread that sleeps in wait(); if there is none, the next wait() returns at once.
   void wake();
@@ -219,9 +214,9 @@ class URNIC_API SharedReceiveQueue {
   Result<void> post_receive(const ReceiveRequest& request);
   // Posts several at once. Returns how many were posted; `*why` has the reason if not all were.
   std::size_t post_receive(std::span<const ReceiveRequest> requests, Error* why = nullptr);
-  // Requests one receive_limit event as soon as fewer than `limit` receives are left, immediately
-  // if that is already so. Then the limit becomes 0, which requests none. Errors: invalid_argument:
-  // above max_receive.
+  // Requests one receive_limit event as soon as fewer than `limit` receives are left, also if that
+  // is already so. Then the limit becomes 0: no request. Errors: invalid_argument: above
+  // max_receive.
   Result<void> set_limit(std::uint32_t limit);
   struct Attributes {
     std::uint32_t max_receive = 0, max_receive_sge = 0;
@@ -252,8 +247,7 @@ struct QpOptions {
   // The queue pair's number, 24 bits, where peers find the queue pair by it. 0: the device chooses
   // one; for RoCE it always does.
   std::uint32_t number = 0;
-  // A transport that the device speaks (the setting `transport`). If not set: iWARP if the device
-  // speaks it.
+  // A transport that the device speaks (setting `transport`). If not set: iWARP if it is spoken.
   std::optional<Transport> transport;
   // UC and UD queue pairs are moved by modify(), not by connect() or accept(). A send that fails on
   // such a queue pair moves it to sqe instead of error; only its completion reports that, no event.
@@ -302,8 +296,8 @@ class URNIC_API QueuePair {
   // counts until its completion, or a later one of its queue, has been polled. A request without a
   // completion counts until it is done and no earlier completion waits to be polled.
   Result<void> post_send(const SendRequest& request);
-  // Posts several at once, with one doorbell. Returns how many were posted; `*why` has the reason
-  // if not all were.
+  // Posts several with one doorbell. Returns how many were posted; `*why` explains a smaller
+  // number.
   std::size_t post_send(std::span<const SendRequest> requests, Error* why = nullptr);
   Result<void> post_receive(const ReceiveRequest& request);
 
@@ -336,8 +330,7 @@ class URNIC_API QueuePair {
   // follows. Does nothing without a connection, as disconnect().
   void abort();
 
-  // Destroys the queue pair together with its completions that were not polled; the handle is empty
-  // afterwards.
+  // Destroys the queue pair and its completions that were not polled; the handle is empty then.
   void discard();
 
   // Current type and all counters of this connection, or of the last one (D10). Waits for a burst
@@ -409,23 +402,20 @@ class URNIC_API Device {
 
   // The present values; waits for a burst of the engine.
   DeviceInfo info() const;
-  // True once the link is up and the own addresses were found unique (RFC 5227). timeout_ms -1:
-  // without limit.
+  // True once the link is up and the own addresses are unique (RFC 5227). timeout_ms -1: no limit.
   bool wait_link(int timeout_ms);
 
   Result<ProtectionDomain> alloc_pd();  // any number of them
   // Registers memory of the caller, of any length; `access` has bits of Access. The memory is not
   // pinned; up to 4 MiB are faulted in. `iova`: the address of the first byte in our Sge elements
   // and for peers, instead of `address`; ignored for a zero-based region. Errors: invalid_argument
-  // (rights, range), no_memory (2^20 regions), bad_address (part of it is not mapped or lacks the
-  // access requested).
+  // (rights, range), no_memory (2^20 regions), bad_address (not mapped, or without that access).
   Result<MemoryRegion> register_memory(const ProtectionDomain&, void* address, std::size_t length,
                                        std::uint32_t access,
                                        std::optional<std::uint64_t> iova = std::nullopt);
   // The new window is not bound. Errors: no_memory (2^20 together with the regions).
   Result<MemoryWindow> create_window(const ProtectionDomain&, WindowType type);
-  // `depth` is 1 to 2^24 entries, whose memory is allocated as the queue fills; `context` is for
-  // cq_overrun.
+  // `depth` is 1 to 2^24 entries; memory is allocated as it fills; `context` is for cq_overrun.
   Result<CompletionQueue> create_cq(std::uint32_t depth, void* context = nullptr);
   Result<CompletionChannel> create_completion_channel();  // takes a descriptor
   Result<EventQueue> create_event_queue();                // takes a descriptor
@@ -456,9 +446,8 @@ class URNIC_API Device {
   Result<unsigned> prefix_length_for(std::string_view address) const;
   // Reserves "address:port" for the caller. The address is a local one, or "0.0.0.0" for all of
   // version 4, or "[::]" for all; port 0 chooses one. Errors: in_use (the same or an overlapping
-  // address and port is reserved), permission (of the port), invalid_argument (not a local address,
-  // or a value that AccessOptions does not allow), unsupported (the device does not speak the
-  // transport).
+  // one is reserved), permission (of the port), invalid_argument (not a local address, or a value
+  // that AccessOptions does not allow), unsupported (the device does not speak the transport).
   Result<Binding> bind(std::string_view address, const BindOptions& options = {});
   // Listens there; several listeners may have one port at different addresses. `at` is empty
   // afterwards. `events` as for QpOptions. `backlog`: requests that may wait for an answer, at
@@ -480,8 +469,7 @@ class URNIC_API Device {
 
   // RoCE: requests a connection whose queue pair the program moves itself (urnic/cm_connection.h).
   // Returns at once; `answered` or `connect_failed` follows with `context`. Errors: as
-  // QueuePair::connect_start, unsupported (the device does not speak RoCE), invalid_argument (the
-  // number).
+  // QueuePair::connect_start, unsupported (the device has no RoCE), invalid_argument (the number).
   Result<CmConnection> cm_connect_start(std::string_view address, const CmQueuePair& qp,
                                         const EventQueue& events, void* context = nullptr,
                                         const ConnectionOptions& options = {});
@@ -498,8 +486,7 @@ class URNIC_API Device {
   static bool is_in_call();
   // For a program about to exit: ends every connection as QueuePair::disconnect() does, including
   // those whose queue pairs are destroyed, and waits at most timeout_ms for the peers' answers.
-  // Over the kernel's TCP it does nothing, because the kernel ends the connections itself. Any
-  // thread.
+  // Does nothing over the kernel's TCP, because the kernel ends the connections. Any thread.
   void disconnect_all(int timeout_ms);
   EngineStats stats() const;
 
