@@ -3,7 +3,7 @@
 // library is loaded; a forked child has its own.
 //
 // Locks, outermost first: Process::cm (for all of rdma_cm, cm_id.h), then the locks of single
-// objects. No lock is held while the program's memory is accessed or waited for.
+// objects. No lock is held while waiting for a program's memory.
 #pragma once
 
 #include <cstdint>

@@ -126,7 +126,6 @@ TEST_F(HandOver, AnnouncingASleepIsEnough) {
 // habit counts again only at the end of a whole window (PollingHabit::kWindow, as long as a round),
 // which may be in the second round after the pause. On a busy machine such rounds are rare, and in
 // some the thread wakes because of an earlier pause: it also does in rounds without arrivals.
-// gets up for a pause before them: it does in rounds in which nothing arrives as well.
 TEST_F(HandOver, ArrivalsWakeNoThreadWhileTheApplicationPollsAllTheTime) {
   if (kInstrumented) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
   drive();

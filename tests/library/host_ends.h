@@ -60,7 +60,6 @@ struct Side {
     Completion c;
     // Limited by the clock: on a busy machine it may take seconds, and only a failing test waits
     // this long.
-    // long.
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     do {
       if (cq.poll({&c, 1}) == 1) return c.status == WcStatus::success;
