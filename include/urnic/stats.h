@@ -18,7 +18,8 @@
 
 namespace urnic {
 
-// The reasons of InLogic's decisions; one counter each (docs/fast-slow.md has the table). Returns a static text; "?" from kReasonCount on.
+// The reasons of InLogic's decisions; one counter each (docs/fast-slow.md has the table). Returns a
+// static text; "?" from kReasonCount on.
 inline constexpr std::size_t kReasonCount = 15;
 URNIC_API const char* reason_label(std::size_t index);
 
