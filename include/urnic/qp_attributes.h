@@ -123,7 +123,7 @@ struct QpAttributes {
 // Queue pair options that only iWARP has.
 struct IwarpQpOptions {
   // How received Sends complete (specification 9.4): 1 or 2, and for 2 its threshold M, up to
-  // 65536. Left alone, the Config's completion_method and completion_threshold.
+  // 65536. If not set: the settings completion_method and completion_threshold.
   std::optional<std::uint32_t> completion_method, completion_threshold;
   // Handling of a Send for which no receive is posted. If it is not acknowledged yet (FAST), it
   // is dropped, and the peer retransmits it. If TCP has acknowledged it (SLOW, the kernel's

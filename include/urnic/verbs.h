@@ -234,7 +234,7 @@ class URNIC_API SharedReceiveQueue {
 };
 
 struct QpOptions {
-  // May be the same queue. XRC: neither the sending nor the receiving end has a receive_cq.
+  // May be the same queue. XRC: the sending end has only send_cq, the receiving end has none.
   CompletionQueue send_cq, receive_cq;
   EventQueue events;  // optional: without it, use the blocking calls
   void* context = nullptr;

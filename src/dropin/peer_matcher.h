@@ -60,7 +60,7 @@ class PeerMatch : public ConnectionManager {
   std::chrono::milliseconds patience{};  // 0: without limit
   Clock::time_point until = Clock::time_point::max();
   Binding source;  // used if the address to connect from is not the route's
-  // Requests that arrived before the program named the peer, or that were repeated.
+  // Requests that arrived before the program named the peer, of its first or a later connection.
   std::vector<std::pair<std::uint32_t, ConnectRequest>> early;
 };
 

@@ -1,5 +1,6 @@
 // The differences between the two transports that verbs and rdma_cm show, one field each, as in the
-// manual pages and docs/dropin-fields.md. No other code of the drop-in depends on the transport.
+// manual pages and docs/dropin-fields.md. Other code of the drop-in uses these fields and does not
+// test for the transport.
 #pragma once
 
 #include <infiniband/verbs.h>
