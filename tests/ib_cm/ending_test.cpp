@@ -215,7 +215,6 @@ TEST_F(CmEnding, PathMigrationIsRefused) {
   EXPECT_THAT(b.mads(), IsEmpty());
 }
 
-// Abandoned in any state, it comes to its release by itself, and the other end hears of it.
 // IB-129: however long the peer's own time-out says, and however often it comes.
 TEST(RestingTest, WhoRestsGivesWayWhenItsAddressHasTooMany) {
   Options o = test::keyed(3);
@@ -268,6 +267,7 @@ TEST(RestingTest, WhoRestsGivesWayWhenItsAddressHasTooMany) {
   EXPECT_EQ(b.manager.find(elsewhere), nullptr);
 }
 
+// Abandoned in any state, it comes to its release by itself, and the other end hears of it.
 TEST(AbandonTest, EndsWhateverItIs) {
   struct Case : test::Couple {
     void TestBody() override {}
