@@ -215,7 +215,6 @@ TEST_F(CmEnding, PathMigrationIsRefused) {
   EXPECT_THAT(b.mads(), IsEmpty());
 }
 
-// An abandoned connection ends by itself in any state, and the other end is notified.
 // IB-129: with any timeout of the peer, and any number of connections.
 TEST(RestingTest, TheOldestRestingConnectionGivesWayWhenItsAddressHasTooMany) {
   Options o = test::keyed(3);
@@ -268,6 +267,7 @@ TEST(RestingTest, TheOldestRestingConnectionGivesWayWhenItsAddressHasTooMany) {
   EXPECT_EQ(b.manager.find(elsewhere), nullptr);
 }
 
+// An abandoned connection ends by itself in any state, and the other end is notified.
 TEST(AbandonTest, EndsAConnectionInAnyState) {
   struct Case : test::Couple {
     void TestBody() override {}

@@ -1,6 +1,10 @@
 // Invalid calls of connect, listen and accept fail at once, with a message that tells why. Queue
 // pair and device stay as they were.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <memory>
 
 #include "port/memory_port.h"
 #include "sim/pair.h"
@@ -48,11 +52,13 @@ TEST_F(ConnectErrors, AnAddressOfNoOwnNetworkHasNoRoute) {
   EXPECT_EQ(pair.left().engine().tables().connections, 0u);
 }
 
+struct NoHooks : Hooks {
+  void on_cm_event(CmEvent) override {}
+  void on_completion(verbs::CompletionQueue*) override {}
+};
+
 TEST(ConnectErrorsVersion, WithoutAnAddressOfTheIpVersionThereIsNoRoute) {
-  struct : Hooks {
-    void on_cm_event(CmEvent) override {}
-    void on_completion(verbs::CompletionQueue*) override {}
-  } hooks;
+  NoHooks hooks;
   auto [port, peer] = port::make_memory_pair();
   Options o;
   o.addresses = {"fd00::1/64"};
@@ -133,6 +139,38 @@ TEST_F(ConnectErrors, ListeningNeedsAnOwnAddressAndAFreePort) {
   // By port number alone: a listener that cannot listen is not kept either.
   EXPECT_EQ(side(pair.right()).listen(7000, 4, &e), nullptr);
   EXPECT_EQ(e.code, Errc::in_use);
+}
+
+// The kernel has bound the port, but does not watch one socket more (fs.epoll.max_user_watches).
+TEST(ConnectErrorsKernelTcp, AListenThatFailsLeavesNoListener) {
+  NoHooks hooks;
+  auto kernel = std::make_shared<KernelTcp>();
+  kernel->poller = std::move(*kernel_tcp::Poller::make());
+  auto [port, peer] = port::make_memory_pair();
+  Options o;
+  o.addresses = {"127.0.0.1/8"};
+  Engine engine(o, &port, 0, &hooks, kernel);
+  // The line that says why not.
+  const auto listen = [&] {
+    Error why;
+    const auto* made = engine.iwarp().listen(std::uint16_t{0}, 8, &why);
+    return made != nullptr ? "" : why.message;
+  };
+  const auto listeners = [&] {
+    int n = 0;
+    engine.iwarp().state().listeners.for_each([&](const iwarp::Listener&) { ++n; });
+    return n;
+  };
+  const int watching = kernel->poller->wait_fd(), kept = ::dup(watching);
+  const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  ASSERT_EQ(::dup2(nothing, watching), watching);
+  EXPECT_EQ(listen().find("cannot listen on TCP port "), 0u);
+  EXPECT_EQ(listeners(), 0);
+  ASSERT_EQ(::dup2(kept, watching), watching);
+  EXPECT_EQ(listen(), "");
+  EXPECT_EQ(listeners(), 1);
+  ::close(kept);
+  ::close(nothing);
 }
 
 }  // namespace

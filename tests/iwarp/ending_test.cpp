@@ -325,6 +325,45 @@ TEST(EndingByReset, ALingeringConnectionEndsWhenItsNeighbourIsGone) {
   EXPECT_EQ(w.right.engine().tables().connections, 0u);
 }
 
+// ---- before it is established
+
+// The program gives up while TCP opens, or while the peer's program has the MPA Request before it.
+// proves: E-50
+TEST(EndingEarly, ADisconnectDuringStartUpFailsTheConnectionAtOnce) {
+  for (const bool asked : {false, true}) {
+    SCOPED_TRACE(asked ? "MPA start-up" : "TCP opens");
+    HandWire w;
+    engine::Engine &left = w.left.engine(), &right = w.right.engine();
+    auto& control = right.iwarp_control();
+    auto listener = control.bind({.at = {IpAddress::any_v6(), 7000}}, verbs::Service::Rc);
+    ASSERT_TRUE(listener.ok());
+    ASSERT_TRUE(control.listen(**listener, 4).ok());
+    auto* const qp = w.left.node->make_qp();
+    const auto params = left.iwarp().default_params();
+    ASSERT_TRUE(left.iwarp().connect(*qp, {IpAddress::v4(10, 0, 0, 2), 7000}, params, w.now).ok());
+    auto& requests = w.right.node->events;
+    if (asked) {
+      ASSERT_TRUE(w.run_until([&] { return !requests.empty(); }, Duration::s(1)));
+    }
+    ASSERT_EQ(left.iwarp().find(qp->connection)->stage,
+              asked ? iwarp::Stage::Startup : iwarp::Stage::Opening);
+    left.iwarp().disconnect(*qp, w.now);
+    EXPECT_EQ(qp->state, verbs::QpState::Error);
+    const auto& told = w.left.node->events;
+    ASSERT_EQ(told.size(), 1u);
+    EXPECT_EQ(told[0].kind, Kind::ConnectFailed);
+    EXPECT_EQ(told[0].code, Errc::closed);
+    EXPECT_EQ(told[0].message, "the connection was closed before it was established");
+    EXPECT_EQ(left.tables().connections, 0u);
+    w.run_for(Duration::ms(1));  // less than any time-out
+    EXPECT_EQ(right.tables().connections, 0u) << "it has heard of it";
+    EXPECT_EQ(right.tables().pending, 0u);
+    w.run_for(Duration::s(20));
+    EXPECT_EQ(told.size(), 1u);
+    EXPECT_EQ(left.iwarp().state().counters.failed, 1u);
+  }
+}
+
 // ---- counters
 
 // proves: E-48, E-50

@@ -192,7 +192,7 @@ TEST(Reply, DepthsFollowRfc6581_9_1) {
 
 TEST(Reply, NoNegotiationIsAnsweredInKindAndLeavesLocalValues_RFC6581_9_1) {
   StartupFrame request = parsed(frame("rev2-request"), false);
-  request.ird = request.ord = kNoNegotiation;  // both values mean "none"
+  request.ird = request.ord = kNoNegotiation;  // equal: both mean "none"
   const Answer a = answer_request(request, depths(7, 9), {});
   EXPECT_EQ(a.reply.ird, kNoNegotiation);
   EXPECT_EQ(a.reply.ord, kNoNegotiation);
@@ -306,7 +306,7 @@ TEST_F(InitiatorTest, CutsItsOrdToTheRespondersIrd_RFC6581_9_1) {
 }
 
 TEST_F(InitiatorTest, NoNegotiationLeavesLocalValues) {
-  reply.ird = reply.ord = kNoNegotiation;  // both values mean "none"
+  reply.ird = reply.ord = kNoNegotiation;  // equal: both mean "none"
   const auto a = read_reply(request, reply, options);
   ASSERT_TRUE(a.ok());
   EXPECT_EQ(a->ird, 16);

@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <new>
+
 #include "base/inet_checksum.h"
 #include "ib/icrc.h"
 #include "roce/side_end.h"
+#include "tests/support/allocator.h"
 
 namespace urnic::roce::test {
 namespace {
@@ -155,6 +159,95 @@ TEST_F(OneSide, ResetForgetsWorkCompletionsAndNumbersOfPackets) {
   ASSERT_EQ(qp->sq.post({}), verbs::Post::Ok);
   end.side.work_posted(*qp, now);
   EXPECT_EQ(context_of(*qp).requester.rc()->state().una.psn.value(), pairing.psn[0]);
+}
+
+// proves: IB-106, IB-120
+TEST_F(OneSide, AfterResetTheFirstRequestIsReportedAgain) {
+  for (std::size_t use = 1; use <= 2; ++use) {
+    ASSERT_EQ(modify(to_init(pairing)), Modified::Ok);
+    ASSERT_EQ(modify(to_rtr(pairing, 0, 9)), Modified::Ok);
+    give(from_peer(request(ib::Operation::WriteOnly, pairing.psn[1])));
+    EXPECT_EQ(end.log.count(QpEvent::Established), use);
+    ASSERT_EQ(modify({}), Modified::Ok);
+  }
+}
+
+// The connection manager waits for the first request of the connection it has accepted. When the
+// queue pair is reset, that connection is over.
+// proves: IB-106
+TEST_F(OneSide, AfterResetNoConnectionWaitsForTheFirstRequest) {
+  ready();
+  context_of(*qp).tells_first_request = true;
+  ASSERT_EQ(modify({}), Modified::Ok);
+  ready();
+  give(from_peer(request(ib::Operation::WriteOnly, pairing.psn[1])));
+  EXPECT_EQ(end.side.statistics().responders.requests, 1u);
+  EXPECT_EQ(end.log.count(QpEvent::Established), 0u);
+}
+
+// proves: IB-106
+TEST_F(OneSide, AfterResetTheLastReceiveIsReportedAgain) {
+  verbs::SharedReceiveQueue shared(kPd, 4, 1);
+  auto sharing = end.queue_pair({.shared_rq = &shared});
+  QpChange error;
+  error.to = QpState::Error;
+  for (int use = 1; use <= 2; ++use) {
+    connect(end, *sharing, pairing, 0, 0x123456, now);
+    EXPECT_EQ(end.log.last_receives, use - 1);
+    ASSERT_EQ(end.side.modify(*sharing, error, now), Modified::Ok);
+    EXPECT_EQ(end.log.last_receives, use);
+    ASSERT_EQ(end.side.modify(*sharing, {}, now), Modified::Ok);
+  }
+  end.side.destroy(std::move(sharing));
+}
+
+// proves: IB-106, E-54
+TEST_F(OneSide, ResetUnbindsItsWindowsOfType2) {
+  Bytes bytes(100);
+  const std::uint32_t region = end.memory.register_memory(kPd, bytes.data(), bytes.size(),
+                                                          verbs::kLocalWrite | verbs::kBindWindow);
+  const verbs::Requester us(kPd, qp->number());
+  const auto at = reinterpret_cast<std::uintptr_t>(bytes.data());
+  const auto bind = [&](verbs::WindowType type) {
+    const std::uint32_t rkey = end.memory.allocate_window(kPd, type) + 1;
+    EXPECT_TRUE(end.memory.bind({at, bytes.size(), region, rkey, verbs::kRemoteWrite}, us));
+    return rkey;
+  };
+  const std::uint32_t one = bind(verbs::WindowType::One), two = bind(verbs::WindowType::Two);
+  ready();
+  ASSERT_EQ(modify({}), Modified::Ok);
+  ready();
+  EXPECT_NE(end.memory.find(one), nullptr);
+  EXPECT_EQ(end.memory.find(two), nullptr);
+}
+
+// However creating fails for want of memory, it leaves nothing behind.
+TEST_F(OneSide, CreatingWithoutMemoryGivesTheNumberBack) {
+  Options two = SideEnd::keyed(3);
+  two.most_queue_pairs = 2;
+  SideEnd few(0, two);
+  auto first = few.queue_pair();
+  std::unique_ptr<verbs::QueuePair> second;
+  const auto create_second = [&](std::uint64_t after) {
+    const urnic::testing::NoMemory none(after);
+    try {
+      second = few.queue_pair();
+      return true;
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+  };
+  std::uint64_t failures = 0;
+  while (!create_second(failures)) {
+    ++failures;
+    EXPECT_EQ(few.side.queue_pairs(), 1u);
+  }
+  ASSERT_NE(second, nullptr) << "no number is left after " << failures << " failures";
+  EXPECT_GE(failures, 2u) << "the queue pair and its context";
+  EXPECT_EQ(few.side.queue_pairs(), 2u);
+  few.side.destroy(std::move(first));
+  few.side.destroy(std::move(second));
+  EXPECT_EQ(few.side.queue_pairs(), 0u);
 }
 
 // The peer knows our address; its answer to our ARP request was lost.
@@ -451,6 +544,29 @@ TEST_F(OneSide, AnUnreachablePeerEndsInRetryExceeded) {
   EXPECT_EQ(all[0].completion.status, verbs::Status::RetryExceeded);
   EXPECT_EQ(qp->state, QpState::Error);
   EXPECT_EQ(end.side.statistics().unroutable, 2u);
+  EXPECT_EQ(end.side.statistics().sent, 0u);
+}
+
+// The peer's packets arrive, but no route leads back to it.
+TEST_F(OneSide, ResponsesWithoutARouteAreDroppedAndCounted) {
+  Bytes bytes(5 * 1024);
+  const std::uint32_t key = end.memory.register_memory(kPd, bytes.data(), bytes.size(),
+                                                       verbs::kLocalWrite | verbs::kRemoteRead);
+  const IpAddress peer = IpAddress::v4(192, 0, 2, 1);
+  QpChange rtr = to_rtr(pairing, 0, 9);
+  rtr.av.remote = peer;
+  ASSERT_EQ(modify(to_init(pairing)), Modified::Ok);
+  ASSERT_EQ(modify(rtr), Modified::Ok);
+  give(from_peer(request(ib::Operation::WriteOnly, pairing.psn[1]), peer));
+  EXPECT_EQ(end.side.statistics().responders.requests, 1u);
+  EXPECT_EQ(end.side.statistics().unroutable, 1u) << "its ACK";
+  ib::PacketHeader read = request(ib::Operation::ReadRequest, pairing.psn[1] + 1);
+  read.reth = {reinterpret_cast<std::uintptr_t>(bytes.data()), key, 5 * 1024};
+  give(from_peer(read, peer));
+  EXPECT_EQ(end.side.statistics().unroutable, 6u) << "five responses";
+  EXPECT_FALSE(context_of(*qp).responder.rc()->due());
+  end.poll(now);
+  EXPECT_EQ(end.side.statistics().unroutable, 6u);
   EXPECT_EQ(end.side.statistics().sent, 0u);
 }
 

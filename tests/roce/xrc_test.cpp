@@ -209,6 +209,18 @@ TEST_F(XrcSides, AnEndInErrorFlushesOnlyTheReceiveInUse) {
   EXPECT_EQ(ends[1].log.last_receives, 0);
 }
 
+// proves: IB-106
+TEST_F(XrcSides, ResetForgetsItsReceivesOnTheQueuesOfTheDomain) {
+  up();
+  receive(5);
+  post(0, *from, verbs::WrOp::Send, 100, queue.xrc.number);
+  run();
+  ASSERT_EQ(ends[0].completions().size(), 1u);
+  ASSERT_EQ(cq.size(), 1u);
+  ASSERT_EQ(ends[1].side.modify(*to, {}, now), Modified::Ok);
+  EXPECT_TRUE(received().empty());
+}
+
 // S-7: by hellos, whether the receiving end is in Rts or stays in Rtr.
 TEST_F(XrcSides, BothEndsDetectThatThePeerIsUrnic) {
   for (const QpState last : {QpState::Rtr, QpState::Rts}) {
