@@ -18,27 +18,27 @@
 
 namespace urnic {
 
-// Why InLogic decided as it did; one counter each (docs/fast-slow.md has the table). A static text;
-// "?" from kReasonCount on.
+// The reasons of InLogic's decisions; one counter each (docs/fast-slow.md has the table). Returns a
+// static text; "?" from kReasonCount on.
 inline constexpr std::size_t kReasonCount = 15;
 URNIC_API const char* reason_label(std::size_t index);
 
-// FPDUs are counted by the RDMAP opcode in them (RFC 5040, 4.1; RFC 7306): "write", "read
-// request", "read response", "send", "send invalidate", "send solicited", "send invalidate
-// solicited", "terminate", "immediate", "immediate solicited", "atomic request", "atomic response";
-// "?" from kOpcodeCount on.
+// FPDUs are counted by the RDMAP opcode in them (RFC 5040, 4.1; RFC 7306): "write", "read request",
+// "read response", "send", "send invalidate", "send solicited", "send invalidate solicited",
+// "terminate", "immediate", "immediate solicited", "atomic request", "atomic response"; "?" from
+// kOpcodeCount on.
 inline constexpr std::size_t kOpcodeCount = 12;
 URNIC_API const char* opcode_label(std::size_t index);
 
 // ---- a connection --------------------------------------------------------------------------
 //
-// What the verbs count (queues, memory, completions) is the same whatever the transport; what iWARP
-// counts stands in a struct of its own. These lists are the only ones: the members, the JSON
-// document, `urnic stat` and what it gives to Prometheus are made from them.
+// Counters of verbs (queues, memory, completions) are the same for every transport; the counters of
+// iWARP are in a struct of their own. Each counter is declared only in these lists: the members,
+// the JSON document, `urnic stat` and its Prometheus output are generated from them.
 
-// Work, memory and completions of a queue pair. Atomics count as Reads, without bytes. A Write
-// with Immediate is a Write; iWARP, where the Immediate Data is a message of its own, counts a Send
-// besides. RoCE counts what comes when it has come whole.
+// Work, memory and completions of a queue pair. Atomics count as Reads, without bytes. A Write with
+// Immediate counts as a Write; on iWARP, where the Immediate Data is a message of its own, also as
+// a Send. RoCE counts a message when it has arrived completely.
 #define URNIC_VERBS_COUNTERS(X)                                              \
   X(writes_sent, "RDMA Writes sent")                                         \
   X(sends_sent, "Sends sent")                                                \
@@ -87,7 +87,7 @@ URNIC_API const char* opcode_label(std::size_t index);
   X(dup_acks_in, "duplicate ACKs received (RFC 5681)") \
   X(dup_acks_out, "duplicate ACKs sent")
 
-// RoCE: packets of the InfiniBand transport, requests of ours and of the peer.
+// RoCE: packets of the InfiniBand transport; requests of this end and of the peer.
 #define URNIC_ROCE_COUNTERS(X)                                                               \
   X(requests_sent, "request packets sent, including repeated ones")                          \
   X(requests_repeated, "request packets sent again")                                         \
@@ -147,20 +147,20 @@ struct TcpStats {
 
 struct MpaStats {
   bool crc = true;
-  std::string framing, framing_sent;  // policy of what is received and of what is sent (D6)
+  std::string framing, framing_sent;  // policy for received and for sent FPDUs (D6)
 };
 
 struct DdpStats {
   URNIC_DDP_COUNTERS(URNIC_COUNTER_MEMBER)
-  // FPDUs by opcode: handed to TCP for the first time; received with a good CRC and taken, once
-  // each.
+  // FPDUs by opcode. Sent: handed to TCP for the first time. Received: with a good CRC and
+  // accepted, each counted once.
   std::array<std::uint64_t, kOpcodeCount> fpdus_sent{}, fpdus_received{};
 };
 
-// All of a connection that is iWARP's alone.
+// The statistics of a connection that only iWARP has.
 struct IwarpStats {
-  bool fast = false;        // ConnectionType 62 now (R-1)
-  std::string slow_reason;  // why it is SLOW, empty when FAST
+  bool fast = false;        // ConnectionType is 62 now (R-1)
+  std::string slow_reason;  // why it is SLOW; empty when FAST
   URNIC_FAST_SLOW_COUNTERS(URNIC_COUNTER_MEMBER)
   std::array<std::uint64_t, kReasonCount> reasons{};
   DdpStats ddp;
@@ -168,7 +168,7 @@ struct IwarpStats {
   TcpStats tcp;
 };
 
-// XRC, of `requests_refused` (IB-163).
+// XRC: causes of `requests_refused` (IB-163).
 #define URNIC_XRC_COUNTERS(X)                                                    \
   X(no_queue, "requests for an unknown XRC queue, or not that of their message") \
   X(wrong_domain, "requests for a queue of another XRC domain")
@@ -177,9 +177,9 @@ struct XrcStats {
   URNIC_XRC_COUNTERS(URNIC_COUNTER_MEMBER)
 };
 
-// All of a queue pair of RoCE that is the transport's alone.
+// The statistics of a queue pair that only RoCE has.
 struct RoceStats {
-  bool fast = false;        // ConnectionType now (S-1); RC alone is ever FAST
+  bool fast = false;        // ConnectionType now (S-1); only RC can be FAST
   bool selective = false;   // the peer has agreed to selective repeat (S-7)
   std::string slow_reason;  // why it is SLOW: "initiated-slow", "drop", "recovery-exhausted",
                             // "store-full"; empty when FAST, or with another service
@@ -189,8 +189,8 @@ struct RoceStats {
 
 struct ConnectionStats {
   std::uint32_t qp_number = 0;  // 0: without a queue pair
-  std::string local, peer;  // "address:port"; RoCE: of the peer, "address:QP number", none with UD
-  std::string state;        // of the connection; that of the queue pair when there is none
+  std::string local, peer;  // "address:port"; RoCE: `peer` is "address:QP number", empty with UD
+  std::string state;        // of the connection; of the queue pair if there is no connection
   std::string transport = "iwarp";  // or "roce"
   VerbsStats verbs;
   IwarpStats iwarp;
@@ -209,7 +209,7 @@ struct ConnectionStats {
   X(peers_denied, "connection requests refused because of their address (allow, deny)") \
   X(peers_over_limit, "connection requests refused because of a listener's limits")
 
-// The way of the frames.
+// Frames of the port.
 #define URNIC_PORT_COUNTERS(X)                   \
   X(rx_frames, "frames received")                \
   X(rx_bytes, "bytes received")                  \
@@ -225,7 +225,7 @@ struct ConnectionStats {
   X(rx_fragments, "IP fragments, dropped") \
   X(address_conflicts, "other hosts seen with an address of this device (RFC 5227)")
 
-// iWARP besides its connections: segments that match none, and who wants to become one.
+// iWARP outside its connections: segments that match no connection, and requests for new ones.
 #define URNIC_IWARP_HOST_COUNTERS(X)                                              \
   X(rx_bad_tcp_checksum, "segments with a wrong TCP checksum")                    \
   X(rx_no_connection, "segments that belong to no connection")                    \
@@ -237,7 +237,7 @@ struct ConnectionStats {
   X(rst_sent, "resets sent for segments of no connection")                        \
   X(connections_refused, "connections refused: too many, or no file descriptor left")
 
-// RoCE besides its queue pairs.
+// RoCE outside its queue pairs.
 #define URNIC_ROCE_HOST_COUNTERS(X)                                                \
   X(rx_roce, "RoCE datagrams received")                                            \
   X(tx_roce, "RoCE packets sent")                                                  \
@@ -262,7 +262,7 @@ struct ConnectionStats {
   X(cm_dropped, "connection management messages dropped")                          \
   X(cm_stale, "requests and replies refused as stale")
 
-// Gauges: what there is now.
+// Gauges: present values.
 #define URNIC_VERBS_GAUGES(X) X(regions, "memory regions")
 #define URNIC_IWARP_HOST_GAUGES(X) X(reassembly_bytes, "bytes held for reassembly")
 #define URNIC_ROCE_HOST_GAUGES(X)                            \
@@ -273,7 +273,7 @@ struct PortStats {
   std::string spec;  // "memif:socket=..."
   std::string mac;
   bool link_up = false;
-  std::string link_reason;  // why it is not up, if known
+  std::string link_reason;  // why the link is down, if known
   URNIC_PORT_COUNTERS(URNIC_COUNTER_MEMBER)
 };
 
@@ -305,17 +305,17 @@ struct EngineStats {
   VerbsObjects verbs;
   IwarpHostStats iwarp;
   RoceHostStats roce;
-  // Totals of connections that have ended; live ones are in `connections`.
+  // Totals of connections that have ended; `connections` has the live ones.
   ConnectionStats ended;
   std::vector<ConnectionStats> connections;
 };
 
-// ---- walking them --------------------------------------------------------------------------
+// ---- iterating over the counters -------------------------------------------------------------
 
-// One counter of S: ConnectionStats or EngineStats. Names are unique over all lists.
+// One counter of S: ConnectionStats or EngineStats. Names are unique across all lists.
 template <class S>
 struct Counter {
-  const char* group;  // where it stands in S: "", "verbs", "iwarp", "iwarp.tcp", "roce"
+  const char* group;  // its place in S: "", "verbs", "iwarp", "iwarp.tcp", "roce"
   const char* name;
   const char* help;  // one line
   std::uint64_t& (*member)(S&);
@@ -323,25 +323,26 @@ struct Counter {
   std::uint64_t& of(S& s) const { return member(s); }
   std::uint64_t of(const S& s) const { return member(const_cast<S&>(s)); }
 };
-// Static lists in the order of the declarations above; they live as long as the library, and any
-// thread may read them.
+// Static lists in the order of the declarations above; they exist as long as the library is loaded,
+// and any thread may read them.
 URNIC_API std::span<const Counter<ConnectionStats>> connection_counters();
 URNIC_API std::span<const Counter<EngineStats>> engine_counters();
 URNIC_API std::span<const Counter<EngineStats>> engine_gauges();
 
-// Adds every counter of `more`, those by reason and opcode included, to `*sum`. Gauges and texts of
-// `*sum` stay as they are.
+// Adds every counter of `more`, including those by reason and opcode, to `*sum`. Gauges and texts
+// of `*sum` do not change.
 URNIC_API void add_counters(ConnectionStats* sum, const ConnectionStats& more);
 
-// One JSON document, UTF-8, with every value under its name here, nested as the structs are; what
-// `urnic stat --json` prints and the stat socket of a process sends (docs/cli.md). Bytes of a text
-// that are no UTF-8 are replaced.
+// Returns one JSON document, UTF-8, with every value under its name here, nested as the structs
+// are. `urnic stat --json` prints it, and the stat socket of a process sends it (docs/cli.md).
+// Bytes of a text that are not UTF-8 are replaced.
 URNIC_API std::string stats_to_json(const EngineStats&);
-// The other way round. Members that are missing are 0 or empty, unknown ones are ignored, so that
-// two versions can talk. Errors: protocol (not JSON, or a member of another type).
+// Parses such a document. Missing members become 0 or empty, unknown members are ignored, so that
+// two versions can talk to each other. Errors: protocol (not JSON, or a member of another type).
 URNIC_API Result<EngineStats> stats_from_json(std::string_view text);
-// Folder of this user's stat sockets, <pid>.sock or <pid>-<n>.sock each: $XDG_RUNTIME_DIR/urnic,
-// else /tmp/urnic-<uid>. Reads the environment: not while another thread changes it.
+// The directory of this user's stat sockets, each named <pid>.sock or <pid>-<n>.sock:
+// $XDG_RUNTIME_DIR/urnic, else /tmp/urnic-<uid>. Reads the environment: no other thread may change
+// it during the call.
 URNIC_API std::string stats_directory();
 
 }  // namespace urnic

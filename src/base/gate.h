@@ -23,16 +23,16 @@ struct GateRules {
   // bound: connections of a listener; setting: listener_connections; beyond: refused like a port
   // without a listener, counted (`peers_over_limit`); test:
   // Gate.AsManyAsMayAndOneMoreWhenOneHasGone,
-  // OwnTcpGate.AsManyAsTheListenerMayHaveAndOneMoreWhenOneEnds,
-  // RoceGate.LimitsAreKeptAndAPlaceIsFreeWhenItsConnectionHasEnded
+  // OwnTcpGate.ConnectionsAreLimitedAndOneMoreFitsWhenOneEnds,
+  // RoceGate.LimitsApplyAndAPlaceIsFreeWhenItsConnectionHasEnded
   std::uint32_t most = 0;  // connections at a time
   // bound: connections of a listener from one address; setting: peer_connections; beyond: refused
   // like a port without a listener, counted (`peers_over_limit`); test:
-  // RoceGate.LimitsAreKeptAndAPlaceIsFreeWhenItsConnectionHasEnded
+  // RoceGate.LimitsApplyAndAPlaceIsFreeWhenItsConnectionHasEnded
   std::uint32_t most_of_peer = 0;  // ... with one address
   // bound: new connections of a listener each second; setting: accept_rate; beyond: refused like a
   // port without a listener, counted (`peers_over_limit`); test: Gate.SoManyInASecond,
-  // OwnTcpGate.SoManyComeInASecond, KernelTcpGate.SoManyComeInASecond
+  // OwnTcpGate.ConnectionsPerSecondAreLimited, KernelTcpGate.ConnectionsPerSecondAreLimited
   std::uint32_t rate = 0;  // new ones in a second
 
   bool any() const { return !access.empty() || most != 0 || most_of_peer != 0 || rate != 0; }

@@ -1,4 +1,4 @@
-// Identifiers, channels, events: how they come and go.
+// Creation and destruction of ids, channels and events.
 #include "dropin/cm_id.h"
 
 #include <algorithm>
@@ -110,7 +110,7 @@ void drop_events(CmId* id) {
   for (CmEvent* e : dropped) {
     --id->outstanding;
     CmId* made = CmId::of(e->base.id);
-    if (made != id) {  // a request nobody has seen: dropping it refuses it
+    if (made != id) {  // a request that was not fetched: destroying it refuses it
       if (made->sync) delete CmChannel::of(made->id().channel);
       delete made;
     }
@@ -136,7 +136,7 @@ int complete(CmId* id) {
 
 }  // namespace urnic::dropin
 
-using namespace urnic::dropin;  // the exported functions stand for themselves
+using namespace urnic::dropin;  // the exported functions are in the global namespace
 
 rdma_event_channel* urnic_rdma_create_event_channel() {
   return guarded(
@@ -176,12 +176,13 @@ int urnic_rdma_destroy_id(rdma_cm_id* r) {
   if (let_inherited_go(id)) return 0;
   forget_listener(id);
   drop_last_event(r);
-  // What it listened on and what it was asked goes without the lock: ending them waits.
+  // Its listeners and its pending resolution are destroyed without the lock, because ending them
+  // waits.
   std::vector<DeviceBinding> bindings;
   DatagramQuestion question;
   std::shared_ptr<urnic::CmConnection> numbered;
   urnic::ConnectRequest request;
-  std::shared_ptr<Endpoint> left;  // a connection whose id is gone ends
+  std::shared_ptr<Endpoint> left;  // a connection whose id is destroyed ends
   Process& process = Process::get();
   for (const DeviceBinding& b : id->bindings) {
     if (b.number != 0) process.remove(b.number);
@@ -235,10 +236,11 @@ int urnic_rdma_migrate_id(rdma_cm_id* r, rdma_event_channel* to) {
 }
 
 int urnic_rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** out) {
-  pthread_testcancel();  // libiscsi cancels its thread and does not wait: the channel may be gone
+  // libiscsi cancels its thread without waiting: the channel may be destroyed already
+  pthread_testcancel();
   CmEvent* event = nullptr;
   {
-    const CmChannel::Inside of(channel);  // also of who is cancelled
+    const CmChannel::Inside of(channel);  // also ends when the thread is cancelled
     if (of.channel() == nullptr) return failed(EINVAL);
     if (const int e = of.channel()->events.pop(&event); e != 0) return failed(e);
   }

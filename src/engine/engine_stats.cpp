@@ -8,7 +8,7 @@ namespace urnic {
 namespace engine {
 namespace {
 
-// So many are looked at in the time that one connection takes.
+// This many empty places are checked in the time that one connection takes.
 constexpr std::size_t kEmptyPlaces = 16;
 
 }  // namespace
@@ -105,7 +105,7 @@ bool add_connections(const Engine& engine, StatsPlace* place, std::size_t most,
                      std::vector<ConnectionStats>* out) {
   const iwarp::ConnectionTable& all = engine.iwarp().state().connections;
   const roce::ControlPath& roce = engine.roce_control();
-  std::size_t looks = kEmptyPlaces * most;  // an empty place costs as well
+  std::size_t looks = kEmptyPlaces * most;  // an empty place costs time, too
   std::size_t found = 0;
   for (; place->iwarp < all.places(); ++place->iwarp) {
     if (found == most || looks-- == 0) return true;

@@ -1,4 +1,4 @@
-// The side that is asked for a connection.
+// The passive side of a connection.
 #include <algorithm>
 #include <utility>
 
@@ -32,7 +32,7 @@ void Connections::take_req(const AddressPair& way, const MadHeader& h, const Req
                         known->remote_psn == r.psn;
   if (repeated) return repeated_req(*known, way, h, r);
   if (known != nullptr) end_stale(*known, now);
-  // Looked for behind that: one that rested may have given way.
+  // Only looked up now: the end of a resting connection may have freed it.
   Connection* const of_qpn = core_.table.by_remote_qpn(way.remote, r.qpn);
   if (of_qpn != nullptr && of_qpn != known) end_stale(*of_qpn, now);
   if (known == nullptr && of_qpn == nullptr) return new_req(way, h, r, now);
@@ -40,7 +40,7 @@ void Connections::take_req(const AddressPair& way, const MadHeader& h, const Req
   refuse_req(way, h, r, Reason::Stale);
 }
 
-// What was answered draws the same answer.
+// A request that was answered gets the same answer.
 void Connections::repeated_req(Connection& c, const AddressPair& way, const MadHeader& h,
                                const Req& r) {
   switch (c.state) {
@@ -57,7 +57,7 @@ void Connections::repeated_req(Connection& c, const AddressPair& way, const MadH
   }
 }
 
-// Nothing is kept of what is refused here.
+// A request that is refused here leaves no state.
 void Connections::new_req(const AddressPair& way, const MadHeader& h, const Req& r, Instant now) {
   Listeners::Found* const l = core_.listeners.find(r.service, way.local);
   if (l == nullptr || !may_pass(*l, way, r, now)) {
@@ -71,8 +71,8 @@ void Connections::new_req(const AddressPair& way, const MadHeader& h, const Req&
   begin_passive(*l, way, h, r, now);
 }
 
-// AC-2, AC-3: to whom the gate is closed nobody listens here. A REQ shows no more than that
-// somebody says it comes from there.
+// AC-2, AC-3: a peer that the gate refuses gets the answer of a port without a listener. The source
+// address of a REQ may be forged.
 bool Connections::may_pass(const Listeners::Found& l, const AddressPair& way, const Req& r,
                            Instant now) {
   if (l.what.gate == nullptr) return true;
@@ -87,7 +87,7 @@ void Connections::begin_passive(Listeners::Found& l, const AddressPair& way, con
                                 const Req& r, Instant now) {
   Admission place;
   if (l.what.gate != nullptr) {
-    l.what.gate->enter(way.remote, now);  // may_pass() has seen that there is room
+    l.what.gate->enter(way.remote, now);  // may_pass() has found room
     place = Admission(l.what.gate, way.remote);
   }
   Connection* const c = core_.open(State::ReqReceived, way);
@@ -111,7 +111,7 @@ void Connections::begin_passive(Listeners::Found& l, const AddressPair& way, con
   c->listener = l.id;
   if (!core_.take_room(*c, l, now) || !core_.table.name(c)) {
     core_.release(*c);
-    core_.events.pop_back();  // nobody has heard of it
+    core_.events.pop_back();  // the Released event: the connection was never reported
     return core_.counters.count(Drop::Full);
   }
   core_.set_due(*c, now + Duration::ns(core_.wait_of(r.remote_timeout).count_ns() / 2));
@@ -131,7 +131,7 @@ void Connections::refuse_req(const AddressPair& way, const MadHeader& h, const R
   core_.send(way, write(h.transaction, rej));
 }
 
-// A peer that gives an id or a queue pair to somebody new has forgotten the old one.
+// A peer that uses an id or a queue pair for a new connection has forgotten the old one.
 void Connections::end_stale(Connection& c, Instant now) {
   switch (c.state) {
     case State::ReqReceived:

@@ -6,7 +6,7 @@
 namespace urnic::ib_cm {
 namespace {
 
-// As many entries lie unused before one is used again.
+// This many entries stay unused before one is reused.
 constexpr std::uint32_t kRest = 64;
 constexpr std::uint32_t kMostEntries = (1u << 24) - 2;
 

@@ -7,7 +7,8 @@
 namespace urnic::ib_cm {
 namespace {
 
-// Begun by others, and nothing has come yet that a forger of addresses could not send.
+// True if it was begun by the peer, and nothing has arrived yet that an address forger could not
+// send.
 bool is_half_open(const Connection& c) {
   switch (c.state) {
     case State::ReqReceived:
@@ -51,7 +52,7 @@ bool Core::room_for(const Listeners::Found& l, const IpAddress& peer, Instant no
   if (verdict == GateVerdict::Admitted) return true;
   Connection* const oldest =
       verdict == GateVerdict::PeerFull ? answered.oldest_of(peer) : answered.oldest();
-  // What it is refused by may have to be said again, for a while.
+  // For a while its REJ may have to be repeated.
   if (oldest == nullptr || now - oldest->rest.since < kLeastRest || !give_way(*oldest))
     return false;
   return half_open->judge(peer, now) == GateVerdict::Admitted;

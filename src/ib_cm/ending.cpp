@@ -1,4 +1,4 @@
-// How connections end, and what time brings.
+// The ends of connections, and timers.
 #include "ib_cm/connections.h"
 
 namespace urnic::ib_cm {
@@ -8,7 +8,7 @@ constexpr std::uint64_t kDreqExchange = 2;
 
 }  // namespace
 
-// The connection that a message of both ids is for; null, and counted: of none.
+// The connection for a message with both ids; null, after counting: no such connection.
 Connection* Connections::find(const AddressPair& way, std::uint32_t local_id,
                               std::uint32_t remote_id) {
   Connection* const c = core_.table.find(remote_id);
@@ -34,7 +34,7 @@ Refusal Connections::reject(Handle handle, Reason reason, ByteView data, Instant
   return Refusal::None;
 }
 
-// The peer may not hear it, and ask again.
+// The REJ may be lost, and the peer repeat its message.
 void Connections::refuse(Connection& c, Which which, Reason reason, ByteView data, Instant now) {
   std::array<std::uint8_t, 8> guid;
   store_be64(guid.data(), core_.options.ca_guid);
@@ -47,11 +47,11 @@ void Connections::refuse(Connection& c, Which which, Reason reason, ByteView dat
   r.private_data = data;
   core_.send_first(c, write(c.transaction, r));
   core_.hold_back(c, State::Refused, now);
-  // No connection has begun: that queue pair may ask anew at once.
+  // The peer may use that queue pair again at once, since no connection has begun.
   if (which == Which::Req) core_.table.free_remote_qpn(c);
 }
 
-// Who gives up on a REQ that was never answered does not know the other's id.
+// A peer that gives up on an unanswered REQ does not know our id.
 void Connections::take_rej(const AddressPair& way, const MadHeader& h, const Rej& r, Instant now) {
   Connection* const c = r.remote_id == 0 ? core_.table.by_remote_id(way.remote, r.local_id)
                                          : core_.table.find(r.remote_id);
@@ -89,7 +89,7 @@ Refusal Connections::disconnect(Handle handle, ByteView data, Instant now) {
 }
 
 void Connections::begin_disconnect(Connection& c, ByteView data, Instant now) {
-  c.admission.give_back();  // whether the peer is still there or not
+  c.admission.give_back();  // whether the peer still exists or not
   core_.move(c, State::DreqSent);
   c.transaction = core_.transaction(c, kDreqExchange);
   core_.send_first(c, write(c.transaction, Dreq{c.id, c.remote_id, c.remote_qpn, data}));
@@ -102,7 +102,7 @@ void Connections::ended(Connection& c, Reason reason, ByteView data, Instant now
   core_.hold_back(c, State::TimeWait, now);
 }
 
-// A DREQ is answered by a DREP also when what it names has gone, or its peer would repeat it.
+// A DREQ for an unknown connection is answered by a DREP, too; otherwise the peer would repeat it.
 void Connections::take_dreq(const AddressPair& way, const MadHeader& h, const Dreq& d,
                             Instant now) {
   const Mad drep = write_drep(h.transaction, {d.remote_id, d.local_id, {}});
@@ -117,11 +117,11 @@ void Connections::take_dreq(const AddressPair& way, const MadHeader& h, const Dr
     case State::RepReceived:
     case State::RepSent:  // its RTU was lost
     case State::Established:
-    case State::DreqSent:  // both at once
+    case State::DreqSent:  // both ends at once
       core_.send(way, drep);
       return ended(*c, Reason::None, d.private_data, now);
     case State::TimeWait:
-    case State::Refused:  // it had taken it for established
+    case State::Refused:  // it considered the connection established
       ++core_.counters.answered;
       return core_.send(way, drep);
     default:
@@ -139,7 +139,7 @@ void Connections::take_drep(const AddressPair& way, const MadHeader& h, const Dr
   ended(*c, Reason::None, d.private_data, now);
 }
 
-// There is one path, and it stays (IB-75).
+// There is only one path (IB-75).
 void Connections::take_lap(const AddressPair& way, const MadHeader& h, const Lap& l) {
   Connection* const c = find(way, l.local_id, l.remote_id);
   if (c == nullptr) return;
@@ -188,7 +188,7 @@ void Connections::on_time(Connection& c, Instant now) {
     case State::DreqSent:
       if (!core_.repeat(c, now)) unanswered(c, now);
       return;
-    case State::ReqReceived:  // once; from then on whenever the peer asks again
+    case State::ReqReceived:  // only once; then whenever the peer repeats its REQ
       return ask_for_time(c, Which::Req);
     case State::RepReceived:
       return ask_for_time(c, Which::Rep);
@@ -200,7 +200,7 @@ void Connections::on_time(Connection& c, Instant now) {
   }
 }
 
-// As often as may be.
+// All repetitions are used up.
 void Connections::unanswered(Connection& c, Instant now) {
   if (c.state == State::DreqSent) return ended(c, Reason::Timeout, {}, now);
   core_.tell(c, EventKind::Unreachable);

@@ -28,7 +28,7 @@ void Manager::take(const AddressPair& way, ByteView mad, Instant now) {
       return sidr_.take_rep(way, *h, read_sidr_rep(mad));
     case Attribute::Lap:
       return connections_.take_lap(way, *h, read_lap(mad));
-    case Attribute::Apr:  // we load no path
+    case Attribute::Apr:  // we never load a path
       return core_.counters.count(Drop::Unexpected);
   }
 }

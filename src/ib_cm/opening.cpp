@@ -1,4 +1,4 @@
-// The side that asks for a connection.
+// The active side of a connection.
 #include <algorithm>
 
 #include "ib_cm/connections.h"
@@ -12,7 +12,7 @@ constexpr std::uint16_t kNoLid = 0xffff;
 constexpr std::uint16_t kDefaultPkey = 0xffff;
 constexpr std::uint64_t kReqExchange = 1;
 
-// Every value fits its field.
+// True if every value fits its field.
 bool values_fit(const Connect& what) {
   return what.way.local.is_v6() == what.way.remote.is_v6() && !is_reserved(what.qp.qpn) &&
          what.qp.qpn < 1u << 24 && what.qp.rnr_retry < 8 && what.path.retry_count < 8 &&
@@ -84,7 +84,7 @@ Req Connections::make_req(const Connection& c, const Connect& what, ByteView dat
   return r;
 }
 
-// The REQ's transaction id is what somebody who has not seen it does not know.
+// An attacker that has not seen the REQ does not know its transaction id.
 void Connections::take_rep(const AddressPair& way, const MadHeader& h, const Rep& r, Instant now) {
   Connection* const c = core_.table.find(r.remote_id);
   if (c == nullptr) return core_.counters.count(Drop::Unknown);
@@ -124,14 +124,14 @@ void Connections::rep_accepted(Connection& c, const MadHeader& h, const Rep& r, 
   c.remote_id = r.local_id;
   c.remote_qpn = qpn;
   if (!core_.table.name(&c)) {
-    c.remote_id = c.remote_qpn = 0;  // no memory: the peer tries again
+    c.remote_id = c.remote_qpn = 0;  // out of memory: the peer tries again
     return core_.counters.count(Drop::Full);
   }
   const Duration life = time_of(core_.options.packet_life_time);
   c.time_wait = core_.bounded(life + life + time_of(r.ack_delay));
   c.remote_psn = r.psn;
   core_.move(c, State::RepReceived);
-  // The peer waits for the RTU as long as the REQ says. Half of that is the owner's.
+  // The peer waits for the RTU as long as the REQ says. Half of that is for the owner.
   core_.set_due(c, now + Duration::ns(c.interval.count_ns() / 2));
   Event& e = core_.tell(c, EventKind::Accepted);
   e.qp = {qpn,
@@ -158,7 +158,7 @@ Refusal Connections::confirm(Handle handle, ByteView data) {
   return Refusal::None;
 }
 
-// The owner takes its time: by an MRA the peer knows that we are there (IB-140).
+// The owner needs time: an MRA tells the peer that we are there (IB-140).
 void Connections::ask_for_time(Connection& c, Which which) {
   Mra m;
   m.local_id = c.id;
@@ -168,7 +168,7 @@ void Connections::ask_for_time(Connection& c, Which which) {
   core_.send(c.way, write(c.transaction, m));
 }
 
-// How long the peer takes with its answer.
+// The peer needs more time for its answer.
 void Connections::take_mra(const AddressPair& way, const MadHeader& h, const Mra& m, Instant now) {
   Connection* const c = core_.table.find(m.remote_id);
   if (c == nullptr) return core_.counters.count(Drop::Unknown);

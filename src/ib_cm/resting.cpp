@@ -5,7 +5,7 @@
 namespace urnic::ib_cm {
 namespace {
 
-enum Which : int { kAll, kOfPeer };  // of Rest::links
+enum Which : int { kAll, kOfPeer };  // indices of Rest::links
 
 }  // namespace
 

@@ -12,7 +12,7 @@ constexpr std::uint64_t kSidrExchange = 3;
 
 }  // namespace
 
-// ---- who asks
+// ---- the active side
 
 Outcome<Handle, Refusal> Sidr::resolve(const Resolve& what, ByteView data, Instant now) {
   if (what.way.local.is_v6() != what.way.remote.is_v6() || what.response_timeout > 31 ||
@@ -52,9 +52,9 @@ void Sidr::take_rep(const AddressPair& way, const MadHeader& h, const SidrRep& r
   core_.release(*c);
 }
 
-// ---- who is asked
+// ---- the passive side
 
-// AC-2: it is no connection, so that limits do not bear on it.
+// AC-2: a service request is no connection, so connection limits do not apply.
 bool Sidr::is_denied(const Listeners::Found& l, const AddressPair& way, Instant now) {
   const bool denied =
       l.what.gate != nullptr && l.what.gate->judge(way.remote, now) == GateVerdict::Denied;
@@ -68,7 +68,7 @@ void Sidr::take_req(const AddressPair& way, const MadHeader& h, const SidrReq& r
       return core_.counters.count(Drop::Stranger);
     }
     if (c->state == State::SidrAnswered) return core_.answer_again(*c);
-    return core_.counters.count(Drop::Unexpected);  // the owner has not said yet
+    return core_.counters.count(Drop::Unexpected);  // the owner has not answered yet
   }
   Listeners::Found* const l = core_.listeners.find(r.service, way.local);
   if (l == nullptr || is_denied(*l, way, now)) {
@@ -91,10 +91,10 @@ void Sidr::begin(Listeners::Found& l, const AddressPair& way, const MadHeader& h
   c->listener = l.id;
   if (!core_.take_room(*c, l, now) || !core_.table.name(c)) {
     core_.release(*c);
-    core_.events.pop_back();  // nobody has heard of it
+    core_.events.pop_back();  // the Released event: the connection was never reported
     return core_.counters.count(Drop::Full);
   }
-  core_.set_due(*c, now + core_.options.most_wait);  // nobody waits longer
+  core_.set_due(*c, now + core_.options.most_wait);  // no peer waits longer
 
   core_.tell_asked(*c, EventKind::ServiceRequest, r.private_data);
 }

@@ -10,13 +10,13 @@ void ConnectionEvents::settle(Connection& c, const Found& found, Instant now) {
     ending_.raise_terminate(c, found.violation, found.offending, now);
   }
   if (c.stage == Stage::Startup) {
-    // A frame and the FIN may have come in one segment (a rejecting peer closes at once).
+    // A frame and the FIN may have arrived in one segment (a rejecting peer closes at once).
     opening_.run_startup(c, now);
     if (c.takes_fpdus()) drain(c, now);
     if (c.is_over() || c.stage == Stage::Lingering) return;
   }
   if (found.fin) take_fin(c, now);
-  // What came before the FIN is delivered first.
+  // Data before the FIN is delivered first.
   if (!c.is_over() && found.closed && !c.in_drain_queue) ending_.take_closed(c, now);
 }
 
@@ -56,7 +56,7 @@ bool ConnectionEvents::send_turn(Connection& c, unsigned budget, Instant now) {
   if (sent.found.ends_stream() && c.stage != Stage::Terminated) {
     ending_.raise_terminate(c, sent.found.violation, sent.found.offending, now);
     if (c.is_over()) return false;
-    sent = transport_.transmit(c, budget, now);  // it goes at once
+    sent = transport_.transmit(c, budget, now);  // send it at once
   }
   if (sent.unreachable) {
     ending_.fail_connection(c, Errc::unreachable, "no route to " + c.key.remote.to_string(), now);
@@ -73,7 +73,7 @@ void ConnectionEvents::on_timer(Connection& c, Instant now) {
   } else if (s_.timers.tcp_is_due(c, now)) {
     if (c.tcb.timers.retransmit <= now) {
       ++c.counters.rto_expirations;
-      s_.wire.interface().doubt(c.next_hop, now);  // perhaps the neighbour has moved
+      s_.wire.interface().doubt(c.next_hop, now);  // the neighbour may have moved
     }
     tcp::on_deadline(c.tcb, now);
     s_.sending.push(c);
@@ -102,7 +102,7 @@ void ConnectionEvents::on_timer(Connection& c, Instant now) {
         if (!c.is_over() && transport_.conclude(c)) ending_.take_closed(c, now);
         return;
       }
-      [[fallthrough]];  // the RTR never came
+      [[fallthrough]];  // the RTR never arrived
     case Stage::Startup:
       ending_.fail_connection(c, Errc::timed_out,
                               "timed out: the peer did not finish the MPA start-up", now);
@@ -149,7 +149,7 @@ void ConnectionEvents::reroute(Connection& c, bool failed, Instant now) {
         "no response to ARP or neighbor discovery for " + c.next_hop.to_string(), now);
     return;
   }
-  // A SYN whose sender is not there, and a RST that would reach nobody.
+  // A SYN whose sender does not exist, or a RST that would reach no host.
   if (failed && (c.backlog.is_half_open() || c.stage == Stage::Lingering)) {
     ending_.end_with_reset(c, now);
     return;

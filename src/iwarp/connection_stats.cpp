@@ -56,7 +56,7 @@ const char* state_name(const Connection& c) {
 
 }  // namespace
 
-// What the stream of a connection has counted itself.
+// Adds the counters of the connection's stream.
 void add_stream(const ddp::Stream& stream, ConnectionStats* s) {
   const ddp::SenderCounters& out = stream.sender.counters();
   const ddp::CompletionWrites& writes = stream.completion_writes;

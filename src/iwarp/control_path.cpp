@@ -30,7 +30,7 @@ verbs::QueuePair* ControlPath::create_qp(ddp::StreamConfig config, verbs::Comple
                                                  config, side_.queue_layout(), send, receive);
   made->control = this;
   side_.attach(*made, config);
-  verbs::QueuePair* qp = qps_.add(std::move(made));  // whole, or not at all
+  verbs::QueuePair* qp = qps_.add(std::move(made));  // adds it completely, or not at all
   qp->state.modify(QpState::Init);
   return qp;
 }
@@ -68,11 +68,11 @@ verbs::QpVerdict ControlPath::move(verbs::QueuePair& qp, QpState to, std::uint32
   const verbs::QpMove move = qp.state.judge(to, mask);
   if (!move.ok()) return move.verdict;
   const Side::Scope scope(side_);
-  if (to == QpState::Sqd) {  // the orderly end, which moves it
+  if (to == QpState::Sqd) {  // the orderly end changes the state itself
     side_.disconnect(qp, now);
     return move.verdict;
   }
-  // The end of the connection moves it to Error, flushes and is reported.
+  // The end of the connection changes the state to Error, flushes and reports.
   if (to == QpState::Error) side_.abort(qp, now);
   qp.state.modify(to, mask);
   if (move.effect == verbs::QpEffect::FlushAll) flush(completions_, qp, verbs::Status::Flushed);
@@ -180,7 +180,7 @@ ConnectParams ControlPath::params_of(const verbs::ConnectParams& o) const {
 
 namespace {
 
-// E-31: why the connection could not be FAST; null: it may.
+// E-31: the reason why the connection could not be FAST; null if it can.
 const char* why_slow(const ConnectParams& p, bool over_kernel_tcp) {
   if (over_kernel_tcp) return "port = tcp does not show TCP segments (no-segments)";
   if (p.context.initiated_as == fastpath::ConnectionType::Slow) return "its type is slow";

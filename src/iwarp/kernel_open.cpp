@@ -1,4 +1,4 @@
-// Connecting to, listening at and accepting from sockets of the kernel's TCP.
+// Connects, listens and accepts with sockets of the kernel's TCP.
 #include <errno.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ bool same_host(const FlowKey& key) {
 
 }  // namespace
 
-// What `local` is on a device that was opened with bind=; unspecified: any.
+// The local address for `local` on a device that was opened with bind=; unspecified: any.
 Result<IpAddress> Opening::within_bind(const LocalEnd& local) const {
   const IpAddress& bind = s_.kernel->options.bind;
   if (bind.is_any() || local.at.ip == bind) return local.at.ip;
@@ -48,7 +48,8 @@ Result<std::unique_ptr<KernelLink>> Opening::open_link(const SocketAddress& to,
   return std::make_unique<KernelLink>(std::move(*socket), s_.kernel.get());
 }
 
-// The connection watches its socket from now on, or has failed: the kernel watches no more of them.
+// The connection watches its socket from now on. Returns false if it has failed, because the kernel
+// cannot watch more sockets.
 bool Opening::adopt_link(Connection& c, std::unique_ptr<KernelLink> link, Instant now) {
   c.link = std::move(link);
   if (c.dscp != 0) c.link->socket.set_dscp(c.dscp);
@@ -67,7 +68,7 @@ Listener* Opening::bind_kernel(const LocalEnd& local, Error* error) {
     return nullptr;
   }
   SocketAddress at{*ip, local.at.port};
-  // The kernel knows what is kept and what is listened on, not what is shared and waits.
+  // The kernel knows bound and listening sockets, but not those that are shared and wait.
   if (s_.listeners.is_taken({at, local.v6_only, local.shared})) {
     *error = socket_error(EADDRINUSE, "cannot bind TCP port " + std::to_string(at.port));
     return nullptr;
@@ -103,7 +104,7 @@ Connection* Opening::adopt(Listener& l, kernel_tcp::Socket socket, Admission adm
                            Instant now) {
   const SocketAddress local = socket.local(), remote = socket.remote();
   Connection* c = new_connection({local.ip, remote.ip, local.port, remote.port});
-  if (c == nullptr) {  // max_connections: the peer is told at once
+  if (c == nullptr) {  // max_connections: the peer gets a RST at once
     s_.hooks->on_note(Note::TurnedAway, local, remote, "max_connections");
     socket.reset();
     return nullptr;

@@ -7,12 +7,12 @@
 namespace urnic::iwarp {
 namespace {
 
-// Segments one connection may send before the next one has its turn.
+// Segments one connection may send before the next one gets its turn.
 constexpr unsigned kTurn = 64;
-// How long an ACK waits for what is sent soon (E-7).
+// How long an ACK waits for data that is sent soon (E-7).
 constexpr Duration kAckWaits = Duration::us(50);
 
-// A receive is there for what waited for one on `c`, the connection of `qp`, if it has one.
+// A receive was posted for the Send that waits on `c`, the connection of `qp`, if it has one.
 void resume(RxCommit& delivery, Ending& ending, Connection* c, verbs::QueuePair& qp, Instant now) {
   if (c == nullptr) {
     qp.starved = false;
@@ -21,7 +21,7 @@ void resume(RxCommit& delivery, Ending& ending, Connection* c, verbs::QueuePair&
   }
 }
 
-// The ACKs that have waited go; what was sent meanwhile has carried some.
+// Sends the ACKs that have waited. Data sent in the meantime has carried some of them.
 void acknowledge_owing(SideState& state) {
   while (!state.owing.empty()) {
     Connection* c = state.owing.pop(state.connections);
@@ -31,7 +31,7 @@ void acknowledge_owing(SideState& state) {
   }
 }
 
-// A receive was posted: what waited for one goes on at once, whoever drives.
+// A receive was posted: the waiting Send continues at once, without a poll.
 void take_waiting(Side& side, Instant now) {
   const Side::Scope scope(side);
   if (!side.drain_round(now)) return;
@@ -69,9 +69,9 @@ bool Side::drain_round(Instant now) {
     if (c == nullptr) continue;
     if (c->stream == nullptr || c->stage < Stage::Full) continue;
     ending_.guard(*c, now, [&] {
-      // Who takes nothing any more may have an end that waited for this turn.
+      // A connection that accepts no data any more may have an end that waited for this turn.
       const bool takes = c->stage <= Stage::Closing;
-      // A receive has come; the kernel's bytes have a budget of their own.
+      // A receive was posted; the kernel's bytes have their own budget.
       if (c->link != nullptr) {
         if (takes) events_.drain(*c, now);
         return;
@@ -90,13 +90,13 @@ bool Side::end_of_burst(bool idle, bool acks_wait, Instant now) {
   if (!state_.owing.empty()) {
     if (idle || !acks_wait || state_.owing_since + kAckWaits <= now) acknowledge_owing(state_);
   }
-  // Not twice in a row: who has waited once stands in `sending`.
+  // Not twice in a row: a connection that has waited once is in `sending`.
   bool waits = !state_.touched.empty() && state_.sending.empty();
   while (!state_.touched.empty()) {
     Connection* c = state_.touched.pop(state_.connections);
     if (c == nullptr) continue;
     ending_.guard(*c, now, [&] {
-      // An ACK that this makes due leaves with what is sent now.
+      // If this makes an ACK due, it leaves with the data sent now.
       if (c->stage != Stage::Startup) {
         tcp::set_receive_room(c->tcb, rx_commit_.receive_room(*c), now);
       }
@@ -192,7 +192,7 @@ void Side::fail(verbs::QueuePair& qp, Errc code, const char* why, Instant now) {
     return;
   }
   if (qp.state == verbs::QpState::Error) return;
-  if (qp.state == verbs::QpState::Reset) return;  // nothing of it can be lost
+  if (qp.state == verbs::QpState::Reset) return;  // no work can be lost
   qp.state.modify(verbs::QpState::Error);
   flush(completions_, qp, verbs::Status::Flushed);
   state_.hooks->on_cm_event(
@@ -204,7 +204,8 @@ void Side::doorbell(verbs::QueuePair& qp, Instant now) {
   Connection* c = find(qp.connection);
   if (c == nullptr) return;
   const std::size_t itself = c->in_tx_queue ? 1 : 0;
-  if (state_.sending.size() > itself) {  // others wait for the port: in turn
+  if (state_.sending.size() > itself) {  // others wait for the port, so this one waits for its turn
+                                         //
     ending_.guard(*c, now, [&] { state_.sending.push(*c); });
     transmit_round(now);
     return;
@@ -218,7 +219,7 @@ void Side::doorbell(verbs::QueuePair& qp, Instant now) {
 }
 
 void Side::receive_posted(verbs::QueuePair& qp, Instant now) {
-  if (!qp.starved.load()) return;  // nothing waits for one
+  if (!qp.starved.load()) return;  // no Send waits for one
   resume(rx_commit_, ending_, find(qp.connection), qp, now);
   take_waiting(*this, now);
 }
@@ -261,7 +262,7 @@ void Side::close_listener(Listener* listener, Instant now) {
 
 namespace {
 
-// The connection has begun, so the call succeeds: data that cannot be sent now waits for memory.
+// The connection has begun, so the call succeeds. Data that cannot be sent now waits for memory.
 void transmit_begun(Side& side, Instant now) {
   try {
     side.transmit_round(now);
@@ -326,7 +327,7 @@ void Side::disconnect(verbs::QueuePair& qp, Instant now) {
   if (c->stage != Stage::Full) return;
   ending_.guard(*c, now, [&] {
     ending_.begin_closing(*c, now);
-    if (c->awaits_receive()) {  // nobody will take it any more
+    if (c->awaits_receive()) {  // the waiting data will not be received any more
       c->receive_wait = ReceiveWait::None;
       state_.draining.push(*c);
     }

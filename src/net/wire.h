@@ -60,7 +60,7 @@ class Wire {
  private:
   // bound: frames that an engine sends to itself; beyond: connections wait for room; replies
   // without a connection have 1024 more places and are lost beyond; test:
-  // Loopback.WhatIsOnItsWayToOurselvesIsBounded
+  // Loopback.LoopedFramesAreBounded
   static constexpr std::size_t kMostLooped = 4096;
   static constexpr std::size_t kMostLoopedReplies = kMostLooped + 1024;
 

@@ -10,10 +10,10 @@ using ib_cm::Reason;
 
 namespace {
 
-// Between one question and the next to who does not listen: long to a listener of this machine,
-// short to a person.
+// Time between two requests to a peer that does not listen yet: long for a listener on this
+// machine, short for a person.
 constexpr Duration kAskAgain = Duration::ms(5);
-// A smaller packet, for a peer that takes none as large.
+// The next smaller path MTU, for a peer that rejects a larger one.
 std::optional<ib::PathMtu> below(ib::PathMtu mtu) {
   if (mtu == ib::PathMtu::k256) return std::nullopt;
   return static_cast<ib::PathMtu>(ib::bytes(mtu) / 2);

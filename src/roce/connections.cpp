@@ -1,4 +1,4 @@
-// What the consumer asks of connections.
+// The consumer's calls for connections.
 #include "roce/connections.h"
 
 #include <algorithm>
@@ -72,7 +72,7 @@ CmBinding& Connections::open(verbs::QueuePair& qp, State stage, const ConnectPar
   return b;
 }
 
-// Nothing of it is held back any more.
+// Removes the binding and releases the number of a destroyed queue pair.
 void Connections::drop(Binding& b) {
   if (b.qp == nullptr) {
     qps_.release(b.number);
@@ -118,7 +118,7 @@ Result<void> Connections::connect(verbs::QueuePair& qp, const SocketAddress& to,
   return {};
 }
 
-// False: there is no room. As often as need be.
+// Sends the REQ, as often as necessary. False: there is no room.
 bool Connections::ask(Binding& b, Instant now) {
   const auto handle = cm().connect(b.asked->what, b.asked->data.view(), now);
   if (!handle.ok()) return false;
@@ -156,7 +156,7 @@ Result<void> Connections::accept(ib_cm::Handle handle, verbs::QueuePair& qp, con
   if (was_reset) move(side_, qp, to_init(ird), now);
   ib_cm::QpValues peer = c->offered;
   peer.initiator_depth = depth_of(ird, most_depth_);
-  // The consumer may send as soon as it has answered, as with a kernel.
+  // The consumer may send as soon as it has accepted, as with a kernel.
   const QpChange rtr = to_rtr(c->way, peer, c->path, qp.number(), b.psn, b.own);
   const QpChange rts = to_rts(c->offered, c->path, b.depth, b.own);
   if (!move(side_, qp, agreed(rtr, c->extensions), now) || !move(side_, qp, rts, now)) {

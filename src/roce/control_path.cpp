@@ -14,7 +14,7 @@ Options with_queues(const Options& options, ib::XrcQueues* xrc) {
   return all;
 }
 
-// The largest whose packets fit, with either version of IP.
+// The largest path MTU whose packets fit, with either version of IP.
 ib::PathMtu path_mtu_within(std::uint32_t ip_mtu) {
   constexpr std::uint32_t kIpv6Header = 40;
   ib::PathMtu mtu = ib::PathMtu::k4096;
@@ -58,7 +58,7 @@ ControlPath::ControlPath(const Options& options, const ConnectDefaults& defaults
       connections_(cm_options(options, *wire), options, gate, hooks, wire, &side_, qps, this),
       side_(with_queues(options, &xrc_queues_), &connections_, completions, wire, memory) {}
 
-// What its queue pairs have borrowed of the side goes back before the side does.
+// The halves return to the side what they have borrowed before the side is destroyed.
 ControlPath::~ControlPath() {
   qps_.for_each([this](verbs::QueuePair& qp) {
     if (qp.control != this) return;
@@ -67,14 +67,15 @@ ControlPath::~ControlPath() {
   });
 }
 
-// A number that another transport's queue pair has goes back unused; its entry then has another.
+// A number that a queue pair of another transport has is closed unused; its entry then has another
+// generation.
 std::unique_ptr<verbs::QueuePair> ControlPath::new_pair(verbs::Service service, verbs::PdId pd,
                                                         const verbs::WorkQueueSizes& sizes,
                                                         verbs::CompletionQueue* send,
                                                         verbs::CompletionQueue* receive,
                                                         const ib::LossRules* loss,
                                                         std::uint32_t domain) {
-  constexpr int kMost = 256;  // taken one after the other: the numbers are as good as used up
+  constexpr int kMost = 256;  // in a row: practically no number is left
   for (int i = 0; i < kMost; ++i) {
     auto made = side_.create(service, pd, sizes, send, receive, loss, domain);
     if (made == nullptr || !qps_.has(made->number())) return made;
@@ -153,7 +154,7 @@ void ControlPath::give_up_link(const std::string& why, Instant now) {
   });
 }
 
-// ---- as the public API has it
+// ---- verbs::ControlPath
 
 Result<verbs::QueuePair*> ControlPath::create(const verbs::QpRequest& r) {
   if (r.number != 0) {

@@ -64,7 +64,7 @@ void put(const CongestionCounters& c, RoceStats* out) {
   out->window_reductions += c.own.cuts;
 }
 
-// Each receive that completes is one entry, of which nothing is kept in the receive itself.
+// Each receive that completes is one completion queue entry; the receive itself stores nothing.
 void put(const MessageCounters& c, VerbsStats* out) {
   out->writes_sent += c.sent.writes;
   out->sends_sent += c.sent.sends;

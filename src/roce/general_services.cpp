@@ -33,7 +33,7 @@ void GeneralServices::transmit_now(Instant now) {
   }
 }
 
-// Each once; what has to wait again is at the end.
+// Tries each once; those that have to wait again go to the end.
 bool GeneralServices::retry_waiting(Instant now) {
   bool any = false;
   retry_ = false;

@@ -22,7 +22,7 @@ bool Listeners::is_taken(const verbs::LocalEnd& local, ib_cm::PortSpace space) c
   });
 }
 
-// The search begins where only a secret tells (RFC 6056).
+// The search begins at a random port that depends on a secret (RFC 6056).
 std::uint16_t Listeners::choose_port(const IpAddress& local, ib_cm::PortSpace space) {
   const std::uint64_t begin = siphash24(key_, {++chosen_}) % kPorts;
   for (std::uint32_t i = 0; i < kPorts; ++i) {

@@ -33,7 +33,7 @@ void Paths::heard(Path* way, const ib::AddressVector& av, const IpAddress& from,
   way->route = Route::Known;
 }
 
-// The two bits are the network's: of a traffic class the upper six are the program's.
+// The lower two bits (ECN) belong to the network; a program sets only the upper six.
 FrameHeaders Paths::headers_to(const MacAddress& to, const ib::AddressVector& av,
                                bool marked) const {
   constexpr unsigned kEct0 = 2, kEcn = 3;

@@ -79,7 +79,7 @@ Result<SidrResolver::Asked> SidrResolver::ask(void* owner, const SocketAddress& 
                "the limit of pending connections and service requests is reached: try again later"};
 }
 
-// False: there is no room. As often as need be.
+// Sends the request, as often as necessary. False: there is no room.
 bool SidrResolver::send(Question& q, Instant now) {
   const auto handle = manager_->sidr().resolve(q.what, q.data.view(), now);
   if (!handle.ok()) return false;
@@ -143,7 +143,7 @@ bool SidrResolver::take(const ib_cm::Event& e, Instant now) {
   }
   if (e.kind != EventKind::Resolved) return true;
   if (e.service.status == SidrStatus::NoSuchService && now < q.refused_until) {
-    handles_.erase(q.handle);  // nothing but its release comes
+    handles_.erase(q.handle);  // only its release follows
     q.handle = 0;
     deadlines_.set(q, std::min({now + kAskAgain, q.refused_until, q.give_up}));
     return true;
@@ -172,7 +172,7 @@ void SidrResolver::fail(Question& q, Errc code, const char* why, Instant now) {
   end(q, answer, now);
 }
 
-// Its owner hears of it, as soon as there is memory to tell, and it is over.
+// Reports the result to its owner, as soon as there is memory for it, and ends the request.
 void SidrResolver::end(Question& q, const verbs::DatagramAnswer& answer, Instant now) {
   if (q.handle != 0) handles_.erase(q.handle);
   q.handle = 0;

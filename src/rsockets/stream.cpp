@@ -11,20 +11,20 @@ namespace urnic::rsockets {
 namespace {
 
 constexpr std::size_t kAtOnce = 16;
-// The first pieces of a large send are small, so that they are under way while others are copied.
+// The first pieces of a large send are small, so that they are sent while later ones are copied.
 constexpr std::uint32_t kFirstPiece = 16384;
-constexpr std::uint16_t kSlotsOfGrant = 2;  // a target and the message behind it
+constexpr std::uint16_t kSlotsOfGrant = 2;  // a target and the message after it
 
 constexpr int kMapped = IBV_ACCESS_LOCAL_WRITE, kMappedForPeer = kMapped | IBV_ACCESS_REMOTE_WRITE;
 
 }  // namespace
 
-// ---- how it begins
+// ---- set-up
 
 int Stream::open(rdma_cm_id* id, const Settings& settings, ibv_comp_channel* channel,
                  void* cookie) {
   settings_ = settings;
-  // First: with the link goes the id, whatever fails.
+  // First, because the link owns the id even if this fails.
   const int e = link_.open(id, settings, channel, cookie);
   send_side_.open(settings.send_buffer, settings.send_queue);
   receive_side_.open(settings.receive_buffer, settings.receive_queue);
@@ -53,7 +53,7 @@ void Stream::connected() {
   serve();
 }
 
-// ---- what has happened
+// ---- arrivals and completions
 
 void Stream::serve() {
   if (!link_.is_open()) return;
@@ -62,7 +62,7 @@ void Stream::serve() {
   say_what_is_owed();
 }
 
-// What cannot be said for want of a slot is said when the send queue tells of one.
+// Messages that cannot be sent for lack of a slot are sent when the send queue reports a free one.
 void Stream::say_what_is_owed() {
   for (const bool last : {false, true}) {
     if (!ending_.is_connected()) return;
@@ -80,13 +80,13 @@ void Stream::take_received() {
   while ((n = link_.poll_received(done)) > 0) {
     for (int i = 0; i < n; ++i) {
       const ibv_wc& wc = done[static_cast<std::size_t>(i)];
-      if (wc.status != IBV_WC_SUCCESS) continue;  // the connection's end, told by rdma_cm
+      if (wc.status != IBV_WC_SUCCESS) continue;  // the connection ended; rdma_cm reports it
       if (wc.byte_len != kMessageBytes || wc.wr_id >= link_.slots()) {
         ending_.lost(EPROTO);
         continue;
       }
       const auto slot = static_cast<std::uint32_t>(wc.wr_id);
-      // In the byte order of its receiver.
+      // In the byte order of the receiver.
       const std::uint32_t m = get_message(link_.slot(slot), kOwnOrder);
       if (ending_.is_connected()) on_message(m);
       if (ending_.is_connected()) check(link_.post_receive(slot));
@@ -141,7 +141,7 @@ void Stream::take_sent() {
   }
 }
 
-// ---- what is sent
+// ---- sending
 
 void Stream::grant() {
   const ReceiveSide::Grant g = receive_side_.grant();
@@ -270,7 +270,7 @@ void Stream::finish() {
   link_.close();
 }
 
-// ---- buffers of the program
+// ---- mapped buffers of the program
 
 int Stream::map(void* buffer, std::size_t length, bool written, std::uint64_t offset) {
   if (!link_.is_open() || length == 0 || length > UINT32_MAX) return EINVAL;

@@ -6,7 +6,7 @@ namespace urnic::verbs {
 
 void Completions::notify(CompletionQueue::Notify what, CompletionQueue* cq) {
   if (what == CompletionQueue::Notify::Overrun) {
-    overrun_ = true;  // acted on later: the caller is in the middle of a queue pair
+    overrun_ = true;  // handled later: the caller is in the middle of a queue pair
     hooks_->on_cq_overrun(cq);
   } else if (holds_ != 0 && held_ < sleepers_.size()) {
     sleepers_[held_++] = cq;
@@ -21,7 +21,7 @@ void Completions::report_last_receive(QueuePair& qp) {
     hooks_->on_cm_event({.kind = CmEvent::Kind::LastReceive, .qp = &qp});
     qp.last_receive_told = true;
   } catch (const std::bad_alloc&) {
-    // Its state says the same.
+    // The queue pair's state carries the same information.
   }
 }
 

@@ -1,4 +1,4 @@
-// The walk over a list of SGEs that every part of a message takes, to be sent or to be placed.
+// Iterates over a list of SGEs, for every part of a message that is sent or placed.
 #pragma once
 
 #include <algorithm>
@@ -9,9 +9,9 @@
 
 namespace urnic::verbs {
 
-// Calls f(sge, at, n) for each SGE that holds some of the `length` bytes from `offset` on, in
-// order: n bytes (never 0) from byte `at` of that SGE on. False when f returned false, which ends
-// the walk, or when the list ends before the bytes do.
+// Calls f(sge, at, n) for each SGE that contains some of the `length` bytes starting at `offset`,
+// in order: n bytes (never 0) starting at byte `at` of that SGE. Returns false when f returned
+// false, which ends the walk, or when the list ends before the bytes do.
 template <class F>
 [[gnu::always_inline]] inline bool for_each_piece(std::span<const Sge> sges, std::uint64_t offset,
                                                   std::uint64_t length, F&& f) {

@@ -1,5 +1,5 @@
-// The drop-in librdmacm over RoCE with identifiers that have no queue pair: the number in
-// rdma_conn_param is carried and nothing more, and the program moves its queue pair itself.
+// The drop-in librdmacm over RoCE with identifiers without a queue pair: the connection only
+// carries the number in rdma_conn_param, and the program moves its queue pair itself.
 #include <errno.h>
 
 #include <string>
@@ -11,7 +11,7 @@ namespace {
 using cm::next;
 using cm::pass;
 
-constexpr std::uint32_t kMine = 0xabcdef, kTheirs = 0x123456;  // no queue pair of this process
+constexpr std::uint32_t kMine = 0xabcdef, kTheirs = 0x123456;  // not queue pairs of this process
 
 class RoceNumbersTest : public roce::RoceIdsTest {
  protected:
@@ -68,7 +68,7 @@ class RoceNumbersTest : public roce::RoceIdsTest {
     ASSERT_EQ(rdma_establish(client_), 0);
     pass(listeners_, RDMA_CM_EVENT_ESTABLISHED);
   }
-  // The mask, or -1 with errno.
+  // Returns the mask, or -1 with errno.
   static int mask_for(rdma_cm_id* id, ibv_qp_state state, ibv_qp_attr* a) {
     int mask = -1;
     std::memset(a, 0xa5, sizeof *a);
@@ -98,7 +98,7 @@ TEST_F(RoceNumbersTest, TheClientEstablishesWhatTheServerHasAnswered) {
   EXPECT_EQ(rdma_establish(client_), -1) << "it is established";
 }
 
-// The attributes of both ends are each other's, at every step.
+// At every step, both ends have each other's attributes.
 TEST_F(RoceNumbersTest, AttributesComeFromThePathAndTheMessages) {
   if (!within()) return;
   ibv_qp_attr a, b;
@@ -161,7 +161,7 @@ TEST_F(RoceNumbersTest, EitherEndDisconnects) {
   pass(listeners_, RDMA_CM_EVENT_TIMEWAIT_EXIT);
 }
 
-TEST_F(RoceNumbersTest, AnIdThatGoesEndsTheConnection) {
+TEST_F(RoceNumbersTest, DestroyingAnIdEndsTheConnection) {
   if (!within()) return;
   establish();
   EXPECT_EQ(rdma_destroy_id(client_), 0);
@@ -193,7 +193,7 @@ TEST_F(RoceNumbersTest, TheClientRejectsTheAnswer) {
   EXPECT_EQ(rdma_establish(client_), -1);
 }
 
-TEST_F(RoceNumbersTest, NobodyListensThere) {
+TEST_F(RoceNumbersTest, APortWithoutAListenerRejects) {
   if (!within()) return;
   resolve(1);
   rdma_conn_param p = saying("hello", kMine);
@@ -204,8 +204,8 @@ TEST_F(RoceNumbersTest, NobodyListensThere) {
   EXPECT_EQ(rdma_ack_cm_event(e), 0);
 }
 
-// IBV_EVENT_COMM_EST of the program's queue pair stands for the RTU.
-TEST_F(RoceNumbersTest, TheServerIsToldOfAFirstRequest) {
+// IBV_EVENT_COMM_EST of the program's queue pair replaces the RTU.
+TEST_F(RoceNumbersTest, NotifyOfAFirstRequestEstablishesTheServer) {
   if (!within()) return;
   request();
   answer();
@@ -218,7 +218,7 @@ TEST_F(RoceNumbersTest, TheServerIsToldOfAFirstRequest) {
   EXPECT_EQ(rdma_establish(client_), 0);
 }
 
-TEST_F(RoceNumbersTest, MeetsAnIdThatHasAQueuePair) {
+TEST_F(RoceNumbersTest, ConnectsToAnIdThatHasAQueuePair) {
   if (!within()) return;
   request();
   auto attr = cm::small_qp();
@@ -235,7 +235,7 @@ TEST_F(RoceNumbersTest, MeetsAnIdThatHasAQueuePair) {
   EXPECT_EQ(a.dest_qp_num, kMine);
 }
 
-TEST_F(RoceNumbersTest, ACallThatFailsLeavesTheIdAsItWas) {
+TEST_F(RoceNumbersTest, AFailedCallLeavesTheIdUnchanged) {
   if (!within()) return;
   ASSERT_EQ(rdma_listen(listener_, 4), 0);
   resolve(port());

@@ -22,10 +22,10 @@ constexpr std::uint8_t kTarget = verbs::kLocalWrite | verbs::kRemoteRead | verbs
 using Setting = std::tuple<mpa::Policy, bool, const char*>;
 class AtomicMatrix : public ::testing::TestWithParam<Setting> {};
 
-// All four kinds in turn on one word, more of them than ORD allows at a time; what comes back is
-// what the word was at that place in the order.
+// All four operations in turn on one word, more at a time than ORD allows. Each returns the word's
+// value at its place in the order.
 // proves: E-53
-TEST_P(AtomicMatrix, EveryOneIsDoneOnceAndInOrder) {
+TEST_P(AtomicMatrix, EveryAtomicIsCarriedOutOnceAndInOrder) {
   const auto [policy, fast, faults] = GetParam();
   sim::PairOptions o;
   o.seed = 31;
@@ -111,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Bool(),
                        ::testing::Values("", "loss=0.02,reorder=0.05:3,dup=0.02,reseg=0.1")));
 
-// ---- a peer by hand
+// ---- a simulated peer
 
 struct AtomicHand : ::testing::Test {
   test::HandPeer p;
@@ -133,7 +133,7 @@ struct AtomicHand : ::testing::Test {
 };
 
 // proves: E-53
-TEST_F(AtomicHand, ARequestBeyondTheOthersWaitsAndIsAnsweredOnItsOwnQueue) {
+TEST_F(AtomicHand, AnOutOfOrderRequestWaitsAndIsAnsweredOnTheAtomicQueue) {
   ASSERT_TRUE(p.up());
   const auto words = p.node().register_memory(p.region.data(), 64, kTarget);
   const test::Bytes first = request(1, words, p.to(0)), second = request(2, words, p.to(0));
@@ -154,14 +154,14 @@ TEST_F(AtomicHand, ARequestBeyondTheOthersWaitsAndIsAnsweredOnItsOwnQueue) {
 }
 
 // proves: E-53
-TEST_F(AtomicHand, WhatMayNotBeTouchedIsNotAndTerminateSaysWhy) {
+TEST_F(AtomicHand, ForbiddenTargetsAreUnchangedAndTerminateTellsWhy) {
   const struct {
     bool right;
     std::uint64_t at;
     std::uint8_t etype, code;
   } kRows[] = {{false, 0, 1, 2}, {true, 60, 1, 1}, {true, 4, 2, 7}};
   for (const auto& row : kRows) {
-    AtomicHand_WhatMayNotBeTouchedIsNotAndTerminateSaysWhy_Test one;
+    AtomicHand_ForbiddenTargetsAreUnchangedAndTerminateTellsWhy_Test one;
     ASSERT_TRUE(one.p.up());
     const auto words = one.p.node().register_memory(one.p.region.data(), 64, kTarget);
     const auto out =

@@ -1,4 +1,4 @@
-// The local port of an active connect.
+// The local port of an active connection.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -20,10 +20,10 @@ struct NoHooks : Hooks {
   void on_completion(verbs::CompletionQueue*) override {}
 };
 
-// A wire without receive-side scaling: the sender picks the receiver's queue by flow_hash, which is
-// the same seen from both ends.
+// A wire without receive-side scaling: the sender chooses the receiver's queue by flow_hash, which
+// is the same from both ends.
 // proves: E-29
-TEST(ConnectPort, BelongsToTheQueueOfItsEngine) {
+TEST(ConnectPort, TheChosenPortSelectsTheQueueOfItsEngine) {
   constexpr std::uint32_t kQueues = 4;
   port::MemoryPairOptions ports;
   ports.queues = kQueues;
@@ -56,8 +56,9 @@ TEST(ConnectPort, BelongsToTheQueueOfItsEngine) {
   }
 }
 
-// Engines with one seed choose the same ports: on the second the program has taken the first one.
-TEST(ConnectPort, OneThatIsBoundIsNotChosenToBind) {
+// Engines with the same seed choose the same ports. On the second engine the program has already
+// taken the first port.
+TEST(ConnectPort, ABoundPortIsNotChosen) {
   sim::PairOptions options;
   std::uint16_t first = 0;
   for (const bool taken : {false, true}) {
@@ -77,7 +78,8 @@ TEST(ConnectPort, OneThatIsBoundIsNotChosenToBind) {
   }
 }
 
-// What still comes of a connection in TIME-WAIT would be taken for the new one's (RFC 6056, 3.1).
+// Late segments of a connection in TIME-WAIT would be taken as the new connection's (RFC 6056,
+// 3.1).
 // proves: E-29
 TEST(ConnectPort, APortInTimeWaitIsNotChosen) {
   constexpr std::size_t kMany = 600;  // of 28232 ports

@@ -1,5 +1,5 @@
-// Connections that end while they begin, in every way and at every step, on either side; and those
-// beside them, which must not notice.
+// Connections that end during their start-up, in every way, at every step and on either side. Other
+// connections must not be affected.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -18,13 +18,13 @@ using Kind = CmEvent::Kind;
 
 constexpr std::uint16_t kInnocent = 7000, kVictim = 7001;
 
-// What befalls the victim at one of the frames of its start-up.
+// The event that hits the victim at one of the frames of its start-up.
 enum class Fate : std::uint8_t {
-  ResetReceiver,  // a RST comes to who the frame goes to, and the frame behind it
+  ResetReceiver,  // a RST arrives at the receiver of the frame, and then the frame
   ResetSender,
-  FinReceiver,  // the frame has a FIN
+  FinReceiver,  // the frame carries a FIN
   FinSender,
-  Vanish,  // nothing of it is heard any more, either way
+  Vanish,  // from then on its frames are lost in both directions
   LeftDestroys,
   LeftAborts,
   LeftDisconnects,
@@ -36,7 +36,7 @@ constexpr Fate kFates[] = {Fate::ResetReceiver, Fate::ResetSender,     Fate::Fin
                            Fate::LeftAborts,    Fate::LeftDisconnects, Fate::RightClosesListener,
                            Fate::RightDestroys};
 
-// Three connections that are up, and the one whose life is tried.
+// Three established connections, and the victim.
 class Life {
  public:
   explicit Life(bool consumer_waits) : consumer_waits_(consumer_waits) {
@@ -70,8 +70,8 @@ class Life {
     innocents_.push_back({a, accepted_.empty() ? nullptr : accepted_.back()});
   }
 
-  // The victim connects, and at frame `step` of it `fate` strikes. False when it came to fewer
-  // frames: it is up then, or has ended by itself.
+  // The victim connects, and `fate` happens at its frame `step`. Returns false if there were fewer
+  // frames: then the victim is established, or has ended by itself.
   bool strike(Fate fate, unsigned step) {
     unsigned seen = 0;
     bool gone = false, struck = false;
@@ -105,7 +105,7 @@ class Life {
         case Fate::Vanish:
           gone = true;
           return {};
-        default:  // the consumers', outside the burst
+        default:  // the consumer's actions, outside the burst
           consumer_strikes_ = true;
           return {std::move(frame)};
       }
@@ -133,7 +133,7 @@ class Life {
     return struck;
   }
 
-  // A consumer's act.
+  // An action of the consumer.
   void act(Fate fate) {
     consumer_strikes_ = false;
     if (fate == Fate::LeftDestroys) {
@@ -152,7 +152,7 @@ class Life {
     }
   }
 
-  // The right consumer accepts whoever asks.
+  // The right consumer accepts every request.
   void answer() {
     auto& events = w.right.node->events;
     for (; !events.empty(); events.pop_front()) {
@@ -208,7 +208,7 @@ class Life {
   }
 
   verbs::QueuePair* first_left() const { return innocents_[0].left; }
-  // A Write on each, which nobody need take.
+  // Posts a Write on each connection. It need not be received.
   void post_to_all() {
     for (const Innocent& n : innocents_) {
       verbs::SendWr wr;
@@ -250,7 +250,7 @@ std::string states(const Engine& engine) {
 
 struct EveryStep : ::testing::TestWithParam<std::tuple<Fate, bool>> {};
 
-TEST_P(EveryStep, OfAStartUpMayBeTheLastAndNobodyElseIsHurt) {
+TEST_P(EveryStep, OfAStartupCanFailWithoutHarmToOtherConnections) {
   const auto [fate, consumer_waits] = GetParam();
   for (unsigned step = 0; step < 64; ++step) {
     Life life(consumer_waits);
@@ -258,7 +258,7 @@ TEST_P(EveryStep, OfAStartUpMayBeTheLastAndNobodyElseIsHurt) {
     const bool struck = life.strike(fate, step);
     life.innocents_work(when);
     if (HasFatalFailure()) return;
-    // Whatever became of the victim, each side knows.
+    // Each side knows what happened to the victim.
     if (life.victim_ != nullptr) {
       const verbs::QpState s = life.victim_->state;
       EXPECT_TRUE(s == verbs::QpState::Error || s == verbs::QpState::Rts) << when << verbs::name(s);
@@ -276,7 +276,7 @@ TEST_P(EveryStep, OfAStartUpMayBeTheLastAndNobodyElseIsHurt) {
     EXPECT_EQ(l.connections, l.flows);
     EXPECT_LE(l.connections - l.time_wait, 4u) << when;
     EXPECT_EQ(life.right().tables().pending, 0u) << when;
-    // Places are used again, each by one.
+    // Slots are reused, each by one connection.
     for (int i = 0; i < 4; ++i) life.open_innocent();
     life.innocents_work(when + ", after others have come");
     if (HasFatalFailure() || HasNonfatalFailure() || !struck) {
@@ -298,12 +298,12 @@ INSTANTIATE_TEST_SUITE_P(ConnectionLife, EveryStep,
                          ::testing::Combine(::testing::ValuesIn(kFates), ::testing::Bool()),
                          name_of);
 
-// ---- what is owed to nobody
+// ---- no state for forged SYNs
 
 struct Spoofed : ::testing::TestWithParam<const char*> {};
 
-// SYNs from where no answer can go: off every network of ours, or an address nobody has.
-TEST_P(Spoofed, SynsLeaveNothing) {
+// SYNs from an address that no reply can reach: outside our networks, or without a host.
+TEST_P(Spoofed, SynsLeaveNoState) {
   HandWire w;
   Error error;
   ASSERT_NE(w.right.engine().iwarp().listen(kVictim, 128, &error), nullptr);
@@ -328,31 +328,33 @@ TEST_P(Spoofed, SynsLeaveNothing) {
   EXPECT_EQ(after.pending, 0u);
   EXPECT_EQ(after.flows, before.flows);
   EXPECT_LE(after.timers, 1u);
-  w.run_for(Duration::s(60));  // neither does anything tick any more
+  w.run_for(Duration::s(60));  // no timers are left either
   EXPECT_EQ(w.right.engine().tables().timers, 0u);
 }
 INSTANTIATE_TEST_SUITE_P(ConnectionLife, Spoofed, ::testing::Values("192.168.7.", "10.0.0."),
                          [](const auto& p) { return p.param[1] == '9' ? "OffNet" : "Unused"; });
 
-// The peer loses its power, and the consumer its patience: the RST finds no way, and no excuse.
+// The peer loses power, and the consumer destroys the connections: the RST cannot be sent, and that
+// must not delay the end.
 TEST(ConnectionLife, ConnectionsOfAPeerThatIsGoneAreFreedWhenDestroyed) {
   Life life(false);
   auto& w = life.w;
   w.watch = [](Bytes, bool) -> std::vector<Bytes> { return {}; };
-  // Data that nobody acknowledges makes the engine look for its neighbour, in vain.
+  // Data without acknowledgement makes the engine look for its neighbour, without success.
   life.post_to_all();
   w.run_for(Duration::s(30));
   life.destroy_all();
   w.run_for(Duration::s(5));
   EXPECT_EQ(life.left().tables().connections, 0u);
-  w.run_for(Duration::s(60));  // nothing ticks any more
+  w.run_for(Duration::s(60));  // no timers are left
   EXPECT_EQ(life.left().tables().timers, 0u);
 }
 
 // ---- statistics
 
-// A walk in pieces meets every connection once that is there all the time, whoever comes and goes.
-TEST(ConnectionLife, StatisticsComeInPiecesOfSoManyConnections) {
+// Iterating in pieces visits every connection once that exists all the time, even if others open
+// and close.
+TEST(ConnectionLife, StatisticsCanBeReadInPieces) {
   HandWire w;
   Error error;
   ASSERT_NE(w.right.engine().iwarp().listen(kVictim, 64, &error), nullptr);
@@ -395,11 +397,11 @@ TEST(ConnectionLife, StatisticsComeInPiecesOfSoManyConnections) {
 
 // ---- timers
 
-// Connections that come and go faster than their deadlines leave a bounded list.
+// Connections that open and close faster than their deadlines leave a bounded list.
 // proves: E-50
-TEST(ConnectionLife, TimersOfWhatIsGoneAreTakenOut) {
+TEST(ConnectionLife, TimersOfEndedConnectionsAreRemoved) {
   HandWire w;
-  const auto to = *SocketAddress::parse("10.0.0.2:9");  // where nobody listens
+  const auto to = *SocketAddress::parse("10.0.0.2:9");  // no listener there
   Engine& left = w.left.engine();
   verbs::QueuePair* qp = w.left.node->make_qp();
   for (std::size_t i = 1; i <= 4000; ++i) {
@@ -435,7 +437,7 @@ TEST(ConnectionLife, BeyondTheirLimitConnectionsAreRefusedAtOnce) {
   ASSERT_FALSE(third.ok());
   EXPECT_NE(third.error().message.find("max_connections"), std::string::npos);
   ASSERT_TRUE(w.run_until([&] { return w.right.node->events.size() == 2; }, Duration::s(1)));
-  // The other side is full as well: whoever comes is told at once, and nothing is kept.
+  // The other side is full as well: a new connection is refused at once, and no state is kept.
   std::vector<Bytes> answers;
   w.watch = [&](Bytes f, bool to_right) -> std::vector<Bytes> {
     if (!to_right) answers.push_back(f);
@@ -451,7 +453,7 @@ TEST(ConnectionLife, BeyondTheirLimitConnectionsAreRefusedAtOnce) {
   syn.dst_port = kVictim;
   w.send(forge(from, false, w.right.engine().interface().mac(), syn, {}), true);
   w.run_for(Duration::ms(1));
-  // Among what the two say to one another there is one answer to the stranger.
+  // Among the frames between the two there is one reply to the forged SYN.
   std::erase_if(answers, [](const Bytes& f) {
     const auto a = WireSegment::of(f);
     return !a || a->seg.dst_port != 33;
@@ -459,7 +461,7 @@ TEST(ConnectionLife, BeyondTheirLimitConnectionsAreRefusedAtOnce) {
   ASSERT_EQ(answers.size(), 1u);
   EXPECT_TRUE(WireSegment::of(answers[0])->seg.has(tcp::kRst));
   EXPECT_EQ(w.right.engine().tables().connections, 2u);
-  // One goes, one may come.
+  // After one has ended, another may connect.
   left.iwarp_control().destroy(qps[0], w.now);
   w.run_for(Duration::ms(10));
   EXPECT_TRUE(
@@ -467,10 +469,10 @@ TEST(ConnectionLife, BeyondTheirLimitConnectionsAreRefusedAtOnce) {
   EXPECT_TRUE(w.run_until([&] { return w.right.node->events.size() == 3; }, Duration::s(1)));
 }
 
-// ---- work that needs no byte
+// ---- requests that need no byte
 
-// A local invalidation that fails is the last request of all: nothing will be cut for it.
-TEST(ConnectionLife, ARequestThatFailsWithoutAnByteEndsTheStream) {
+// A local invalidation that fails is the last request: nothing will be cut for it.
+TEST(ConnectionLife, ARequestThatFailsWithoutAByteEndsTheStream) {
   Life life(false);
   verbs::QueuePair* qp = life.first_left();
   verbs::SendWr wr;

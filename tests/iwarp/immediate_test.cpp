@@ -1,4 +1,4 @@
-// Immediate Data (RFC 7306, 6) through the engine: behind Writes and with Sends, on every kind of
+// Immediate Data (RFC 7306, 6) through the engine: after Writes and with Sends, on every kind of
 // connection; and a peer that does not know it.
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ using Setting = std::tuple<mpa::Policy, bool, const char*>;
 class ImmediateMatrix : public ::testing::TestWithParam<Setting> {};
 
 // proves: E-53
-TEST_P(ImmediateMatrix, EachMessageCompletesOneReceiveBehindWhatWasSentBefore) {
+TEST_P(ImmediateMatrix, EachMessageCompletesOneReceiveAfterEarlierData) {
   const auto [policy, fast, faults] = GetParam();
   sim::PairOptions o;
   o.seed = 21;
@@ -75,7 +75,7 @@ TEST_P(ImmediateMatrix, EachMessageCompletesOneReceiveBehindWhatWasSentBefore) {
     wr.immediate = kData + i;
     ASSERT_EQ(pair.left().post_send(*left, wr, pair.now()), verbs::Post::Ok);
   }
-  // Looked at as each completion comes: what was sent before it is there.
+  // Checked at each completion: the data sent before it has arrived.
   std::size_t seen = 0;
   const auto look = [&] {
     pair.left().drain_completions();
@@ -121,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Bool(),
                        ::testing::Values("", "loss=0.02,reorder=0.05:3,dup=0.02,reseg=0.1")));
 
-// ---- a peer by hand
+// ---- a simulated peer
 
 struct ImmediateHand : ::testing::Test {
   test::HandPeer p;
@@ -136,7 +136,7 @@ struct ImmediateHand : ::testing::Test {
   }
 };
 
-// As RFC 7306 has it: a message of its own, behind any other.
+// As in RFC 7306: a message of its own, after any other message.
 // proves: E-53
 TEST_F(ImmediateHand, AMessageOfEightBytesUsesTheReceiveOfItsMsn) {
   ASSERT_TRUE(p.up());
@@ -155,7 +155,7 @@ TEST_F(ImmediateHand, AMessageOfEightBytesUsesTheReceiveOfItsMsn) {
 }
 
 // proves: E-53
-TEST_F(ImmediateHand, OneThatComesEarlyWaitsForWhatIsBeforeIt) {
+TEST_F(ImmediateHand, AnEarlyMessageWaitsForEarlierData) {
   ASSERT_TRUE(p.up());
   ASSERT_TRUE(p.post_receive(1, 0, 100));
   const test::Bytes first = p.write(500, test::Bytes(20, 9));
@@ -167,7 +167,7 @@ TEST_F(ImmediateHand, OneThatComesEarlyWaitsForWhatIsBeforeIt) {
 }
 
 // proves: E-53
-TEST_F(ImmediateHand, WhoDoesNotKnowItIsToldApart) {
+TEST_F(ImmediateHand, APeerWithoutImmediateDataIsRecognized) {
   ASSERT_TRUE(p.up());
   const test::Bytes first = p.write(0, test::Bytes(100, 1));
   p.send(0, first);

@@ -1,5 +1,5 @@
-// A kernel that cannot watch one more socket (its number of watches is bounded): who connects is
-// told at once.
+// The kernel cannot watch one more socket (the number of watches is limited): the connecting
+// program gets the error at once.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
@@ -21,7 +21,7 @@ struct Told : Hooks {
   std::vector<CmEvent> events;
 };
 
-// While it lives, the poller's descriptor is of something that watches nothing.
+// While it exists, the poller's descriptor refers to an object that watches nothing.
 class Blind {
  public:
   explicit Blind(int fd) : fd_(fd), kept_(dup(fd)), other_(eventfd(0, 0)) {
@@ -40,7 +40,7 @@ class Blind {
 };
 
 // proves: E-50
-TEST(KernelWatch, WhoCannotBeWatchedIsToldAtOnce) {
+TEST(KernelWatch, AnUnwatchableConnectionFailsAtOnce) {
   const int listening = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in at{};
   at.sin_family = AF_INET;
@@ -75,7 +75,7 @@ TEST(KernelWatch, WhoCannotBeWatchedIsToldAtOnce) {
   EXPECT_EQ(unwatched->state, verbs::QpState::Error);
   engine.poll(now);
   EXPECT_EQ(engine.tables().connections, 0u);
-  // The next one is none the worse.
+  // The next connection works as usual.
   verbs::QueuePair* const watched = engine.iwarp_control().create_qp({}, &cq, &cq);
   ASSERT_TRUE(engine.iwarp().connect(*watched, to, engine.iwarp().default_params(), now).ok());
   engine.poll(now);

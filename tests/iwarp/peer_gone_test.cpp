@@ -1,5 +1,5 @@
-// Peers that go without a word, and hosts that come again: from the port they had, or before
-// anybody has noticed that they are back.
+// Peers that disappear silently, and hosts that return: from the same port, or before this end has
+// noticed that they restarted.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 using Kind = CmEvent::Kind;
 
-// The engine has closed first and lingers in TIME-WAIT.
+// The engine has closed first and is in TIME-WAIT.
 struct TimeWait : ::testing::Test {
   void SetUp() override {
     ASSERT_TRUE(p.up());
@@ -36,7 +36,7 @@ struct TimeWait : ::testing::Test {
   test::HandPeer p;
 };
 
-TEST_F(TimeWait, GivesWayToANewIncarnation_RFC9293_3_6_1) {
+TEST_F(TimeWait, IsReplacedByANewIncarnation_RFC9293_3_6_1) {
   const auto got = syn(100'000);
   ASSERT_EQ(got.size(), 1u);
   EXPECT_EQ(got[0].seg.flags, tcp::kSyn | tcp::kAck);
@@ -47,14 +47,14 @@ TEST_F(TimeWait, GivesWayToANewIncarnation_RFC9293_3_6_1) {
   EXPECT_EQ(t.half_open, 1u);
 }
 
-TEST_F(TimeWait, AnOldSynDisturbsNothing_RFC9293_3_6_1) {
+TEST_F(TimeWait, AnOldSynHasNoEffect_RFC9293_3_6_1) {
   const auto got = syn(std::uint64_t{0} - 5000);
   for (const test::Answer& a : got) EXPECT_TRUE(a.pure_ack());
   EXPECT_EQ(engine().tables().time_wait, 1u);
   EXPECT_EQ(engine().tables().half_open, 0u);
 }
 
-// The left host connects; nothing of it is heard from the moment its MPA Request is there.
+// The left host connects. None of its frames arrive after its MPA Request.
 struct Vanishing : ::testing::Test {
   void SetUp() override {
     Error error;
@@ -87,7 +87,7 @@ struct Vanishing : ::testing::Test {
 };
 
 // RFC 6581 9.2: the responder waits for the initiator's RTR, but not for ever.
-TEST_F(Vanishing, WhoNeverSendsItsRtrIsGivenUpInTime) {
+TEST_F(Vanishing, APeerThatNeverSendsItsRtrIsGivenUp) {
   ASSERT_TRUE(pair.run_until([&] { return !pair.right().events.empty(); }, Duration::s(60)));
   const CmEvent& e = pair.right().events.front();
   EXPECT_EQ(e.kind, Kind::ConnectFailed);
@@ -116,8 +116,8 @@ TEST_F(Vanishing, AHostThatIsBackIsNotRefused) {
   EXPECT_EQ(again->state, verbs::QpState::Rtr);
 }
 
-// A host that starts anew, with the same seed: its first connection comes from the port where the
-// server still has the old one.
+// A host restarts with the same seed: its first connection uses the port for which the server still
+// has the old connection.
 struct Restart : ::testing::Test {
   struct Host {
     Host(const char* address, std::uint64_t seed) {
@@ -128,7 +128,7 @@ struct Restart : ::testing::Test {
       node = std::make_unique<sim::Node>(o, std::move(own));
       wire = std::move(other);
     }
-    port::Port wire;  // the far end of its port
+    port::Port wire;  // the other end of its port
     std::unique_ptr<sim::Node> node;
   };
   static bool carry(Host& from, Host& to) {
@@ -147,7 +147,7 @@ struct Restart : ::testing::Test {
     from.wire.rx_release(0, frames, n);
     return n != 0;
   }
-  // Connects, and waits until that has come to something or `limit` has passed.
+  // Connects, and waits until that has succeeded or failed, or `limit` has passed.
   verbs::QpState connect(Host& client, Duration limit) {
     auto* qp = client.node->make_qp();
     Engine& e = client.node->engine();
@@ -180,7 +180,7 @@ struct Restart : ::testing::Test {
   verbs::QueuePair* server_qp = nullptr;
 };
 
-TEST_F(Restart, TheSynGoesAgainAsSoonAsTheOldConnectionIsReset_RFC9293_3_5_1) {
+TEST_F(Restart, TheSynIsResentOnceTheOldConnectionIsReset_RFC9293_3_5_1) {
   Error error;
   server.node->engine().iwarp().listen(7000, 4, &error);
   Host before("10.0.0.1/24", 9);

@@ -1,5 +1,5 @@
-// A refusal that is not believed at once (ConnectParams::refusal_retry), with a clock of the test's
-// own, over own TCP and the kernel's.
+// Repeated attempts after a refused connection (ConnectParams::refusal_retry), with a clock of the
+// test, over our own TCP and the kernel's.
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -48,8 +48,8 @@ struct RefusalRetry : testing::TestWithParam<bool> {
     p.refusal_retry = retry;
     return engine->iwarp().connect(*qp, {address(), kept->port()}, p, now);
   }
-  // The next event of `kind` before `until`; the kernel's part takes real time, in which the clock
-  // stands still.
+  // Waits for the next event of `kind` before `until`. The kernel's part takes real time, during
+  // which the clock stands still.
   bool runs_to(CmEvent::Kind kind, Instant until) {
     while (now <= until) {
       for (int quiet = 0, turns = 0; quiet < 3 && turns < 100; ++turns) {
@@ -81,7 +81,7 @@ struct RefusalRetry : testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(, RefusalRetry, testing::Bool(),
                          [](const auto& i) { return i.param ? "KernelTcp" : "OwnTcp"; });
 
-TEST_P(RefusalRetry, AListenerThatComesLateIsFound) {
+TEST_P(RefusalRetry, ALateListenerIsFound) {
   const Instant begun = now;
   ASSERT_TRUE(connect(Duration::ms(100)).ok());
   EXPECT_FALSE(runs_to(CmEvent::Kind::ConnectFailed, begun + Duration::ms(60)));
@@ -96,7 +96,7 @@ TEST_P(RefusalRetry, AListenerThatComesLateIsFound) {
 }
 
 // proves: E-30
-TEST_P(RefusalRetry, IsBoundedByItsTime) {
+TEST_P(RefusalRetry, EndsAfterItsTime) {
   const Instant begun = now;
   ASSERT_TRUE(connect(Duration::ms(100)).ok());
   ASSERT_TRUE(runs_to(CmEvent::Kind::ConnectFailed, begun + Duration::ms(1000)));
@@ -107,9 +107,9 @@ TEST_P(RefusalRetry, IsBoundedByItsTime) {
   EXPECT_EQ(engine->tables().flows, 0u);
 }
 
-TEST_P(RefusalRetry, IsNotDoneUnasked) {
+TEST_P(RefusalRetry, HappensOnlyIfRequested) {
   const auto begun = connect(Duration::zero());
-  if (begun.ok()) {  // own TCP: a segment later
+  if (begun.ok()) {  // our own TCP: a segment later
     ASSERT_TRUE(runs_to(CmEvent::Kind::ConnectFailed, now));
     EXPECT_EQ(last.code, Errc::refused);
   } else {
@@ -135,9 +135,9 @@ TEST_P(RefusalRetry, EndsWithTheQueuePair) {
   }
 }
 
-// The port is a given one: the same each time.
+// The source port is given: it is the same each time.
 // proves: E-30
-TEST_P(RefusalRetry, ComesFromTheGivenSourceEachTime) {
+TEST_P(RefusalRetry, UsesTheGivenSourceEachTime) {
   Error error;
   Listener* source = engine->iwarp().bind({.at = {address(), 0}}, &error);
   ASSERT_NE(source, nullptr) << error.message;

@@ -234,8 +234,8 @@ TEST_F(Transfer, SlowConnectionDeliversTheSameBytesThroughTheReassemblyBuffer) {
   EXPECT_GT(s.iwarp.bytes_copied, 2 * s.verbs.payload_placed);  // two copies and the headers
 }
 
-// Whatever the wire drops and on whichever path they come: one side's FPDUs sent are the other's
-// received, by opcode.
+// Whatever the wire drops, and on either path: the FPDUs that one side sent are those that the
+// other received, by opcode.
 TEST_F(Transfer, EveryFpduIsCountedOnceAtEachEnd) {
   for (const auto type : {fastpath::ConnectionType::Fast, fastpath::ConnectionType::Slow}) {
     options.left.context.initiated_as = options.right.context.initiated_as = type;

@@ -1,5 +1,5 @@
-// What a connection moves its queue pairs to, held to a connection of Linux rdma_cm
-// (tests/golden/roce): where either end begins.
+// The values that a connection moves its queue pairs to, compared with a connection of Linux
+// rdma_cm (tests/golden/roce): the first PSNs of both ends.
 #include "roce/connection_moves.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace urnic::roce {
 namespace {
 
 // proves: IB-135
-TEST(RoceMoves, EitherEndBeginsWhereTheOtherSays) {
+TEST(RoceMoves, EachEndBeginsAtThePsnOfTheOther) {
   std::optional<ib::Psn> asked, answered, send, read;
   for (const auto& captured : ib::test::roce_capture("rxe-rxe-rping-ipv4-C2-S3000.pcap")) {
     const auto packet = ib::parse_packet(captured.datagram);
@@ -42,7 +42,7 @@ TEST(RoceMoves, EitherEndBeginsWhereTheOtherSays) {
 }
 
 // proves: S-7
-TEST(RoceMoves, WhatWasAgreedIsTakenBitByBit) {
+TEST(RoceMoves, EachAgreedExtensionIsAppliedSeparately) {
   using Consent = roce::QpChange::Consent;
   EXPECT_EQ(agreed({}, 0).consent, Consent::Refused);
   EXPECT_EQ(agreed({}, ib_cm::kExtensionSelective).consent, Consent::Given);
@@ -52,7 +52,7 @@ TEST(RoceMoves, WhatWasAgreedIsTakenBitByBit) {
 }
 
 // proves: IB-128
-TEST(RoceMoves, WhoChoosesATimeOutHasItInsteadOfThePaths) {
+TEST(RoceMoves, AChosenTimeoutReplacesThatOfThePath) {
   ib_cm::PathValues path;
   path.ack_timeout = 19;
   EXPECT_EQ(to_rts({}, path, 1).ack_timeout, 19);
@@ -60,7 +60,7 @@ TEST(RoceMoves, WhoChoosesATimeOutHasItInsteadOfThePaths) {
   EXPECT_EQ(to_rts({}, path, 1, {.ack_timeout = 21}).ack_timeout, 21);
 }
 
-TEST(RoceMoves, WhoChoosesATrafficClassOrATimerHasThemInsteadOfThePaths) {
+TEST(RoceMoves, AChosenTrafficClassOrTimerReplacesThatOfThePath) {
   const ib_cm::AddressPair way{IpAddress::v4(10, 0, 0, 1), IpAddress::v4(10, 0, 0, 2)};
   ib_cm::PathValues path;
   path.traffic_class = 72;
@@ -69,7 +69,7 @@ TEST(RoceMoves, WhoChoosesATrafficClassOrATimerHasThemInsteadOfThePaths) {
   EXPECT_EQ(to_rtr(way, {}, path, 0x11, 0, {.min_rnr_timer = 5}).min_rnr_timer, 5u);
 }
 
-TEST(RoceMoves, APeerThatNamesNoHopLimitIsReachedAllTheSame) {
+TEST(RoceMoves, APeerWithoutAHopLimitGetsTheDefault) {
   const ib_cm::AddressPair way{IpAddress::v4(10, 0, 0, 1), IpAddress::v4(10, 0, 0, 2)};
   ib_cm::PathValues path;
   path.hop_limit = 0;
@@ -78,7 +78,7 @@ TEST(RoceMoves, APeerThatNamesNoHopLimitIsReachedAllTheSame) {
   EXPECT_EQ(to_rtr(way, {}, path, 0x11, 0).av.hop_limit, 3);
 }
 
-TEST(RoceMoves, ThePortOfUdpIsThatOfBothQueuePairs) {
+TEST(RoceMoves, TheUdpSourcePortDependsOnBothQueuePairs) {
   ib_cm::QpValues peer;
   peer.qpn = 0x123456;
   const ib_cm::AddressPair way{IpAddress::v4(10, 0, 0, 1), IpAddress::v4(10, 0, 0, 2)};

@@ -6,7 +6,7 @@ namespace urnic::rsockets {
 namespace {
 
 // proves: DI-19
-TEST(RsocketMappings, PlacesOfThePeersTableAreGivenOutAndTakenBack) {
+TEST(RsocketMappings, PlacesOfThePeersTableAreAllocatedAndFreed) {
   Mappings m;
   m.open(2, 0);
   char one[8], two[8];
@@ -23,7 +23,7 @@ TEST(RsocketMappings, PlacesOfThePeersTableAreGivenOutAndTakenBack) {
   EXPECT_EQ(m.free_index(), 0);
 }
 
-TEST(RsocketMappings, EachIsToldOnceAndLocalOnesNever) {
+TEST(RsocketMappings, EachMappingIsAnnouncedOnceAndLocalOnesNever) {
   Mappings m;
   m.open(4, 0);
   char a[8], b[8];
@@ -38,7 +38,7 @@ TEST(RsocketMappings, EachIsToldOnceAndLocalOnesNever) {
 }
 
 // proves: DI-19
-TEST(RsocketMappings, ThePeersAreFoundByTheirOffsets) {
+TEST(RsocketMappings, ThePeersMappingsAreFoundByTheirOffsets) {
   Mappings m;
   m.open(0, 2);
   EXPECT_EQ(m.find(0), nullptr) << "nothing is told";

@@ -35,7 +35,7 @@ TEST_F(ReceiveSideTest, TheSecondHalfIsGrantedFirst) {
 }
 
 // proves: DI-14
-TEST_F(ReceiveSideTest, MessagesAreOneStreamThatGoesRoundTheBuffer) {
+TEST_F(ReceiveSideTest, MessagesFormOneStreamThatWrapsAroundTheBuffer) {
   side.grant();
   ASSERT_TRUE(side.on_data(32));
   ASSERT_TRUE(side.on_data(20));
@@ -52,7 +52,7 @@ TEST_F(ReceiveSideTest, MessagesAreOneStreamThatGoesRoundTheBuffer) {
   EXPECT_FALSE(side.has_data());
 }
 
-TEST_F(ReceiveSideTest, ALookLeavesWhatItSees) {
+TEST_F(ReceiveSideTest, PeekDoesNotConsume) {
   ASSERT_TRUE(side.on_data(5));
   EXPECT_EQ(side.peek(buffer, into.data(), 3), 3u);
   EXPECT_EQ(side.readable(), 5u);
@@ -74,7 +74,7 @@ TEST_F(ReceiveSideTest, CreditsAreDueWhenHalfTheirMessagesAreRead) {
   EXPECT_FALSE(side.owes_grant());
 }
 
-TEST_F(ReceiveSideTest, AMappingTakesACreditAndGivesItBackAtOnce) {
+TEST_F(ReceiveSideTest, AMappingUsesACreditAndReturnsItAtOnce) {
   side.grant();
   for (int i = 0; i < 4; ++i) side.on_mapping();
   ASSERT_TRUE(side.owes_grant());
@@ -82,7 +82,7 @@ TEST_F(ReceiveSideTest, AMappingTakesACreditAndGivesItBackAtOnce) {
 }
 
 // proves: DI-14
-TEST_F(ReceiveSideTest, APeerThatWritesMoreThanItMayIsFound) {
+TEST_F(ReceiveSideTest, APeerThatWritesTooMuchIsDetected) {
   EXPECT_FALSE(side.on_data(kBuffer / 2 + 1)) << "it has the first half only";
   EXPECT_TRUE(side.on_data(kBuffer / 2));
   EXPECT_FALSE(side.on_data(1));
@@ -91,12 +91,12 @@ TEST_F(ReceiveSideTest, APeerThatWritesMoreThanItMayIsFound) {
   EXPECT_FALSE(side.on_data(1)) << "it has no credit";
 }
 
-TEST_F(ReceiveSideTest, AMessageOfNothingIsNoEndOfInput) {
+TEST_F(ReceiveSideTest, AnEmptyMessageIsNotTheEndOfInput) {
   EXPECT_TRUE(side.on_data(0));
   EXPECT_FALSE(side.has_data());
 }
 
-TEST_F(ReceiveSideTest, NumbersGoRoundInSixteenBits) {
+TEST_F(ReceiveSideTest, NumbersWrapAroundInSixteenBits) {
   side.open(kBuffer, kCredits);
   std::uint16_t limit = side.grant().limit, sent = 0;
   for (int i = 0; i < 100'000; ++i) {

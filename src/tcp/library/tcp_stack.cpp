@@ -1,4 +1,4 @@
-// include/urnic/tcp.h: the byte-stream stack behind an interface that shows nothing of it.
+// Implements include/urnic/tcp.h: the byte-stream stack as an interface that hides its types.
 #include <algorithm>
 
 #include "tcp/stack.h"
