@@ -19,7 +19,7 @@ namespace urnic::cli {
 namespace {
 
 // bound: bytes of an answer that `urnic stat` reads; beyond: an error names the process; the others
-// are read; test: StatSocketTest.AnAnswerThatDoesNotEndIsGivenUp
+// are read; test: StatSocketTest.AnEndlessAnswerIsAborted
 constexpr std::size_t kMostAnswer = 256 << 20;
 
 // "<pid>.sock" or "<pid>-<n>.sock".

@@ -53,12 +53,12 @@ struct SwitchCounters {
 
 struct SwitchOptions {
   // bound: addresses that a switch has learned; limit: 4096; beyond: one is forgotten, and its
-  // frames go to every member; test: MacTable.IsBoundedAndAFloodOfAddressesOnlyMakesItForget
+  // frames go to every member; test: MacTable.IsBoundedAndAFloodOfAddressesOnlyEvictsEntries
   std::size_t addresses = 4096;
   Duration age = Duration::s(300);
   // bound: frames waiting for a member of a switch; limit: 512; beyond: dropped and counted
   // (`full`); other members are not delayed; test:
-  // Lan.AMemberThatDoesNotReadCostsItselfAndABoundedQueue
+  // Lan.AMemberThatDoesNotReadFillsOnlyItsOwnBoundedQueue
   std::size_t queue = 512;  // frames waiting for a member
   std::uint64_t seed = 1;
 };

@@ -93,7 +93,7 @@ class SendReceiver {
 class LatencySamples {
  public:
   // bound: samples of a latency test of `urnic perf`; beyond: further messages are only counted;
-  // the statistics cover the first ones; test: LatencySamples.SoManyAreKeptAndTheRestIsNot
+  // the statistics cover the first ones; test: LatencySamples.KeepsSamplesUpToTheLimitOnly
   static constexpr std::uint64_t kMostSamples = 20'000'000;
 
   void reserve(std::uint64_t expected) { samples_.reserve(std::min(expected, kMostSamples)); }

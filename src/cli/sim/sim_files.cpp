@@ -15,7 +15,7 @@
 namespace urnic::cli {
 namespace {
 
-// bound: bytes of a scenario; beyond: an error; test: ScenarioFile.IsReadUpToItsLimitAndNoFurther
+// bound: bytes of a scenario; beyond: an error; test: ScenarioFile.IsReadOnlyUpToTheSizeLimit
 constexpr std::size_t kMostScenario = 1u << 20;
 constexpr const char* kEnding = ".toml";
 

@@ -14,7 +14,7 @@ using sim::VariantResult;
 
 constexpr unsigned kWidth = 96;
 // bound: lines of a timeline that `urnic sim` prints; beyond: prints the last line and the number
-// of omitted ones; test: SimText.ATimelineHasSoManyLinesAndSaysWhatItLeavesOut
+// of omitted ones; test: SimText.ATimelineIsLimitedAndReportsOmittedLines
 constexpr std::size_t kMostLines = 40;
 
 // 1234567 ns -> "1.235 ms"

@@ -8,7 +8,7 @@ namespace {
 
 // bound: bytes of a listing that a client reads; beyond: the client gives the listing up with an
 // error; the connection continues; test:
-// InitiatorFiles.AListingThatIsTooLargeIsGivenUpAndTheNextOneRead
+// InitiatorFiles.AnOversizedListingIsRejectedAndTheNextOneIsRead
 constexpr std::uint64_t kMostListing = 64 << 20;
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace urnic::cli {
 
 // The age in days, since the last change, after which a part is deleted.
 // bound: days that the part of an interrupted transfer is kept; beyond: it is deleted; test:
-// OldParts.GoAndYoungOnesStay
+// OldParts.AreDeletedAndYoungOnesAreKept
 inline constexpr int kDaysOfAPart = 7;
 
 // Deletes the parts in the folder, and with `below` also in the folders below it, that have not

@@ -24,13 +24,13 @@ namespace urnic::cli {
 // 0: no limit.
 struct QuotaLimits {
   // bound: bytes and files of an export; limit: `--quota`, `--quota-files`; beyond: the put is
-  // refused, names the quota and leaves nothing; test: QuotaTest.SeveralAtOnceShareWhatIsLeft,
-  // QuotaTest.WhatIsReplacedMakesRoomForWhatReplacesIt,
-  // TargetServerTest.APutOverTheQuotaIsOneLineAndLeavesNothing
+  // refused, names the quota and leaves nothing; test: QuotaTest.ConcurrentPutsShareTheRemainingQuota,
+  // QuotaTest.AReplacedFileMakesRoomForItsReplacement,
+  // TargetServerTest.APutOverTheQuotaFailsWithOneLineAndLeavesNothing
   std::uint64_t bytes = 0, files = 0;
   // bound: bytes and files that a client has put; limit: `--client-quota`, `--client-quota-files`;
   // beyond: the put is refused, names the quota and leaves nothing; test:
-  // QuotaTest.EachClientHasItsOwnAndWhatWasThereIsNobodys, QuotaTest.WhatIsTakenAwayCountsNoMore
+  // QuotaTest.EachClientHasItsOwnQuotaWithoutPreexistingFiles, QuotaTest.DeletedFilesNoLongerCount
   std::uint64_t client_bytes = 0, client_files = 0;
   bool of_whole() const { return bytes != 0 || files != 0; }
   bool of_clients() const { return client_bytes != 0 || client_files != 0; }

@@ -25,11 +25,11 @@ class TargetServer {
     std::uint16_t tcp_port = kStoragePort;
     // bound: memory for the windows of a target's clients; limit: `--memory`, 128 MiB; beyond:
     // windows get smaller; without any memory the client is refused as busy; test:
-    // TargetServerTest.WindowsOfAllClientsHaveABoundAndAreFreeWhenOneGoes
+    // TargetServerTest.WindowMemoryIsLimitedAndReleasedWhenAClientLeaves
     std::uint64_t memory = 128 << 20;  // for the windows of all clients
     // bound: clients of a target; limit: `--max-clients`, 64; beyond: the client idle for longest
     // gives way; if none is idle, the new one is refused as busy; test:
-    // TargetServerTest.SoManyClientsAndOneMoreWhenOneHasGone
+    // TargetServerTest.ClientsAreLimitedAndAPlaceIsReused
     // bound: clients of a target from one address; setting: peer_connections; limit: a quarter of
     // `--max-clients`, unless set; beyond: its client idle for longest gives way, else the new one
     // is refused; test: TargetServerTest.OneAddressHasAQuarterOfThePlaces

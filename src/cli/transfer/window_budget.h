@@ -13,7 +13,7 @@ class WindowBudget {
   // bound: memory for the windows of a target's clients from one address; limit: a quarter of
   // `--memory` (the share of the places); beyond: windows get smaller; without any memory an idle
   // client gives way, else the new one is refused as busy; test:
-  // WindowBudget.OneAddressLeavesTheRestToOthers
+  // WindowBudget.OneAddressGetsOnlyItsShareOfTheMemory
   WindowBudget(std::uint64_t all, std::uint64_t of_peer) : left_(all), of_peer_(of_peer) {}
 
   // The part of `wanted` that a window of `peer` gets: later clients of an address get smaller
