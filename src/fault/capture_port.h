@@ -23,7 +23,7 @@ namespace urnic::fault {
 struct CaptureOptions {
   std::uint32_t snap_length = 0;  // bytes stored per frame; 0: all
   // bound: bytes of a capture; limit: its owner's limit, and the disk; beyond: frames pass on;
-  // missing ones are counted; test: CaptureFile.LimitsAreKeptAndCounted,
+  // missing ones are counted; test: CaptureFile.LimitsAreRespectedAndMissingFramesCounted,
   // CaptureFile.AFullDiskEndsTheCaptureNotTheTraffic
   std::uint64_t max_bytes = 0;            // stop when the file has this size; 0: no limit
   std::size_t buffer_bytes = 256 * 1024;  // bytes collected before a write

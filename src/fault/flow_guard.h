@@ -22,7 +22,7 @@ class FlowGuard {
 
  private:
   // bound: streams whose beginning a plan spares; beyond: one is forgotten and no longer spared;
-  // test: FlowGuard.AFullTableForgetsOneForEachThatComes
+  // test: FlowGuard.AFullTableForgetsOneStreamForEachNewOne
   static constexpr std::size_t kLimit = 65536;
   static constexpr std::uint64_t kUnknown = ~0ull;
   struct Flow {

@@ -42,7 +42,7 @@ struct FaultPlan {
   Duration delay, jitter;      // every frame: delay + 0..jitter; the order is kept
   std::uint64_t rate_bps = 0;  // 0: no limit
   // bound: frames in a line with delay or rate; limit: `limit=`, 10000; beyond: new frames are
-  // lost, counted; test: FaultLine.AFullQueueLosesWhatComes
+  // lost, counted; test: FaultLine.AFullQueueDropsNewFrames
   std::uint32_t limit = 10000;      // frames waiting in the line; more are lost (Overflow)
   Duration mark;                    // mark frames that wait longer for the line; 0: none
   Duration hold = Duration::ms(1);  // longest wait for a frame to reorder with or join to

@@ -45,7 +45,7 @@ class Resegmenter {
 
  private:
   // bound: segments held back to be joined; beyond: the segment passes unchanged; test:
-  // Resegmenter.FlowsDoNotMix
+  // Resegmenter.FlowsAreNotMixed
   static constexpr std::size_t kHeldLimit = 256;
   struct Held {
     Frame frame;

@@ -16,7 +16,7 @@ namespace {
 // The number of concurrent handshakes at a server. One more replaces the oldest, so that clients
 // that connect and stay silent cannot block others.
 // bound: memif handshakes in progress; beyond: the oldest gives way; test:
-// MemifHostile.SilentClientsDoNotLockOthersOut
+// MemifHostile.SilentClientsDoNotBlockOthers
 constexpr std::size_t kMaxShaking = 8;
 // A client retries after 100 ms, then at doubling intervals up to once a second (E-39).
 constexpr std::uint64_t kFirstRetryMs = 100;

@@ -26,11 +26,11 @@ inline constexpr std::size_t kSecretSize = 24;
 inline constexpr std::size_t kReasonSize = 96;
 // bound: frames in a memif ring; limit: `rsize=` (a power of two), up to 2^14; beyond: the sender
 // waits for room and is woken; test: MemifPort.AFullRingGivesLessAndRecovers,
-// MemifPort.ASenderWithoutRoomIsWokenByTheReceiver
+// MemifPort.TheReceiverWakesASenderWithoutRoom
 inline constexpr unsigned kMaxLog2Ring = 14;
 inline constexpr unsigned kMaxQueues = 255;
 // bound: memory regions that a memif client shares with its server; beyond: the handshake is
-// refused with a reason; test: MemifHostile.AClientHasSoManyRegionsAndNoMore
+// refused with a reason; test: MemifHostile.RegionsOfAClientAreLimited
 inline constexpr unsigned kMaxRegions = 16;
 
 enum class MessageType : std::uint16_t {

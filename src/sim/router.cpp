@@ -18,7 +18,7 @@ constexpr std::uint8_t kRouter[4] = {10, 0, 0, 254};
 // A router would limit their rate as well.
 // bound: replies of the router of `urnic sim` that wait for the node; beyond: further oversized
 // packets are dropped without a reply; test:
-// Router.SoManyAnswersWaitAndThenMoreAreDroppedWithoutOne
+// Router.WaitingRepliesAreLimited
 constexpr std::size_t kMostWaiting = 64;
 
 using Bytes = std::vector<std::uint8_t>;

@@ -12,7 +12,7 @@ namespace urnic::sim {
 namespace {
 
 // bound: bytes of a workload's buffer in a scenario; limit: 256 MiB (`kMostMemory`); beyond: the
-// scenario is refused with an error; test: Scenario.WhatCannotBeIsRefused
+// scenario is refused with an error; test: Scenario.ImpossibleScenariosAreRefused
 constexpr std::uint64_t kMostMemory = 256u << 20;  // bytes of one buffer of a workload
 
 constexpr int kRight = 0, kLeft = 1;

@@ -43,7 +43,7 @@ struct RdHooks {
 class RdHost {
  public:
   // bound: EE contexts of an end of RD, and its queue pairs; limit: 16 and 64; beyond: no more are
-  // created (null); test: RdHost.MakesSoManyAndNoMore
+  // created (null); test: RdHost.CreatesObjectsOnlyUpToTheLimit
   static constexpr std::size_t kMaxContexts = 16, kMaxQueuePairs = 64;
 
   explicit RdHost(verbs::MemoryTable* memory, const RdHooks& hooks = {});
