@@ -23,7 +23,7 @@ struct GateRules {
   AccessList access;
   // bound: connections of a listener; setting: listener_connections; beyond: refused like a port
   // without a listener, counted (`peers_over_limit`); test:
-  // Gate.AsManyAsMayAndOneMoreWhenOneHasGone,
+  // Gate.ConnectionsAreLimitedAndAPlaceIsReused,
   // OwnTcpGate.AsManyAsTheListenerMayHaveAndOneMoreWhenOneEnds,
   // RoceGate.LimitsAreKeptAndAPlaceIsFreeWhenItsConnectionHasEnded
   std::uint32_t most = 0;  // connections at a time
@@ -32,7 +32,7 @@ struct GateRules {
   // RoceGate.LimitsAreKeptAndAPlaceIsFreeWhenItsConnectionHasEnded
   std::uint32_t most_of_peer = 0;  // connections at a time from one address
   // bound: new connections of a listener each second; setting: accept_rate; beyond: refused like a
-  // port without a listener, counted (`peers_over_limit`); test: Gate.SoManyInASecond,
+  // port without a listener, counted (`peers_over_limit`); test: Gate.ConnectionsPerSecondAreLimited,
   // OwnTcpGate.SoManyComeInASecond, KernelTcpGate.SoManyComeInASecond
   std::uint32_t rate = 0;  // new connections per second
 

@@ -14,10 +14,10 @@
 namespace urnic::config {
 namespace {
 
-// bound: bytes of a configuration file; beyond: an error; test: ConfigTest.AFileHasAMiBAtMost
+// bound: bytes of a configuration file; beyond: an error; test: ConfigTest.AFileIsLimitedToOneMiB
 constexpr std::size_t kMostFile = 1 << 20;
 // bound: devices of a configuration file; beyond: an error; test:
-// ConfigDevicesTest.MalformedSectionsAreOneLineWithTheirPlace
+// ConfigDevicesTest.MalformedSectionsGiveOneLineWithTheirPosition
 constexpr std::size_t kMostDevices = 32, kMostName = 32;
 
 Result<std::string> read_all(const std::string& path, bool must_exist) {

@@ -27,7 +27,7 @@ class InboxPool {
   // The maximum number of blocks that waiting connections may keep.
   // bound: buffers lent to connections over the kernel's TCP that wait for the rest of an FPDU;
   // beyond: they keep only the bytes they have, at most one FPDU (E-11); test:
-  // Inbox.ACrowdOfWaitingConnectionsHoldsTheirBytesAndNoBlocks
+  // Inbox.ManyWaitingConnectionsKeepOnlyTheirBytes
   static constexpr std::size_t kLent = 64;
 
   std::unique_ptr<std::uint8_t[]> take();
