@@ -32,8 +32,9 @@ struct GateRules {
   // RoceGate.LimitsAreKeptAndAPlaceIsFreeWhenItsConnectionHasEnded
   std::uint32_t most_of_peer = 0;  // connections at a time from one address
   // bound: new connections of a listener each second; setting: accept_rate; beyond: refused like a
-  // port without a listener, counted (`peers_over_limit`); test: Gate.ConnectionsPerSecondAreLimited,
-  // OwnTcpGate.SoManyComeInASecond, KernelTcpGate.SoManyComeInASecond
+  // port without a listener, counted (`peers_over_limit`); test:
+  // Gate.ConnectionsPerSecondAreLimited, OwnTcpGate.SoManyComeInASecond,
+  // KernelTcpGate.SoManyComeInASecond
   std::uint32_t rate = 0;  // new connections per second
 
   bool any() const { return !access.empty() || most != 0 || most_of_peer != 0 || rate != 0; }

@@ -33,7 +33,8 @@ class TapPort : public ReusesRxBuffers {
  private:
   // bound: frames of a TAP device written or read at once; beyond: the rest waits in the transmit
   // ring, which does not lend a buffer that holds a waiting frame; test:
-  // TransmitRing.NeverLendsABufferWithAWaitingFrame, TransmitRing.FramesNotKeptAreLentAgainAndNotSent
+  // TransmitRing.NeverLendsABufferWithAWaitingFrame,
+  // TransmitRing.FramesNotKeptAreLentAgainAndNotSent
   static constexpr std::size_t kMost = 64;  // frames per burst, each direction
   // The largest result of one read: Ethernet with tags and 64 KiB of IP.
   static constexpr std::size_t kReadSize = VnetHeader::kSize + 14 + 8 + 65536;

@@ -24,7 +24,8 @@ namespace urnic::cli {
 // 0: no limit.
 struct QuotaLimits {
   // bound: bytes and files of an export; limit: `--quota`, `--quota-files`; beyond: the put is
-  // refused, names the quota and leaves nothing; test: QuotaTest.ConcurrentPutsShareTheRemainingQuota,
+  // refused, names the quota and leaves nothing; test:
+  // QuotaTest.ConcurrentPutsShareTheRemainingQuota,
   // QuotaTest.AReplacedFileMakesRoomForItsReplacement,
   // TargetServerTest.APutOverTheQuotaFailsWithOneLineAndLeavesNothing
   std::uint64_t bytes = 0, files = 0;
