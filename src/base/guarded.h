@@ -23,7 +23,7 @@ struct Thread {
 // read it.
 extern constinit thread_local Thread thread [[gnu::tls_model("initial-exec")]];
 
-// `prepare` is called once by each later thread at its first guarded call.
+// Each thread whose first guarded call comes after this calls `prepare` once, at that call.
 void prepare_threads_by(void (*prepare)());
 void prepare_thread();
 

@@ -126,7 +126,7 @@ class Ring {
     for (std::size_t i = 0; i < size_; ++i) {
       T& from = slots_[slot(i)];
       ::new (static_cast<void*>(slots + i)) T(std::move(from));
-      from.~T();  // NOLINT(bugprone-use-after-move): what is left of it
+      from.~T();  // NOLINT(bugprone-use-after-move): the moved-from object
     }
     if (slots_ != nullptr) std::allocator<T>().deallocate(slots_, capacity_);
     slots_ = slots;

@@ -127,7 +127,7 @@ ConnectAttempt connect_to(const UnixAddress& address, int type) {
       a.result = ConnectResult::kNobody;
       break;
     case EAGAIN:
-    case EPERM:  // a datagram socket that is connected to somebody else: it lives
+    case EPERM:  // a datagram socket connected to another peer: its owner is alive
       a.result = ConnectResult::kBusy;
       break;
     default:

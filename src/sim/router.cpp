@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kEthernet = 14, kIpv4 = 20, kIcmp = 8;
 constexpr std::size_t kQuoted = kIpv4 + 8;  // IP header and the first bytes of TCP
 constexpr std::uint8_t kRouter[4] = {10, 0, 0, 254};
-// A router would limit their rate as well.
+// A real router would also limit the rate of replies.
 // bound: replies of the router of `urnic sim` that wait for the node; beyond: further oversized
 // packets are dropped without a reply; test:
 // Router.WaitingRepliesAreLimited

@@ -69,11 +69,11 @@ Bytes mutate(Bytes frame, Input& in) {
     case 1:
       change_header(frame, *v, in);
       break;
-    case 2:  // the TCP checksum finds it
+    case 2:  // the TCP checksum detects it
       frame[in.below(static_cast<std::uint32_t>(frame.size()))] ^=
           static_cast<std::uint8_t>(1u << in.below(8));
       return frame;
-    case 3:  // only the CRC finds it
+    case 3:  // only the CRC detects it
       if (v->payload_len != 0) payload[in.below(v->payload_len)] ^= in.u8();
       break;
     case 4:  // headers of start-up frames and FPDUs: only the protocol can detect it
@@ -138,7 +138,7 @@ Bytes forge(const Bytes& seen, bool back, Input& in) {
     case 6:
       payload = in.bytes(1 + in.below(100));
       break;
-    case 7:  // a start-up frame that refuses, with the end behind it
+    case 7:  // a rejecting start-up frame, followed by FIN
       payload.assign(
           {'M', 'P', 'A', ' ', 'I', 'D', ' ', 'R', 'e', 'p', ' ', 'F', 'r', 'a', 'm', 'e'});
       payload.push_back(in.u8());

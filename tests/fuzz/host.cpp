@@ -218,7 +218,7 @@ void Host::move(Host& peer, Input& in, Instant now) {
     case 11:
       if (p != nullptr && p->qp != nullptr) destroy_pair(*p, now);
       return;
-    case 12:  // with what was not polled
+    case 12:  // with its unpolled completions
       std::erase_if(pairs, [&](const auto& q) { return q->qp == nullptr && q.get() == p; });
       return;
     case 13: {

@@ -84,10 +84,10 @@ class Session {
 
   void move() {
     switch (in_.below(8)) {
-      case 0:  // as it should be
+      case 0:  // a correct handshake
         shake(false);
         return;
-      case 1:  // nearly
+      case 1:  // a nearly correct one
         shake(true);
         return;
       case 2:

@@ -54,7 +54,7 @@ class Rules:
     """Exceptions that apply to a capture."""
     linux: tuple = ()         # addresses of ends whose TCP is the kernel's
     crc: bool = True          # False: CRC was turned off, and must be
-    lossy: bool = False       # frames are lost or reordered on the way: no causes are asked for
+    lossy: bool = False       # frames are lost or reordered: no causes are required
     terminates: bool = False  # a Terminate is expected in this case
     ends_badly: bool = False  # RST, or no FIN from one side
     rejects: bool = False     # MPA Replies with R: no FPDU follows
@@ -86,7 +86,7 @@ class Direction:
 
     def __init__(self):
         self.syn = self.fin = self.startup = False
-        self.end = 0         # relative sequence number behind the last byte
+        self.end = 0         # relative sequence number after the last byte
         self.accounted = 0   # bytes in start-up frames and FPDUs
         self.sent = {}       # sequence number -> when last sent
         self.highest = 0     # sequence number of the last segment sent first

@@ -3,8 +3,7 @@
 //   0        una                  next               fresh        packets
 //   |        | sent, unanswered   | to be resent     | never sent |
 //
-// A READ uses the PSNs of its expected responses; its request is resent for the responses from una
-// on.
+// A READ uses the PSNs of its expected responses; its request is resent for responses from una on.
 #pragma once
 
 #include <cstdint>
