@@ -138,7 +138,7 @@ Bytes forge(const Bytes& seen, bool back, Input& in) {
     case 6:
       payload = in.bytes(1 + in.below(100));
       break;
-    case 7:  // a rejecting start-up frame, followed by FIN
+    case 7:  // a rejecting start-up frame, in some cases followed by FIN
       payload.assign(
           {'M', 'P', 'A', ' ', 'I', 'D', ' ', 'R', 'e', 'p', ' ', 'F', 'r', 'a', 'm', 'e'});
       payload.push_back(in.u8());

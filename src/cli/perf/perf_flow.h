@@ -10,7 +10,7 @@
 
 namespace urnic::cli {
 
-// The upper part of wr_id: which object posted the request; the connection follows below.
+// The top byte of wr_id: the object that posted the request.
 enum class PerfTag : std::uint64_t { Sender = 1, Receiver = 2, Credit = 3 };
 
 // The bytes of a run's data area, different at every position. The sender sends them.
