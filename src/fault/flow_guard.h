@@ -21,7 +21,7 @@ class FlowGuard {
   std::size_t size() const { return flows_.size(); }
 
  private:
-  // bound: streams whose beginning a plan protects; beyond: one is forgotten and not protected;
+  // bound: streams whose beginning a plan spares; beyond: one is forgotten and no longer spared;
   // test: FlowGuard.AFullTableForgetsOneStreamForEachNewOne
   static constexpr std::size_t kLimit = 65536;
   static constexpr std::uint64_t kUnknown = ~0ull;
