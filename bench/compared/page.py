@@ -1,4 +1,4 @@
-"""Writes the comparison of docs/performance.md and README.md from a record. Figures come from the record; only the reasons below are typed."""
+"""Writes the comparison of docs/performance.md and README.md from a record. Figures come from the record; only the reasons below are written by hand."""
 import re
 
 from . import costs, pictures, record, sides
@@ -71,7 +71,7 @@ def ahead(kept, kind, mine, theirs):
 
 
 def factor(kind, own, them):
-    """By which factor we are slower: above 1."""
+    """The factor by which urnic is slower: above 1."""
     return own[0] / them[0] if kind in LESS_IS_BETTER else them[0] / own[0]
 
 

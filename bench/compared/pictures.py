@@ -32,7 +32,7 @@ def conditions(kept, ends="two processes of one machine, each on a core of its o
 
 
 def by_size(kept, picture, rectangle, kind, title, unit, only=None):
-    """A panel of lines on log scales; the sides it shows."""
+    """Draws a panel of lines on log scales; returns the sides it shows."""
     shown = [s for s in kept.sides(kind) if s in LOOKS and (only is None or s in only)]
     rows = {s: kept.points(kind, s) for s in shown}
     flat = [p for points in rows.values() for p in points]
@@ -55,7 +55,7 @@ def legend(picture, x, y, shown, across=4, step=205):
 
 
 def beside(kept):
-    """README: throughput and latency by size, beside what is used today."""
+    """README: throughput and latency by size, compared with today's alternatives."""
     p = chart.Picture(920, 446, "RDMA without an RNIC: urnic, kernel TCP, UCX and libfabric", conditions(kept),
                       "Throughput and latency by message size of urnic over memif and over the kernel's TCP, kernel TCP, UCX and libfabric.")
     shown = by_size(kept, p, (66, 106, 370, 242), "throughput", "Throughput: more is better", "Gb/s")
@@ -182,7 +182,7 @@ BIN = 2000  # us
 
 
 def binned(us, size):
-    """[(ms, Mb/s)] of bins, from where the stream had come to at each time."""
+    """[(ms, Mb/s)] of bins, from the stream position at each time."""
     found, last, i = [], 0, 0
     for end in range(BIN, us[-1] + 1, BIN):
         while i + 1 < len(us) and us[i + 1] <= end:
@@ -250,7 +250,7 @@ NEEDS = {"beside.svg": ("throughput", beside), "throughput.svg": ("throughput", 
 
 
 def drawn(kept):
-    """{name: SVG} of what there are figures for."""
+    """{name: SVG} for all available figures."""
     found = {name: draw(kept) for name, (kind, draw) in NEEDS.items() if kept.sides(kind)}
     if "life" in kept.about:
         found["life.svg"] = life(kept)

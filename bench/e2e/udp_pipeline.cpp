@@ -1,7 +1,7 @@
-// The protocol-free other side of P17: datagrams of the size that RoCE's packets have, from one
-// process to another through the kernel's UDP on loopback, 32 at a time by sendmmsg and recvmmsg,
-// and nothing done with them. Prints Gb/s of the payload that packets of `pmtu` bytes would have
-// carried, as received.
+// The protocol-free counterpart of P17: datagrams with the size of RoCE packets, from one process
+// to another through the kernel's UDP on loopback, 32 at a time with sendmmsg and recvmmsg, without
+// any processing. Prints Gb/s of the payload that packets of `pmtu` bytes would have carried, as
+// received.
 #include <errno.h>
 #include <netinet/in.h>
 #include <sys/mman.h>
@@ -23,10 +23,10 @@ using namespace urnic::bench;
 namespace {
 
 constexpr unsigned kBurst = 32;
-constexpr std::size_t kAround = 12 + 4;  // BTH and ICRC: of a packet in the middle of a message
-constexpr int kBuffer = 4 << 20;         // as port = udp asks for
+constexpr std::size_t kAround = 12 + 4;  // BTH and ICRC of a packet in the middle of a message
+constexpr int kBuffer = 4 << 20;         // the size that port = udp requests
 
-// What the receiver has: memory of both processes.
+// The receiver's state, in memory shared by both processes.
 struct Shared {
   std::atomic<std::uint64_t> received;
   std::atomic<int> port, stop;
@@ -53,7 +53,7 @@ int bound_socket(sockaddr_in* at) {
   return fd;
 }
 
-// As many messages as a burst has, each with a buffer of its own.
+// The messages of one burst, each with its own buffer.
 class Burst {
  public:
   explicit Burst(std::size_t bytes) : memory_(kBurst * bytes, 0x5a) {
@@ -89,7 +89,7 @@ void receive_side(std::size_t bytes, Shared* shared) {
   }
 }
 
-// Never further ahead than `window`, as a requester is: what a full socket loses counts for nobody.
+// Never more than `window` ahead, like a requester: datagrams lost at a full socket do not count.
 double send_side(std::size_t bytes, std::uint64_t window, double length, Shared* shared) {
   sockaddr_in own, to;
   const int fd = bound_socket(&own);
@@ -108,7 +108,7 @@ double send_side(std::size_t bytes, std::uint64_t window, double length, Shared*
       last = there;
       heard = now;
     } else if (now - heard > 0.01) {
-      sent = there;  // some were lost: they are not waited for
+      sent = there;  // some were lost: do not wait for them
       heard = now;
     }
     if (sent - there + kBurst <= window) {

@@ -13,7 +13,8 @@ namespace {
 
 using Choices = std::map<std::string, std::vector<std::string>>;
 
-// Of settings, by option: what a command does not check itself, the configuration does.
+// The choices of settings, by option. The configuration checks what the command itself does not
+// check.
 Choices choices_of_settings() {
   Choices all;
   for (const OptionText& s : settings_text()) {
@@ -45,7 +46,7 @@ bool is_file(const OptionText& o) {
   return o.value == "FILE" || o.names.back() == "--capture" || o.names.back() == "--log-file";
 }
 
-// What follows an option, as a line of `case` in bash; empty for a flag.
+// The values that may follow an option, as a line of `case` in bash; empty for a flag.
 std::string bash_value(const std::string& command, const OptionText& o, const Choices& settings) {
   if (o.is_positional || is_flag(o)) return {};
   std::string patterns;
@@ -95,7 +96,7 @@ constexpr const char* kBashTail = R"sh(  if [[ $kind == file ]]; then
 complete -F _urnic urnic
 )sh";
 
-// Text within '...' of a shell, and within [...] and :...: of _arguments.
+// Escapes text for use inside '...' of a shell and inside [...] and :...: of _arguments.
 std::string zsh_text(const std::string& text) {
   std::string out;
   for (const char c : text) {

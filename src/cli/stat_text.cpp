@@ -1,4 +1,4 @@
-// The counters of an engine as text: for people, and for Prometheus.
+// The counters of an engine as text: for people and for Prometheus.
 #include <algorithm>
 #include <cstdio>
 #include <functional>
@@ -26,7 +26,7 @@ ConnectionStats total_of(const EngineStats& s) {
   return t;
 }
 
-// Of UC and UD nothing.
+// Empty for UC and UD.
 std::string type_text(const RoceStats& r) {
   if (r.fast) return r.selective ? " FAST, selective" : " FAST";
   return r.slow_reason.empty() ? "" : " SLOW: " + r.slow_reason;
@@ -68,7 +68,7 @@ std::string connections_text(const EngineStats& s) {
   return table.empty() ? "  no open connections\n" : table.text(2);
 }
 
-// Those that are not 0, by name.
+// Lists the counters that are not 0, with their labels.
 template <std::size_t N>
 std::string counts_text(const std::array<std::uint64_t, N>& counts,
                         const char* (*label)(std::size_t)) {
@@ -80,8 +80,8 @@ std::string counts_text(const std::array<std::uint64_t, N>& counts,
   return out.empty() ? "-" : out;
 }
 
-// Counters as the lines of the table say them. One that no line has said appears by its name as
-// soon as it is not 0.
+// Formats counters for the lines of the table and records which ones have been printed. others()
+// lists every remaining counter that is not 0 by its name.
 class Said {
  public:
   explicit Said(ConnectionStats total) : t(std::move(total)) {}
@@ -107,7 +107,7 @@ class Said {
   std::set<const std::uint64_t*> said_;
 };
 
-// Nothing but a dash where it is not spoken.
+// Returns "-" if the engine does not use RoCE.
 std::string roce_text(const EngineStats& s, Said* said) {
   const RoceHostStats& h = s.roce;
   const RoceStats& r = said->t.roce;
@@ -123,7 +123,7 @@ std::string roce_text(const EngineStats& s, Said* said) {
          " in, " + said->count(r.rnr_naks_sent) + " out";
 }
 
-// What FAST queue pairs of RoCE did about loss: a row of its own where they did anything.
+// How FAST queue pairs of RoCE handled loss: a row of its own if there was any.
 std::string behind_gaps_text(const EngineStats& s, Said* said) {
   const RoceStats& r = said->t.roce;
   if (s.roce.held_bytes + r.requests_held + r.requests_parked + r.gap_recoveries +
@@ -138,8 +138,8 @@ std::string behind_gaps_text(const EngineStats& s, Said* said) {
          said->count(r.roce_upgrades) + " upgrades";
 }
 
-// What the network said of RoCE's congestion, and what came of it (S-10): a row of its own where it
-// said anything.
+// Congestion signals from the network for RoCE, and the reactions (S-10): a row of its own if there
+// were any.
 std::string congestion_text(Said* said) {
   const RoceStats& r = said->t.roce;
   if (r.ce_marks_received + r.cnps_sent + r.cnps_received + r.window_reductions == 0) return "-";
@@ -149,7 +149,7 @@ std::string congestion_text(Said* said) {
          " packets received with a CE mark";
 }
 
-// Connection management of RoCE: a row of its own where there was any.
+// Connection management of RoCE: a row of its own if there was any.
 std::string management_text(const EngineStats& s) {
   const RoceHostStats& h = s.roce;
   if (h.cm_received + h.cm_sent + h.cm_resent_on_timeout + h.cm_resent_on_request + h.cm_dropped +

@@ -249,7 +249,7 @@ Outcome<std::string, std::string> mac(std::string_view text) {
 
 Outcome<std::string, std::string> port(std::string_view text) {
   const std::size_t colon = text.find(':');
-  if (text == "tcp" || text == "udp") return std::string(text);  // which need no more than a name
+  if (text == "tcp" || text == "udp") return std::string(text);  // these need no further text
   if (colon == 0 || colon == std::string_view::npos) {
     return fail(
         std::string("expected kind:key=value,..., e.g. memif:socket=/run/user/1000/u.sock"));
@@ -257,7 +257,7 @@ Outcome<std::string, std::string> port(std::string_view text) {
   return std::string(text);
 }
 
-// A folder of the user's own: systemd's, else one below /tmp that only this user may enter.
+// A folder that only this user can access: systemd's, else one below /tmp.
 std::string default_port() {
   const char* run = std::getenv("XDG_RUNTIME_DIR");
   std::string socket;

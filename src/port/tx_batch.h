@@ -1,4 +1,5 @@
-// Transmit buffers of the port, taken and committed in bursts: one call each way per burst (D3).
+// Reserves and commits transmit buffers of the port in bursts: one call of each kind per burst
+// (D3).
 #pragma once
 
 #include <cstdint>
@@ -12,13 +13,13 @@ class TxBatch {
   TxBatch(Port* port, unsigned queue, std::uint32_t frame_size)
       : port_(port), queue_(queue), size_(frame_size) {}
 
-  // A buffer of frame_size bytes, or nullptr when the port is full. The caller sets len[0] and
-  // calls keep(); a frame not kept is handed out again.
+  // Returns a buffer of frame_size bytes, or nullptr if the port is full. The caller sets len[0]
+  // and calls keep(); a frame that is not kept is returned again.
   Frame* next() {
     if (used_ < reserved_) return &frames_[used_];
     const bool more = used_ != 0;
     flush();
-    // One small message or an ACK does not pay for a whole burst of buffers.
+    // For one small message or an ACK, a whole burst of buffers is not worthwhile.
     reserved_ = port_->tx_reserve(queue_, size_, frames_, more ? kBurst : kFirst);
     if (reserved_ == 0) {
       full_ = true;
@@ -32,7 +33,7 @@ class TxBatch {
     ++used_;
   }
 
-  // Send what has been kept and give the rest back.
+  // Sends the kept frames and returns the others.
   void flush() {
     if (reserved_ == 0) return;
     for (unsigned i = used_; i < reserved_; ++i) frames_[i].len[0] = frames_[i].len[1] = 0;

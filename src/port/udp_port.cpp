@@ -17,10 +17,11 @@ namespace urnic::port {
 namespace {
 
 constexpr std::uint32_t kEthernetHeader = 14;
-constexpr std::uint32_t kMostMtu = 9000;  // the largest packet of RoCEv2 has 4096 bytes of payload
-// Nobody tells when a full socket has room again but to who waits to write.
+constexpr std::uint32_t kMostMtu = 9000;  // the largest RoCEv2 packet has 4096 bytes of payload
+// A full socket reports new room only to a caller that waits for writing, so it is polled at these
+// intervals.
 constexpr std::uint32_t kRoomFirstUs = 50, kRoomMostUs = 5000;
-constexpr int kBufferHint = 4 << 20;  // what is allowed depends on the system
+constexpr int kBufferHint = 4 << 20;  // the system may limit it
 
 union KernelAddress {
   sockaddr any;
@@ -50,7 +51,7 @@ IpAddress address_of(const in6_addr& a) {
   return IpAddress::from_bytes({reinterpret_cast<const std::uint8_t*>(&a), 16});
 }
 
-// Room for the control messages of one datagram: an address of ours, a traffic class.
+// Space for the control messages of one datagram: our own address and a traffic class.
 struct Control {
   alignas(cmsghdr) char bytes[CMSG_SPACE(sizeof(in6_pktinfo)) + CMSG_SPACE(sizeof(int))];
 };
@@ -59,8 +60,8 @@ bool set(int fd, int level, int name, int value) {
   return setsockopt(fd, level, name, &value, sizeof value) == 0;
 }
 
-// Not connected, "do not fragment": the kernel then sends an identification of 0, which the ICRC
-// covers.
+// The socket stays unconnected and sets "do not fragment": the kernel then sends an identification
+// of 0, which the ICRC covers.
 bool prepare(int fd, bool v6) {
   set(fd, SOL_SOCKET, SO_SNDBUF, kBufferHint);
   set(fd, SOL_SOCKET, SO_RCVBUF, kBufferHint);
@@ -68,13 +69,13 @@ bool prepare(int fd, bool v6) {
     return set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO) &&
            set(fd, IPPROTO_IP, IP_PKTINFO, 1) && set(fd, IPPROTO_IP, IP_RECVTOS, 1);
   }
-  set(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);  // the ICRC covers more, so senders leave it out
+  set(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);  // senders omit it, because the ICRC covers more
   return set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1) &&
          set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO) &&
          set(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1) && set(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
 }
 
-// Closed where this machine has no such version of IP.
+// Returns a closed descriptor if this machine does not support that IP version.
 Outcome<Fd, std::string> bound_socket(const IpAddress& at) {
   const bool v6 = at.is_v6();
   Fd fd(::socket(v6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -96,7 +97,7 @@ Outcome<Fd, std::string> bound_socket(const IpAddress& at) {
   return fail("UDP port 4791 of " + at.to_string() + ": " + std::strerror(errno));
 }
 
-// What a program may choose: an own address and a traffic class.
+// Sets what a program may choose: its own address and a traffic class.
 std::size_t write_control(const UdpDatagram& d, std::uint32_t zone, Control* c) {
   msghdr m{};
   std::memset(c->bytes, 0, sizeof c->bytes);
@@ -131,7 +132,7 @@ std::size_t write_control(const UdpDatagram& d, std::uint32_t zone, Control* c) 
   return used;
 }
 
-// Whom it came to, and its traffic class.
+// Reads the destination address and the traffic class.
 void read_control(msghdr& m, UdpDatagram* d) {
   for (cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
     if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
@@ -307,7 +308,7 @@ void UdpPort::flush() {
   }
 }
 
-// Those of one version that are next. False: no room now.
+// Sends the next frames of one IP version. False: there is no room now.
 bool UdpPort::send_run() {
   std::array<mmsghdr, kSlots> messages;
   std::array<iovec, kSlots> parts;
@@ -333,7 +334,7 @@ bool UdpPort::send_run() {
   const int done = sendmmsg((v6 ? v6_ : v4_).get(), messages.data(), n, MSG_DONTWAIT);
   if (done <= 0) {
     if (errno == EAGAIN || errno == ENOBUFS || errno == EINTR) return false;
-    // No way there, too large for it (EMSGSIZE), not allowed: this one is lost, as on any wire.
+    // No route, too large (EMSGSIZE), not permitted: this frame is lost, as on any wire.
     counters_.tx_dropped.add();
     tx_.drop(1);
     return true;

@@ -1,6 +1,6 @@
-// The UDP port: RoCEv2 through the kernel's sockets, for whom no frame may leave otherwise. What is
-// sent loses its headers and leaves as a datagram; what arrives gets headers made of what the
-// socket tells. Keys: docs/ports.md.
+// The UDP port: RoCEv2 over the kernel's sockets, for users without another way to send frames.
+// Outgoing frames lose their headers and are sent as datagrams; received datagrams get headers
+// built from the socket's information. Keys: docs/ports.md.
 #pragma once
 
 #include <sys/socket.h>
@@ -34,7 +34,7 @@ class UdpPort : public ReusesRxBuffers {
 
  private:
   using Transmit = TransmitRing<UdpDatagram>;
-  static constexpr unsigned kSlots = Transmit::kSlots;  // frames per burst, each way
+  static constexpr unsigned kSlots = Transmit::kSlots;  // frames per burst, each direction
 
   UdpPort(Fd v4, Fd v6, Fd timer, std::uint32_t mtu);
   unsigned receive(const Fd& socket, bool v6, urnic_frame* frames, unsigned n);
@@ -47,9 +47,9 @@ class UdpPort : public ReusesRxBuffers {
   std::uint32_t max_frame_;
   std::size_t stride_;
   std::uint8_t mac_[6] = {};
-  std::unique_ptr<std::uint8_t[]> rx_memory_;  // kSlots buffers for each version
+  std::unique_ptr<std::uint8_t[]> rx_memory_;  // kSlots buffers for each IP version
   OwnLinks links_;
-  Transmit tx_;  // what found no room in the socket waits
+  Transmit tx_;  // frames that the socket had no room for
   std::uint32_t room_wait_us_ = 0;
   bool timer_set_ = false, slept_ = false;
   QueueCounters counters_;

@@ -17,15 +17,15 @@ Json wire_json(const fault::FaultCounters& c) {
   j["frames"] = c.frames;
   j["delivered"] = c.delivered;
   for (std::size_t i = 0; i < c.injected.size(); ++i) {
-    // Only where there are any, like what an iWARP receiver has of its own.
+    // Omitted if there are none, like the counters that only an iWARP receiver has.
     if (static_cast<FaultKind>(i) == FaultKind::Mark && c.injected[i] == 0) continue;
     j[std::string(fault_kind_name(static_cast<FaultKind>(i)))] = c.injected[i];
   }
   return j;
 }
 
-// The counters of one end that `names` lists, in that order; those of RoCE are others' business,
-// whose names are those of iWARP's in part.
+// The counters of one end that `names` lists, in that order. Skips the RoCE groups, because some of
+// their names are also iWARP names.
 Json counters(const ConnectionStats& s, std::initializer_list<const char*> names) {
   Json all;
   connection_members(s, [&](const char* group, const char* name, const auto& member) {
@@ -58,7 +58,7 @@ Json receiver_json(const ConnectionStats& s) {
                         "terminates_sent",
                         "segments_in",
                         "dup_acks_out"});
-  if (s.iwarp.detours != 0) {  // only where there are any, like the reasons
+  if (s.iwarp.detours != 0) {  // omitted if there are none, like the reasons
     j["detours"] = s.iwarp.detours;
     j["bytes_detour"] = s.iwarp.bytes_detour;
   }
@@ -74,7 +74,7 @@ Json sender_json(const ConnectionStats& s) {
       s, {"segments_out", "retransmits", "rto_expirations", "dup_acks_in", "srtt_us", "mss"});
 }
 
-// The counters of one end of RoCE, and FAST or SLOW.
+// The counters of one RoCE end, and its type FAST or SLOW.
 Json roce_end(const ConnectionStats& s) {
   Json j;
   j["fast"] = s.roce.fast;
@@ -200,7 +200,8 @@ Json series_json(const RunResult& r) {
   return columns;
 }
 
-// A document with some members on a line of their own: readable, and differences stay small.
+// Writes each member on a line of its own, so that the document is readable and differences are
+// small.
 void member(std::string* out, const std::string& indent, std::string_view name, const Json& value,
             bool last) {
   *out += indent + Json(std::string(name)).dump() + ": " + value.dump() + (last ? "\n" : ",\n");

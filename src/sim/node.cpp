@@ -60,7 +60,8 @@ verbs::Post Node::post_send(verbs::QueuePair& qp, const verbs::SendWr& wr, Insta
 
 bool Node::post_receive(verbs::QueuePair& qp, const verbs::RecvWr& wr, Instant now) {
   if (qp.rq.post(wr) != verbs::ReceiveQueue::Post::Ok) return false;
-  // As device/verbs_queue_pair.cpp: a receive is silent unless somebody waits for it.
+  // As in device/verbs_queue_pair.cpp: posting a receive notifies the engine only if one is
+  // awaited.
   if (qp.starved || verbs::flushes_posts(qp.state)) engine_->work_posted(qp, now);
   return true;
 }

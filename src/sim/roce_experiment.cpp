@@ -9,7 +9,7 @@
 namespace urnic::sim {
 namespace {
 
-// To Sqd when it is time, and back to Rts a while after it has drained.
+// Moves the queue pair to Sqd at the planned time, and back to Rts some time after it has drained.
 class Drain {
  public:
   Drain(Pair& pair, verbs::QueuePair& qp, const WorkPlan& plan, RoceObserver& observer)
@@ -98,7 +98,7 @@ RunResult run_roce(const Setup& setup, Duration limit, std::uint64_t seed, bool 
   const bool ended = pair.run_until(
       [&] {
         phases.step();
-        sqe.step();  // first: what is posted now is behind the request that cannot be sent
+        sqe.step();  // must come first: requests posted now follow the failing one
         traffic.step();
         company.step();
         observer.look();

@@ -12,7 +12,7 @@ struct Seen {
   bool right() const { return run.complete && run.wrong_bytes == 0 && run.failed == 0; }
   bool rc() const { return setup.roce.service == verbs::Service::Rc && !setup.roce.rd; }
   bool xrc() const { return verbs::is_xrc(setup.roce.service); }
-  // Of RD; to its end, and nothing wrong came.
+  // An RD run that completed without wrong bytes.
   bool rd() const { return run.rd.on && run.complete && run.wrong_bytes == 0; }
   bool is(Op op) const { return setup.work.op == op; }
   std::uint64_t wire(fault::FaultKind k) const { return run.to_right.of(k) + run.to_left.of(k); }

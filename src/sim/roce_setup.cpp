@@ -74,11 +74,11 @@ bool by_hand(Pair& pair, verbs::QueuePair& left, verbs::QueuePair& right, const 
          {to_init(plan.service), to_rtr(plan, which, peer, mtu), to_rts(plan, which)}) {
       const verbs::QpStateMachine& state = qps[which]->state;
       const verbs::QpMask takes = verbs::attributes(state.service(), state, c.to);
-      c.mask &= verbs::kQpAttrState | takes.required | takes.optional;  // of XRC: those of its end
+      c.mask &= verbs::kQpAttrState | takes.required | takes.optional;  // XRC: those of its end
       if (engine.roce_control().move(*qps[which], c, pair.now()) != Modified::Ok) return false;
     }
   }
-  pair.run_for(Duration::ms(10));  // they find each other (ARP) before anything is measured
+  pair.run_for(Duration::ms(10));  // complete ARP before anything is measured
   return true;
 }
 

@@ -39,7 +39,7 @@ const char* read_text(const Value& v, std::string* to) {
 
 namespace {
 
-// ---- values by type: what was expected, or nullptr --------------------------------------------
+// ---- parse values by type; return the expected format, or nullptr on success --------------------
 
 template <class T>
 const char* whole32(const Value& v, std::uint64_t lo, std::uint64_t hi, T* to,
@@ -249,7 +249,7 @@ constexpr SetupKey kSetupKeys[] = {
      [](Setup& s, const Value& v) { return flag(v, &s.work.embed); }},
 };
 
-// One TCP sender by name, whatever was said before.
+// Selects one TCP sender by name, overriding earlier settings.
 const char* sender(const Value& v, tcp::Config* to) {
   enum Kind { Reno, NewReno, Sack, SackCountsPlain, Rack };
   constexpr Named<Kind> kSenders[] = {{"reno", Reno},

@@ -91,7 +91,7 @@ class HoleList {
   // bound: TCP holes of a connection; setting: hole_limit; beyond: a segment that would open one
   // more is dropped without an ACK and retransmitted; test:
   // HoleList.LimitRefusesNewHolesOnly, RxDetour.TheHoleLimitAppliesOnADetour,
-  // Scenarios.HoleLimitIsKept
+  // Scenarios.TheHoleLimitIsNotExceeded
   std::uint32_t limit_ = 256;
 };
 

@@ -297,8 +297,7 @@ void loss_on_same_ack(Tcb& t, const Segment& s, const AckNews& news, Instant now
   LossState& l = t.loss;
   if (l.rack.probe_out) probe_on_ack(t, news.sack.duplicate, news.plain && s.opts.sack_count == 0);
   if (l.undo.armed) try_undo(t, s, news);
-  // RFC 6675 2: with SACK, an ACK that SACKs nothing new is not a duplicate ACK. With E-26 it
-  // counts.
+  // RFC 6675 2: with SACK, an ACK that SACKs nothing new is no duplicate ACK. With E-26 it counts.
   const bool counts =
       t.sack_on ? news.sack.fresh != 0 || (t.config.count_plain_dupacks && news.plain) : news.plain;
   if (!counts) return;
@@ -332,8 +331,7 @@ void loss_on_timeout(Tcb& t, bool first, Instant now) {
   // RFC 5682 3.1 step 1: not if only retransmissions were lost.
   const bool frto = t.config.frto && l.state != Recovery::Recovery &&
                     (l.state != Recovery::Loss || (!first && l.undo.frto == Undo::Frto::First));
-  // RFC 5681 3.1: ssthresh is lowered once for the same data, no matter how often the timer
-  // expires.
+  // RFC 5681 3.1: ssthresh is lowered once for the same data, also if the timer expires again.
   if (first && l.state == Recovery::Recovery) {
     cc_timeout_in_recovery(t.cc, flight(t));
     l.undo.armed = false;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/texts finds the messages of a source and the words a user must not read, and no others; the command's texts have none."""
+"""tools/texts finds exactly the messages of a source and the forbidden words; the command's texts have none."""
 import importlib.machinery
 import importlib.util
 import pathlib

@@ -1,4 +1,4 @@
-// urnic sim: two engines over a described network in virtual time.
+// urnic sim: runs two engines over a described network in virtual time.
 #include <cstdio>
 #include <string>
 #include <vector>

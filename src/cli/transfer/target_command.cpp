@@ -1,4 +1,4 @@
-// urnic target: exports a folder.
+// urnic target: exports a folder to clients.
 #include <cstdio>
 #include <string>
 #include <thread>
