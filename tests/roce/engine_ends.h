@@ -94,7 +94,7 @@ inline std::uint32_t handle_to(sim::Node& node, int which, int peer, Instant now
 
 // Memory of one end, with every right.
 struct Room {
-  Room(sim::Node& node, std::size_t bytes, std::uint64_t seed) : bytes(bytes) {
+  Room(sim::Node& node, std::size_t size, std::uint64_t seed) : bytes(size) {
     Rng rng(seed);
     for (std::uint8_t& b : bytes) b = static_cast<std::uint8_t>(rng.next());
     key = node.register_memory(
