@@ -11,16 +11,16 @@ void DeviceImpl::finish_ends() {
   Instant until = monotonic_now() + kMoment;
   std::uint64_t sent = 0;
   const auto ended = [&](Instant now) {
-    iwarp::ConnectionEvents& events = engine->iwarp().events();
+    iwarp::ConnectionEvents& iwarp = engine->iwarp().events();
     const bool says_so =
         port.info().link_up != 0 && engine->roce_control().connections().leaving() != 0;
-    if (events.leaving() == 0 && !says_so) return true;
+    if (iwarp.leaving() == 0 && !says_so) return true;
     // As long as they get on, on a busy machine too; linger_timeout bounds each of them.
-    if (const std::uint64_t so_far = events.leaving_sent(); so_far != sent) {
+    if (const std::uint64_t so_far = iwarp.leaving_sent(); so_far != sent) {
       sent = so_far;
       until = now + kMoment;
     }
-    if (now >= until) events.drop_leaving(now);
+    if (now >= until) iwarp.drop_leaving(now);
     engine->poll(now);
     return now >= until;
   };

@@ -165,7 +165,7 @@ struct QpImpl {
   Spinlock send_lock, receive_lock;      // among threads that post
   // Outcome of the current connect or accept, for the blocking calls.
   std::mutex mutex;
-  enum class Attempt : std::uint8_t { None, Pending, Established, Failed } attempt = Outcome::None;
+  enum class Attempt : std::uint8_t { None, Pending, Established, Failed } attempt = Attempt::None;
   Error error;
   std::string private_data;
   struct {                                 // the last that was begun
