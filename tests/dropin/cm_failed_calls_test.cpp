@@ -149,5 +149,32 @@ TEST_F(CmTest, EventsNameNoQueuePairOverIwarp) {
   }
 }
 
+// The id's own shared queue and domain take the place of what the program has left open, but not
+// in its attributes if that fails.
+TEST_F(CmTest, AQueuePairThatCannotBeMadeLeavesTheDomainAndTheSharedQueueOfTheAttributesOpen) {
+  resolve(ntohs(rdma_get_src_port(listener_)));
+  rdma_destroy_qp(client_);
+  ibv_srq_init_attr s{};
+  s.attr.max_wr = 8;
+  s.attr.max_sge = 1;
+  ASSERT_EQ(rdma_create_srq(client_, nullptr, &s), 0);
+  ibv_qp_init_attr_ex wanted{};
+  wanted.qp_type = IBV_QPT_RC;
+  wanted.comp_mask = IBV_QP_INIT_ATTR_PD;
+  wanted.cap.max_send_wr = 4;
+  wanted.cap.max_send_sge = 1000;
+  EXPECT_EQ(error_of(rdma_create_qp_ex(client_, &wanted)), EINVAL);
+  EXPECT_EQ(wanted.comp_mask, unsigned{IBV_QP_INIT_ATTR_PD});
+  EXPECT_EQ(wanted.pd, nullptr);
+  EXPECT_EQ(wanted.srq, nullptr);
+  wanted.cap.max_send_sge = 1;
+  ASSERT_EQ(rdma_create_qp_ex(client_, &wanted), 0);
+  EXPECT_EQ(wanted.pd, client_->pd);
+  EXPECT_EQ(wanted.srq, client_->srq);
+  EXPECT_EQ(client_->qp->srq, client_->srq);
+  rdma_destroy_qp(client_);
+  rdma_destroy_srq(client_);
+}
+
 }  // namespace
 }  // namespace cm
