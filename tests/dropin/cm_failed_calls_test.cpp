@@ -1,6 +1,8 @@
 // After a call that has failed an id is what it was before.
 #include <errno.h>
 
+#include <utility>
+
 #include "dropin/cm_ends.h"
 
 namespace cm {
@@ -174,6 +176,18 @@ TEST_F(CmTest, AQueuePairThatCannotBeMadeLeavesTheDomainAndTheSharedQueueOfTheAt
   EXPECT_EQ(client_->qp->srq, client_->srq);
   rdma_destroy_qp(client_);
   rdma_destroy_srq(client_);
+}
+
+TEST_F(CmTest, AnIdWithAQueuePairOfItsOwnIsNotEstablishedByTheProgram) {
+  connect();
+  EXPECT_EQ(error_of(rdma_establish(client_)), EINVAL);
+  accept();
+  EXPECT_EQ(error_of(rdma_establish(client_)), EINVAL);
+  EXPECT_EQ(error_of(rdma_establish(server_)), EINVAL);
+  // Without one there is nothing left to do, which is no error.
+  ibv_qp* const qp = std::exchange(client_->qp, nullptr);
+  EXPECT_EQ(error_of(rdma_establish(client_)), 0);
+  client_->qp = qp;
 }
 
 }  // namespace
