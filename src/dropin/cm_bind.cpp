@@ -238,11 +238,18 @@ int listen_at(CmId* id, DeviceBinding* at, int backlog) {
   return to_errno(listener.error().code);
 }
 
-// After an error on one device, binds all devices again without listening.
-void bind_again(CmId* id) {
+// After an error on one device, binds the first `listening` bindings again without listening. The
+// others are kept, because another id with RDMA_OPTION_ID_REUSEADDR that listens there would make
+// binding them again fail.
+void bind_again(CmId* id, std::ptrdiff_t listening) {
+  const auto others = id->bindings.begin() + listening;
+  std::vector<DeviceBinding> kept{std::move_iterator(others),
+                                  std::move_iterator(id->bindings.end())};
+  id->bindings.erase(others, id->bindings.end());
   const std::vector<Adapter*> where = id->where_bound();
   id->unbind();
   (void)keep_address(id, where, id->bound_everywhere, &id->source);
+  std::move(kept.begin(), kept.end(), std::back_inserter(id->bindings));
 }
 
 int listen_on(CmId* id, int backlog) {
@@ -255,7 +262,7 @@ int listen_on(CmId* id, int backlog) {
   for (DeviceBinding& at : id->bindings) {
     const int e = listen_at(id, &at, backlog);
     if (e == 0) continue;
-    if (id->bindings.size() > 1) bind_again(id);
+    if (&at != &id->bindings.front()) bind_again(id, &at - &id->bindings.front());
     return e;
   }
   remember_listener(id, backlog);

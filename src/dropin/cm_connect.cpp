@@ -454,7 +454,7 @@ int urnic_rdma_get_request(rdma_cm_id* listen, rdma_cm_id** out) {
           if (urnic_rdma_create_qp(event->id, id->of_requests.pd, &attr) != 0) error = errno;
         }
         if (error != 0) {
-          urnic_rdma_ack_cm_event(event);
+          listen->event = event;  // the program may still answer the request that is in it
           return failed(error);
         }
         *out = event->id;

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <list>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "dropin/cm_inherited.h"
@@ -19,6 +21,17 @@ bool has_datagrams(const Process& process) {
   const auto& all = process.adapters();
   return std::any_of(all.begin(), all.end(),
                      [](const auto& a) { return a->traits().has_datagrams; });
+}
+
+// The ids of requests that nobody has fetched follow their listener. Under Process::cm.
+void move_requests(const CmId* listener, const std::list<CmEvent*>& events, CmChannel* to) {
+  for (const CmEvent* e : events) {
+    CmId* const made = CmId::of(e->base.id);
+    if (made == listener) continue;
+    if (made->sync) delete CmChannel::of(made->id().channel);
+    made->sync = false;
+    made->id().channel = &to->base;
+  }
 }
 
 }  // namespace
@@ -223,8 +236,9 @@ int urnic_rdma_migrate_id(rdma_cm_id* r, rdma_event_channel* to) {
         CmChannel* target = own ? own.get() : CmChannel::of(to);
         {
           const std::lock_guard guard(Process::get().cm);
-          target->events.put(
-              from->events.take_if([&](const CmEvent* e) { return e->counted == id; }));
+          auto moved = from->events.take_if([&](const CmEvent* e) { return e->counted == id; });
+          if (own == nullptr) move_requests(id, moved, target);
+          target->events.put(std::move(moved));
           r->channel = &target->base;
         }
         if (id->sync) delete from;

@@ -317,6 +317,30 @@ TEST_F(CmDataTest, TheFirstRefusedRequestIsReportedAndEarlierOnesComplete) {
   EXPECT_EQ(bad, &list[2]);
 }
 
+// The library takes 32 requests at a time.
+TEST_F(CmDataTest, ARequestThatIsRefusedFarBehindTheFirstIsNamed) {
+  resolve(ntohs(rdma_get_src_port(listener_)));
+  rdma_destroy_qp(client_);
+  auto attr = small_qp();
+  attr.cap.max_send_wr = 64;
+  ASSERT_EQ(rdma_create_qp(client_, nullptr, &attr), 0);
+  request();
+  accept();
+  std::string much(attr.cap.max_inline_data + 1, 'x');
+  ibv_sge sge{reinterpret_cast<std::uint64_t>(much.data()), static_cast<std::uint32_t>(much.size()),
+              0};
+  ibv_send_wr list[40]{}, *bad = nullptr;
+  for (std::size_t i = 0; i < 40; ++i) {
+    list[i].next = i < 39 ? &list[i + 1] : nullptr;
+    list[i].opcode = IBV_WR_SEND;
+  }
+  list[35].sg_list = &sge;
+  list[35].num_sge = 1;
+  list[35].send_flags = IBV_SEND_INLINE;
+  EXPECT_EQ(ibv_post_send(client_->qp, list, &bad), EINVAL);
+  EXPECT_EQ(bad, &list[35]);
+}
+
 // proves: DI-6
 TEST_F(CmDataTest, AQueueArmedForSolicitedMessagesIsSilentForOthers) {
   connect();

@@ -1,6 +1,8 @@
 // After a failed call an id is unchanged.
 #include <errno.h>
 
+#include <utility>
+
 #include "dropin/cm_ends.h"
 
 namespace cm {
@@ -147,6 +149,45 @@ TEST_F(CmTest, IwarpEventsCarryNoQueuePairNumber) {
     expect_none(e);
     EXPECT_EQ(rdma_ack_cm_event(e), 0);
   }
+}
+
+// The id's own shared queue and domain take the place of what the program has left open, but not
+// in its attributes if that fails.
+TEST_F(CmTest, AQueuePairThatCannotBeMadeLeavesTheDomainAndTheSharedQueueOfTheAttributesOpen) {
+  resolve(ntohs(rdma_get_src_port(listener_)));
+  rdma_destroy_qp(client_);
+  ibv_srq_init_attr s{};
+  s.attr.max_wr = 8;
+  s.attr.max_sge = 1;
+  ASSERT_EQ(rdma_create_srq(client_, nullptr, &s), 0);
+  ibv_qp_init_attr_ex wanted{};
+  wanted.qp_type = IBV_QPT_RC;
+  wanted.comp_mask = IBV_QP_INIT_ATTR_PD;
+  wanted.cap.max_send_wr = 4;
+  wanted.cap.max_send_sge = 1000;
+  EXPECT_EQ(error_of(rdma_create_qp_ex(client_, &wanted)), EINVAL);
+  EXPECT_EQ(wanted.comp_mask, unsigned{IBV_QP_INIT_ATTR_PD});
+  EXPECT_EQ(wanted.pd, nullptr);
+  EXPECT_EQ(wanted.srq, nullptr);
+  wanted.cap.max_send_sge = 1;
+  ASSERT_EQ(rdma_create_qp_ex(client_, &wanted), 0);
+  EXPECT_EQ(wanted.pd, client_->pd);
+  EXPECT_EQ(wanted.srq, client_->srq);
+  EXPECT_EQ(client_->qp->srq, client_->srq);
+  rdma_destroy_qp(client_);
+  rdma_destroy_srq(client_);
+}
+
+TEST_F(CmTest, AnIdWithAQueuePairOfItsOwnIsNotEstablishedByTheProgram) {
+  connect();
+  EXPECT_EQ(error_of(rdma_establish(client_)), EINVAL);
+  accept();
+  EXPECT_EQ(error_of(rdma_establish(client_)), EINVAL);
+  EXPECT_EQ(error_of(rdma_establish(server_)), EINVAL);
+  // Without one there is nothing left to do, which is no error.
+  ibv_qp* const qp = std::exchange(client_->qp, nullptr);
+  EXPECT_EQ(error_of(rdma_establish(client_)), 0);
+  client_->qp = qp;
 }
 
 }  // namespace

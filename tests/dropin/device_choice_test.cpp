@@ -165,6 +165,47 @@ TEST_F(DevicesTest, AnIdBoundToTheWildcardConnectsThroughOneDevice) {
   EXPECT_EQ(rdma_destroy_id(listener), 0);
 }
 
+// The last device's port is listened on by another id, so the ports of the others are given back.
+TEST_F(DevicesTest, AnIdThatCannotListenOnAllDevicesListensOnNone) {
+  if (!within()) return;
+  int on = 1;
+  rdma_cm_id* everywhere = new_id(channel_);
+  rdma_cm_id* owner = new_id(channel_);
+  for (rdma_cm_id* id : {everywhere, owner}) {
+    ASSERT_EQ(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof on), 0);
+  }
+  sockaddr_in a = at("0.0.0.0", 0);
+  ASSERT_EQ(rdma_bind_addr(everywhere, cm::any(a)), 0);
+  const std::uint16_t port = ntohs(rdma_get_src_port(everywhere));
+  a = at("10.79.0.2", port);
+  ASSERT_EQ(rdma_bind_addr(owner, cm::any(a)), 0);
+  ASSERT_EQ(rdma_listen(owner, 0), 0);
+  EXPECT_EQ(rdma_listen(everywhere, 0), -1);
+  EXPECT_EQ(errno, EADDRINUSE);
+  EXPECT_EQ(ntohs(rdma_get_src_port(everywhere)), port);
+  rdma_cm_id* client = new_id(peers_);
+  a = at("10.79.0.1", port);
+  ASSERT_EQ(rdma_resolve_addr(client, nullptr, cm::any(a), 1000), 0);
+  cm::pass(peers_, RDMA_CM_EVENT_ADDR_RESOLVED);
+  ASSERT_EQ(rdma_resolve_route(client, 1000), 0);
+  cm::pass(peers_, RDMA_CM_EVENT_ROUTE_RESOLVED);
+  auto attr = cm::small_qp();
+  ASSERT_EQ(rdma_create_qp(client, nullptr, &attr), 0);
+  rdma_conn_param p{};
+  ASSERT_EQ(rdma_connect(client, &p), 0);
+  cm::pass(peers_, RDMA_CM_EVENT_REJECTED);
+  EXPECT_TRUE(cm::silent(channel_, 0));
+  rdma_destroy_qp(client);
+  EXPECT_EQ(rdma_destroy_id(client), 0);
+  // It is bound as before, so it listens when the other id has gone.
+  EXPECT_EQ(rdma_destroy_id(owner), 0);
+  EXPECT_EQ(rdma_listen(everywhere, 0), 0);
+  const Connected c = connect(everywhere, new_id(peers_), "10.79.0.2");
+  ASSERT_NE(c.server, nullptr);
+  destroy(c);
+  EXPECT_EQ(rdma_destroy_id(everywhere), 0);
+}
+
 class MissingTest : public DevicesTest {
  protected:
   std::string text() const override {

@@ -105,6 +105,22 @@ TEST_F(MeetingTest, SendsPostedBeforeThePeerConnectsAreKept) {
   }
 }
 
+TEST_F(MeetingTest, AfterResetAQueuePairIsInInitAndSendsAreRefusedUntilRts) {
+  End& end = active();
+  ASSERT_EQ(to_rtr(end, passive().qp->qp_num), 0);
+  ASSERT_EQ(to_rts(end, 0), 0);
+  ASSERT_EQ(end.send(1), 0);
+  end.reset();
+  EXPECT_EQ(end.send(2), EINVAL);
+  end.init();
+  EXPECT_EQ(end.state(), IBV_QPS_INIT);
+  EXPECT_EQ(end.send(2), EINVAL);
+  ASSERT_EQ(to_rtr(end, passive().qp->qp_num), 0);
+  EXPECT_EQ(end.send(2), EINVAL);
+  ASSERT_EQ(to_rts(end, 0), 0);
+  EXPECT_EQ(end.send(2), 0);
+}
+
 // proves: DI-12
 TEST_F(MeetingTest, APeerThatNeverConnectsFailsSendsWithRetriesExceeded) {
   for (const bool connects : {true, false}) {

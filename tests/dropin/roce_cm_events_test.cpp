@@ -266,4 +266,48 @@ TEST_F(RoceEventsTest, AServerThatHasAcceptedMaySendAtOnce) {
   EXPECT_EQ(ibv_dereg_mr(out), 0);
 }
 
+// proves: DI-23
+TEST_F(RoceEventsTest, AnEndThatServesNoReadsDoesNotAllowThem) {
+  if (!within()) return;
+  constexpr unsigned kReads = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+  rdma_conn_param p = asked();
+  p.responder_resources = 0;
+  request(p);
+  EXPECT_EQ(said_.initiator_depth, 0);
+  EXPECT_EQ(query(client_).qp_access_flags & kReads, 0u);
+  p = answered();
+  p.responder_resources = 0;
+  accept(p);
+  EXPECT_EQ(query(client_).qp_access_flags & kReads, 0u);
+  EXPECT_EQ(query(server_).qp_access_flags & kReads, 0u);
+  for (rdma_cm_id* id : {client_, server_}) {
+    EXPECT_NE(query(id).qp_access_flags & IBV_ACCESS_REMOTE_WRITE, 0u);
+  }
+}
+
+// The id keeps nothing of a queue pair that it could not connect.
+TEST_F(RoceEventsTest, AfterAFailedConnectAnIdMayConnectAnotherQueuePair) {
+  if (!within()) return;
+  ASSERT_EQ(rdma_listen(listener_, 1), 0);
+  resolve(port());
+  make_qp(client_, false);
+  const std::string long_words(57, 'x');
+  rdma_conn_param p = asked();
+  p.private_data = long_words.data();
+  p.private_data_len = 57;
+  EXPECT_EQ(rdma_connect(client_, &p), -1);
+  EXPECT_EQ(errno, EINVAL);
+  EXPECT_EQ(rdma_notify(client_, IBV_EVENT_COMM_EST), -1) << "there is no connection";
+  rdma_destroy_qp(client_);
+  make_qp(client_, false);
+  p = asked();
+  ASSERT_EQ(rdma_connect(client_, &p), 0);
+  event_ = next(listeners_, RDMA_CM_EVENT_CONNECT_REQUEST);
+  ASSERT_NE(event_, nullptr);
+  server_ = event_->id;
+  EXPECT_EQ(event_->param.conn.qp_num, client_->qp->qp_num);
+  EXPECT_EQ(rdma_ack_cm_event(event_), 0);
+  accept(answered());
+}
+
 }  // namespace

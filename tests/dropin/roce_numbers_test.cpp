@@ -2,7 +2,10 @@
 // carries the number in rdma_conn_param, and the program moves its queue pair itself.
 #include <errno.h>
 
+#include <atomic>
 #include <string>
+#include <thread>
+#include <utility>
 
 #include "dropin/roce_ids.h"
 
@@ -248,6 +251,110 @@ TEST_F(RoceNumbersTest, AFailedCallLeavesTheIdUnchanged) {
   rdma_cm_event* e = next(listeners_, RDMA_CM_EVENT_CONNECT_REQUEST);
   ASSERT_NE(e, nullptr);
   server_ = e->id;
+  EXPECT_EQ(rdma_ack_cm_event(e), 0);
+}
+
+TEST_F(RoceNumbersTest, ARequestWhoseAnswerIsTooLongCanBeAnsweredAgain) {
+  if (!within()) return;
+  request();
+  const std::string long_words(197, 'x');
+  rdma_conn_param p = saying(long_words.c_str(), kTheirs);
+  EXPECT_EQ(rdma_accept(server_, &p), -1);
+  EXPECT_EQ(errno, EINVAL);
+  answer();
+  EXPECT_EQ(rdma_accept(server_, &p), -1) << "it is answered";
+  EXPECT_EQ(errno, EINVAL);
+  ASSERT_EQ(rdma_establish(client_), 0);
+  pass(listeners_, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+TEST_F(RoceNumbersTest, DisconnectDoesNothingBeforeTheConnectionIsEstablished) {
+  if (!within()) return;
+  request();
+  EXPECT_EQ(rdma_disconnect(client_), 0);
+  EXPECT_EQ(rdma_disconnect(server_), -1) << "a request has no connection";
+  EXPECT_EQ(errno, EINVAL);
+  answer();
+  EXPECT_EQ(rdma_disconnect(client_), 0);
+  EXPECT_EQ(rdma_disconnect(server_), 0);
+  ASSERT_EQ(rdma_establish(client_), 0);
+  pass(listeners_, RDMA_CM_EVENT_ESTABLISHED);
+  EXPECT_TRUE(cm::silent(clients_, 50));
+  ASSERT_EQ(rdma_disconnect(client_), 0);
+  pass(listeners_, RDMA_CM_EVENT_DISCONNECTED);
+}
+
+// No event would come of it.
+TEST_F(RoceNumbersTest, ASynchronousIdDoesNotWaitForTheEndOfWhatIsNotEstablished) {
+  if (!within()) return;
+  request();
+  answer();
+  ASSERT_EQ(rdma_migrate_id(client_, nullptr), 0);
+  std::atomic<int> result{1};
+  std::thread disconnecting([&] { result = rdma_disconnect(client_); });
+  EXPECT_TRUE(urnic::test::soon([&] { return result != 1; }));
+  if (result == 1) {  // an event ends the wait
+    EXPECT_EQ(rdma_destroy_id(std::exchange(server_, nullptr)), 0);
+  }
+  disconnecting.join();
+  EXPECT_EQ(result, 0);
+  ASSERT_EQ(rdma_establish(client_), 0);
+  pass(listeners_, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+TEST_F(RoceNumbersTest, TheAttributesOfARequestHaveTheOptionsOfItsId) {
+  if (!within()) return;
+  request();
+  ibv_qp_attr a;
+  std::uint8_t tos = 104, timeout = 13;
+  ASSERT_EQ(mask_for(server_, IBV_QPS_RTR, &a), kRtr);
+  EXPECT_EQ(a.ah_attr.grh.traffic_class, 0);
+  ASSERT_EQ(mask_for(server_, IBV_QPS_RTS, &a), kRts);
+  EXPECT_NE(a.timeout, timeout);
+  ASSERT_EQ(rdma_set_option(server_, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, 1), 0);
+  ASSERT_EQ(rdma_set_option(server_, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, 1), 0);
+  // Before the answer and after it.
+  for (const bool is_answered : {false, true}) {
+    SCOPED_TRACE(is_answered);
+    if (is_answered) answer();
+    ASSERT_EQ(mask_for(server_, IBV_QPS_RTR, &a), kRtr);
+    EXPECT_EQ(a.ah_attr.grh.traffic_class, tos);
+    ASSERT_EQ(mask_for(server_, IBV_QPS_RTS, &a), kRts);
+    EXPECT_EQ(a.timeout, timeout);
+  }
+}
+
+// As Linux's rdma_cm, which has made the queue pair itself.
+TEST_F(RoceNumbersTest, TheAttributesForInitHaveRightsBeforeAConnectionOnlyWithAQueuePair) {
+  if (!within()) return;
+  resolve(port());
+  ibv_qp_attr a;
+  ASSERT_EQ(mask_for(client_, IBV_QPS_INIT, &a), kInit);
+  EXPECT_EQ(a.qp_access_flags, 0u);
+  auto attr = cm::small_qp();
+  ASSERT_EQ(rdma_create_qp(client_, nullptr, &attr), 0);
+  ASSERT_EQ(mask_for(client_, IBV_QPS_INIT, &a), kInit);
+  EXPECT_EQ(a.qp_access_flags, kRights);
+  EXPECT_EQ(a.port_num, 1);
+  EXPECT_EQ(a.pkey_index, 0);
+}
+
+TEST_F(RoceNumbersTest, TheNumberOfAQueuePairIsItsLower24Bits) {
+  if (!within()) return;
+  ASSERT_EQ(rdma_listen(listener_, 4), 0);
+  resolve(port());
+  rdma_conn_param p = saying("hello", 0x5a000000 | kMine);
+  ASSERT_EQ(rdma_connect(client_, &p), 0);
+  rdma_cm_event* e = next(listeners_, RDMA_CM_EVENT_CONNECT_REQUEST);
+  ASSERT_NE(e, nullptr);
+  server_ = e->id;
+  EXPECT_EQ(e->param.conn.qp_num, kMine);
+  EXPECT_EQ(rdma_ack_cm_event(e), 0);
+  p = saying("welcome", 0x5a000000 | kTheirs);
+  ASSERT_EQ(rdma_accept(server_, &p), 0);
+  e = next(clients_, RDMA_CM_EVENT_CONNECT_RESPONSE);
+  ASSERT_NE(e, nullptr);
+  EXPECT_EQ(e->param.conn.qp_num, kTheirs);
   EXPECT_EQ(rdma_ack_cm_event(e), 0);
 }
 

@@ -325,6 +325,27 @@ TEST_F(VerbsTest, AQueuePairInErrorReportsItsLastSharedReceive) {
   EXPECT_EQ(ibv_destroy_cq(cq), 0);
 }
 
+TEST_F(VerbsTest, AMoveThatNamesAnotherPresentStateOrAnotherPKeyChangesNothing) {
+  ibv_cq* cq = ibv_create_cq(context_, 16, nullptr, nullptr, 0);
+  ibv_qp_init_attr a = qp_attr(cq);
+  ibv_qp* qp = ibv_create_qp(pd_, &a);
+  ASSERT_NE(qp, nullptr);
+  ibv_qp_attr q{};
+  q.qp_state = IBV_QPS_INIT;
+  ASSERT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE), 0);
+  q.qp_state = IBV_QPS_ERR;
+  q.cur_qp_state = IBV_QPS_RTS;
+  EXPECT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE | IBV_QP_CUR_STATE), EINVAL);
+  q.pkey_index = 1;
+  EXPECT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE | IBV_QP_PKEY_INDEX), EINVAL);
+  EXPECT_EQ(qp->state, IBV_QPS_INIT);
+  q.cur_qp_state = IBV_QPS_INIT;
+  EXPECT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE | IBV_QP_CUR_STATE), 0);
+  EXPECT_EQ(qp->state, IBV_QPS_ERR);
+  EXPECT_EQ(ibv_destroy_qp(qp), 0);
+  EXPECT_EQ(ibv_destroy_cq(cq), 0);
+}
+
 // proves: DI-3
 TEST_F(VerbsTest, ParentAndThreadDomainsCountTheirUsers) {
   ibv_td_init_attr none{};
