@@ -198,7 +198,7 @@ std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* w
       ++taken;
     }
   }
-  if (taken != 0) impl_->device->driver->ring(qp);
+  if (taken != 0) impl_->device->driver->ring(qp, verbs::kPostedSends);
   return taken;
 }
 
@@ -240,7 +240,9 @@ Result<void> QueuePair::post_receive(const ReceiveRequest& r) {
     }
     // Notify the engine only if it waits for a receive (E-17) or flushes. The engine sets either
     // condition before it checks the queue, and we check both after the post.
-    if (qp.starved || verbs::flushes_posts(qp.state)) impl_->device->driver->ring(qp);
+    if (qp.starved || verbs::rights(qp.state).flush_receives) {
+      impl_->device->driver->ring(qp, verbs::kPostedReceives);
+    }
     return {};
   });
 }

@@ -106,11 +106,17 @@ verbs::ControlPath::Depths ControlPath::depths(const verbs::QueuePair& qp) const
           static_cast<std::uint16_t>(s.sender.ord())};
 }
 
-void ControlPath::work_posted(verbs::QueuePair& qp, Instant now) {
+void ControlPath::sends_posted(verbs::QueuePair& qp, Instant now) {
   const Side::Scope scope(side_);
   flush_posted(completions_, qp);
-  side_.receive_posted(qp, now);
-  side_.doorbell(qp, now);
+  side_.sends_posted(qp, now);
+  side_.leave(now);
+}
+
+void ControlPath::receives_posted(verbs::QueuePair& qp, Instant now) {
+  const Side::Scope scope(side_);
+  flush_posted(completions_, qp);
+  side_.receives_posted(qp, now);
   side_.leave(now);
 }
 

@@ -199,7 +199,7 @@ void Side::fail(verbs::QueuePair& qp, Errc code, const char* why, Instant now) {
       {.kind = CmEvent::Kind::Failed, .qp = &qp, .code = code, .message = why});
 }
 
-void Side::doorbell(verbs::QueuePair& qp, Instant now) {
+void Side::sends_posted(verbs::QueuePair& qp, Instant now) {
   const Scope scope(*this);
   Connection* c = find(qp.connection);
   if (c == nullptr) return;
@@ -218,7 +218,7 @@ void Side::doorbell(verbs::QueuePair& qp, Instant now) {
   state_.wire.finish_sending();
 }
 
-void Side::receive_posted(verbs::QueuePair& qp, Instant now) {
+void Side::receives_posted(verbs::QueuePair& qp, Instant now) {
   if (!qp.starved.load()) return;  // no Send waits for one
   resume(rx_commit_, ending_, find(qp.connection), qp, now);
   take_waiting(*this, now);

@@ -105,10 +105,10 @@ class Side {
   void abort_silently(verbs::QueuePair& qp, Instant now);
   // The queue pair cannot continue, connected or not: it is flushed, and the error is reported.
   void fail(verbs::QueuePair& qp, Errc code, const char* why, Instant now);
-  // Transmits directly after posting (the doorbell).
-  void doorbell(verbs::QueuePair& qp, Instant now);
-  // A receive was posted: a connection that dropped a Send without one may continue (E-17).
-  void receive_posted(verbs::QueuePair& qp, Instant now);
+  // Transmits directly after posting.
+  void sends_posted(verbs::QueuePair& qp, Instant now);
+  // A connection that dropped a Send because no receive was posted may continue (E-17).
+  void receives_posted(verbs::QueuePair& qp, Instant now);
   void shared_posted(verbs::SharedReceiveQueue& queue, Instant now);
 
   // ---- connections

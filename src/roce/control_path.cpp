@@ -138,9 +138,14 @@ Paths::Opened ControlPath::open_way(const ib::AddressVector& av, Instant now) {
   return side_.ways().open(av, now);
 }
 
-void ControlPath::work_posted(verbs::QueuePair& qp, Instant now) {
+void ControlPath::sends_posted(verbs::QueuePair& qp, Instant now) {
   wire_.begin_sending();
-  side_.work_posted(qp, now);
+  side_.sends_posted(qp, now);
+}
+
+void ControlPath::receives_posted(verbs::QueuePair& qp, Instant now) {
+  wire_.begin_sending();
+  side_.receives_posted(qp, now);
 }
 
 void ControlPath::fail(verbs::QueuePair& qp, Errc code, const char* why, Instant) {

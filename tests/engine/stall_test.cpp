@@ -65,7 +65,7 @@ struct StallTest : ::testing::Test {
     verbs::SendWr wr;
     wr.sges = {&from, 1};
     ASSERT_EQ(here->sq.post(wr), verbs::Post::Ok);
-    left.work_posted(*here, now);
+    left.work_posted(*here, verbs::kPostedSends, now);
     verbs::Cqe out[64];
     cq.poll(out);
   }

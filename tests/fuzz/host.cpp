@@ -80,12 +80,12 @@ Region& Host::make_region(std::uint32_t length) {
 
 void Host::post_send(Pair& p, const verbs::SendWr& wr, Instant now) {
   if (p.qp->sq.post(wr) != verbs::Post::Ok) return;
-  engine_->work_posted(*p.qp, now);
+  engine_->work_posted(*p.qp, verbs::kPostedSends, now);
 }
 
 void Host::post_receive(Pair& p, const verbs::RecvWr& wr, Instant now) {
   if (p.qp->rq.post(wr) != verbs::ReceiveQueue::Post::Ok) return;
-  engine_->work_posted(*p.qp, now);
+  engine_->work_posted(*p.qp, verbs::kPostedReceives, now);
 }
 
 engine::ConnectParams Host::params(Input& in) const {

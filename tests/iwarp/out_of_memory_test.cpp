@@ -291,7 +291,7 @@ TEST(OutOfMemoryPost, AReceiveWithoutMemoryToResumeEndsItsConnection) {
   ASSERT_EQ(p.qp->rq.post({77, {&sge, 1}}), verbs::ReceiveQueue::Post::Ok);
   {
     const testing::NoMemory plan(0, testing::NoMemory::kForEver);
-    EXPECT_NO_THROW(p.node().engine().iwarp().receive_posted(*p.qp, p.now));
+    EXPECT_NO_THROW(p.node().engine().iwarp().receives_posted(*p.qp, p.now));
     EXPECT_GT(plan.failed(), 0u);
   }
   p.pass(Duration::ms(20));
