@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "iwarp/guard_allocation.h"
 #include "iwarp/opening.h"
 #include "iwarp/silent_peers.h"
 #include "iwarp/socket_end.h"
@@ -109,7 +110,7 @@ Connection* Opening::adopt(Listener& l, kernel_tcp::Socket socket, Admission adm
     socket.reset();
     return nullptr;
   }
-  ending_.guard(*c, now, [&] {
+  guard_allocation(ending_, *c, now, [&] {
     begin_passive(*c, l, false, now);
     c->admission = std::move(admission);
     if (!adopt_link(*c, std::make_unique<KernelLink>(std::move(socket), s_.kernel.get()), now)) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "iwarp/admission.h"
+#include "iwarp/guard_allocation.h"
 #include "iwarp/opening.h"
 #include "iwarp/refusal_text.h"
 #include "iwarp/silent_peers.h"
@@ -102,7 +103,7 @@ Connection* Opening::take_unmatched(net::FrameHead& head, const tcp::Segment& se
     return nullptr;
   }
   const bool answered = u.kind == tcp::Unmatched::Kind::OpenFromCookie;
-  ending_.guard(*c, now, [&] {
+  guard_allocation(ending_, *c, now, [&] {
     begin_passive(*c, *listener, true, now);
     if (answered) {
       tcp::open_from_cookie(c->tcb, config, u.syn.ack, u.syn, now);
