@@ -126,12 +126,11 @@ void Opening::begin_passive(Connection& c, Listener& listener, bool half_open, I
 }
 
 // Binds a port of our addresses; 0 chooses a free one.
-Listener* Opening::bind(LocalEnd local, Error* error) {
-  if (s_.kernel != nullptr) return bind_kernel(local, error);
+Result<Listener*> Opening::bind(LocalEnd local) {
+  if (s_.kernel != nullptr) return bind_kernel(local);
   if (!local.at.ip.is_any() && !is_own(s_.wire.interface(), local.at.ip)) {
-    *error = {Errc::invalid_argument,
-              local.at.ip.to_string() + " is not an address of this device (setting 'address')"};
-    return nullptr;
+    return Error{Errc::invalid_argument,
+                 local.at.ip.to_string() + " is not an address of this device (setting 'address')"};
   }
   const auto taken = [&](std::uint16_t port) {
     local.at.port = port;
@@ -140,30 +139,27 @@ Listener* Opening::bind(LocalEnd local, Error* error) {
   if (local.at.port == 0) {
     local.at.port = s_.ports.choose(local.at.ip, {}, taken);
     if (local.at.port == 0) {
-      *error = {Errc::in_use, "no free ephemeral TCP port on this device"};
-      return nullptr;
+      return Error{Errc::in_use, "no free ephemeral TCP port on this device"};
     }
   } else if (taken(local.at.port)) {
-    *error = {Errc::in_use,
-              "TCP port " + std::to_string(local.at.port) + ": already in use by this device"};
-    return nullptr;
+    return Error{Errc::in_use,
+                 "TCP port " + std::to_string(local.at.port) + ": already in use by this device"};
   }
   return s_.listeners.add(local, make_gate(s_.options.gate));
 }
 
-bool Opening::listen(Listener& l, int backlog, Error* error) {
+Result<void> Opening::listen(Listener& l, int backlog) {
   backlog = std::max(backlog, 1);
   l.most_of_peer = static_cast<std::uint32_t>(backlog);
   // One peer gets what the consumer requested, as with a kernel, and there is room for others.
   l.backlog.most_waiting = 4 * std::min(l.most_of_peer, ~0u / 4);
-  if (s_.kernel != nullptr) return listen_kernel(l, backlog, error);
+  if (s_.kernel != nullptr) return listen_kernel(l, backlog);
   if (s_.listeners.is_listened_on(l.local)) {
-    *error = {Errc::in_use,
-              "TCP port " + std::to_string(l.port()) + ": this device is already listening on it"};
-    return false;
+    return Error{Errc::in_use, "TCP port " + std::to_string(l.port()) +
+                                   ": this device is already listening on it"};
   }
   l.listening = true;
-  return true;
+  return {};
 }
 
 bool Opening::is_request(const Connection* c) {

@@ -250,11 +250,13 @@ void Side::shared_posted(verbs::SharedReceiveQueue& queue, Instant now) {
 
 // ---- connections
 
-Listener* Side::listen(std::uint16_t port, int backlog, Error* error) {
-  Listener* l = bind({.at = {IpAddress::any_v6(), port}}, error);
-  if (l == nullptr || listen(l, backlog, error)) return l;
-  state_.listeners.remove(l);
-  return nullptr;
+Result<Listener*> Side::listen(std::uint16_t port, int backlog) {
+  const auto bound = bind({.at = {IpAddress::any_v6(), port}});
+  if (!bound) return bound;
+  const auto listening = listen(bound.value(), backlog);
+  if (listening) return bound;
+  state_.listeners.remove(bound.value());
+  return listening.error();
 }
 
 void Side::close_listener(Listener* listener, Instant now) {

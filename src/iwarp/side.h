@@ -112,15 +112,11 @@ class Side {
   void shared_posted(verbs::SharedReceiveQueue& queue, Instant now);
 
   // ---- connections
-  // Keeps the address for the caller, to listen or to connect from. nullptr and *error if it is in
-  // use; port 0 chooses one.
-  Listener* bind(const LocalEnd& local, Error* error) { return opening_.bind(local, error); }
-  // False and *error if there is another listener.
-  bool listen(Listener* bound, int backlog, Error* error) {
-    return opening_.listen(*bound, backlog, error);
-  }
+  // As in verbs::ControlPath.
+  Result<Listener*> bind(const LocalEnd& local) { return opening_.bind(local); }
+  Result<void> listen(Listener* bound, int backlog) { return opening_.listen(*bound, backlog); }
   // bind() and listen(), on all own addresses.
-  Listener* listen(std::uint16_t port, int backlog, Error* error);
+  Result<Listener*> listen(std::uint16_t port, int backlog);
   // Closes a listening or bound socket. Requests that were already reported to the consumer can
   // still be answered.
   void close_listener(Listener* listener, Instant now);

@@ -241,10 +241,9 @@ void Host::move(Host& peer, Input& in, Instant now) {
         engine_->iwarp().close_listener(listeners.back(), now);
         listeners.pop_back();
       } else if (listeners.empty()) {
-        Error error;
-        listeners.push_back(
-            engine_->iwarp().listen(kVictimPort, static_cast<int>(1 + in.below(6)), &error));
-        require(listeners.back() != nullptr, "the port of a closed listener is not free");
+        auto again = engine_->iwarp().listen(kVictimPort, static_cast<int>(1 + in.below(6)));
+        require(again.ok(), "the port of a closed listener is not free");
+        listeners.push_back(again.value());
       }
       return;
   }

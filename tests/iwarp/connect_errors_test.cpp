@@ -30,10 +30,10 @@ struct ConnectErrors : ::testing::Test {
   }
   // Returns an empty string if `at` was bound, else the error message.
   std::string bound(const std::string& at, iwarp::Listener** l = nullptr, bool shared = false) {
-    Error e;
-    auto* const made = side(pair.right()).bind({*SocketAddress::parse(at), false, shared}, &e);
-    if (l != nullptr) *l = made;
-    return made != nullptr ? "" : e.message;
+    auto made = side(pair.right()).bind({*SocketAddress::parse(at), false, shared});
+    if (!made) return made.error().message;
+    if (l != nullptr) *l = made.value();
+    return "";
   }
 
   sim::Pair pair{{}};
@@ -130,15 +130,16 @@ TEST_F(ConnectErrors, ListeningNeedsAnOwnAddressAndAFreePort) {
   iwarp::Listener *one = nullptr, *other = nullptr;
   EXPECT_EQ(bound("10.0.0.2:7001", &one, true), "");
   EXPECT_EQ(bound("10.0.0.2:7001", &other, true), "");
-  Error e;
-  EXPECT_TRUE(side(pair.right()).listen(one, 4, &e));
-  EXPECT_FALSE(side(pair.right()).listen(other, 4, &e));
-  EXPECT_EQ(e.code, Errc::in_use);
-  EXPECT_EQ(e.message, "TCP port 7001: this device is already listening on it");
+  EXPECT_TRUE(side(pair.right()).listen(one, 4));
+  const auto second = side(pair.right()).listen(other, 4);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, Errc::in_use);
+  EXPECT_EQ(second.error().message, "TCP port 7001: this device is already listening on it");
   EXPECT_FALSE(other->listening);
   // By port number alone: a listener that cannot listen is not kept either.
-  EXPECT_EQ(side(pair.right()).listen(7000, 4, &e), nullptr);
-  EXPECT_EQ(e.code, Errc::in_use);
+  const auto by_number = side(pair.right()).listen(7000, 4);
+  ASSERT_FALSE(by_number);
+  EXPECT_EQ(by_number.error().code, Errc::in_use);
 }
 
 // The kernel has bound the port, but does not watch one socket more (fs.epoll.max_user_watches).
@@ -150,11 +151,10 @@ TEST(ConnectErrorsKernelTcp, AListenThatFailsLeavesNoListener) {
   Options o;
   o.addresses = {"127.0.0.1/8"};
   Engine engine(o, &port, 0, &hooks, kernel);
-  // The line that says why not.
+  // Returns an empty string if it listens, else the error message.
   const auto listen = [&] {
-    Error why;
-    const auto* made = engine.iwarp().listen(std::uint16_t{0}, 8, &why);
-    return made != nullptr ? "" : why.message;
+    const auto made = engine.iwarp().listen(std::uint16_t{0}, 8);
+    return made ? "" : made.error().message;
   };
   const auto listeners = [&] {
     int n = 0;

@@ -40,9 +40,8 @@ constexpr Fate kFates[] = {Fate::ResetReceiver, Fate::ResetSender,     Fate::Fin
 class Life {
  public:
   explicit Life(bool consumer_waits) : consumer_waits_(consumer_waits) {
-    Error error;
-    EXPECT_NE(right().iwarp().listen(kInnocent, 16, &error), nullptr);
-    listener_ = right().iwarp().listen(kVictim, 16, &error);
+    EXPECT_TRUE(right().iwarp().listen(kInnocent, 16));
+    listener_ = right().iwarp().listen(kVictim, 16).value();
     memory_.resize(kRegion);
     stag_ = w.right.node->register_memory(memory_.data(), memory_.size(),
                                           verbs::kLocalWrite | verbs::kRemoteWrite);
@@ -305,8 +304,7 @@ struct Spoofed : ::testing::TestWithParam<const char*> {};
 // SYNs from an address that no reply can reach: outside our networks, or without a host.
 TEST_P(Spoofed, SynsLeaveNoState) {
   HandWire w;
-  Error error;
-  ASSERT_NE(w.right.engine().iwarp().listen(kVictim, 128, &error), nullptr);
+  ASSERT_TRUE(w.right.engine().iwarp().listen(kVictim, 128));
   const EngineTables before = w.right.engine().tables();
   WireSegment from;
   from.net.src_mac = MacAddress{{2, 0, 0, 0, 0, 9}};
@@ -356,8 +354,7 @@ TEST(ConnectionLife, ConnectionsOfAPeerThatIsGoneAreFreedWhenDestroyed) {
 // and close.
 TEST(ConnectionLife, StatisticsCanBeReadInPieces) {
   HandWire w;
-  Error error;
-  ASSERT_NE(w.right.engine().iwarp().listen(kVictim, 64, &error), nullptr);
+  ASSERT_TRUE(w.right.engine().iwarp().listen(kVictim, 64));
   Engine& left = w.left.engine();
   std::vector<verbs::QueuePair*> qps;
   const auto connect = [&] {
@@ -423,8 +420,7 @@ TEST(ConnectionLife, BeyondTheirLimitConnectionsAreRefusedAtOnce) {
   Options options;
   options.max_connections = 2;
   HandWire w(options);
-  Error error;
-  ASSERT_NE(w.right.engine().iwarp().listen(kVictim, 16, &error), nullptr);
+  ASSERT_TRUE(w.right.engine().iwarp().listen(kVictim, 16));
   const auto to = *SocketAddress::parse("10.0.0.2:7001");
   Engine& left = w.left.engine();
   std::vector<verbs::QueuePair*> qps;

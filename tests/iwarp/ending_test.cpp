@@ -204,8 +204,7 @@ TEST_F(ConnectionEnd, AFinAfterDuplicateBytesIsAccepted) {
 // proves: E-50
 TEST(EndingByReset, AFailedLingerEndsByReset) {
   HandWire w;
-  Error error;
-  ASSERT_NE(w.right.engine().iwarp().listen(7000, 4, &error), nullptr);
+  ASSERT_TRUE(w.right.engine().iwarp().listen(7000, 4));
   auto* qp = w.left.node->make_qp();
   engine::Engine& left = w.left.engine();
   ASSERT_TRUE(left.iwarp()
@@ -260,9 +259,7 @@ TEST(EndingByReset, ATimerRunsEvenIfNothingCanBeSent) {
 // proves: E-50
 TEST(EndingByReset, AListenerMayCloseWhileAResetOfItsConnectionWaits) {
   Receiver r(receiver(ConnectionType::Fast));
-  Error error;
-  engine::Listener* const listener = r.engine().iwarp().listen(7001, 4, &error);
-  ASSERT_NE(listener, nullptr);
+  engine::Listener* const listener = r.engine().iwarp().listen(7001, 4).value();
   const auto arrive = [&](std::uint16_t flags, std::uint32_t seq, std::uint32_t ack,
                           const Bytes& payload) {
     tcp::Segment s;
@@ -309,8 +306,7 @@ TEST(EndingByReset, ACloseThatTcpGivesUpFailsTheConnection) {
 // proves: E-50
 TEST(EndingByReset, ALingeringConnectionEndsWhenItsNeighbourIsGone) {
   HandWire w;
-  Error error;
-  ASSERT_NE(w.right.engine().iwarp().listen(7000, 4, &error), nullptr);
+  ASSERT_TRUE(w.right.engine().iwarp().listen(7000, 4));
   auto* qp = w.left.node->make_qp();
   engine::Engine& left = w.left.engine();
   ASSERT_TRUE(left.iwarp()

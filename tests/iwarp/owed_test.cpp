@@ -133,8 +133,7 @@ TEST(Vlan, FramesOfConnectionsAreTagged) {
 // proves: E-51
 TEST(Request, WaitsForItsConsumerLongerThanForItsPeer) {
   HandWire w;
-  Error error;
-  ASSERT_NE(w.right.engine().iwarp().listen(7000, 4, &error), nullptr);
+  ASSERT_TRUE(w.right.engine().iwarp().listen(7000, 4));
   auto* qp = w.left.node->make_qp();
   engine::ConnectParams patient = w.left.engine().iwarp().default_params();
   patient.timeout = Duration::s(60);
@@ -158,8 +157,7 @@ TEST(Request, WaitsForItsConsumerLongerThanForItsPeer) {
 // proves: E-1, E-51
 TEST(Reply, AnFpduInTheSameSegmentIsDeliveredAtOnce) {
   HandWire w;
-  Error error;
-  ASSERT_NE(w.right.engine().iwarp().listen(7000, 4, &error), nullptr);
+  ASSERT_TRUE(w.right.engine().iwarp().listen(7000, 4));
   auto* qp = w.left.node->make_qp();
   std::vector<std::uint8_t> into(64);
   const auto key = w.left.node->register_memory(into.data(), into.size(), verbs::kLocalWrite);
@@ -256,8 +254,7 @@ TEST(Hosts, AnIcmpErrorReachesTheConnectionItIsAbout) {
 // proves: E-50
 TEST(Rtr, AfterOurCloseDoesNotChangeTheDeadlineOfTheEnd) {
   HandWire w;
-  Error error;
-  ASSERT_NE(w.right.engine().iwarp().listen(7000, 4, &error), nullptr);
+  ASSERT_TRUE(w.right.engine().iwarp().listen(7000, 4));
   auto *here = w.left.node->make_qp(), *there = w.right.node->make_qp();
   ASSERT_TRUE(w.left.engine()
                   .iwarp()
@@ -295,8 +292,7 @@ TEST(Rtr, AfterOurCloseDoesNotChangeTheDeadlineOfTheEnd) {
 // proves: E-50
 TEST(Rejected, IsNotHeldByAFullPort) {
   HandWire w;
-  Error error;
-  ASSERT_NE(w.right.engine().iwarp().listen(7000, 4, &error), nullptr);
+  ASSERT_TRUE(w.right.engine().iwarp().listen(7000, 4));
   engine::Engine& left = w.left.engine();
   auto* qp = w.left.node->make_qp();
   engine::ConnectParams patient = left.iwarp().default_params();
@@ -334,8 +330,7 @@ TEST(Rejected, IsNotHeldByAFullPort) {
 // Two hosts with a connection. The test sees every frame between them.
 struct Neighbours : ::testing::Test {
   void SetUp() override {
-    Error error;
-    ASSERT_NE(right().iwarp().listen(7000, 4, &error), nullptr);
+    ASSERT_TRUE(right().iwarp().listen(7000, 4));
     here = w.left.node->make_qp();
     ASSERT_TRUE(left()
                     .iwarp()

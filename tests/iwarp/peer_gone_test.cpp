@@ -57,8 +57,7 @@ TEST_F(TimeWait, AnOldSynHasNoEffect_RFC9293_3_6_1) {
 // The left host connects. None of its frames arrive after its MPA Request.
 struct Vanishing : ::testing::Test {
   void SetUp() override {
-    Error error;
-    right().iwarp().listen(7000, 4, &error);
+    EXPECT_TRUE(right().iwarp().listen(7000, 4));
     auto* asking = ask();
     ASSERT_TRUE(pair.run_until([&] { return !pair.right().events.empty(); }, Duration::s(1)));
     pair.set_faults_left("loss=1");
@@ -181,8 +180,7 @@ struct Restart : ::testing::Test {
 };
 
 TEST_F(Restart, TheSynIsResentOnceTheOldConnectionIsReset_RFC9293_3_5_1) {
-  Error error;
-  server.node->engine().iwarp().listen(7000, 4, &error);
+  EXPECT_TRUE(server.node->engine().iwarp().listen(7000, 4));
   Host before("10.0.0.1/24", 9);
   ASSERT_EQ(connect(before, Duration::ms(100)), verbs::QpState::Rts);
   const auto* old = server_qp;

@@ -38,9 +38,7 @@ struct RefusalRetry : testing::TestWithParam<bool> {
     engine = std::make_unique<Engine>(options, &port, 0, &hooks, kernel);
     qp = engine->iwarp_control().create_qp({}, &cq, &cq);
     other = engine->iwarp_control().create_qp({}, &cq, &cq);
-    Error error;
-    kept = engine->iwarp().bind({.at = {address(), 0}}, &error);
-    EXPECT_NE(kept, nullptr) << error.message;
+    kept = engine->iwarp().bind({.at = {address(), 0}}).value();
   }
   static IpAddress address() { return *IpAddress::parse(GetParam() ? "127.0.0.1" : "10.0.0.1"); }
   Result<void> connect(Duration retry) {
@@ -86,8 +84,7 @@ TEST_P(RefusalRetry, ALateListenerIsFound) {
   ASSERT_TRUE(connect(Duration::ms(100)).ok());
   EXPECT_FALSE(runs_to(CmEvent::Kind::ConnectFailed, begun + Duration::ms(60)));
   EXPECT_EQ(qp->state, verbs::QpState::Rtr);
-  Error error;
-  ASSERT_TRUE(engine->iwarp().listen(kept, 8, &error)) << error.message;
+  ASSERT_TRUE(engine->iwarp().listen(kept, 8));
   ASSERT_TRUE(runs_to(CmEvent::Kind::ConnectRequest, begun + Duration::ms(100)));
   ASSERT_TRUE(
       engine->iwarp().accept(last.request.id, *other, engine->iwarp().default_params(), now).ok());
@@ -138,16 +135,14 @@ TEST_P(RefusalRetry, EndsWithTheQueuePair) {
 // The source port is given: it is the same each time.
 // proves: E-30
 TEST_P(RefusalRetry, UsesTheGivenSourceEachTime) {
-  Error error;
-  Listener* source = engine->iwarp().bind({.at = {address(), 0}}, &error);
-  ASSERT_NE(source, nullptr) << error.message;
+  Listener* source = engine->iwarp().bind({.at = {address(), 0}}).value();
   ConnectParams p = engine->iwarp().default_params();
   p.refusal_retry = Duration::ms(100);
   p.source = source->to_connect_from();
   const SocketAddress to{address(), kept->port()};
   ASSERT_TRUE(engine->iwarp().connect(*qp, to, p, now).ok());
   EXPECT_FALSE(runs_to(CmEvent::Kind::ConnectFailed, now + Duration::ms(22)));
-  ASSERT_TRUE(engine->iwarp().listen(kept, 8, &error)) << error.message;
+  ASSERT_TRUE(engine->iwarp().listen(kept, 8));
   ASSERT_TRUE(runs_to(CmEvent::Kind::ConnectRequest, now + Duration::ms(50)));
   EXPECT_EQ(engine->iwarp().find(last.request.id)->key.remote_port, source->port());
 }
