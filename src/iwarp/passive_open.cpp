@@ -10,17 +10,6 @@
 #include "tcp/listen.h"
 
 namespace urnic::iwarp {
-namespace {
-
-// True if `ip` is one of our addresses, usable or not yet.
-bool is_own(const net::Interface& interface, const IpAddress& ip) {
-  const auto& own = interface.addresses();
-  return std::any_of(own.begin(), own.end(), [&](const net::OwnAddress& a) {
-    return a.prefix.address == ip && a.state != net::AddressState::Duplicate;
-  });
-}
-
-}  // namespace
 
 tcp::Config Opening::tcp_config(const FlowKey& key) const {
   tcp::Config config = tcp::connection_config(s_.options.tcp, s_.keys, key, s_.wire.mtu());
@@ -128,7 +117,7 @@ void Opening::begin_passive(Connection& c, Listener& listener, bool half_open, I
 // Binds a port of our addresses; 0 chooses a free one.
 Result<Listener*> Opening::bind(LocalEnd local) {
   if (s_.kernel != nullptr) return bind_kernel(local);
-  if (!local.at.ip.is_any() && !is_own(s_.wire.interface(), local.at.ip)) {
+  if (!net::may_bind(s_.wire.interface().addresses(), local.at.ip)) {
     return Error{Errc::invalid_argument,
                  local.at.ip.to_string() + " is not an address of this device (setting 'address')"};
   }

@@ -36,12 +36,7 @@ Result<Listener*> Listeners::bind(verbs::LocalEnd local, verbs::Service service)
   auto made = std::make_unique<Listener>();
   made->service = service;
   const ib_cm::PortSpace space = made->space();
-  const auto& own = interface_.addresses();
-  const bool ours =
-      local.at.ip.is_any() || std::any_of(own.begin(), own.end(), [&](const auto& a) {
-        return a.prefix.address == local.at.ip && a.state != net::AddressState::Duplicate;
-      });
-  if (!ours) {
+  if (!net::may_bind(interface_.addresses(), local.at.ip)) {
     return Error{Errc::invalid_argument,
                  local.at.ip.to_string() + " is not an address of this device (setting 'address')"};
   }
