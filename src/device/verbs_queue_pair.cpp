@@ -186,8 +186,7 @@ std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* w
         bind = device::to_inner(*r.bind);
         wr.bind = &bind;
       } else if (verbs::is_atomic(wr.op)) {
-        const AtomicOperands& o = r.atomic;
-        wr.atomic = {o.data, o.compare, o.boundaries, o.data_mask, o.compare_mask};
+        wr.atomic = r.atomic;
       }
       if (handle != nullptr) ib::set_destination(&wr, {handle->handle, r.remote_qp, r.remote_qkey});
       const auto result = post_if_there_is_memory(qp.sq, wr);
