@@ -206,12 +206,7 @@ TEST(EndingByReset, AFailedLingerEndsByReset) {
   HandWire w;
   ASSERT_TRUE(w.right.engine().iwarp().listen(7000, 4));
   auto* qp = w.left.node->make_qp();
-  engine::Engine& left = w.left.engine();
-  ASSERT_TRUE(left.iwarp()
-                  .connect(*qp, *SocketAddress::parse("10.0.0.2:7000"),
-                           left.iwarp().default_params(), w.now)
-                  .ok());
-  ASSERT_TRUE(w.run_until([&] { return !w.right.node->events.empty(); }, Duration::s(1)));
+  ASSERT_TRUE(w.ask(*qp));
   std::size_t resets = 0;
   w.watch = [&](Bytes f, bool to_right) -> std::vector<Bytes> {
     const auto s = WireSegment::of(f);
@@ -308,12 +303,7 @@ TEST(EndingByReset, ALingeringConnectionEndsWhenItsNeighbourIsGone) {
   HandWire w;
   ASSERT_TRUE(w.right.engine().iwarp().listen(7000, 4));
   auto* qp = w.left.node->make_qp();
-  engine::Engine& left = w.left.engine();
-  ASSERT_TRUE(left.iwarp()
-                  .connect(*qp, *SocketAddress::parse("10.0.0.2:7000"),
-                           left.iwarp().default_params(), w.now)
-                  .ok());
-  ASSERT_TRUE(w.run_until([&] { return !w.right.node->events.empty(); }, Duration::s(1)));
+  ASSERT_TRUE(w.ask(*qp));
   w.watch = [](const Bytes&, bool) { return std::vector<Bytes>(); };
   w.right.engine().iwarp().reject(w.right.node->events.front().request.id, {}, w.now);
   EXPECT_EQ(w.right.engine().tables().connections, 1u);

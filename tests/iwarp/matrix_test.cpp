@@ -186,6 +186,19 @@ struct Setup : ::testing::Test {
         [&] { return !pair->left().events.empty() && pair->left().events.back().kind == kind; },
         limit);
   }
+  // So many bytes travel both ways.
+  void expect_private_data(std::size_t bytes) {
+    std::vector<std::uint8_t> data(bytes);
+    for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::uint8_t>(i);
+    const auto give = [&](engine::ConnectParams& p) { p.private_data = data; };
+    ASSERT_TRUE(pair->connect(*left, *right, give, give));
+    std::string got;
+    for (const auto& event : pair->left().events) {
+      if (event.kind == Kind::Established) got = event.private_data;
+    }
+    ASSERT_EQ(got.size(), data.size());
+    EXPECT_EQ(std::memcmp(got.data(), data.data(), data.size()), 0);
+  }
 };
 
 // proves: E-35
@@ -337,16 +350,7 @@ TEST_F(Setup, StartupSurvivesAnyReSegmentation) {
 
 TEST_F(Setup, PrivateDataOf508BytesTravelsBothWays) {
   make();
-  std::vector<std::uint8_t> data(508);
-  for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::uint8_t>(i);
-  const auto give = [&](engine::ConnectParams& p) { p.private_data = data; };
-  ASSERT_TRUE(pair->connect(*left, *right, give, give));
-  std::string got;
-  for (const auto& event : pair->left().events) {
-    if (event.kind == Kind::Established) got = event.private_data;
-  }
-  ASSERT_EQ(got.size(), data.size());
-  EXPECT_EQ(std::memcmp(got.data(), data.data(), data.size()), 0);
+  expect_private_data(508);
 }
 
 TEST_F(Setup, BacklogLimitsPendingConnections) {
@@ -462,16 +466,7 @@ TEST_F(Setup, PrivateDataTravelsWithTheToken_D6) {
     set_framing(&o.left, policy, fastpath::InLogicVariant::Fig9, 32);
     o.right = o.left;
     make();
-    std::vector<std::uint8_t> data(mpa::max_private_data(true, policy));
-    for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::uint8_t>(i);
-    const auto give = [&](engine::ConnectParams& p) { p.private_data = data; };
-    ASSERT_TRUE(pair->connect(*left, *right, give, give));
-    std::string got;
-    for (const auto& event : pair->left().events) {
-      if (event.kind == Kind::Established) got = event.private_data;
-    }
-    ASSERT_EQ(got.size(), data.size());
-    EXPECT_EQ(std::memcmp(got.data(), data.data(), data.size()), 0);
+    expect_private_data(mpa::max_private_data(true, policy));
   }
 }
 
