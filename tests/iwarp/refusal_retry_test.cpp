@@ -11,7 +11,7 @@
 #include "engine/engine.h"
 #include "port/memory_port.h"
 
-namespace urnic::engine {
+namespace urnic::iwarp {
 namespace {
 
 struct Events : Hooks {
@@ -23,7 +23,7 @@ struct Events : Hooks {
 // An engine that connects to itself.
 struct RefusalRetry : testing::TestWithParam<bool> {
   RefusalRetry() {
-    Options options = device::options_from(Config(), GetParam() ? "tcp" : "mem");
+    engine::Options options = device::options_from(Config(), GetParam() ? "tcp" : "mem");
     options.addresses = {"10.0.0.1/24"};
     if (GetParam()) {
       Config c;
@@ -35,7 +35,7 @@ struct RefusalRetry : testing::TestWithParam<bool> {
       port = std::move(a);
       other_end = std::move(b);
     }
-    engine = std::make_unique<Engine>(options, &port, 0, &hooks, kernel);
+    engine = std::make_unique<engine::Engine>(options, &port, 0, &hooks, kernel);
     qp = engine->iwarp_control().create_qp({}, &cq, &cq);
     other = engine->iwarp_control().create_qp({}, &cq, &cq);
     kept = engine->iwarp().bind({.at = {address(), 0}}).value();
@@ -68,7 +68,7 @@ struct RefusalRetry : testing::TestWithParam<bool> {
   Events hooks;
   std::shared_ptr<KernelTcp> kernel;
   port::Port port, other_end;
-  std::unique_ptr<Engine> engine;
+  std::unique_ptr<engine::Engine> engine;
   verbs::CompletionQueue cq{256};
   verbs::QueuePair *qp = nullptr, *other = nullptr;
   Listener* kept = nullptr;
@@ -148,4 +148,4 @@ TEST_P(RefusalRetry, UsesTheGivenSourceEachTime) {
 }
 
 }  // namespace
-}  // namespace urnic::engine
+}  // namespace urnic::iwarp
