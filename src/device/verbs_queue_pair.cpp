@@ -172,21 +172,20 @@ std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* w
           break;
         }
       }
-      verbs::SendWr wr;
-      wr.wr_id = r.wr_id;
-      wr.op = device::to_inner(r.opcode);
-      wr.flags = static_cast<std::uint8_t>(r.flags | (impl_->signal_all ? verbs::kSignaled : 0));
-      wr.sges = device::to_inner(r.sges);
-      wr.remote_address = r.remote_address;
-      wr.rkey = r.rkey;
-      wr.inv_key = r.invalidate_rkey;
-      wr.immediate = r.immediate;
-      wr.remote_srq = r.remote_srq;
+      const std::uint32_t flags = r.flags | (impl_->signal_all ? verbs::kSignaled : 0);
+      verbs::SendWr wr{.wr_id = r.wr_id,
+                       .op = device::to_inner(r.opcode),
+                       .flags = static_cast<std::uint8_t>(flags),
+                       .sges = device::to_inner(r.sges),
+                       .remote_address = r.remote_address,
+                       .rkey = r.rkey,
+                       .inv_key = r.invalidate_rkey,
+                       .immediate = r.immediate,
+                       .atomic = r.atomic,
+                       .remote_srq = r.remote_srq};
       if (r.opcode == Opcode::bind_window && r.bind != nullptr) {
         bind = device::to_inner(*r.bind);
         wr.bind = &bind;
-      } else if (verbs::is_atomic(wr.op)) {
-        wr.atomic = r.atomic;
       }
       if (handle != nullptr) ib::set_destination(&wr, {handle->handle, r.remote_qp, r.remote_qkey});
       const auto result = post_if_there_is_memory(qp.sq, wr);
