@@ -69,12 +69,11 @@ class Ends {
   void connect_roce() {
     left_ = pair_->left().make_roce_qp();
     verbs::QueuePair* const right = pair_->right().make_roce_qp();
-    Error error;
     const SocketAddress at = *SocketAddress::parse("10.0.0.2:7000");
     auto& far = pair_->right().engine().roce_control().connections();
     auto& near = pair_->left().engine().roce_control().connections();
-    roce::Listener* const l = far.listeners().bind({at, false, false}, &error);
-    if (l == nullptr || !far.listeners().listen(l, 1, &error)) die("nobody listens");
+    auto bound = far.listeners().bind({at, false, false});
+    if (!bound || !far.listeners().listen(bound.value(), 1)) die("nobody listens");
     if (!near.connect(*left_, at, {}, pair_->now())) die("connect");
     const auto come = [&] { return !pair_->right().roce_requests.empty(); };
     if (!pair_->run_until(come, Duration::s(10))) die("nobody asked");

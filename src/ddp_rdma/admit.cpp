@@ -4,6 +4,7 @@
 #include "ddp_rdma/plain_write.h"
 #include "ddp_rdma/serial.h"
 #include "ddp_rdma/stream.h"
+#include "verbs/sge_walk.h"
 
 namespace urnic::ddp {
 namespace {
@@ -12,24 +13,12 @@ namespace {
 // Returns false if a needed SGE may not be written.
 bool resolve_receive(const Stream& s, std::uint32_t msn, std::uint64_t mo, std::uint32_t len,
                      std::uint8_t** direct) {
-  std::uint64_t skip = mo;
-  std::uint32_t left = len;
-  for (const Sge& sge : s.rq.sges(msn)) {
-    if (skip >= sge.length) {
-      skip -= sge.length;
-      continue;
-    }
-    const auto memory = resolve_sge(*s.memory, sge, s.receive_pd(), true);
-    if (memory.data() == nullptr) return false;
-    const auto n = static_cast<std::uint32_t>(sge.length - skip);
-    if (n >= left) {
-      if (left == len) *direct = memory.data() + skip;
-      return true;
-    }
-    left -= n;
-    skip = 0;
-  }
-  return left == 0;
+  const auto resolve = [&](const Sge& sge, std::uint64_t at, std::uint64_t n) {
+    std::uint8_t* const base = resolve_sge(*s.memory, sge, s.receive_pd(), true).data();
+    if (base != nullptr && n == len) *direct = base + at;
+    return base != nullptr;
+  };
+  return verbs::for_each_piece(s.rq.sges(msn), mo, len, resolve);
 }
 
 void violate(Admission& a, Violation v) {

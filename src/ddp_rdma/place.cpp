@@ -9,6 +9,7 @@
 #include "ddp_rdma/plain_write.h"
 #include "ddp_rdma/serial.h"
 #include "ddp_rdma/stream.h"
+#include "verbs/sge_walk.h"
 
 namespace urnic::ddp {
 namespace {
@@ -86,24 +87,19 @@ Violation place_write(const Admission& a) {
   return done ? Violation::None : Violation::TaggedInvalidStag;
 }
 
-// Writes `payload` into `count` pieces, starting `skip` bytes into them. Gets a piece's memory only
+// Writes `payload` into `pieces`, starting `offset` bytes into them. Gets a piece's memory only
 // when a byte is written to it. Returns false if the memory is gone.
-template <class Length, class Memory>
-[[nodiscard]] bool scatter(ByteView payload, std::uint64_t skip, std::size_t count, Length&& length,
+template <class Pieces, class Memory>
+[[nodiscard]] bool scatter(ByteView payload, std::uint64_t offset, const Pieces& pieces,
                            Memory&& memory) {
-  for (std::size_t i = 0; i < count && !payload.empty(); ++i) {
-    if (skip >= length(i)) {
-      skip -= length(i);
-      continue;
-    }
-    const std::span<std::uint8_t> piece = memory(i);
-    if (piece.size() <= skip) return true;  // cannot happen, since the segment was admitted
-    const std::size_t n = std::min<std::size_t>(payload.size(), piece.size() - skip);
-    if (!place_payload(piece.data() + skip, payload.first(n))) return false;
+  const auto put = [&](const auto& piece, std::uint64_t at, std::uint64_t n) {
+    const std::span<std::uint8_t> to = memory(piece);
+    if (to.empty()) return true;  // cannot happen, since the segment was admitted
+    const ByteView part = payload.first(n);
     payload = payload.subspan(n);
-    skip = 0;
-  }
-  return true;
+    return place_payload(to.data() + at, part);
+  };
+  return verbs::for_each_piece(pieces, offset, payload.size(), put);
 }
 
 // Records the completion of Send `msn` (9.4). Method 1 writes it into the WQE 516R. Method 2 does
@@ -127,11 +123,8 @@ bool place_in_receive(Stream& s, const Admission& a) {
   const SegmentHeader& h = a.segment.header;
   const ByteView payload = a.segment.payload;
   if (a.direct != nullptr) return place_payload(a.direct, payload);
-  if (payload.empty()) return true;
-  const auto sges = s.rq.sges(h.msn);
-  return scatter(
-      payload, h.mo, sges.size(), [&](std::size_t i) { return sges[i].length; },
-      [&](std::size_t i) { return resolve_sge(*s.memory, sges[i], s.receive_pd(), true); });
+  return scatter(payload, h.mo, s.rq.sges(h.msn),
+                 [&](const Sge& sge) { return resolve_sge(*s.memory, sge, s.receive_pd(), true); });
 }
 
 Violation place_send(Stream& s, const Admission& a, MessageCounts* counts) {
@@ -181,11 +174,8 @@ Violation fail_gone_sink(Stream& s, std::uint32_t sink) {
 // Copies the bytes of a response to the memory of `sink`.
 bool place_answer(const ReadSink& sink, std::uint8_t* direct, std::uint64_t at, ByteView bytes) {
   if (direct != nullptr) return place_payload(direct, bytes);
-  if (bytes.empty() || !sink.pieces) return true;
-  const auto& pieces = *sink.pieces;
-  return scatter(
-      bytes, at, pieces.size(), [&](std::size_t i) { return pieces[i].size(); },
-      [&](std::size_t i) { return pieces[i]; });
+  if (!sink.pieces) return true;
+  return scatter(bytes, at, *sink.pieces, [](const auto& piece) { return piece; });
 }
 
 Violation place_read_response(Stream& s, const Admission& a, MessageCounts* counts) {

@@ -122,9 +122,9 @@ bool Driver::poll_engine(Instant now, bool comes_back) {
   }
 }
 
-void Driver::transmit_now(verbs::QueuePair& qp, Instant now) {
+void Driver::answer(verbs::QueuePair& qp, std::uint8_t posted, Instant now) {
   try {
-    engine_->work_posted(qp, now);
+    engine_->work_posted(qp, posted, now);
   } catch (const std::bad_alloc&) {
     // The request stays posted; the next burst sends it.
   }
@@ -198,14 +198,14 @@ void Driver::hand_over() {
   if (sleeper_.load() == Sleeper::Watching) wake_.signal();
 }
 
-void Driver::ring(verbs::QueuePair& qp) {
+void Driver::ring(verbs::QueuePair& qp, verbs::Posted what) {
   if (inherited()) return;
   if (ownership_.try_take()) {
     const Instant now = monotonic_now();
-    leave(transmit_or_defer(qp, now));
+    leave(answer_or_defer(qp, what, now));
     return;
   }
-  leave_doorbell(qp);
+  leave_doorbell(qp, what);
   ownership_.rang();
   if (ownership_.try_take()) {  // the owner may have left without seeing the doorbell
     answer_doorbells();
@@ -213,24 +213,24 @@ void Driver::ring(verbs::QueuePair& qp) {
   }
 }
 
-void Driver::leave_doorbell(verbs::QueuePair& qp) {
-  if (!qp.rung.exchange(true)) doorbells_.push(&qp);
+void Driver::leave_doorbell(verbs::QueuePair& qp, verbs::Posted what) {
+  if (qp.rung.fetch_or(what) == 0) doorbells_.push(&qp);
 }
 
 // Handles a doorbell of the thread that owns the engine. Returns true if the sleeper must be woken.
-bool Driver::transmit_or_defer(verbs::QueuePair& qp, Instant now) {
+bool Driver::answer_or_defer(verbs::QueuePair& qp, verbs::Posted what, Instant now) {
   caller_.habit.post(now);
   if (options_.progress == Progress::Auto && engine_->over_kernel_tcp()) {
     caller_.posting.post(now);
     last_seen_.store(now.ns(), std::memory_order_relaxed);
     if (sleeper_.load(std::memory_order_relaxed) == Sleeper::Watching) absence_.seen(now);
   }
-  if (gathers(qp, now)) {
-    leave_doorbell(qp);
+  if (what == verbs::kPostedSends && gathers(qp, now)) {
+    leave_doorbell(qp, what);
     return false;
   }
   send_gathered();
-  transmit_now(qp, now);
+  answer(qp, what, now);
   caller_.gathering.sent();
   if (caller_.posting.streams() && sleeper_.load(std::memory_order_relaxed) == Sleeper::OnPort) {
     return watch_from_now_on();
@@ -238,13 +238,13 @@ bool Driver::transmit_or_defer(verbs::QueuePair& qp, Instant now) {
   return serve_between_posts(now);
 }
 
-// True if the doorbell may wait for later ones.
+// True if the doorbell of a Send may wait for later ones.
 bool Driver::gathers(verbs::QueuePair& qp, Instant now) {
   if (!engine_->over_kernel_tcp() || !caller_.comes_back() ||
       sleeper_.load(std::memory_order_relaxed) != Sleeper::Watching) {
     return false;
   }
-  if (qp.state != verbs::QpState::Rts || qp.starved.load(std::memory_order_relaxed)) return false;
+  if (qp.state != verbs::QpState::Rts) return false;
   const std::uint32_t tail = qp.sq.tail(), waiting = tail - qp.sq.started();
   return waiting != 0 && caller_.gathering.keeps(waiting, qp.sq.wqe(tail - 1).length, now);
 }
@@ -269,8 +269,8 @@ void Driver::answer_doorbells() {
   ownership_.answer();
   const Instant now = monotonic_now();
   while (verbs::QueuePair* qp = doorbells_.pop()) {
-    qp->rung.exchange(false);  // before transmitting, so that later posts ring again
-    transmit_now(*qp, now);
+    const std::uint8_t posted = qp->rung.exchange(0);  // first, so that later posts ring again
+    answer(*qp, posted, now);
   }
   caller_.gathering.sent();
 }

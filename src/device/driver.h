@@ -77,18 +77,18 @@ class Driver {
     const Owner owner(this);
     return tried(std::forward<F>(f));
   }
-  // Reports that work was posted to `qp`. It is sent now if the engine is free and waiting for more
-  // posts has no benefit (gathering.h), otherwise by the owner before any thread could sleep. Never
-  // waits. Any thread.
-  void ring(verbs::QueuePair& qp);
+  // Reports that work was posted to `qp`. It is handled now if the engine is free and waiting for
+  // more posts has no benefit (gathering.h), otherwise by the owner before any thread could sleep.
+  // Never waits. Any thread.
+  void ring(verbs::QueuePair& qp, verbs::Posted what);
   // Like own(), but runs when no doorbell of `qp` is left: `qp` may be destroyed afterwards.
   template <class F>
   auto own_last(verbs::QueuePair& qp, F&& f) -> decltype(f(Instant())) {
     if (inherited()) return refused<decltype(f(Instant()))>();
     const Owner owner(this);
-    while (qp.rung.load()) {
+    while (qp.rung.load() != 0) {
       answer_doorbells();  // finds none only while another thread is ringing
-      if (qp.rung.load()) std::this_thread::yield();
+      if (qp.rung.load() != 0) std::this_thread::yield();
     }
     return tried(std::forward<F>(f));
   }
@@ -154,9 +154,9 @@ class Driver {
     bool doze(Instant now);
     Driver* d_;
   };
-  void transmit_now(verbs::QueuePair& qp, Instant now);
-  void leave_doorbell(verbs::QueuePair& qp);
-  bool transmit_or_defer(verbs::QueuePair& qp, Instant now);
+  void answer(verbs::QueuePair& qp, std::uint8_t posted, Instant now);
+  void leave_doorbell(verbs::QueuePair& qp, verbs::Posted what);
+  bool answer_or_defer(verbs::QueuePair& qp, verbs::Posted what, Instant now);
   bool gathers(verbs::QueuePair& qp, Instant now);
   void send_gathered();
   bool serve_between_posts(Instant now);

@@ -42,10 +42,6 @@ void RequestImpl::refuse(ByteView private_data) const {
   });
 }
 
-}  // namespace device
-
-namespace device {
-
 // An event of the connection may be delivered before the call that starts it has returned, so the
 // connection gets its number first.
 template <class Call>
@@ -56,6 +52,25 @@ Result<void> begin(QpImpl& qp, Call&& call) {
     if (!begun) --qp.connection.number;
     return begun;
   });
+}
+
+// `qp` must have a descriptor to wait on.
+Result<void> wait_until_settled(QpImpl& qp) {
+  Driver& driver = *qp.device->driver;
+  const auto look = [&]() -> std::optional<bool> {
+    const std::lock_guard guard(qp.mutex);
+    if (qp.attempt == QpImpl::Attempt::Established) return true;
+    return qp.attempt == QpImpl::Attempt::Failed ? std::optional(false) : std::nullopt;
+  };
+  const bool established = wait_for(driver, -1, look, [&](Duration most, bool driven) {
+    if (driven) driver.hand_over();
+    qp.settled->wait(most);
+    qp.settled->clear();
+  });
+  if (established) return {};
+  if (driver.inherited()) return inherited_error();
+  const std::lock_guard guard(qp.mutex);
+  return qp.error;
 }
 
 }  // namespace device
@@ -90,13 +105,6 @@ Result<void> QueuePair::connect_start(std::string_view address, const Connection
   });
 }
 
-namespace device {
-
-// `qp` must have a descriptor to wait on.
-Result<void> wait_until_settled(QpImpl& qp);
-
-}  // namespace device
-
 Result<void> QueuePair::connect(std::string_view address, const ConnectionOptions& options) {
   auto waits = device::guarded([&]() -> Result<void> {
     if (!impl_) return device::empty_handle("queue pair");
@@ -116,29 +124,6 @@ Result<void> QueuePair::connect(std::string_view address, const ConnectionOption
   impl_->settled.reset();
   return started;
 }
-
-namespace device {
-
-Result<void> wait_until_settled(QpImpl& qp) {
-  device::Driver& driver = *qp.device->driver;
-  for (;;) {
-    if (driver.inherited()) return device::inherited_error();
-    {
-      const std::lock_guard guard(qp.mutex);
-      if (qp.attempt == QpImpl::Attempt::Established) return {};
-      if (qp.attempt == QpImpl::Attempt::Failed) return qp.error;
-    }
-    if (driver.has_thread()) {
-      driver.hand_over();
-      qp.settled->wait(Duration::ms(100));
-      qp.settled->clear();
-    } else if (!driver.app_poll()) {
-      qp.settled->wait(Duration::ms(1));
-    }
-  }
-}
-
-}  // namespace device
 
 namespace {
 

@@ -172,22 +172,20 @@ std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* w
           break;
         }
       }
-      verbs::SendWr wr;
-      wr.wr_id = r.wr_id;
-      wr.op = device::to_inner(r.opcode);
-      wr.flags = static_cast<std::uint8_t>(r.flags | (impl_->signal_all ? verbs::kSignaled : 0));
-      wr.sges = device::to_inner(r.sges);
-      wr.remote_address = r.remote_address;
-      wr.rkey = r.rkey;
-      wr.inv_key = r.invalidate_rkey;
-      wr.immediate = r.immediate;
-      wr.remote_srq = r.remote_srq;
+      const std::uint32_t flags = r.flags | (impl_->signal_all ? verbs::kSignaled : 0);
+      verbs::SendWr wr{.wr_id = r.wr_id,
+                       .op = device::to_inner(r.opcode),
+                       .flags = static_cast<std::uint8_t>(flags),
+                       .sges = device::to_inner(r.sges),
+                       .remote_address = r.remote_address,
+                       .rkey = r.rkey,
+                       .inv_key = r.invalidate_rkey,
+                       .immediate = r.immediate,
+                       .atomic = r.atomic,
+                       .remote_srq = r.remote_srq};
       if (r.opcode == Opcode::bind_window && r.bind != nullptr) {
         bind = device::to_inner(*r.bind);
         wr.bind = &bind;
-      } else if (verbs::is_atomic(wr.op)) {
-        const AtomicOperands& o = r.atomic;
-        wr.atomic = {o.data, o.compare, o.boundaries, o.data_mask, o.compare_mask};
       }
       if (handle != nullptr) ib::set_destination(&wr, {handle->handle, r.remote_qp, r.remote_qkey});
       const auto result = post_if_there_is_memory(qp.sq, wr);
@@ -198,7 +196,7 @@ std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* w
       ++taken;
     }
   }
-  if (taken != 0) impl_->device->driver->ring(qp);
+  if (taken != 0) impl_->device->driver->ring(qp, verbs::kPostedSends);
   return taken;
 }
 
@@ -240,7 +238,9 @@ Result<void> QueuePair::post_receive(const ReceiveRequest& r) {
     }
     // Notify the engine only if it waits for a receive (E-17) or flushes. The engine sets either
     // condition before it checks the queue, and we check both after the post.
-    if (qp.starved || verbs::flushes_posts(qp.state)) impl_->device->driver->ring(qp);
+    if (qp.starved || verbs::rights(qp.state).flush_receives) {
+      impl_->device->driver->ring(qp, verbs::kPostedReceives);
+    }
     return {};
   });
 }

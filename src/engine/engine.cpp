@@ -191,7 +191,7 @@ Instant Engine::next_deadline() const {
   if (wire_.looped() != 0 || interface().has_events()) return Instant();
   const Instant side = iwarp_.next_deadline();
   if (over_kernel_tcp_) return side;
-  if (completions_.overrun_pending() || roce_.has_news()) return Instant();
+  if (completions_.overrun_pending() || roce_.connections().has_news()) return Instant();
   const Instant sides = earlier(side, roce_.next_deadline());
   return earlier(earlier(sides, interface().next_deadline()), link_.given_up_at());
 }
@@ -210,9 +210,10 @@ bool Engine::transmit_both(Instant now) {
   return any;
 }
 
-void Engine::work_posted(verbs::QueuePair& qp, Instant now) {
+void Engine::work_posted(verbs::QueuePair& qp, std::uint8_t posted, Instant now) {
   const verbs::Completions::Hold hold(completions_);
-  qp.control->work_posted(qp, now);
+  if ((posted & verbs::kPostedReceives) != 0) qp.control->receives_posted(qp, now);
+  if ((posted & verbs::kPostedSends) != 0) qp.control->sends_posted(qp, now);
   if (completions_.take_overrun()) fail_overrun(now);
 }
 

@@ -79,8 +79,9 @@ class Engine {
   // `comes_back`: the caller polls again at once, or posts, so ACKs may wait for what is sent then
   // (E-7).
   bool poll(Instant now, bool comes_back = false);
-  // Work was posted to `qp`: calls ControlPath::work_posted(), and fails queue pairs that overrun.
-  void work_posted(verbs::QueuePair& qp, Instant now);
+  // Handles the doorbell of `qp`: for its send queue, its receive queue or both (verbs::Posted).
+  // Fails queue pairs whose completion queue overruns.
+  void work_posted(verbs::QueuePair& qp, std::uint8_t posted, Instant now);
   // When poll() must be called even if nothing arrives.
   Instant next_deadline() const;
   // Something could not be sent for lack of room in the port or in the kernel's sockets. An armed

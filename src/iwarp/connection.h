@@ -150,8 +150,10 @@ struct Connection {
   ReceiveWait receive_wait = ReceiveWait::None;
   PeerFin peer_fin = PeerFin::None;
   SendGate send_gate = SendGate::Closed;
-  bool residue = false;      // E-1: bytes directly after the start-up frame are still being parsed
-  bool rtr_pending = false;  // passive: `established` is reported when the RTR has arrived
+  bool residue = false;  // E-1: bytes directly after the start-up frame are still being parsed
+  // Passive: `established` is reported when the RTR has arrived. This is not a state of the gate
+  // for sends: our Terminate opens the gate, and the program still does not know of the connection.
+  bool rtr_pending = false;
   bool fin_queued = false;
   StreamOffset starved_at;  // start of the segment that was dropped for it
   ConnectionCounters counters;

@@ -1,5 +1,7 @@
 #include "iwarp/connection_events.h"
 
+#include "iwarp/guard_allocation.h"
+
 namespace urnic::iwarp {
 
 void ConnectionEvents::settle(Connection& c, const Found& found, Instant now) {
@@ -18,6 +20,10 @@ void ConnectionEvents::settle(Connection& c, const Found& found, Instant now) {
   if (found.fin) take_fin(c, now);
   // Data before the FIN is delivered first.
   if (!c.is_over() && found.closed && !c.in_drain_queue) ending_.take_closed(c, now);
+}
+
+void ConnectionEvents::take_unreachable(Connection& c, Instant now) {
+  ending_.fail_connection(c, Errc::unreachable, "no route to " + c.key.remote.to_string(), now);
 }
 
 void ConnectionEvents::drain(Connection& c, Instant now) {
@@ -48,23 +54,6 @@ void ConnectionEvents::take_reset(Connection& c, Instant now) {
                           opening ? "connection refused by the peer (no listener on that port)"
                                   : "connection reset by the peer",
                           now);
-}
-
-bool ConnectionEvents::send_turn(Connection& c, unsigned budget, Instant now) {
-  if (c.awaits_listener()) return false;
-  Sent sent = transport_.transmit(c, budget, now);
-  if (sent.found.ends_stream() && c.stage != Stage::Terminated) {
-    ending_.raise_terminate(c, sent.found.violation, sent.found.offending, now);
-    if (c.is_over()) return false;
-    sent = transport_.transmit(c, budget, now);  // send it at once
-  }
-  if (sent.unreachable) {
-    ending_.fail_connection(c, Errc::unreachable, "no route to " + c.key.remote.to_string(), now);
-    return false;
-  }
-  if (c.stage >= Stage::Closing && c.stage <= Stage::Terminated) ending_.try_finish_close(c, now);
-  if (transport_.conclude(c) || sent.found.closed) ending_.take_closed(c, now);
-  return sent.more && !c.is_over();
 }
 
 void ConnectionEvents::on_timer(Connection& c, Instant now) {
@@ -137,7 +126,7 @@ void ConnectionEvents::reroute(const IpAddress* next_hop, bool failed, Instant n
   s_.connections.for_each([&](Connection& c) {
     if (c.loopback) return;
     if (next_hop != nullptr && c.next_hop != *next_hop) return;
-    ending_.guard(c, now, [&] { reroute(c, failed, now); });
+    guard_allocation(ending_, c, now, [&] { reroute(c, failed, now); });
   });
 }
 
@@ -169,7 +158,8 @@ void ConnectionEvents::give_up_link(const std::string& why, Instant now) {
   s_.connections.for_each([&](Connection& c) {
     if (c.loopback || c.stage == Stage::Opening) return;
     if (c.qp != nullptr || c.startup != nullptr || c.left != nullptr) {
-      ending_.guard(c, now, [&] { ending_.fail_connection(c, Errc::unreachable, why, now); });
+      guard_allocation(ending_, c, now,
+                       [&] { ending_.fail_connection(c, Errc::unreachable, why, now); });
     }
   });
 }
@@ -203,7 +193,7 @@ void ConnectionEvents::drop_leaving(Instant now) {
 void ConnectionEvents::ask_peers(Instant now) {
   s_.connections.for_each([&](Connection& c) {
     if (c.loopback || !Transport::shows_segments(c) || c.qp == nullptr) return;
-    ending_.guard(c, now, [&] {
+    guard_allocation(ending_, c, now, [&] {
       tcp::probe_peer(c.tcb, now);
       s_.sending.push(c);
       s_.timers.arm(c);

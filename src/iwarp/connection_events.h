@@ -19,12 +19,17 @@ class ConnectionEvents {
 
   // Acts on the results of a step. The connection may have ended afterwards.
   void settle(Connection& c, const Found& found, Instant now);
+  // Acts on the results of a turn at sending. The connection may have ended afterwards.
+  void settle_turn(Connection& c, const Sent& sent, Instant now) {
+    if (sent.unreachable) [[unlikely]]
+      return take_unreachable(c, now);
+    if (c.stage >= Stage::Closing && c.stage <= Stage::Terminated) ending_.try_finish_close(c, now);
+    if (transport_.conclude(c) || sent.found.closed) ending_.take_closed(c, now);
+  }
   // Processes the bytes after the start-up frame.
   void drain(Connection& c, Instant now);
   // Processes an acceptable RST.
   void take_reset(Connection& c, Instant now);
-  // Sends at most about `budget` segments. Returns true if there is more to send.
-  bool send_turn(Connection& c, unsigned budget, Instant now);
 
   void on_timer(Connection& c, Instant now);
   void on_icmp_error(const net::IcmpError& e, Instant now);
@@ -52,6 +57,7 @@ class ConnectionEvents {
  private:
   void reroute(Connection& c, bool failed, Instant now);
   void take_fin(Connection& c, Instant now);
+  void take_unreachable(Connection& c, Instant now);
 
   SideState& s_;
   Transport& transport_;

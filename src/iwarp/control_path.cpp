@@ -106,11 +106,17 @@ verbs::ControlPath::Depths ControlPath::depths(const verbs::QueuePair& qp) const
           static_cast<std::uint16_t>(s.sender.ord())};
 }
 
-void ControlPath::work_posted(verbs::QueuePair& qp, Instant now) {
+void ControlPath::sends_posted(verbs::QueuePair& qp, Instant now) {
   const Side::Scope scope(side_);
   flush_posted(completions_, qp);
-  side_.receive_posted(qp, now);
-  side_.doorbell(qp, now);
+  side_.sends_posted(qp, now);
+  side_.leave(now);
+}
+
+void ControlPath::receives_posted(verbs::QueuePair& qp, Instant now) {
+  const Side::Scope scope(side_);
+  flush_posted(completions_, qp);
+  side_.receives_posted(qp, now);
   side_.leave(now);
 }
 
@@ -138,17 +144,14 @@ Result<verbs::Listener*> ControlPath::bind(const verbs::LocalEnd& local, verbs::
   if (service != verbs::Service::Rc) {
     return Error{Errc::unsupported, "service: must be rc, or with RoCE also ud or xrc_receive"};
   }
-  Error why;
-  Listener* const made = side_.bind(local, &why);
-  if (made == nullptr) return why;
-  made->control = this;
-  return made;
+  auto made = side_.bind(local);
+  if (!made) return made.error();
+  made.value()->control = this;
+  return made.value();
 }
 
 Result<void> ControlPath::listen(verbs::Listener& l, int backlog) {
-  Error why;
-  if (side_.listen(static_cast<Listener*>(&l), backlog, &why)) return {};
-  return why;
+  return side_.listen(static_cast<Listener*>(&l), backlog);
 }
 
 void ControlPath::close(verbs::Listener& l, Instant now) {

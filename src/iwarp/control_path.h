@@ -30,7 +30,8 @@ class ControlPath final : public verbs::ControlPath {
   QpAttributes attributes(const verbs::QueuePair&) const override { return {}; }
   Depths depths(const verbs::QueuePair&) const override;
   std::uint32_t most_datagram() const override { return 0; }
-  void work_posted(verbs::QueuePair&, Instant now) override;
+  void sends_posted(verbs::QueuePair&, Instant now) override;
+  void receives_posted(verbs::QueuePair&, Instant now) override;
   void fail(verbs::QueuePair&, Errc, const char* why, Instant now) override;
   bool completes_on_overrun(const verbs::QueuePair&) const override;
   ConnectionStats stats_of(const verbs::QueuePair&) const override;

@@ -6,6 +6,7 @@
 
 #include "ddp_rdma/terminate.h"
 #include "iwarp/connection_stats.h"
+#include "iwarp/guard_allocation.h"
 
 namespace urnic::iwarp {
 namespace {
@@ -152,7 +153,7 @@ bool Ending::leave(Connection& c, std::unique_ptr<verbs::QueuePair>& qp, Instant
     c.stage_deadline = now + s_.options.linger_timeout;
     c.receive_wait = ReceiveWait::None;
   }
-  guard(c, now, [&] {
+  guard_allocation(*this, c, now, [&] {
     if (closing) {
       transport_.discard_undelivered(c, now);
       // The FIN was after the dropped data.

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <memory>
-#include <new>
 #include <string>
 
 #include "iwarp/flush.h"
@@ -39,16 +38,7 @@ class Ending {
   // pending. Without memory for that, the connection ends for its peer at once, and for the
   // consumer in finish_ends().
   void fail_connection(Connection& c, Errc code, std::string why, Instant now);
-  // Runs a step of `c`. If memory runs out in the middle of it, the step stays half done: this
-  // connection ends, and no other (docs/decisions/out-of-memory.md).
-  template <class F>
-  void guard(Connection& c, Instant now, F&& step) {
-    try {
-      step();
-    } catch (const std::bad_alloc&) {
-      out_of_memory(c, now);
-    }
-  }
+  // A step of `c` ran out of memory (guard_allocation.h): ends the connection.
   void out_of_memory(Connection& c, Instant now);
   // Tries again to report the ends that could not be reported.
   void finish_ends(Instant now);

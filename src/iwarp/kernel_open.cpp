@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "iwarp/guard_allocation.h"
 #include "iwarp/opening.h"
 #include "iwarp/silent_peers.h"
 #include "iwarp/socket_end.h"
@@ -61,17 +62,13 @@ bool Opening::adopt_link(Connection& c, std::unique_ptr<KernelLink> link, Instan
   return false;
 }
 
-Listener* Opening::bind_kernel(const LocalEnd& local, Error* error) {
+Result<Listener*> Opening::bind_kernel(const LocalEnd& local) {
   auto ip = within_bind(local);
-  if (!ip) {
-    *error = ip.error();
-    return nullptr;
-  }
+  if (!ip) return ip.error();
   SocketAddress at{*ip, local.at.port};
   // The kernel knows bound and listening sockets, but not those that are shared and wait.
   if (s_.listeners.is_taken({at, local.v6_only, local.shared})) {
-    *error = socket_error(EADDRINUSE, "cannot bind TCP port " + std::to_string(at.port));
-    return nullptr;
+    return socket_error(EADDRINUSE, "cannot bind TCP port " + std::to_string(at.port));
   }
   auto socket = kernel_tcp::Socket::reserve(at, local.v6_only, local.shared);
   if (!socket && at.ip == IpAddress::any_v6() && !local.v6_only &&
@@ -80,8 +77,7 @@ Listener* Opening::bind_kernel(const LocalEnd& local, Error* error) {
     socket = kernel_tcp::Socket::reserve(at, false, local.shared);
   }
   if (!socket) {
-    *error = socket_error(socket.error(), "cannot bind TCP port " + std::to_string(at.port));
-    return nullptr;
+    return socket_error(socket.error(), "cannot bind TCP port " + std::to_string(at.port));
   }
   at.port = socket->local().port;
   Listener* l = s_.listeners.add({at, local.v6_only, local.shared}, make_gate(s_.options.gate));
@@ -89,15 +85,12 @@ Listener* Opening::bind_kernel(const LocalEnd& local, Error* error) {
   return l;
 }
 
-bool Opening::listen_kernel(Listener& l, int backlog, Error* error) {
+Result<void> Opening::listen_kernel(Listener& l, int backlog) {
   int e = l.socket.listen(backlog);
   if (e == 0) e = s_.kernel->poller->add(l.socket.fd(), kListening | l.number);
-  if (e != 0) {
-    *error = socket_error(e, "cannot listen on TCP port " + std::to_string(l.port()));
-    return false;
-  }
+  if (e != 0) return socket_error(e, "cannot listen on TCP port " + std::to_string(l.port()));
   l.listening = true;
-  return true;
+  return {};
 }
 
 Connection* Opening::adopt(Listener& l, kernel_tcp::Socket socket, Admission admission,
@@ -109,7 +102,7 @@ Connection* Opening::adopt(Listener& l, kernel_tcp::Socket socket, Admission adm
     socket.reset();
     return nullptr;
   }
-  ending_.guard(*c, now, [&] {
+  guard_allocation(ending_, *c, now, [&] {
     begin_passive(*c, l, false, now);
     c->admission = std::move(admission);
     if (!adopt_link(*c, std::make_unique<KernelLink>(std::move(socket), s_.kernel.get()), now)) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "iwarp/admission.h"
+#include "iwarp/guard_allocation.h"
 #include "iwarp/silent_peers.h"
 #include "iwarp/socket_end.h"
 
@@ -65,7 +66,7 @@ bool KernelRounds::poll(Instant now, bool comes_back) {
     if (c == nullptr) continue;
     any = true;
     c->link->queued = false;
-    ending_.guard(*c, now, [&] {
+    guard_allocation(ending_, *c, now, [&] {
       receive(*c, now);
       if (!c->is_over() && c->link->readable && !is_held_back(*c)) sender_.enqueue_read(*c);
     });
@@ -82,7 +83,7 @@ void KernelRounds::take_readiness(const kernel_tcp::Poller::Ready& ready, Instan
   }
   Connection* c = s_.connections.find(ready.tag);
   if (c == nullptr) return;
-  ending_.guard(*c, now, [&] { take_readiness(*c, ready, now); });
+  guard_allocation(ending_, *c, now, [&] { take_readiness(*c, ready, now); });
 }
 
 void KernelRounds::take_readiness(Connection& c, const kernel_tcp::Poller::Ready& ready,

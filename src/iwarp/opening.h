@@ -43,9 +43,9 @@ class Opening {
   void redial(Connection& c, Instant now);
 
   // ---- passive_open.cpp
-  // nullptr and *error if it is in use; port 0 chooses one.
-  Listener* bind(LocalEnd local, Error* error);
-  bool listen(Listener& l, int backlog, Error* error);
+  // Port 0 chooses one.
+  Result<Listener*> bind(LocalEnd local);
+  Result<void> listen(Listener& l, int backlog);
   Result<void> accept(Connection& c, verbs::QueuePair& qp, const ConnectParams&, Instant now);
   void reject(Connection& c, ByteView private_data, Instant now);
   // True for a request that the consumer has not answered yet.
@@ -91,8 +91,8 @@ class Opening {
                                                 FlowKey* key);
   bool adopt_link(Connection& c, std::unique_ptr<KernelLink> link, Instant now);
   Result<IpAddress> within_bind(const LocalEnd& local) const;
-  Listener* bind_kernel(const LocalEnd& local, Error* error);
-  bool listen_kernel(Listener& l, int backlog, Error* error);
+  Result<Listener*> bind_kernel(const LocalEnd& local);
+  Result<void> listen_kernel(Listener& l, int backlog);
 
   // startup_steps.cpp
   void startup_done(Connection& c, Instant now);

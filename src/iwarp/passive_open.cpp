@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "iwarp/admission.h"
+#include "iwarp/guard_allocation.h"
 #include "iwarp/opening.h"
 #include "iwarp/refusal_text.h"
 #include "iwarp/silent_peers.h"
@@ -9,17 +10,6 @@
 #include "tcp/listen.h"
 
 namespace urnic::iwarp {
-namespace {
-
-// True if `ip` is one of our addresses, usable or not yet.
-bool is_own(const net::Interface& interface, const IpAddress& ip) {
-  const auto& own = interface.addresses();
-  return std::any_of(own.begin(), own.end(), [&](const net::OwnAddress& a) {
-    return a.prefix.address == ip && a.state != net::AddressState::Duplicate;
-  });
-}
-
-}  // namespace
 
 tcp::Config Opening::tcp_config(const FlowKey& key) const {
   tcp::Config config = tcp::connection_config(s_.options.tcp, s_.keys, key, s_.wire.mtu());
@@ -102,7 +92,7 @@ Connection* Opening::take_unmatched(net::FrameHead& head, const tcp::Segment& se
     return nullptr;
   }
   const bool answered = u.kind == tcp::Unmatched::Kind::OpenFromCookie;
-  ending_.guard(*c, now, [&] {
+  guard_allocation(ending_, *c, now, [&] {
     begin_passive(*c, *listener, true, now);
     if (answered) {
       tcp::open_from_cookie(c->tcb, config, u.syn.ack, u.syn, now);
@@ -125,12 +115,11 @@ void Opening::begin_passive(Connection& c, Listener& listener, bool half_open, I
 }
 
 // Binds a port of our addresses; 0 chooses a free one.
-Listener* Opening::bind(LocalEnd local, Error* error) {
-  if (s_.kernel != nullptr) return bind_kernel(local, error);
-  if (!local.at.ip.is_any() && !is_own(s_.wire.interface(), local.at.ip)) {
-    *error = {Errc::invalid_argument,
-              local.at.ip.to_string() + " is not an address of this device (setting 'address')"};
-    return nullptr;
+Result<Listener*> Opening::bind(LocalEnd local) {
+  if (s_.kernel != nullptr) return bind_kernel(local);
+  if (!net::may_bind(s_.wire.interface().addresses(), local.at.ip)) {
+    return Error{Errc::invalid_argument,
+                 local.at.ip.to_string() + " is not an address of this device (setting 'address')"};
   }
   const auto taken = [&](std::uint16_t port) {
     local.at.port = port;
@@ -139,30 +128,27 @@ Listener* Opening::bind(LocalEnd local, Error* error) {
   if (local.at.port == 0) {
     local.at.port = s_.ports.choose(local.at.ip, {}, taken);
     if (local.at.port == 0) {
-      *error = {Errc::in_use, "no free ephemeral TCP port on this device"};
-      return nullptr;
+      return Error{Errc::in_use, "no free ephemeral TCP port on this device"};
     }
   } else if (taken(local.at.port)) {
-    *error = {Errc::in_use,
-              "TCP port " + std::to_string(local.at.port) + ": already in use by this device"};
-    return nullptr;
+    return Error{Errc::in_use,
+                 "TCP port " + std::to_string(local.at.port) + ": already in use by this device"};
   }
   return s_.listeners.add(local, make_gate(s_.options.gate));
 }
 
-bool Opening::listen(Listener& l, int backlog, Error* error) {
+Result<void> Opening::listen(Listener& l, int backlog) {
   backlog = std::max(backlog, 1);
   l.most_of_peer = static_cast<std::uint32_t>(backlog);
   // One peer gets what the consumer requested, as with a kernel, and there is room for others.
   l.backlog.most_waiting = 4 * std::min(l.most_of_peer, ~0u / 4);
-  if (s_.kernel != nullptr) return listen_kernel(l, backlog, error);
+  if (s_.kernel != nullptr) return listen_kernel(l, backlog);
   if (s_.listeners.is_listened_on(l.local)) {
-    *error = {Errc::in_use,
-              "TCP port " + std::to_string(l.port()) + ": this device is already listening on it"};
-    return false;
+    return Error{Errc::in_use, "TCP port " + std::to_string(l.port()) +
+                                   ": this device is already listening on it"};
   }
   l.listening = true;
-  return true;
+  return {};
 }
 
 bool Opening::is_request(const Connection* c) {

@@ -105,22 +105,18 @@ class Side {
   void abort_silently(verbs::QueuePair& qp, Instant now);
   // The queue pair cannot continue, connected or not: it is flushed, and the error is reported.
   void fail(verbs::QueuePair& qp, Errc code, const char* why, Instant now);
-  // Transmits directly after posting (the doorbell).
-  void doorbell(verbs::QueuePair& qp, Instant now);
-  // A receive was posted: a connection that dropped a Send without one may continue (E-17).
-  void receive_posted(verbs::QueuePair& qp, Instant now);
+  // Transmits directly after posting.
+  void sends_posted(verbs::QueuePair& qp, Instant now);
+  // A connection that dropped a Send because no receive was posted may continue (E-17).
+  void receives_posted(verbs::QueuePair& qp, Instant now);
   void shared_posted(verbs::SharedReceiveQueue& queue, Instant now);
 
   // ---- connections
-  // Keeps the address for the caller, to listen or to connect from. nullptr and *error if it is in
-  // use; port 0 chooses one.
-  Listener* bind(const LocalEnd& local, Error* error) { return opening_.bind(local, error); }
-  // False and *error if there is another listener.
-  bool listen(Listener* bound, int backlog, Error* error) {
-    return opening_.listen(*bound, backlog, error);
-  }
+  // As in verbs::ControlPath.
+  Result<Listener*> bind(const LocalEnd& local) { return opening_.bind(local); }
+  Result<void> listen(Listener* bound, int backlog) { return opening_.listen(*bound, backlog); }
   // bind() and listen(), on all own addresses.
-  Listener* listen(std::uint16_t port, int backlog, Error* error);
+  Result<Listener*> listen(std::uint16_t port, int backlog);
   // Closes a listening or bound socket. Requests that were already reported to the consumer can
   // still be answered.
   void close_listener(Listener* listener, Instant now);

@@ -1,6 +1,7 @@
 // The addresses of an interface, and whether they may be used.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -53,5 +54,12 @@ class OwnAddresses {
  private:
   std::vector<OwnAddress> own_;
 };
+
+// True for any_v4, any_v6 and one of `own`, usable or not yet.
+inline bool may_bind(const std::vector<OwnAddress>& own, const IpAddress& a) {
+  return a.is_any() || std::any_of(own.begin(), own.end(), [&](const OwnAddress& o) {
+           return o.prefix.address == a && o.state != AddressState::Duplicate;
+         });
+}
 
 }  // namespace urnic::net

@@ -138,9 +138,14 @@ Paths::Opened ControlPath::open_way(const ib::AddressVector& av, Instant now) {
   return side_.ways().open(av, now);
 }
 
-void ControlPath::work_posted(verbs::QueuePair& qp, Instant now) {
+void ControlPath::sends_posted(verbs::QueuePair& qp, Instant now) {
   wire_.begin_sending();
-  side_.work_posted(qp, now);
+  side_.sends_posted(qp, now);
+}
+
+void ControlPath::receives_posted(verbs::QueuePair& qp, Instant now) {
+  wire_.begin_sending();
+  side_.receives_posted(qp, now);
 }
 
 void ControlPath::fail(verbs::QueuePair& qp, Errc code, const char* why, Instant) {
@@ -219,17 +224,14 @@ Result<verbs::Listener*> ControlPath::bind(const verbs::LocalEnd& local, verbs::
       service != verbs::Service::XrcReceive) {
     return Error{Errc::unsupported, "service: must be rc, or with RoCE also ud or xrc_receive"};
   }
-  Error why;
-  Listener* const made = connections_.listeners().bind(local, &why, service);
-  if (made == nullptr) return why;
-  made->control = this;
-  return made;
+  auto made = connections_.listeners().bind(local, service);
+  if (!made) return made.error();
+  made.value()->control = this;
+  return made.value();
 }
 
 Result<void> ControlPath::listen(verbs::Listener& l, int backlog) {
-  Error why;
-  if (connections_.listeners().listen(static_cast<Listener*>(&l), backlog, &why)) return {};
-  return why;
+  return connections_.listeners().listen(static_cast<Listener*>(&l), backlog);
 }
 
 void ControlPath::close(verbs::Listener& l, Instant) {

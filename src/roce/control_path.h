@@ -52,7 +52,8 @@ class ControlPath final : public verbs::ControlPath {
   QpAttributes attributes(const verbs::QueuePair&) const override;
   Depths depths(const verbs::QueuePair&) const override;
   std::uint32_t most_datagram() const override;
-  void work_posted(verbs::QueuePair&, Instant now) override;
+  void sends_posted(verbs::QueuePair&, Instant now) override;
+  void receives_posted(verbs::QueuePair&, Instant now) override;
   void fail(verbs::QueuePair&, Errc, const char* why, Instant now) override;
   bool completes_on_overrun(const verbs::QueuePair&) const override;
   ConnectionStats stats_of(const verbs::QueuePair&) const override;
@@ -97,7 +98,6 @@ class ControlPath final : public verbs::ControlPath {
   void give_up_link(const std::string& why, Instant now);
 
   // ---- connection events that are to be handled now
-  bool has_news() const { return connections_.has_news(); }
   void act(Instant now) {
     if (connections_.has_news() || connections_.next_deadline() <= now) connections_.act(now);
   }

@@ -33,11 +33,9 @@ class Listeners {
   // The manager to register listeners with; to be set before the first listen().
   void use(ib_cm::Manager* manager) { manager_ = manager; }
 
-  // Reserves an address and port; port 0 chooses a port. Null and *error if it is taken or not a
-  // local address.
-  Listener* bind(verbs::LocalEnd local, Error* error, verbs::Service service = verbs::Service::Rc);
-  // False and *error if another listener has that address and port.
-  bool listen(Listener* l, int backlog, Error* error);
+  // As in verbs::ControlPath.
+  Result<Listener*> bind(verbs::LocalEnd local, verbs::Service service = verbs::Service::Rc);
+  Result<void> listen(Listener* l, int backlog);
   // For a listening or a bound one. Connection requests already reported still have to be answered
   // by the consumer.
   void close(const Listener* l);

@@ -329,18 +329,23 @@ void Side::discard(Context& c) {
 
 // ---- work and time
 
-void Side::work_posted(verbs::QueuePair& qp, Instant now) {
+void Side::sends_posted(verbs::QueuePair& qp, Instant now) {
   Context& c = context_of(qp);
   ahead_.context(&c);
   ahead_.halves(&c);
   if (qp.state == QpState::Sqe) return flush_sends(c);
   if (verbs::flushes_posts(qp.state)) return flush(c);
-  if (!c.parked_until.is_never()) {
-    look_for_receive(&completions_, c, now);
-    settle(c);
-  } else if (!c.requester) {
-    return;  // only receives can have been posted before Rts
-  }
+  if (!c.requester) return;  // before Rts
+  sending_.add(c);
+  transmit_round(now);
+}
+
+void Side::receives_posted(verbs::QueuePair& qp, Instant now) {
+  Context& c = context_of(qp);
+  if (verbs::rights(qp.state).flush_receives) return flush(c);
+  if (c.parked_until.is_never()) return;
+  look_for_receive(&completions_, c, now);
+  settle(c);
   sending_.add(c);
   transmit_round(now);
 }

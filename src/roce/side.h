@@ -115,8 +115,10 @@ class Side {
   void release(std::uint32_t number) { table_.close(number); }
   // A change that is refused has no effect.
   Modified modify(verbs::QueuePair&, const QpChange&, Instant now);
-  // Work was posted. Transmits at once.
-  void work_posted(verbs::QueuePair&, Instant now);
+  // Transmits at once.
+  void sends_posted(verbs::QueuePair&, Instant now);
+  // Places a message that waited for a receive, and sends its ACK.
+  void receives_posted(verbs::QueuePair&, Instant now);
   // The queue pair cannot go on: moves it to Error and flushes it, without a report to the watcher.
   // False: it was already in Error, or is in Reset.
   bool fail(verbs::QueuePair&);

@@ -145,8 +145,7 @@ bool Pair::connect(verbs::QueuePair& left, verbs::QueuePair& right,
                    const std::string& address) {
   const auto to = SocketAddress::parse(address);
   if (!to) return false;
-  Error error;
-  right_->engine().iwarp().listen(to->port, 16, &error);
+  (void)right_->engine().iwarp().listen(to->port, 16);
   engine::ConnectParams params = left_->engine().iwarp().default_params();
   if (adjust_left) adjust_left(params);
   if (!left_->engine().iwarp().connect(left, *to, params, now_of(*left_))) return false;

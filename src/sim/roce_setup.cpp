@@ -87,11 +87,10 @@ bool by_management(Pair& pair, verbs::QueuePair& left, verbs::QueuePair& right,
   roce::Connections& asks = pair.left().engine().roce_control().connections();
   roce::Connections& answers = pair.right().engine().roce_control().connections();
   const SocketAddress to{address_of(1), kPort};
-  Error error;
-  roce::Listener* const listener = answers.listeners().bind(
-      {to, false, false}, &error,
-      verbs::is_xrc(plan.service) ? verbs::Service::XrcReceive : verbs::Service::Rc);
-  if (listener == nullptr || !answers.listeners().listen(listener, 8, &error)) return false;
+  auto listener = answers.listeners().bind({to, false, false}, verbs::is_xrc(plan.service)
+                                                                   ? verbs::Service::XrcReceive
+                                                                   : verbs::Service::Rc);
+  if (!listener || !answers.listeners().listen(listener.value(), 8)) return false;
   roce::ConnectParams params;
   params.ird = params.ord = plan.depth;
   params.retry_count = plan.retry_count;

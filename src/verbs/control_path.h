@@ -57,9 +57,10 @@ class ControlPath {
   virtual Depths depths(const QueuePair&) const = 0;
   // The longest message of a UD queue pair, in bytes.
   virtual std::uint32_t most_datagram() const = 0;
-  // Called after a post: transmits, flushes, or resumes what waited for a receive (E-17). Other
-  // threads may post meanwhile.
-  virtual void work_posted(QueuePair&, Instant now) = 0;
+  // Called after posts: transmits or flushes Sends. Other threads may post meanwhile.
+  virtual void sends_posted(QueuePair&, Instant now) = 0;
+  // The same for receives, but only if the transport waits for one (E-17) or flushes them.
+  virtual void receives_posted(QueuePair&, Instant now) = 0;
   // Fails the queue pair, connected or not: moves it to Error, flushes it, and reports it.
   virtual void fail(QueuePair&, Errc, const char* why, Instant now) = 0;
   // True if a completion queue on which it completes, or may complete, has overrun (E-47).

@@ -24,6 +24,9 @@ struct TransportHalf {
   virtual ~TransportHalf() = default;
 };
 
+// The queue that a doorbell is for. A waiting doorbell may be for both.
+enum Posted : std::uint8_t { kPostedSends = 1, kPostedReceives = 2 };
+
 struct QueuePair : MpscNode, WorkQueues {
   QueuePair(std::uint32_t qp_number, const QpRules& rules, Service service,
             const WorkQueueSizes& sizes, const WorkQueueLayout& layout, CompletionQueue* send,
@@ -60,7 +63,7 @@ struct QueuePair : MpscNode, WorkQueues {
   [[no_unique_address]] QpStateMachine state;  // the flags lie in its padding
   // A Send was dropped because no receive was posted (E-17): the next post must notify the engine.
   std::atomic<bool> starved{false};
-  std::atomic<bool> rung{false};             // its doorbell is in the driver's queue
+  std::atomic<std::uint8_t> rung{0};         // Posted: its doorbell is in the driver's queue
   bool last_receive_told = false;            // on a shared receive queue: last_receive was reported
   std::uint64_t connection = 0;              // the engine's handle; 0 = none
   ControlPath* control = nullptr;            // the control path of its transport (control_path.h)

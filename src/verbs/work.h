@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "urnic/work.h"
 #include "verbs/memory.h"
 
 namespace urnic::verbs {
@@ -39,14 +40,8 @@ constexpr bool awaits_response(WrOp op) {
 }
 inline constexpr std::uint32_t kAtomicBytes = 8;
 
-// Operands on eight bytes of the peer's memory, as a number in the peer's byte order.
-struct AtomicOperands {
-  std::uint64_t data = 0;        // FetchAdd: number to add. CmpSwap, Swap: value to store
-  std::uint64_t compare = 0;     // CmpSwap: expected value
-  std::uint64_t boundaries = 0;  // FetchAdd: no carry passes these bits
-  std::uint64_t data_mask = ~std::uint64_t{0};  // CmpSwap, Swap: only these bits are stored
-  std::uint64_t compare_mask = ~std::uint64_t{0};
-};
+using urnic::AtomicOperands;
+
 enum WrFlag : std::uint8_t {
   kSignaled = 1,   // requests a completion
   kSolicited = 2,  // Send, or the Immediate Data of a Write, with Solicited Event

@@ -33,9 +33,7 @@ class OwnTcpGate : public ::testing::Test {
     o.left.mpa.revision = o.right.mpa.revision = 1;  // one TCP connection per attempt
     o.left.tcp.time_wait = o.right.tcp.time_wait = Duration::ms(1);
     pair = std::make_unique<sim::Pair>(o);
-    Error error;
-    listener = pair->right().engine().iwarp().listen(7000, 16, &error);
-    ASSERT_NE(listener, nullptr) << error.message;
+    listener = pair->right().engine().iwarp().listen(7000, 16).value();
   }
   verbs::QueuePair* ask(bool v6 = false) {
     engine::Engine& e = pair->left().engine();

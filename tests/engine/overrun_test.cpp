@@ -37,7 +37,7 @@ struct Overrun : ::testing::Test {
       wr.sges = {&sge, 1};
       ASSERT_EQ(busy->sq.post(wr), verbs::Post::Ok);
     }
-    node().engine().work_posted(*busy, pair.now());
+    node().engine().work_posted(*busy, verbs::kPostedSends, pair.now());
   }
   sim::Pair pair{small()};
   verbs::QueuePair *busy = nullptr, *idle = nullptr, *ended = nullptr;

@@ -44,8 +44,7 @@ TEST(RoceTurns, NeitherTransportMonopolizesThePort) {
   connect(one, *roce[0], {}, 0, roce[1]->number(), 1, now);
   connect(two, *roce[1], {}, 1, roce[0]->number(), 0, now);
   verbs::QueuePair* stream[2] = {one.make_qp(), two.make_qp()};
-  Error error;
-  ASSERT_NE(two.engine().iwarp().listen(7000, 1, &error), nullptr);
+  ASSERT_TRUE(two.engine().iwarp().listen(7000, 1));
   ASSERT_TRUE(one.engine().iwarp().connect(*stream[0], *SocketAddress::parse("10.0.0.2:7000"),
                                            one.engine().iwarp().default_params(), now));
   for (int i = 0; i < 1000 && stream[0]->state != QpState::Rts; ++i) {
@@ -168,8 +167,7 @@ TEST_F(RoceEngine, ATcpSegmentIsDroppedByAnEngineWithRoceOnly) {
   options.right.speaks_iwarp = false;
   up(options);
   verbs::QueuePair* const stream = pair->left().make_qp();
-  Error error;
-  pair->right().engine().iwarp().listen(7000, 1, &error);
+  ASSERT_TRUE(pair->right().engine().iwarp().listen(7000, 1));
   engine::ConnectParams params = pair->left().engine().iwarp().default_params();
   params.timeout = Duration::s(1);
   ASSERT_TRUE(pair->left().engine().iwarp().connect(*stream, *SocketAddress::parse("10.0.0.2:7000"),

@@ -171,16 +171,16 @@ class World {
   // ---- the run
 
   void begin() {
-    Error error;
     for (Host& h : hosts_) {
       h.make_region(SparedStream::kRegion);
       h.make_pair(64);
       h.make_region(8000);
-      h.listeners.push_back(h.engine().iwarp().listen(kVictimPort, 4, &error));
-      require(h.listeners.back() != nullptr, "nobody can listen");
+      auto victim = h.engine().iwarp().listen(kVictimPort, 4);
+      require(victim.ok(), "nobody can listen");
+      h.listeners.push_back(victim.value());
     }
-    engine::Listener* l = host(1).engine().iwarp().listen(kSparedPort, 2, &error);
-    require(l != nullptr, "nobody can listen");
+    auto spared = host(1).engine().iwarp().listen(kSparedPort, 2);
+    require(spared.ok(), "nobody can listen");
     verbs::QueuePair& a = *host(0).pairs[0]->qp;
     verbs::QueuePair& b = *host(1).pairs[0]->qp;
     forward_.prepare(now_);
@@ -211,7 +211,7 @@ class World {
     }
     require(established_[0] && established_[1], "the spared connection does not come up");
     spared_port_ = r.peer.port;
-    host(1).engine().iwarp().close_listener(l, now_);
+    host(1).engine().iwarp().close_listener(spared.value(), now_);
   }
 
   void hear() {

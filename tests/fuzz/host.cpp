@@ -80,12 +80,12 @@ Region& Host::make_region(std::uint32_t length) {
 
 void Host::post_send(Pair& p, const verbs::SendWr& wr, Instant now) {
   if (p.qp->sq.post(wr) != verbs::Post::Ok) return;
-  engine_->work_posted(*p.qp, now);
+  engine_->work_posted(*p.qp, verbs::kPostedSends, now);
 }
 
 void Host::post_receive(Pair& p, const verbs::RecvWr& wr, Instant now) {
   if (p.qp->rq.post(wr) != verbs::ReceiveQueue::Post::Ok) return;
-  engine_->work_posted(*p.qp, now);
+  engine_->work_posted(*p.qp, verbs::kPostedReceives, now);
 }
 
 engine::ConnectParams Host::params(Input& in) const {
@@ -241,10 +241,9 @@ void Host::move(Host& peer, Input& in, Instant now) {
         engine_->iwarp().close_listener(listeners.back(), now);
         listeners.pop_back();
       } else if (listeners.empty()) {
-        Error error;
-        listeners.push_back(
-            engine_->iwarp().listen(kVictimPort, static_cast<int>(1 + in.below(6)), &error));
-        require(listeners.back() != nullptr, "the port of a closed listener is not free");
+        auto again = engine_->iwarp().listen(kVictimPort, static_cast<int>(1 + in.below(6)));
+        require(again.ok(), "the port of a closed listener is not free");
+        listeners.push_back(again.value());
       }
       return;
   }

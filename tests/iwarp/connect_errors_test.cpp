@@ -9,11 +9,11 @@
 #include "port/memory_port.h"
 #include "sim/pair.h"
 
-namespace urnic::engine {
+namespace urnic::iwarp {
 namespace {
 
 struct ConnectErrors : ::testing::Test {
-  iwarp::Side& side(sim::Node& n) { return n.engine().iwarp(); }
+  Side& side(sim::Node& n) { return n.engine().iwarp(); }
   Result<void> connect(verbs::QueuePair& qp, const std::string& to,
                        const std::string& from = "[::]:0") {
     ConnectParams p = pair.left().engine().iwarp().default_params();
@@ -29,11 +29,11 @@ struct ConnectErrors : ::testing::Test {
     EXPECT_TRUE(pair.left().events.empty());
   }
   // Returns an empty string if `at` was bound, else the error message.
-  std::string bound(const std::string& at, iwarp::Listener** l = nullptr, bool shared = false) {
-    Error e;
-    auto* const made = side(pair.right()).bind({*SocketAddress::parse(at), false, shared}, &e);
-    if (l != nullptr) *l = made;
-    return made != nullptr ? "" : e.message;
+  std::string bound(const std::string& at, Listener** l = nullptr, bool shared = false) {
+    auto made = side(pair.right()).bind({*SocketAddress::parse(at), false, shared});
+    if (!made) return made.error().message;
+    if (l != nullptr) *l = made.value();
+    return "";
   }
 
   sim::Pair pair{{}};
@@ -60,9 +60,9 @@ struct NoHooks : Hooks {
 TEST(ConnectErrorsVersion, WithoutAnAddressOfTheIpVersionThereIsNoRoute) {
   NoHooks hooks;
   auto [port, peer] = port::make_memory_pair();
-  Options o;
+  engine::Options o;
   o.addresses = {"fd00::1/64"};
-  Engine engine(o, &port, 0, &hooks);
+  engine::Engine engine(o, &port, 0, &hooks);
   verbs::CompletionQueue cq(16);
   verbs::QueuePair* const qp = engine.iwarp_control().create_qp({}, &cq, &cq);
   const auto r = engine.iwarp().connect(*qp, *SocketAddress::parse("10.0.0.2:7000"),
@@ -127,18 +127,19 @@ TEST_F(ConnectErrors, ListeningNeedsAnOwnAddressAndAFreePort) {
   EXPECT_EQ(bound("10.0.0.2:7000"), "TCP port 7000: already in use by this device");
   EXPECT_EQ(bound("[::]:7000"), "TCP port 7000: already in use by this device");
   // A program that shares a port keeps it. The second one that listens there gets an error.
-  iwarp::Listener *one = nullptr, *other = nullptr;
+  Listener *one = nullptr, *other = nullptr;
   EXPECT_EQ(bound("10.0.0.2:7001", &one, true), "");
   EXPECT_EQ(bound("10.0.0.2:7001", &other, true), "");
-  Error e;
-  EXPECT_TRUE(side(pair.right()).listen(one, 4, &e));
-  EXPECT_FALSE(side(pair.right()).listen(other, 4, &e));
-  EXPECT_EQ(e.code, Errc::in_use);
-  EXPECT_EQ(e.message, "TCP port 7001: this device is already listening on it");
+  EXPECT_TRUE(side(pair.right()).listen(one, 4));
+  const auto second = side(pair.right()).listen(other, 4);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, Errc::in_use);
+  EXPECT_EQ(second.error().message, "TCP port 7001: this device is already listening on it");
   EXPECT_FALSE(other->listening);
   // By port number alone: a listener that cannot listen is not kept either.
-  EXPECT_EQ(side(pair.right()).listen(7000, 4, &e), nullptr);
-  EXPECT_EQ(e.code, Errc::in_use);
+  const auto by_number = side(pair.right()).listen(7000, 4);
+  ASSERT_FALSE(by_number);
+  EXPECT_EQ(by_number.error().code, Errc::in_use);
 }
 
 // The kernel has bound the port, but does not watch one socket more (fs.epoll.max_user_watches).
@@ -147,18 +148,17 @@ TEST(ConnectErrorsKernelTcp, AListenThatFailsLeavesNoListener) {
   auto kernel = std::make_shared<KernelTcp>();
   kernel->poller = std::move(*kernel_tcp::Poller::make());
   auto [port, peer] = port::make_memory_pair();
-  Options o;
+  engine::Options o;
   o.addresses = {"127.0.0.1/8"};
-  Engine engine(o, &port, 0, &hooks, kernel);
-  // The line that says why not.
+  engine::Engine engine(o, &port, 0, &hooks, kernel);
+  // Returns an empty string if it listens, else the error message.
   const auto listen = [&] {
-    Error why;
-    const auto* made = engine.iwarp().listen(std::uint16_t{0}, 8, &why);
-    return made != nullptr ? "" : why.message;
+    const auto made = engine.iwarp().listen(std::uint16_t{0}, 8);
+    return made ? "" : made.error().message;
   };
   const auto listeners = [&] {
     int n = 0;
-    engine.iwarp().state().listeners.for_each([&](const iwarp::Listener&) { ++n; });
+    engine.iwarp().state().listeners.for_each([&](const Listener&) { ++n; });
     return n;
   };
   const int watching = kernel->poller->wait_fd(), kept = ::dup(watching);
@@ -174,4 +174,4 @@ TEST(ConnectErrorsKernelTcp, AListenThatFailsLeavesNoListener) {
 }
 
 }  // namespace
-}  // namespace urnic::engine
+}  // namespace urnic::iwarp

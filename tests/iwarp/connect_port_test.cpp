@@ -12,7 +12,7 @@
 #include "sim/pair.h"
 #include "urnic/config.h"
 
-namespace urnic::engine {
+namespace urnic::iwarp {
 namespace {
 
 struct NoHooks : Hooks {
@@ -33,10 +33,10 @@ TEST(ConnectPort, TheChosenPortSelectsTheQueueOfItsEngine) {
   for (std::uint32_t queue = 0; queue < kQueues; ++queue) {
     NoHooks hooks;
     verbs::CompletionQueue cq(256);
-    Options options = device::options_from(Config(), "mem");
+    engine::Options options = device::options_from(Config(), "mem");
     options.addresses = {"10.0.0.1/24"};
     options.seed = queue + 1;
-    Engine engine(options, &port, queue, &hooks);
+    engine::Engine engine(options, &port, queue, &hooks);
     std::set<std::uint16_t> chosen;
     for (int i = 0; i < 16; ++i) {
       verbs::QueuePair* qp = engine.iwarp_control().create_qp({}, &cq, &cq);
@@ -63,17 +63,16 @@ TEST(ConnectPort, ABoundPortIsNotChosen) {
   std::uint16_t first = 0;
   for (const bool taken : {false, true}) {
     sim::Pair pair(options);
-    iwarp::Side& side = pair.left().engine().iwarp();
-    Error why;
+    Side& side = pair.left().engine().iwarp();
     if (taken) {
-      ASSERT_NE(side.bind({.at = {IpAddress::any_v6(), first}}, &why), nullptr);
+      ASSERT_TRUE(side.bind({.at = {IpAddress::any_v6(), first}}));
     }
-    const Listener* const chosen = side.bind({.at = {IpAddress::any_v6(), 0}}, &why);
-    ASSERT_NE(chosen, nullptr);
+    const auto chosen = side.bind({.at = {IpAddress::any_v6(), 0}});
+    ASSERT_TRUE(chosen);
     if (taken) {
-      EXPECT_NE(chosen->port(), first);
+      EXPECT_NE(chosen.value()->port(), first);
     } else {
-      first = chosen->port();
+      first = chosen.value()->port();
     }
   }
 }
@@ -84,7 +83,7 @@ TEST(ConnectPort, ABoundPortIsNotChosen) {
 TEST(ConnectPort, APortInTimeWaitIsNotChosen) {
   constexpr std::size_t kMany = 600;  // of 28232 ports
   sim::Pair pair({});
-  Engine& engine = pair.left().engine();
+  engine::Engine& engine = pair.left().engine();
   std::set<std::uint16_t> chosen;
   for (std::size_t i = 1; i <= kMany; ++i) {
     verbs::QueuePair* here = pair.left().make_qp(1, 1);
@@ -102,4 +101,4 @@ TEST(ConnectPort, APortInTimeWaitIsNotChosen) {
 }
 
 }  // namespace
-}  // namespace urnic::engine
+}  // namespace urnic::iwarp

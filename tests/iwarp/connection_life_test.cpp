@@ -8,7 +8,7 @@
 
 #include "tests/iwarp/hand_wire.h"
 
-namespace urnic::engine {
+namespace urnic::iwarp {
 namespace {
 
 using test::Bytes;
@@ -40,17 +40,16 @@ constexpr Fate kFates[] = {Fate::ResetReceiver, Fate::ResetSender,     Fate::Fin
 class Life {
  public:
   explicit Life(bool consumer_waits) : consumer_waits_(consumer_waits) {
-    Error error;
-    EXPECT_NE(right().iwarp().listen(kInnocent, 16, &error), nullptr);
-    listener_ = right().iwarp().listen(kVictim, 16, &error);
+    EXPECT_TRUE(right().iwarp().listen(kInnocent, 16));
+    listener_ = right().iwarp().listen(kVictim, 16).value();
     memory_.resize(kRegion);
     stag_ = w.right.node->register_memory(memory_.data(), memory_.size(),
                                           verbs::kLocalWrite | verbs::kRemoteWrite);
     for (int i = 0; i < 3; ++i) open_innocent();
   }
 
-  Engine& left() { return w.left.engine(); }
-  Engine& right() { return w.right.engine(); }
+  engine::Engine& left() { return w.left.engine(); }
+  engine::Engine& right() { return w.right.engine(); }
 
   void open_innocent() {
     auto* a = w.left.node->make_qp();
@@ -240,7 +239,7 @@ class Life {
   unsigned mark_ = 0;
 };
 
-std::string states(const Engine& engine) {
+std::string states(const engine::Engine& engine) {
   EngineStats stats;
   engine.fill_stats(&stats);
   std::string all;
@@ -272,7 +271,7 @@ TEST_P(EveryStep, OfAStartupCanFailWithoutHarmToOtherConnections) {
     }
     EXPECT_EQ(life.right().tables().connections - life.right().tables().time_wait, 3 + up)
         << when << states(life.right()) << " left:" << states(life.left());
-    const EngineTables l = life.left().tables();
+    const engine::EngineTables l = life.left().tables();
     EXPECT_EQ(l.connections, l.flows);
     EXPECT_LE(l.connections - l.time_wait, 4u) << when;
     EXPECT_EQ(life.right().tables().pending, 0u) << when;
@@ -305,9 +304,8 @@ struct Spoofed : ::testing::TestWithParam<const char*> {};
 // SYNs from an address that no reply can reach: outside our networks, or without a host.
 TEST_P(Spoofed, SynsLeaveNoState) {
   HandWire w;
-  Error error;
-  ASSERT_NE(w.right.engine().iwarp().listen(kVictim, 128, &error), nullptr);
-  const EngineTables before = w.right.engine().tables();
+  ASSERT_TRUE(w.right.engine().iwarp().listen(kVictim, 128));
+  const engine::EngineTables before = w.right.engine().tables();
   WireSegment from;
   from.net.src_mac = MacAddress{{2, 0, 0, 0, 0, 9}};
   from.net.dst = *IpAddress::parse("10.0.0.2");
@@ -322,7 +320,7 @@ TEST_P(Spoofed, SynsLeaveNoState) {
     if (i % 16 == 15) w.run_for(Duration::us(50));
   }
   w.run_for(Duration::s(20));
-  EngineTables after = w.right.engine().tables();
+  engine::EngineTables after = w.right.engine().tables();
   EXPECT_EQ(after.connections, 0u);
   EXPECT_EQ(after.half_open, 0u);
   EXPECT_EQ(after.pending, 0u);
@@ -356,9 +354,8 @@ TEST(ConnectionLife, ConnectionsOfAPeerThatIsGoneAreFreedWhenDestroyed) {
 // and close.
 TEST(ConnectionLife, StatisticsCanBeReadInPieces) {
   HandWire w;
-  Error error;
-  ASSERT_NE(w.right.engine().iwarp().listen(kVictim, 64, &error), nullptr);
-  Engine& left = w.left.engine();
+  ASSERT_TRUE(w.right.engine().iwarp().listen(kVictim, 64));
+  engine::Engine& left = w.left.engine();
   std::vector<verbs::QueuePair*> qps;
   const auto connect = [&] {
     qps.push_back(w.left.node->make_qp());
@@ -372,7 +369,7 @@ TEST(ConnectionLife, StatisticsCanBeReadInPieces) {
   std::vector<std::uint32_t> numbers;
   for (const verbs::QueuePair* qp : qps) numbers.push_back(qp->number());
   std::multiset<std::uint32_t> seen;
-  StatsPlace place;
+  engine::StatsPlace place;
   std::vector<ConnectionStats> some;
   for (int piece = 0; add_connections(left, &place, 3, &some); ++piece) {
     EXPECT_LE(some.size(), 3u);
@@ -402,7 +399,7 @@ TEST(ConnectionLife, StatisticsCanBeReadInPieces) {
 TEST(ConnectionLife, TimersOfEndedConnectionsAreRemoved) {
   HandWire w;
   const auto to = *SocketAddress::parse("10.0.0.2:9");  // no listener there
-  Engine& left = w.left.engine();
+  engine::Engine& left = w.left.engine();
   verbs::QueuePair* qp = w.left.node->make_qp();
   for (std::size_t i = 1; i <= 4000; ++i) {
     ASSERT_TRUE(left.iwarp().connect(*qp, to, left.iwarp().default_params(), w.now).ok());
@@ -420,13 +417,12 @@ TEST(ConnectionLife, TimersOfEndedConnectionsAreRemoved) {
 // ---- max_connections
 
 TEST(ConnectionLife, BeyondTheirLimitConnectionsAreRefusedAtOnce) {
-  Options options;
+  engine::Options options;
   options.max_connections = 2;
   HandWire w(options);
-  Error error;
-  ASSERT_NE(w.right.engine().iwarp().listen(kVictim, 16, &error), nullptr);
+  ASSERT_TRUE(w.right.engine().iwarp().listen(kVictim, 16));
   const auto to = *SocketAddress::parse("10.0.0.2:7001");
-  Engine& left = w.left.engine();
+  engine::Engine& left = w.left.engine();
   std::vector<verbs::QueuePair*> qps;
   for (int i = 0; i < 2; ++i) {
     qps.push_back(w.left.node->make_qp());
@@ -489,4 +485,4 @@ TEST(ConnectionLife, ARequestThatFailsWithoutAByteEndsTheStream) {
 }
 
 }  // namespace
-}  // namespace urnic::engine
+}  // namespace urnic::iwarp

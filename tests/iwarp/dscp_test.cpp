@@ -23,8 +23,7 @@ TEST(Dscp, EachEndSendsWithItsOwnDscp) {
     return {std::move(frame)};
   };
   engine::Engine &left = w.left.engine(), &right = w.right.engine();
-  Error error;
-  ASSERT_NE(right.iwarp().listen(7000, 4, &error), nullptr);
+  ASSERT_TRUE(right.iwarp().listen(7000, 4));
   auto *a = w.left.node->make_qp(), *b = w.right.node->make_qp();
   engine::ConnectParams params = left.iwarp().default_params();
   params.dscp = kLeft;

@@ -204,15 +204,9 @@ TEST_F(ConnectionEnd, AFinAfterDuplicateBytesIsAccepted) {
 // proves: E-50
 TEST(EndingByReset, AFailedLingerEndsByReset) {
   HandWire w;
-  Error error;
-  ASSERT_NE(w.right.engine().iwarp().listen(7000, 4, &error), nullptr);
+  ASSERT_TRUE(w.right.engine().iwarp().listen(7000, 4));
   auto* qp = w.left.node->make_qp();
-  engine::Engine& left = w.left.engine();
-  ASSERT_TRUE(left.iwarp()
-                  .connect(*qp, *SocketAddress::parse("10.0.0.2:7000"),
-                           left.iwarp().default_params(), w.now)
-                  .ok());
-  ASSERT_TRUE(w.run_until([&] { return !w.right.node->events.empty(); }, Duration::s(1)));
+  ASSERT_TRUE(w.ask(*qp));
   std::size_t resets = 0;
   w.watch = [&](Bytes f, bool to_right) -> std::vector<Bytes> {
     const auto s = WireSegment::of(f);
@@ -260,9 +254,7 @@ TEST(EndingByReset, ATimerRunsEvenIfNothingCanBeSent) {
 // proves: E-50
 TEST(EndingByReset, AListenerMayCloseWhileAResetOfItsConnectionWaits) {
   Receiver r(receiver(ConnectionType::Fast));
-  Error error;
-  engine::Listener* const listener = r.engine().iwarp().listen(7001, 4, &error);
-  ASSERT_NE(listener, nullptr);
+  engine::Listener* const listener = r.engine().iwarp().listen(7001, 4).value();
   const auto arrive = [&](std::uint16_t flags, std::uint32_t seq, std::uint32_t ack,
                           const Bytes& payload) {
     tcp::Segment s;
@@ -309,15 +301,9 @@ TEST(EndingByReset, ACloseThatTcpGivesUpFailsTheConnection) {
 // proves: E-50
 TEST(EndingByReset, ALingeringConnectionEndsWhenItsNeighbourIsGone) {
   HandWire w;
-  Error error;
-  ASSERT_NE(w.right.engine().iwarp().listen(7000, 4, &error), nullptr);
+  ASSERT_TRUE(w.right.engine().iwarp().listen(7000, 4));
   auto* qp = w.left.node->make_qp();
-  engine::Engine& left = w.left.engine();
-  ASSERT_TRUE(left.iwarp()
-                  .connect(*qp, *SocketAddress::parse("10.0.0.2:7000"),
-                           left.iwarp().default_params(), w.now)
-                  .ok());
-  ASSERT_TRUE(w.run_until([&] { return !w.right.node->events.empty(); }, Duration::s(1)));
+  ASSERT_TRUE(w.ask(*qp));
   w.watch = [](const Bytes&, bool) { return std::vector<Bytes>(); };
   w.right.engine().iwarp().reject(w.right.node->events.front().request.id, {}, w.now);
   EXPECT_EQ(w.right.engine().tables().connections, 1u);

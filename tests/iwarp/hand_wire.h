@@ -116,6 +116,21 @@ class HandWire {
   void run_for(Duration d) {
     run_until([] { return false; }, d);
   }
+  // `qp` of the left host asks for a connection to port 7000 of the right one, which listens there.
+  // True when the request has come.
+  bool ask(verbs::QueuePair& qp, std::optional<Duration> timeout = {}) {
+    engine::ConnectParams params = left.engine().iwarp().default_params();
+    params.timeout = timeout.value_or(params.timeout);
+    const SocketAddress to = *SocketAddress::parse("10.0.0.2:7000");
+    return left.engine().iwarp().connect(qp, to, params, now).ok() &&
+           run_until([&] { return !right.node->events.empty(); }, Duration::s(1));
+  }
+  // The oldest event of the right host is that request, and `qp` takes it.
+  bool accept(verbs::QueuePair& qp) {
+    iwarp::Side& side = right.engine().iwarp();
+    const auto id = right.node->events.front().request.id;
+    return side.accept(id, qp, side.default_params(), now).ok();
+  }
 
  private:
   static void put(Host& to, const Bytes& bytes) {

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <tuple>
 #include <vector>
 
 #include "sim/pair.h"
+#include "tests/iwarp/path_matrix.h"
 #include "tests/support/hand_peer.h"
 
 namespace urnic {
@@ -20,25 +20,11 @@ constexpr std::uint64_t kData = 0x1122334455667788;
 
 // ---- over our own TCP
 
-// policy, initiated FAST, faults
-using Setting = std::tuple<mpa::Policy, bool, const char*>;
-class ImmediateMatrix : public ::testing::TestWithParam<Setting> {};
+class ImmediateMatrix : public ::testing::TestWithParam<test::PathSetting> {};
 
 // proves: E-53
 TEST_P(ImmediateMatrix, EachMessageCompletesOneReceiveAfterEarlierData) {
-  const auto [policy, fast, faults] = GetParam();
-  sim::PairOptions o;
-  o.seed = 21;
-  o.faults_left = o.faults_right = faults;
-  for (engine::Options* side : {&o.left, &o.right}) {
-    side->mpa.policy = policy;
-    side->context.variant =
-        mpa::has_markers(policy) ? fastpath::InLogicVariant::Fig3 : fastpath::InLogicVariant::Fig10;
-    side->context.max_recovery_attempts = 32;
-    side->context.initiated_as =
-        fast ? fastpath::ConnectionType::Fast : fastpath::ConnectionType::Slow;
-  }
-  sim::Pair pair(o);
+  sim::Pair pair(test::options_of(GetParam(), 21));
   auto* left = pair.left().make_qp(64, 64);
   auto* right = pair.right().make_qp(64, 64);
   ASSERT_TRUE(pair.connect(*left, *right));
@@ -107,19 +93,14 @@ TEST_P(ImmediateMatrix, EachMessageCompletesOneReceiveAfterEarlierData) {
     EXPECT_EQ(c.wr_id, 100 + i);
   }
   const ConnectionStats s = pair.right().engine().iwarp().qp_stats(*right);
-  if (*faults == 0) {
+  if (const auto [policy, fast, faults] = GetParam(); *faults == 0) {
     EXPECT_EQ(s.iwarp.bytes_fast == 0, !fast);
   }
   EXPECT_GT(s.iwarp.ddp.fpdus_received[8], 0u);
   EXPECT_GT(s.iwarp.ddp.fpdus_received[9], 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Paths, ImmediateMatrix,
-    ::testing::Combine(::testing::Values(mpa::Policy::NoMarkers, mpa::Policy::Markers,
-                                         mpa::Policy::AbsoluteMarkers, mpa::Policy::ModifiedLength),
-                       ::testing::Bool(),
-                       ::testing::Values("", "loss=0.02,reorder=0.05:3,dup=0.02,reseg=0.1")));
+INSTANTIATE_TEST_SUITE_P(Paths, ImmediateMatrix, test::all_paths());
 
 // ---- a simulated peer
 

@@ -11,7 +11,7 @@
 #include "port/memory_port.h"
 #include "port/port.h"
 
-namespace urnic::engine {
+namespace urnic::iwarp {
 namespace {
 
 struct NoHooks : Hooks {
@@ -55,16 +55,16 @@ class KernelRounds : public ::testing::Test {
     t = t + d;
   }
 
-  static Options options_for() {
-    Options o;
+  static engine::Options options_for() {
+    engine::Options o;
     o.addresses = {"127.0.0.1/8"};
     return o;
   }
   std::shared_ptr<KernelTcp> kernel = std::make_shared<KernelTcp>();
   std::pair<port::Port, port::Port> ports = port::make_memory_pair({});
   NoHooks hooks;
-  Options options = options_for();
-  std::optional<Engine> engine;
+  engine::Options options = options_for();
+  std::optional<engine::Engine> engine;
   std::optional<Ready> ready;
   Instant t = Instant::from_ns(1'000'000'000);
 };
@@ -95,4 +95,4 @@ TEST_F(KernelRounds, ACallerThatMayNotPollAgainAsksAtOnce) {
 }
 
 }  // namespace
-}  // namespace urnic::engine
+}  // namespace urnic::iwarp

@@ -12,7 +12,7 @@
 #include "engine/engine.h"
 #include "port/memory_port.h"
 
-namespace urnic::engine {
+namespace urnic::iwarp {
 namespace {
 
 struct Told : Hooks {
@@ -55,10 +55,10 @@ TEST(KernelWatch, AnUnwatchableConnectionFailsAtOnce) {
   auto kernel = std::make_shared<KernelTcp>();
   kernel->poller = std::move(*poller);
   auto [port, far_end] = port::make_memory_pair({});
-  Options o;
+  engine::Options o;
   o.addresses = {"127.0.0.1/8"};
   Told told;
-  Engine engine(o, &port, 0, &told, kernel);
+  engine::Engine engine(o, &port, 0, &told, kernel);
   verbs::CompletionQueue cq(16);
   const SocketAddress to{IpAddress::v4(127, 0, 0, 1), ntohs(at.sin_port)};
   const Instant now = Instant::from_ns(1'000'000'000);
@@ -85,4 +85,4 @@ TEST(KernelWatch, AnUnwatchableConnectionFailsAtOnce) {
 }
 
 }  // namespace
-}  // namespace urnic::engine
+}  // namespace urnic::iwarp

@@ -133,23 +133,12 @@ TEST(Vlan, FramesOfConnectionsAreTagged) {
 // proves: E-51
 TEST(Request, WaitsForItsConsumerLongerThanForItsPeer) {
   HandWire w;
-  Error error;
-  ASSERT_NE(w.right.engine().iwarp().listen(7000, 4, &error), nullptr);
+  ASSERT_TRUE(w.right.engine().iwarp().listen(7000, 4));
   auto* qp = w.left.node->make_qp();
-  engine::ConnectParams patient = w.left.engine().iwarp().default_params();
-  patient.timeout = Duration::s(60);
-  ASSERT_TRUE(w.left.engine()
-                  .iwarp()
-                  .connect(*qp, *SocketAddress::parse("10.0.0.2:7000"), patient, w.now)
-                  .ok());
-  ASSERT_TRUE(w.run_until([&] { return !w.right.node->events.empty(); }, Duration::s(1)));
+  ASSERT_TRUE(w.ask(*qp, Duration::s(60)));
   w.run_for(Duration::s(15));
   auto* there = w.right.node->make_qp();
-  EXPECT_TRUE(w.right.engine()
-                  .iwarp()
-                  .accept(w.right.node->events.front().request.id, *there,
-                          w.right.engine().iwarp().default_params(), w.now)
-                  .ok());
+  EXPECT_TRUE(w.accept(*there));
   EXPECT_TRUE(w.run_until([&] { return qp->state == verbs::QpState::Rts; }, Duration::s(1)));
 }
 
@@ -158,19 +147,13 @@ TEST(Request, WaitsForItsConsumerLongerThanForItsPeer) {
 // proves: E-1, E-51
 TEST(Reply, AnFpduInTheSameSegmentIsDeliveredAtOnce) {
   HandWire w;
-  Error error;
-  ASSERT_NE(w.right.engine().iwarp().listen(7000, 4, &error), nullptr);
+  ASSERT_TRUE(w.right.engine().iwarp().listen(7000, 4));
   auto* qp = w.left.node->make_qp();
   std::vector<std::uint8_t> into(64);
   const auto key = w.left.node->register_memory(into.data(), into.size(), verbs::kLocalWrite);
   const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(into.data()), 64, key};
   ASSERT_TRUE(w.left.node->post_receive(*qp, {1, {&sge, 1}}, w.now));
-  ASSERT_TRUE(w.left.engine()
-                  .iwarp()
-                  .connect(*qp, *SocketAddress::parse("10.0.0.2:7000"),
-                           w.left.engine().iwarp().default_params(), w.now)
-                  .ok());
-  ASSERT_TRUE(w.run_until([&] { return !w.right.node->events.empty(); }, Duration::s(1)));
+  ASSERT_TRUE(w.ask(*qp));
   bool sent = false;
   w.watch = [&](Bytes f, bool to_right) -> std::vector<Bytes> {
     const auto s = WireSegment::of(f);
@@ -256,15 +239,9 @@ TEST(Hosts, AnIcmpErrorReachesTheConnectionItIsAbout) {
 // proves: E-50
 TEST(Rtr, AfterOurCloseDoesNotChangeTheDeadlineOfTheEnd) {
   HandWire w;
-  Error error;
-  ASSERT_NE(w.right.engine().iwarp().listen(7000, 4, &error), nullptr);
+  ASSERT_TRUE(w.right.engine().iwarp().listen(7000, 4));
   auto *here = w.left.node->make_qp(), *there = w.right.node->make_qp();
-  ASSERT_TRUE(w.left.engine()
-                  .iwarp()
-                  .connect(*here, *SocketAddress::parse("10.0.0.2:7000"),
-                           w.left.engine().iwarp().default_params(), w.now)
-                  .ok());
-  ASSERT_TRUE(w.run_until([&] { return !w.right.node->events.empty(); }, Duration::s(1)));
+  ASSERT_TRUE(w.ask(*here));
   Bytes rtr;
   w.watch = [&](Bytes f, bool to_right) -> std::vector<Bytes> {
     const auto s = WireSegment::of(f);
@@ -273,10 +250,7 @@ TEST(Rtr, AfterOurCloseDoesNotChangeTheDeadlineOfTheEnd) {
     return rtr.empty() ? std::vector<Bytes>{std::move(f)} : std::vector<Bytes>();
   };
   engine::Engine& right = w.right.engine();
-  ASSERT_TRUE(right.iwarp()
-                  .accept(w.right.node->events.front().request.id, *there,
-                          right.iwarp().default_params(), w.now)
-                  .ok());
+  ASSERT_TRUE(w.accept(*there));
   w.run_for(Duration::ms(1));
   ASSERT_FALSE(rtr.empty());
   w.right.node->events.clear();
@@ -295,15 +269,10 @@ TEST(Rtr, AfterOurCloseDoesNotChangeTheDeadlineOfTheEnd) {
 // proves: E-50
 TEST(Rejected, IsNotHeldByAFullPort) {
   HandWire w;
-  Error error;
-  ASSERT_NE(w.right.engine().iwarp().listen(7000, 4, &error), nullptr);
+  ASSERT_TRUE(w.right.engine().iwarp().listen(7000, 4));
   engine::Engine& left = w.left.engine();
   auto* qp = w.left.node->make_qp();
-  engine::ConnectParams patient = left.iwarp().default_params();
-  patient.timeout = Duration::s(100);
-  ASSERT_TRUE(
-      left.iwarp().connect(*qp, *SocketAddress::parse("10.0.0.2:7000"), patient, w.now).ok());
-  ASSERT_TRUE(w.run_until([&] { return !w.right.node->events.empty(); }, Duration::s(1)));
+  ASSERT_TRUE(w.ask(*qp, Duration::s(100)));
   Bytes reply;
   w.watch = [&](Bytes f, bool to_right) -> std::vector<Bytes> {
     const auto s = WireSegment::of(f);
@@ -334,21 +303,11 @@ TEST(Rejected, IsNotHeldByAFullPort) {
 // Two hosts with a connection. The test sees every frame between them.
 struct Neighbours : ::testing::Test {
   void SetUp() override {
-    Error error;
-    ASSERT_NE(right().iwarp().listen(7000, 4, &error), nullptr);
+    ASSERT_TRUE(right().iwarp().listen(7000, 4));
     here = w.left.node->make_qp();
-    ASSERT_TRUE(left()
-                    .iwarp()
-                    .connect(*here, *SocketAddress::parse("10.0.0.2:7000"),
-                             left().iwarp().default_params(), w.now)
-                    .ok());
-    ASSERT_TRUE(w.run_until([&] { return !w.right.node->events.empty(); }, Duration::s(1)));
+    ASSERT_TRUE(w.ask(*here));
     there = w.right.node->make_qp();
-    ASSERT_TRUE(right()
-                    .iwarp()
-                    .accept(w.right.node->events.front().request.id, *there,
-                            right().iwarp().default_params(), w.now)
-                    .ok());
+    ASSERT_TRUE(w.accept(*there));
     ASSERT_TRUE(w.run_until([&] { return there->state == verbs::QpState::Rts; }, Duration::s(1)));
     w.run_for(Duration::ms(10));
   }
@@ -399,17 +358,8 @@ TEST_F(Neighbours, AResetQueuePairForgetsThatItWaitedForAReceive) {
   }
   w.run_for(Duration::ms(10));
   w.right.node->events.clear();
-  ASSERT_TRUE(left()
-                  .iwarp()
-                  .connect(*here, *SocketAddress::parse("10.0.0.2:7000"),
-                           left().iwarp().default_params(), w.now)
-                  .ok());
-  ASSERT_TRUE(w.run_until([&] { return !w.right.node->events.empty(); }, Duration::s(1)));
-  ASSERT_TRUE(right()
-                  .iwarp()
-                  .accept(w.right.node->events.front().request.id, *there,
-                          right().iwarp().default_params(), w.now)
-                  .ok());
+  ASSERT_TRUE(w.ask(*here));
+  ASSERT_TRUE(w.accept(*there));
   w.run_for(Duration::ms(10));
   const auto before = right().iwarp().qp_stats(*there).iwarp.tcp.segments_out;
   ASSERT_TRUE(w.right.node->post_receive(*there, {1, {}}, w.now));

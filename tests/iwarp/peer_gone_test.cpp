@@ -10,7 +10,7 @@
 #include "sim/pair.h"
 #include "tests/support/hand_peer.h"
 
-namespace urnic::engine {
+namespace urnic::iwarp {
 namespace {
 
 using Kind = CmEvent::Kind;
@@ -26,7 +26,7 @@ struct TimeWait : ::testing::Test {
     p.burst({fin});
     ASSERT_EQ(engine().tables().time_wait, 1u);
   }
-  Engine& engine() { return p.node().engine(); }
+  engine::Engine& engine() { return p.node().engine(); }
   std::vector<test::Answer> syn(std::uint64_t at) {
     test::Cut cut;
     cut.at = at;
@@ -41,7 +41,7 @@ TEST_F(TimeWait, IsReplacedByANewIncarnation_RFC9293_3_6_1) {
   ASSERT_EQ(got.size(), 1u);
   EXPECT_EQ(got[0].seg.flags, tcp::kSyn | tcp::kAck);
   EXPECT_EQ(got[0].ack, 100'001u);
-  const EngineTables t = engine().tables();
+  const engine::EngineTables t = engine().tables();
   EXPECT_EQ(t.time_wait, 0u);
   EXPECT_EQ(t.connections, 1u);
   EXPECT_EQ(t.half_open, 1u);
@@ -57,8 +57,7 @@ TEST_F(TimeWait, AnOldSynHasNoEffect_RFC9293_3_6_1) {
 // The left host connects. None of its frames arrive after its MPA Request.
 struct Vanishing : ::testing::Test {
   void SetUp() override {
-    Error error;
-    right().iwarp().listen(7000, 4, &error);
+    EXPECT_TRUE(right().iwarp().listen(7000, 4));
     auto* asking = ask();
     ASSERT_TRUE(pair.run_until([&] { return !pair.right().events.empty(); }, Duration::s(1)));
     pair.set_faults_left("loss=1");
@@ -71,10 +70,10 @@ struct Vanishing : ::testing::Test {
         right().iwarp().accept(pair.right().events.front().request.id, *qp, params, accepted).ok());
     pair.right().events.clear();
   }
-  Engine& right() { return pair.right().engine(); }
+  engine::Engine& right() { return pair.right().engine(); }
   verbs::QueuePair* ask() {
     auto* asking = pair.left().make_qp();
-    Engine& left = pair.left().engine();
+    engine::Engine& left = pair.left().engine();
     EXPECT_TRUE(left.iwarp()
                     .connect(*asking, *SocketAddress::parse("10.0.0.2:7000"),
                              left.iwarp().default_params(), pair.now())
@@ -122,7 +121,7 @@ struct Restart : ::testing::Test {
   struct Host {
     Host(const char* address, std::uint64_t seed) {
       auto [own, other] = port::make_memory_pair();
-      Options o;
+      engine::Options o;
       o.addresses = {address};
       o.seed = seed;
       node = std::make_unique<sim::Node>(o, std::move(own));
@@ -150,7 +149,7 @@ struct Restart : ::testing::Test {
   // Connects, and waits until that has succeeded or failed, or `limit` has passed.
   verbs::QpState connect(Host& client, Duration limit) {
     auto* qp = client.node->make_qp();
-    Engine& e = client.node->engine();
+    engine::Engine& e = client.node->engine();
     EXPECT_TRUE(
         e.iwarp()
             .connect(*qp, *SocketAddress::parse("10.0.0.2:7000"), e.iwarp().default_params(), now)
@@ -181,8 +180,7 @@ struct Restart : ::testing::Test {
 };
 
 TEST_F(Restart, TheSynIsResentOnceTheOldConnectionIsReset_RFC9293_3_5_1) {
-  Error error;
-  server.node->engine().iwarp().listen(7000, 4, &error);
+  EXPECT_TRUE(server.node->engine().iwarp().listen(7000, 4));
   Host before("10.0.0.1/24", 9);
   ASSERT_EQ(connect(before, Duration::ms(100)), verbs::QpState::Rts);
   const auto* old = server_qp;
@@ -193,4 +191,4 @@ TEST_F(Restart, TheSynIsResentOnceTheOldConnectionIsReset_RFC9293_3_5_1) {
 }
 
 }  // namespace
-}  // namespace urnic::engine
+}  // namespace urnic::iwarp

@@ -27,8 +27,7 @@ struct Sharing : ::testing::Test {
   };
 
   Sharing() {
-    Error error;
-    EXPECT_NE(wire.right.engine().iwarp().listen(kPort, 64, &error), nullptr);
+    EXPECT_TRUE(wire.right.engine().iwarp().listen(kPort, 64));
     wire.watch = [this](Bytes frame, bool to_right) {
       const auto w = WireSegment::of(frame);
       if (to_right && w && latest != nullptr) {

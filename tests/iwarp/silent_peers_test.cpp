@@ -28,9 +28,7 @@ struct SilentPeers : ::testing::Test {
       }
       return std::vector<Bytes>{std::move(frame)};
     };
-    Error error;
-    listener = wire.right.engine().iwarp().listen(kPort, kBacklog, &error);
-    EXPECT_NE(listener, nullptr);
+    listener = wire.right.engine().iwarp().listen(kPort, kBacklog).value();
   }
   verbs::QueuePair* connect(bool speaks, const IpAddress& from = kLeft) {
     verbs::QueuePair* qp = wire.left.node->make_qp();

@@ -22,6 +22,26 @@ namespace {
 
 using namespace stream_test;
 
+// A device that only the test drives, and a bare peer that asks it for a connection.
+struct Polled {
+  Result<ConnectRequest> next() {
+    peer.request();
+    return listener.next(60000);
+  }
+  template <class F>
+  bool poll_until(const F& f) {
+    return test::soon([&] {
+      Completion none[1];
+      s.cq.poll(none);
+      return f();
+    });
+  }
+  Device device = open({{"progress", "poll"}});
+  End s{device};
+  Listener listener = *device.listen(0);
+  Bare peer{listener.port()};
+};
+
 struct BareTest : ::testing::Test {
   void SetUp() override {
     server = open();
@@ -202,27 +222,17 @@ TEST_F(BareTest, AFailedSendEndsTheConnectionWithoutReceivedData) {
 // report it, and posted data is lost.
 // proves: E-50
 TEST_F(BareTest, AResetFoundWhileSendingEndsAClosingConnection) {
-  Device polled = open({{"progress", "poll"}});
-  End s(polled);
-  auto waiting = polled.listen(0);
-  ASSERT_TRUE(waiting.ok());
-  Bare peer(waiting->port());
-  const auto poll_until = [&](const auto& f) {
-    return test::soon([&] {
-      Completion none[1];
-      s.cq.poll(none);
-      return f();
-    });
-  };
-  peer.request();
-  auto request = waiting->next(60000);
+  Polled own;
+  End& s = own.s;
+  Bare& peer = own.peer;
+  auto request = own.next();
   ASSERT_TRUE(request.ok());
   ASSERT_TRUE(request->accept(s.qp).ok());
   const std::uint8_t write[14] = {0xc1, 0x40};
   std::uint8_t fpdu[32];
   const std::uint32_t n = mpa::build_fpdu(fpdu, write, {}, true).len;
   peer.send({fpdu, fpdu + n});
-  ASSERT_TRUE(poll_until([&] { return s.qp.state() == QpState::rts; }));
+  ASSERT_TRUE(own.poll_until([&] { return s.qp.state() == QpState::rts; }));
   const int fd = other_end(peer);
   ASSERT_GE(fd, 0);
   const linger hard{1, 0};
@@ -234,7 +244,8 @@ TEST_F(BareTest, AResetFoundWhileSendingEndsAClosingConnection) {
   ASSERT_TRUE(s.qp.post_send(small_send(data)).ok());
   s.qp.disconnect();
   Event e;
-  ASSERT_TRUE(poll_until([&] { return s.events.poll(&e) && e.kind != EventKind::established; }));
+  ASSERT_TRUE(
+      own.poll_until([&] { return s.events.poll(&e) && e.kind != EventKind::established; }));
   EXPECT_EQ(e.kind, EventKind::failed);
   EXPECT_EQ(e.error.code, Errc::reset) << e.error.message;
   EXPECT_NE(e.error.message.find("reset"), std::string::npos) << e.error.message;
@@ -261,23 +272,12 @@ TEST_F(BareTest, DataAfterARejectedRequestIsReadAndDiscarded) {
 // rest must still be read.
 // proves: E-51
 TEST_F(BareTest, DataLeftInTheKernelByOneTurnIsReadInTheNext) {
-  Device polled = open({{"progress", "poll"}});
-  End s(polled);
-  auto waiting = polled.listen(0);
-  ASSERT_TRUE(waiting.ok());
-  Bare peer(waiting->port());
-  const auto poll_until = [&](const auto& f) {
-    return test::soon([&] {
-      Completion none[1];
-      s.cq.poll(none);
-      return f();
-    });
-  };
-  peer.request();
-  auto request = waiting->next(60000);
+  Polled own;
+  Bare& peer = own.peer;
+  auto request = own.next();
   ASSERT_TRUE(request.ok());
   request->reject({});
-  ASSERT_TRUE(poll_until([&] { return peer.readable() >= 24; })) << "the Reply";
+  ASSERT_TRUE(own.poll_until([&] { return peer.readable() >= 24; })) << "the Reply";
   const int fd = other_end(peer);
   ASSERT_GE(fd, 0);
   const int large = 16 << 20;
@@ -303,7 +303,7 @@ TEST_F(BareTest, DataLeftInTheKernelByOneTurnIsReadInTheNext) {
   if (waiting_there < static_cast<int>(all.size())) {
     GTEST_SKIP() << "the kernel takes no more than " << waiting_there << " bytes at once";
   }
-  EXPECT_TRUE(poll_until([&] { return polled.stats().port.rx_bytes >= all.size(); }));
+  EXPECT_TRUE(own.poll_until([&] { return own.device.stats().port.rx_bytes >= all.size(); }));
 }
 
 TEST_F(BareTest, ABadCrcIsAnsweredByTerminateAndFin) {

@@ -169,7 +169,7 @@ TEST_F(RoceCongestion, ABurstIsAcknowledgedOnce) {
     ASSERT_EQ(left->sq.post(request(verbs::WrOp::Write, 16 + i, sge, theirs->at(), theirs->key)),
               verbs::Post::Ok);
   }
-  pair->left().engine().work_posted(*left, pair->now());
+  pair->left().engine().work_posted(*left, verbs::kPostedSends, pair->now());
   ASSERT_TRUE(run(32));
   EXPECT_EQ(from_right_.acks, 1u);
 }

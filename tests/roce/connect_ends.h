@@ -21,10 +21,9 @@ class RoceConnectEnds : public RoceEnds {
   }
   static roce::Listener* listen(sim::Node& n, const std::string& at, int backlog = 8,
                                 bool v6_only = false) {
-    Error error;
     roce::Listeners& all = connections(n).listeners();
-    roce::Listener* const l = all.bind({*SocketAddress::parse(at), v6_only, false}, &error);
-    return l != nullptr && all.listen(l, backlog, &error) ? l : nullptr;
+    auto bound = all.bind({*SocketAddress::parse(at), v6_only, false});
+    return bound && all.listen(bound.value(), backlog) ? bound.value() : nullptr;
   }
   void open(const sim::PairOptions& o = both()) {
     pair = std::make_unique<sim::Pair>(o);

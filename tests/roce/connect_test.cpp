@@ -172,11 +172,10 @@ TEST(RoceConnectMtu, APeerThatRejectsTheMtuIsRetriedWithASmallerOne) {
     }
   };
   verbs::QueuePair *x = one.make_roce_qp(), *y = two.make_roce_qp();
-  Error error;
   roce::Listeners& all = two.engine().roce_control().connections().listeners();
-  roce::Listener* const l = all.bind({{IpAddress::any_v6(), 7000}, false, false}, &error);
-  ASSERT_NE(l, nullptr);
-  ASSERT_TRUE(all.listen(l, 1, &error));
+  auto bound = all.bind({{IpAddress::any_v6(), 7000}, false, false});
+  ASSERT_TRUE(bound);
+  ASSERT_TRUE(all.listen(bound.value(), 1));
   ASSERT_TRUE(one.engine()
                   .roce_control()
                   .connections()
@@ -334,31 +333,28 @@ TEST_F(RoceConnect, InvalidCallsAreRefusedAndChangeNothing) {
 
 TEST_F(RoceConnect, ABoundPortIsReserved) {
   open();
-  Error error;
   roce::Listeners& all = connections(pair->right()).listeners();
   const auto bind = [&](const std::string& at, bool v6_only = false, bool shared = false) {
-    error = {};
-    return all.bind({*SocketAddress::parse(at), v6_only, shared}, &error);
+    return all.bind({*SocketAddress::parse(at), v6_only, shared});
   };
-  EXPECT_EQ(bind("10.0.0.2:7000"), nullptr);
-  EXPECT_EQ(error.code, Errc::in_use);
-  EXPECT_EQ(bind("10.0.0.9:7001"), nullptr);
-  EXPECT_EQ(error.code, Errc::invalid_argument);
-  roce::Listener *one = bind("0.0.0.0:7001"), *two = bind("[::]:7001", true);
-  ASSERT_NE(one, nullptr);
-  ASSERT_NE(two, nullptr) << "of the other version";
-  roce::Listener *three = bind("10.0.0.2:7002", false, true),
-                 *four = bind("[::]:7002", false, true);
-  ASSERT_NE(three, nullptr);
-  ASSERT_NE(four, nullptr) << "shared";
-  EXPECT_TRUE(all.listen(three, 1, &error));
-  EXPECT_EQ(bind("0.0.0.0:7002", false, true), nullptr) << "one of them listens";
-  EXPECT_EQ(error.code, Errc::in_use);
-  EXPECT_FALSE(all.listen(four, 1, &error));
-  EXPECT_EQ(error.code, Errc::in_use);
-  all.close(three);
-  EXPECT_TRUE(all.listen(four, 1, &error));
-  const std::uint16_t chosen = bind("10.0.0.2:0")->port(), next = bind("10.0.0.2:0")->port();
+  const auto refused = [](const auto& result, Errc why) {
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code, why);
+  };
+  refused(bind("10.0.0.2:7000"), Errc::in_use);
+  refused(bind("10.0.0.9:7001"), Errc::invalid_argument);
+  EXPECT_TRUE(bind("0.0.0.0:7001"));
+  EXPECT_TRUE(bind("[::]:7001", true)) << "of the other version";
+  auto three = bind("10.0.0.2:7002", false, true), four = bind("[::]:7002", false, true);
+  ASSERT_TRUE(three);
+  ASSERT_TRUE(four) << "shared";
+  EXPECT_TRUE(all.listen(three.value(), 1));
+  refused(bind("0.0.0.0:7002", false, true), Errc::in_use);  // one of them listens
+  refused(all.listen(four.value(), 1), Errc::in_use);
+  all.close(three.value());
+  EXPECT_TRUE(all.listen(four.value(), 1));
+  const std::uint16_t chosen = bind("10.0.0.2:0").value()->port(),
+                      next = bind("10.0.0.2:0").value()->port();
   EXPECT_GE(chosen, 49152);
   EXPECT_NE(chosen, next);
 }
@@ -378,9 +374,7 @@ TEST_F(RoceConnect, AListenerOfOneIpVersionAcceptsOnlyThatVersion) {
 
 TEST_F(RoceConnect, ConnectingToABoundPortThatDoesNotListenIsRefused) {
   open();
-  Error error;
-  ASSERT_NE(connections(pair->right()).listeners().bind({{IpAddress::any_v6(), 7001}}, &error),
-            nullptr);
+  ASSERT_TRUE(connections(pair->right()).listeners().bind({{IpAddress::any_v6(), 7001}}));
   ASSERT_TRUE(connections(pair->left())
                   .connect(*left, *SocketAddress::parse("10.0.0.2:7001"), wish(), pair->now())
                   .ok());

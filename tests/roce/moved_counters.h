@@ -305,11 +305,9 @@ inline void packets_of_roce(Moved* moved) {
 inline void connections_of_roce(Moved* moved) {
   Crafted c;
   roce::Connections& ours = c.node->engine().roce_control().connections();
-  Error error;
-  roce::Listener* const l =
-      ours.listeners().bind({{IpAddress::any_v6(), 7000}, false, false}, &error);
-  ASSERT_NE(l, nullptr);
-  ASSERT_TRUE(ours.listeners().listen(l, 8, &error));
+  auto bound = ours.listeners().bind({{IpAddress::any_v6(), 7000}, false, false});
+  ASSERT_TRUE(bound);
+  ASSERT_TRUE(ours.listeners().listen(bound.value(), 8));
   ib_cm::Options options;
   options.key = {1, 2};
   ib_cm::Manager peer(options);

@@ -29,7 +29,7 @@ struct OneSide : ::testing::Test {
     wr.op = op;
     wr.flags = verbs::kSignaled;
     const verbs::Post p = qp->sq.post(wr);
-    end.side.work_posted(*qp, now);
+    end.side.sends_posted(*qp, now);
     return p;
   }
   // A packet from the peer, framed as the peer frames it.
@@ -157,7 +157,7 @@ TEST_F(OneSide, ResetForgetsWorkCompletionsAndNumbersOfPackets) {
   EXPECT_EQ(qp->state, QpState::Rts);
   EXPECT_EQ(context_of(*qp).requester.rc(), nullptr) << "before anything is sent";
   ASSERT_EQ(qp->sq.post({}), verbs::Post::Ok);
-  end.side.work_posted(*qp, now);
+  end.side.sends_posted(*qp, now);
   EXPECT_EQ(context_of(*qp).requester.rc()->state().una.psn.value(), pairing.psn[0]);
 }
 
@@ -283,7 +283,7 @@ TEST_F(OneSide, AResponseDoesNotWaitForTheEndOfALongMessage) {
   wr.op = verbs::WrOp::Write;
   wr.sges = {&sge, 1};
   ASSERT_EQ(qp->sq.post(wr), verbs::Post::Ok);
-  end.side.work_posted(*qp, now);
+  end.side.sends_posted(*qp, now);
   EXPECT_GT(end.sent().size(), 10u) << "of the message";
   ask();
   const std::vector<Bytes> sent = end.sent();
@@ -331,7 +331,7 @@ TEST_F(OneSide, ErrorFlushesBothQueuesAndWhateverIsPostedLater) {
   ASSERT_EQ(modify(error), Modified::Ok);
   post(3);
   ASSERT_EQ(qp->rq.post({4, {}}), verbs::ReceiveQueue::Post::Ok);
-  end.side.work_posted(*qp, now);
+  end.side.receives_posted(*qp, now);
   const auto all = end.completions();
   ASSERT_EQ(all.size(), 4u);
   for (std::size_t i = 0; i < 4; ++i) {

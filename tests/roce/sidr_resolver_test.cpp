@@ -31,11 +31,9 @@ class RoceQuestion : public RoceConnectEnds {
     ASSERT_NE(listener, nullptr);
   }
   static roce::Listener* serve_at(sim::Node& n, Service service) {
-    Error error;
     roce::Listeners& all = connections(n).listeners();
-    roce::Listener* const l =
-        all.bind({*SocketAddress::parse("[::]:7000"), false, false}, &error, service);
-    return l != nullptr && all.listen(l, 8, &error) ? l : nullptr;
+    auto bound = all.bind({*SocketAddress::parse("[::]:7000"), false, false}, service);
+    return bound && all.listen(bound.value(), 8) ? bound.value() : nullptr;
   }
   roce::SidrResolver& questions() { return connections(pair->left()).resolver(); }
   Result<roce::SidrResolver::Asked> put(const roce::SidrQuery& p = {},
@@ -287,17 +285,15 @@ TEST_F(RoceQuestion, ConnectionsAndDatagramServicesRefuseEachOthersRequests) {
 TEST(RoceService, ARequestOfTheOtherPortSpaceIsRefused) {
   Crafted c;
   roce::Connections& ours = c.node->engine().roce_control().connections();
-  Error error;
   ib_cm::Options options;
   options.key = {1, 2};
   ib_cm::Manager peer(options);
   ib_cm::Outgoing mad;
   const ib_cm::AddressPair way{address_of(1), address_of(0)};
   for (const Service service : {Service::Rc, Service::Ud}) {
-    roce::Listener* const l =
-        ours.listeners().bind({{IpAddress::any_v6(), kPort}, false, false}, &error, service);
-    ASSERT_NE(l, nullptr);
-    ASSERT_TRUE(ours.listeners().listen(l, 8, &error));
+    auto bound = ours.listeners().bind({{IpAddress::any_v6(), kPort}, false, false}, service);
+    ASSERT_TRUE(bound);
+    ASSERT_TRUE(ours.listeners().listen(bound.value(), 8));
   }
   ib_cm::Connect connection;
   connection.way = way;

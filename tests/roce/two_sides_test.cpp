@@ -126,8 +126,10 @@ struct Couple {
     b.end->side.destroy(std::move(b.qp));
   }
   void go(Instant now) {
-    a.end->side.work_posted(*a.qp, now);
-    b.end->side.work_posted(*b.qp, now);
+    for (const Half* half : {&a, &b}) {
+      half->end->side.receives_posted(*half->qp, now);
+      half->end->side.sends_posted(*half->qp, now);
+    }
   }
   Half a, b;
 };
@@ -452,7 +454,7 @@ TEST(OwnAddress, AQueuePairTalksToItselfAndToItsNeighbour) {
   b.receive(0);
   a.post(0, WrOp::Send, 4999, b);
   a.post(1, WrOp::Read, 700, b);
-  end.side.work_posted(*a.qp, now);
+  end.side.sends_posted(*a.qp, now);
   for (int i = 0; i < 20; ++i) end.poll(now);
   const auto all = end.completions();
   ASSERT_EQ(all.size(), 3u);

@@ -117,7 +117,7 @@ struct UnreliableEnds : ::testing::Test {
       wr.rkey = key[1 - i];
     }
     ASSERT_EQ(qp[i]->sq.post(wr), verbs::Post::Ok);
-    ends[i].side.work_posted(*qp[i], now);
+    ends[i].side.sends_posted(*qp[i], now);
   }
   void receive(int i, std::uint64_t id, std::uint32_t slot, std::uint32_t length = kSlot,
                std::uint32_t lkey_error = 0) {

@@ -347,7 +347,7 @@ TEST_F(UdSides, ATurnIsAFewPacketsAndAllAreSent) {
     ib::set_destination(&wr, {way, qp[1]->number(), kQkey});
     ASSERT_EQ(qp[0]->sq.post(wr), verbs::Post::Ok);
   }
-  ends[0].side.work_posted(*qp[0], now);
+  ends[0].side.sends_posted(*qp[0], now);
   EXPECT_EQ(ends[0].side.statistics().sent, 16u);
   run();
   EXPECT_EQ(ends[0].side.statistics().sent, 100u);

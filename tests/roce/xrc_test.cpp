@@ -84,7 +84,7 @@ struct XrcSides : ::testing::Test {
     wr.rkey = key[1 - i];
     wr.remote_srq = number;
     ASSERT_EQ(qp.sq.post(wr), verbs::Post::Ok);
-    ends[i].side.work_posted(qp, now);
+    ends[i].side.sends_posted(qp, now);
   }
   void receive(std::uint64_t id) {
     const verbs::Sge piece = sge(1, 30'000, 8000);

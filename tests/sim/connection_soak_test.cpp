@@ -71,8 +71,7 @@ std::size_t heap() {
 class Churn {
  public:
   Churn() : pair_(options()), left_(20000), right_(20000) {
-    Error error;
-    listener_ = b().iwarp().listen(7000, 16, &error);
+    listener_ = b().iwarp().listen(7000, 16).value();
   }
 
   std::array<unsigned, kRows.size()> ended{};

@@ -181,7 +181,7 @@ struct RdBench : ::testing::Test {
   ParsedPacket packet(Operation o, Psn psn, Bytes payload = {}) {
     payloads_.push_back(std::move(payload));
     ParsedPacket p;
-    p.header.bth.opcode = Opcode(ServiceType::Rd, o);
+    p.header.bth.opcode = ib::Opcode(ServiceType::Rd, o);
     p.header.bth.psn = psn;
     p.header.bth.dest_qp = 0x11;
     p.header.bth.ack_request = p.header.row().ends();

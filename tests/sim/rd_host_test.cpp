@@ -66,7 +66,7 @@ TEST_F(RdHostTest, PacketsForNoEeContextAreDroppedAndCounted) {
   come(p);
   EXPECT_EQ(host().drops().of(Drop::NoQueuePair), 1u);
   p = at();
-  p.header.bth.opcode = Opcode(ServiceType::Rc, Operation::SendOnly);
+  p.header.bth.opcode = ib::Opcode(ServiceType::Rc, Operation::SendOnly);
   come(p);
   EXPECT_EQ(host().drops().of(Drop::WrongService), 1u);
   host().take(at(), IpAddress::v4(10, 0, 0, 9), now);

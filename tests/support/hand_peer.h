@@ -78,8 +78,7 @@ class HandPeer {
     qp = node_->make_qp(64, 64);
     stag = node_->register_memory(region.data(), region.size(),
                                   verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kRemoteRead);
-    Error error;
-    if (node_->engine().iwarp().listen(7000, 4, &error) == nullptr) return fail("listen");
+    if (!node_->engine().iwarp().listen(7000, 4)) return fail("listen");
     params = node_->engine().iwarp().default_params();
     adjust(params);
     send_arp(net::kArpRequest, {});
