@@ -65,7 +65,7 @@ std::string printable(const std::string& text) {
   return out;
 }
 
-std::string said_in(const std::string& private_data) {
+std::string error_text_in(const std::string& private_data) {
   return printable(
       private_data.substr(0, private_data.find_last_not_of(std::string(" \0", 2)) + 1));
 }

@@ -20,7 +20,7 @@ enum ExitCode : int {
 // '?'.
 std::string printable(const std::string& text);
 // Private data of a peer as text, without the zero bytes that RoCE pads it with.
-std::string said_in(const std::string& private_data);
+std::string error_text_in(const std::string& private_data);
 
 // Prints "urnic <command>: <message>" as one line to standard error. If results are JSON, prints an
 // object {"command": ..., "error": ...} instead, also on one line.

@@ -100,7 +100,7 @@ class Sender {
 
   // The bytes at `at`, which view() returned, cannot be read: same effect as if fill() had found
   // it.
-  friend void note_source_gone(Sender& s, StreamOffset at) { note_source_gone(s.s_, at); }
+  friend void note_source_removed(Sender& s, StreamOffset at) { note_source_removed(s.s_, at); }
   // True if an FPDU cannot be finished of which the peer may have a part: nothing may follow it.
   friend bool is_torn(const Sender& s) { return s.s_.failure.torn; }
 

@@ -149,7 +149,7 @@ bool capture(SenderState& s, Record& r, std::uint32_t* sum) {
   return true;
 }
 
-void note_source_gone(SenderState& s, StreamOffset at) {
+void note_source_removed(SenderState& s, StreamOffset at) {
   if (!s.retained.holds(at)) return;
   std::uint32_t skip;
   take_back(s, s.retained.find(at, &skip));

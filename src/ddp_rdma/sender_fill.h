@@ -25,8 +25,8 @@ std::uint32_t fill_segment(SenderState& s, StreamOffset begin, std::uint32_t len
                            bool* ok);
 bool view_fpdu(SenderState& s, StreamOffset begin, std::uint32_t len, std::uint32_t worth,
                FpduView* out, std::uint32_t* skip);
-// Same as Sender::note_source_gone.
-void note_source_gone(SenderState& s, StreamOffset at);
+// Same as Sender::note_source_removed.
+void note_source_removed(SenderState& s, StreamOffset at);
 
 // Replaces the record's source by a copy; `*sum` is the sum of all its bytes. Returns false if the
 // source is gone.

@@ -13,7 +13,7 @@ namespace device {
 AddressHandleImpl::~AddressHandleImpl() {
   if (handle == 0 || !pd) return;
   pd->device->driver->own([&](Instant) {
-    pd->device->engine->roce().ways().close(handle);
+    pd->device->engine->roce().paths().close(handle);
     return 0;
   });
 }

@@ -28,7 +28,7 @@ int to_path(Adapter& adapter, const ibv_ah_attr& a, std::uint32_t pair, QpPath* 
   return 0;
 }
 
-ibv_ah_attr way_between(Adapter& adapter, const Address& own, const Address& peer) {
+ibv_ah_attr address_vector_between(Adapter& adapter, const Address& own, const Address& peer) {
   ibv_ah_attr a{};
   a.is_global = 1;
   a.port_num = 1;
@@ -37,13 +37,13 @@ ibv_ah_attr way_between(Adapter& adapter, const Address& own, const Address& pee
   return a;
 }
 
-ibv_ah_attr to_way(Adapter& adapter, const QpPath& path) {
+ibv_ah_attr to_address_vector(Adapter& adapter, const QpPath& path) {
   const auto address = [](const std::string& host) {
     Address a{};
     (void)from_host(host, &a);
     return a;
   };
-  ibv_ah_attr a = way_between(adapter, address(path.local), address(path.remote));
+  ibv_ah_attr a = address_vector_between(adapter, address(path.local), address(path.remote));
   a.grh.traffic_class = static_cast<std::uint8_t>(path.traffic_class);
   a.grh.hop_limit = static_cast<std::uint8_t>(path.hop_limit);
   return a;

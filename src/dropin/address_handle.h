@@ -25,8 +25,8 @@ int to_path(Adapter& adapter, const ibv_ah_attr& a, std::uint32_t pair, QpPath* 
 
 // The opposite conversion, for an own and a peer's address. The index is 0 if the own address no
 // longer exists.
-ibv_ah_attr way_between(Adapter& adapter, const Address& own, const Address& peer);
+ibv_ah_attr address_vector_between(Adapter& adapter, const Address& own, const Address& peer);
 // The same for the path of a queue pair.
-ibv_ah_attr to_way(Adapter& adapter, const QpPath& path);
+ibv_ah_attr to_address_vector(Adapter& adapter, const QpPath& path);
 
 }  // namespace urnic::dropin

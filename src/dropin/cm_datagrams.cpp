@@ -37,7 +37,7 @@ void on_resolved(CmId* id, Event& event) {
   if (event.kind == EventKind::resolved) {
     id->stage = IdState::Connected;
     e->base.event = RDMA_CM_EVENT_ESTABLISHED;
-    ud.ah_attr = way_between(*id->adapter, id->source, id->destination);
+    ud.ah_attr = address_vector_between(*id->adapter, id->source, id->destination);
     ud.ah_attr.grh.hop_limit = kHopLimit;
     ud.ah_attr.grh.traffic_class = id->path_options.tos.value_or(0);
     ud.qp_num = event.peer.qp;

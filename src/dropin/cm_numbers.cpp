@@ -220,7 +220,7 @@ int fill(Adapter& adapter, const QpAttributes& a, ibv_qp_attr* attr, int* mask) 
       return EINVAL;
   }
   show_numbers(a, *mask, attr);
-  if ((*mask & IBV_QP_AV) != 0) attr->ah_attr = way_of(adapter, a);
+  if ((*mask & IBV_QP_AV) != 0) attr->ah_attr = address_vector_of(adapter, a);
   return 0;
 }
 

@@ -122,15 +122,15 @@ void show_numbers(const QpAttributes& a, int mask, ibv_qp_attr* out) {
   }
 }
 
-ibv_ah_attr way_of(Adapter& adapter, const QpAttributes& a) {
-  return to_way(adapter, *a.path);
+ibv_ah_attr address_vector_of(Adapter& adapter, const QpAttributes& a) {
+  return to_address_vector(adapter, *a.path);
 }
 
 void show_attributes(const Qp& qp, ibv_qp_attr* out) {
   const QpAttributes a = qp.end->handle.attributes();
   show_numbers(a, kIbMasks, out);
   // The program's own path contains a flow label and more.
-  if (a.path && out->ah_attr.is_global == 0) out->ah_attr = way_of(qp.end->adapter, a);
+  if (a.path && out->ah_attr.is_global == 0) out->ah_attr = address_vector_of(qp.end->adapter, a);
 }
 
 ibv_qp_attr init_attributes(bool reads, int* mask) {

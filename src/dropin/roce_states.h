@@ -16,7 +16,7 @@ ibv_qp_attr init_attributes(bool reads, int* mask);
 // Copies the attributes of `a` in `mask` that are numbers; the rest of `out` stays.
 void show_numbers(const QpAttributes& a, int mask, ibv_qp_attr* out);
 // Its path, which must be set.
-ibv_ah_attr way_of(Adapter& adapter, const QpAttributes& a);
+ibv_ah_attr address_vector_of(Adapter& adapter, const QpAttributes& a);
 
 // Copies the attributes that the program or a connection has set, as ibv_query_qp returns them. The
 // rest of `out` stays.

@@ -21,7 +21,7 @@ void begin(const ResponderState& s, Operation operation, Psn psn, ResponsePacket
 }
 
 void put_ack(const ResponderState& s, ResponsePacket* out) {
-  out->header.aeth.syndrome = Syndrome::ack(credits_told(*s.rq, s.qp->tells_credits));
+  out->header.aeth.syndrome = Syndrome::ack(credit_code(*s.rq, s.qp->tells_credits));
 }
 
 // An ACK of everything received in order, with a bitmap of the requests kept past a gap.

@@ -44,7 +44,7 @@ void keep(ResponderState& s, const ParsedPacket& p) {
   s.watch = true;
   if (waits_too_many(s)) stop_waiting(s);
   if (is_new_gap(s, psn)) {
-    s.gap_unsaid = s.parked;
+    s.gap_unreported = s.parked;
     if (!s.recovery.gap(psn)) return downgrade(s, SlowReason::RecoveryExhausted, psn);
     ++s.counters.recovery_attempts;
   }

@@ -29,15 +29,15 @@ bool park(ResponderState& s, const ParsedPacket& request) {
 
 void stop_waiting(ResponderState& s) {
   if (!s.parked) return;
-  s.parked = s.gap_unsaid = false;
+  s.parked = s.gap_unreported = false;
   s.held.remove_first();
   refuse(s, Verdict::NotReady, s.expected);
   s.nak.timer = s.qp->min_rnr_timer;
 }
 
 void report_deferred_gap(ResponderState& s) {
-  if (!s.gap_unsaid || s.parked) return;
-  s.gap_unsaid = false;
+  if (!s.gap_unreported || s.parked) return;
+  s.gap_unreported = false;
   if (!s.held.empty() && !s.silent && !s.reports_held())
     refuse(s, Verdict::OutOfSequence, s.held.end() - 1);
 }

@@ -16,7 +16,7 @@ std::uint8_t credit_code(std::uint32_t count);
 
 // The credits in an ACK: kNoCredits for a shared queue, or if none are to be advertised. A receive
 // in use by a message counts until that is complete, as the MSN does not count it before.
-inline std::uint8_t credits_told(const verbs::ReceiveQueue& rq, bool tells) {
+inline std::uint8_t credit_code(const verbs::ReceiveQueue& rq, bool tells) {
   return tells && rq.shared() == nullptr ? credit_code(rq.posted()) : kNoCredits;
 }
 

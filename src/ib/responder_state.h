@@ -112,7 +112,7 @@ struct ResponderState {
   Recovery recovery;
   // S-9: the first kept request is the expected one, and waits for a receive.
   bool parked = false;
-  bool gap_unsaid = false;  // a gap was found meanwhile, and no NAK was sent
+  bool gap_unreported = false;  // a gap was found meanwhile, and no NAK was sent
   bool watch = false;  // every accepted request must be checked for the effects of the two above
   Verdict refused = Verdict::Accept;  // the reason of the last refusal; while `silent`
   OwedNak nak;

@@ -45,7 +45,7 @@ struct Connection {
   bool orphan = false;  // only its release is reported to the owner
   bool told = false;    // the end has been reported
   Transport transport = Transport::Rc;
-  AddressPair way;
+  AddressPair addresses;
   std::uint32_t remote_id = 0;  // 0: unknown
   std::uint32_t qpn = 0, remote_qpn = 0;
   ib::Psn remote_psn;             // the same in a repeated REQ

@@ -37,7 +37,7 @@ class ConnectionTable {
   bool name(Connection* c);
   // by_remote_qpn() no longer finds it.
   void free_remote_qpn(const Connection& c) noexcept {
-    unname({c.way.remote, Kind::Qpn, c.remote_qpn}, &c);
+    unname({c.addresses.remote, Kind::Qpn, c.remote_qpn}, &c);
   }
 
   std::size_t size() const { return size_; }

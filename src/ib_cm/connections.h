@@ -41,14 +41,14 @@ class Connections {
   void abandon_requests(Instant now);
 
   // ---- messages of the peer
-  void take_req(const AddressPair& way, const MadHeader& h, const Req& r, Instant now);
-  void take_rep(const AddressPair& way, const MadHeader& h, const Rep& r, Instant now);
-  void take_rtu(const AddressPair& way, const Rtu& r);
-  void take_mra(const AddressPair& way, const MadHeader& h, const Mra& m, Instant now);
-  void take_rej(const AddressPair& way, const MadHeader& h, const Rej& r, Instant now);
-  void take_dreq(const AddressPair& way, const MadHeader& h, const Dreq& d, Instant now);
-  void take_drep(const AddressPair& way, const MadHeader& h, const Drep& d, Instant now);
-  void take_lap(const AddressPair& way, const MadHeader& h, const Lap& l);
+  void take_req(const AddressPair& addresses, const MadHeader& h, const Req& r, Instant now);
+  void take_rep(const AddressPair& addresses, const MadHeader& h, const Rep& r, Instant now);
+  void take_rtu(const AddressPair& addresses, const Rtu& r);
+  void take_mra(const AddressPair& addresses, const MadHeader& h, const Mra& m, Instant now);
+  void take_rej(const AddressPair& addresses, const MadHeader& h, const Rej& r, Instant now);
+  void take_dreq(const AddressPair& addresses, const MadHeader& h, const Dreq& d, Instant now);
+  void take_drep(const AddressPair& addresses, const MadHeader& h, const Drep& d, Instant now);
+  void take_lap(const AddressPair& addresses, const MadHeader& h, const Lap& l);
 
   // The deadline of `c` has passed.
   void on_time(Connection& c, Instant now);
@@ -59,15 +59,15 @@ class Connections {
   void rep_accepted(Connection& c, const MadHeader& h, const Rep& r, Instant now);
   void ask_for_time(Connection& c, Which which);
   // accepting.cpp
-  void repeated_req(Connection& c, const AddressPair& way, const MadHeader& h, const Req& r);
-  void new_req(const AddressPair& way, const MadHeader& h, const Req& r, Instant now);
-  bool may_pass(const Listeners::Found& l, const AddressPair& way, const Req& r, Instant now);
-  void begin_passive(Listeners::Found& l, const AddressPair& way, const MadHeader& h, const Req& r,
-                     Instant now);
-  void refuse_req(const AddressPair& way, const MadHeader& h, const Req& r, Reason reason);
+  void repeated_req(Connection& c, const AddressPair& addresses, const MadHeader& h, const Req& r);
+  void new_req(const AddressPair& addresses, const MadHeader& h, const Req& r, Instant now);
+  bool may_pass(const Listeners::Found& l, const AddressPair& addresses, const Req& r, Instant now);
+  void begin_passive(Listeners::Found& l, const AddressPair& addresses, const MadHeader& h,
+                     const Req& r, Instant now);
+  void refuse_req(const AddressPair& addresses, const MadHeader& h, const Req& r, Reason reason);
   void end_stale(Connection& c, Instant now);
   // ending.cpp
-  Connection* find(const AddressPair& way, std::uint32_t local_id, std::uint32_t remote_id);
+  Connection* find(const AddressPair& addresses, std::uint32_t local_id, std::uint32_t remote_id);
   void refuse(Connection& c, Which which, Reason reason, ByteView data, Instant now);
   void begin_disconnect(Connection& c, ByteView data, Instant now);
   void ended(Connection& c, Reason reason, ByteView data, Instant now);

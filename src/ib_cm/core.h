@@ -61,7 +61,7 @@ struct Core {
   // ---- connections
   // Makes a connection in `state` between these addresses; null: Drop::Full. It has an id, but no
   // remote id or queue pair yet.
-  Connection* open(State state, const AddressPair& way);
+  Connection* open(State state, const AddressPair& addresses);
   // Changes the state, and gives back its place among half-open and waiting connections.
   void move(Connection& c, State to);
   // Reports that its handle is free, and frees it.
@@ -77,24 +77,24 @@ struct Core {
   // Reserves memory for the events of one step, so that a step does not fail half way.
   void make_room() { events.reserve(events.size() + 4); }
   // Drops and counts the MAD if too many wait already, or out of memory.
-  void send(const AddressPair& way, const Mad& mad);
+  void send(const AddressPair& addresses, const Mad& mad);
   // Sends a MAD that is repeated until it is answered, or when the peer repeats its message.
   void send_first(Connection& c, const Mad& mad) {
     c.last = mad;
-    send(c.way, mad);
+    send(c.addresses, mad);
   }
   void answer_again(Connection& c) {
     ++counters.answered;
-    send(c.way, c.last);
+    send(c.addresses, c.last);
   }
   // The event is discarded if the connection is an orphan.
   Event& tell(Connection& c, EventKind kind, Reason reason = Reason::None);
   // Reports a request to its listener. `data`: the private data of the request, checked already;
   // for an IP service its header is removed.
-  Event& tell_asked(Connection& c, EventKind kind, ByteView data);
+  Event& report_request(Connection& c, EventKind kind, ByteView data);
   // Reports to a listener that its gate refused a request.
-  void tell_turned_away(ListenerId listener, const AddressPair& way, const Req& r,
-                        GateVerdict verdict);
+  void report_turned_away(ListenerId listener, const AddressPair& addresses, const Req& r,
+                          GateVerdict verdict);
 
   // ---- time
   Duration bounded(Duration d) const {

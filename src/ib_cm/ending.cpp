@@ -9,14 +9,14 @@ constexpr std::uint64_t kDreqExchange = 2;
 }  // namespace
 
 // The connection for a message with both ids; null, after counting: no such connection.
-Connection* Connections::find(const AddressPair& way, std::uint32_t local_id,
+Connection* Connections::find(const AddressPair& addresses, std::uint32_t local_id,
                               std::uint32_t remote_id) {
   Connection* const c = core_.table.find(remote_id);
   if (c == nullptr) {
     core_.counters.count(Drop::Unknown);
     return nullptr;
   }
-  if (c->way != way || c->remote_id != local_id || c->state >= State::SidrSent) {
+  if (c->addresses != addresses || c->remote_id != local_id || c->state >= State::SidrSent) {
     core_.counters.count(Drop::Stranger);
     return nullptr;
   }
@@ -52,12 +52,14 @@ void Connections::refuse(Connection& c, Which which, Reason reason, ByteView dat
 }
 
 // A peer that gives up on an unanswered REQ does not know our id.
-void Connections::take_rej(const AddressPair& way, const MadHeader& h, const Rej& r, Instant now) {
-  Connection* const c = r.remote_id == 0 ? core_.table.by_remote_id(way.remote, r.local_id)
+void Connections::take_rej(const AddressPair& addresses, const MadHeader& h, const Rej& r,
+                           Instant now) {
+  Connection* const c = r.remote_id == 0 ? core_.table.by_remote_id(addresses.remote, r.local_id)
                                          : core_.table.find(r.remote_id);
   if (c == nullptr) return core_.counters.count(Drop::Unknown);
   const bool first = c->state == State::ReqSent;
-  if (c->way != way || (first ? h.transaction != c->transaction : r.local_id != c->remote_id)) {
+  if (c->addresses != addresses ||
+      (first ? h.transaction != c->transaction : r.local_id != c->remote_id)) {
     return core_.counters.count(Drop::Stranger);
   }
   switch (c->state) {
@@ -103,14 +105,14 @@ void Connections::ended(Connection& c, Reason reason, ByteView data, Instant now
 }
 
 // A DREQ for an unknown connection is answered by a DREP, too; otherwise the peer would repeat it.
-void Connections::take_dreq(const AddressPair& way, const MadHeader& h, const Dreq& d,
+void Connections::take_dreq(const AddressPair& addresses, const MadHeader& h, const Dreq& d,
                             Instant now) {
   const Mad drep = write_drep(h.transaction, {d.remote_id, d.local_id, {}});
   if (core_.table.find(d.remote_id) == nullptr) {
     core_.counters.count(Drop::Unknown);
-    return core_.send(way, drep);
+    return core_.send(addresses, drep);
   }
-  Connection* const c = find(way, d.local_id, d.remote_id);
+  Connection* const c = find(addresses, d.local_id, d.remote_id);
   if (c == nullptr) return;
   if (d.remote_qpn != c->qpn) return core_.counters.count(Drop::Stranger);
   switch (c->state) {
@@ -118,20 +120,20 @@ void Connections::take_dreq(const AddressPair& way, const MadHeader& h, const Dr
     case State::RepSent:  // its RTU was lost
     case State::Established:
     case State::DreqSent:  // both ends at once
-      core_.send(way, drep);
+      core_.send(addresses, drep);
       return ended(*c, Reason::None, d.private_data, now);
     case State::TimeWait:
     case State::Refused:  // it considered the connection established
       ++core_.counters.answered;
-      return core_.send(way, drep);
+      return core_.send(addresses, drep);
     default:
       return core_.counters.count(Drop::Unexpected);
   }
 }
 
-void Connections::take_drep(const AddressPair& way, const MadHeader& h, const Drep& d,
+void Connections::take_drep(const AddressPair& addresses, const MadHeader& h, const Drep& d,
                             Instant now) {
-  Connection* const c = find(way, d.local_id, d.remote_id);
+  Connection* const c = find(addresses, d.local_id, d.remote_id);
   if (c == nullptr) return;
   if (c->state != State::DreqSent || h.transaction != c->transaction) {
     return core_.counters.count(Drop::Unexpected);
@@ -140,11 +142,11 @@ void Connections::take_drep(const AddressPair& way, const MadHeader& h, const Dr
 }
 
 // There is only one path (IB-75).
-void Connections::take_lap(const AddressPair& way, const MadHeader& h, const Lap& l) {
-  Connection* const c = find(way, l.local_id, l.remote_id);
+void Connections::take_lap(const AddressPair& addresses, const MadHeader& h, const Lap& l) {
+  Connection* const c = find(addresses, l.local_id, l.remote_id);
   if (c == nullptr) return;
   if (c->state != State::Established) return core_.counters.count(Drop::Unexpected);
-  core_.send(way, write(h.transaction, Apr{c->id, c->remote_id, kAprUnsupported}));
+  core_.send(addresses, write(h.transaction, Apr{c->id, c->remote_id, kAprUnsupported}));
 }
 
 Refusal Connections::abandon(Handle handle, Instant now) {

@@ -62,7 +62,7 @@ struct PathValues {
 };
 
 struct Connect {
-  AddressPair way;
+  AddressPair addresses;
   std::uint64_t service = 0;
   std::uint16_t source_port = 0;        // for an IP service
   Transport transport = Transport::Rc;  // Rc, Uc, or Extended: XRC
@@ -74,7 +74,7 @@ struct Connect {
 };
 
 struct Resolve {
-  AddressPair way;
+  AddressPair addresses;
   std::uint64_t service = 0;
   std::uint16_t source_port = 0;
   std::uint8_t response_timeout = 20;
@@ -112,7 +112,7 @@ struct Event {
   EventKind kind = EventKind::Released;
   Handle handle = 0;
   ListenerId listener = 0;  // ConnectRequest, ServiceRequest, TurnedAway
-  AddressPair way;
+  AddressPair addresses;
   Reason reason = Reason::None;   // Rejected, Disconnected
   std::uint64_t wanted = 0;       // ConnectRequest, ServiceRequest: the service
   std::uint16_t source_port = 0;  // for an IP service
@@ -127,7 +127,7 @@ struct Event {
 
 // A MAD to be sent to queue pair 1 of `way.remote`.
 struct Outgoing {
-  AddressPair way;
+  AddressPair addresses;
   Mad mad{};
 };
 

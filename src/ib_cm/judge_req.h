@@ -18,9 +18,9 @@ std::optional<ib::PathMtu> path_mtu_of(std::uint8_t code);
 std::uint8_t code_of(ib::PathMtu mtu);
 
 // True if the 36 bytes match the datagram's addresses, or the service has none.
-bool addresses_agree(std::uint64_t service, ByteView private_data, const AddressPair& way);
+bool addresses_agree(std::uint64_t service, ByteView private_data, const AddressPair& addresses);
 
 // Reason::None: acceptable. The transport that a listener serves is not checked here.
-Reason judge_req(const Req& r, const AddressPair& way, ib::PathMtu most_mtu);
+Reason judge_req(const Req& r, const AddressPair& addresses, ib::PathMtu most_mtu);
 
 }  // namespace urnic::ib_cm

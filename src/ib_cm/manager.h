@@ -22,7 +22,7 @@ class Manager {
 
   // ---- driving
   // `mad`: from open_gsi() (gsi.h); `way`: the datagram's addresses.
-  void take(const AddressPair& way, ByteView mad, Instant now);
+  void take(const AddressPair& addresses, ByteView mad, Instant now);
   Instant due() const { return core_.deadlines.next(); }
   void on_time(Instant now);
   bool next_mad(Outgoing* out);

@@ -14,10 +14,11 @@ constexpr std::uint64_t kReqExchange = 1;
 
 // True if every value fits its field.
 bool values_fit(const Connect& what) {
-  return what.way.local.is_v6() == what.way.remote.is_v6() && !is_reserved(what.qp.qpn) &&
-         what.qp.qpn < 1u << 24 && what.qp.rnr_retry < 8 && what.path.retry_count < 8 &&
-         what.path.ack_timeout < 32 && what.path.flow_label < 1u << 20 &&
-         what.response_timeout < 32 && what.max_cm_retries < 16 && what.transport != Transport::Rd;
+  return what.addresses.local.is_v6() == what.addresses.remote.is_v6() &&
+         !is_reserved(what.qp.qpn) && what.qp.qpn < 1u << 24 && what.qp.rnr_retry < 8 &&
+         what.path.retry_count < 8 && what.path.ack_timeout < 32 &&
+         what.path.flow_label < 1u << 20 && what.response_timeout < 32 &&
+         what.max_cm_retries < 16 && what.transport != Transport::Rd;
 }
 
 }  // namespace
@@ -27,7 +28,7 @@ Outcome<Handle, Refusal> Connections::connect(const Connect& what, ByteView data
   if (data.size() > (is_ip_service(what.service) ? kReqConsumer : kReqPrivate)) {
     return fail(Refusal::TooLong);
   }
-  Connection* const c = core_.open(State::ReqSent, what.way);
+  Connection* const c = core_.open(State::ReqSent, what.addresses);
   if (c == nullptr) return fail(Refusal::Full);
   c->active = true;
   c->transport = what.transport;
@@ -43,7 +44,7 @@ Outcome<Handle, Refusal> Connections::connect(const Connect& what, ByteView data
   std::array<std::uint8_t, kReqPrivate> all{};
   std::size_t n = 0;
   if (is_ip_service(what.service)) {
-    write_ip_header({what.way.local, what.way.remote, what.source_port}, all.data());
+    write_ip_header({what.addresses.local, what.addresses.remote, what.source_port}, all.data());
     n = kIpHeaderBytes;
   }
   std::copy(data.begin(), data.end(), all.begin() + static_cast<std::ptrdiff_t>(n));
@@ -74,8 +75,8 @@ Req Connections::make_req(const Connection& c, const Connect& what, ByteView dat
   r.max_cm_retries = what.max_cm_retries;
   r.srq = what.qp.srq;
   r.primary.local_lid = r.primary.remote_lid = kNoLid;
-  r.primary.local = gid_of(what.way.local);
-  r.primary.remote = gid_of(what.way.remote);
+  r.primary.local = gid_of(what.addresses.local);
+  r.primary.remote = gid_of(what.addresses.remote);
   r.primary.flow_label = what.path.flow_label;
   r.primary.traffic_class = what.path.traffic_class;
   r.primary.hop_limit = what.path.hop_limit;
@@ -85,10 +86,11 @@ Req Connections::make_req(const Connection& c, const Connect& what, ByteView dat
 }
 
 // An attacker that has not seen the REQ does not know its transaction id.
-void Connections::take_rep(const AddressPair& way, const MadHeader& h, const Rep& r, Instant now) {
+void Connections::take_rep(const AddressPair& addresses, const MadHeader& h, const Rep& r,
+                           Instant now) {
   Connection* const c = core_.table.find(r.remote_id);
   if (c == nullptr) return core_.counters.count(Drop::Unknown);
-  if (c->way != way || h.transaction != c->transaction ||
+  if (c->addresses != addresses || h.transaction != c->transaction ||
       (c->remote_id != 0 && c->remote_id != r.local_id)) {
     return core_.counters.count(Drop::Stranger);
   }
@@ -112,8 +114,8 @@ void Connections::rep_accepted(Connection& c, const MadHeader& h, const Rep& r, 
     core_.tell(c, EventKind::Rejected, Reason::Unsupported);
     return refuse(c, Which::Rep, Reason::Unsupported, {}, now);
   }
-  for (Connection* old : {core_.table.by_remote_id(c.way.remote, r.local_id),
-                          core_.table.by_remote_qpn(c.way.remote, qpn)}) {
+  for (Connection* old : {core_.table.by_remote_id(c.addresses.remote, r.local_id),
+                          core_.table.by_remote_qpn(c.addresses.remote, qpn)}) {
     if (old == nullptr) continue;
     ++core_.counters.stale;
     end_stale(*old, now);
@@ -165,16 +167,17 @@ void Connections::ask_for_time(Connection& c, Which which) {
   m.remote_id = c.remote_id;
   m.which = which;
   m.service_timeout = core_.options.service_timeout;
-  core_.send(c.way, write(c.transaction, m));
+  core_.send(c.addresses, write(c.transaction, m));
 }
 
 // The peer needs more time for its answer.
-void Connections::take_mra(const AddressPair& way, const MadHeader& h, const Mra& m, Instant now) {
+void Connections::take_mra(const AddressPair& addresses, const MadHeader& h, const Mra& m,
+                           Instant now) {
   Connection* const c = core_.table.find(m.remote_id);
   if (c == nullptr) return core_.counters.count(Drop::Unknown);
   const bool req = c->state == State::ReqSent && m.which == Which::Req;
   const bool rep = c->state == State::RepSent && m.which == Which::Rep;
-  if (c->way != way || h.transaction != c->transaction ||
+  if (c->addresses != addresses || h.transaction != c->transaction ||
       (c->remote_id != 0 && c->remote_id != m.local_id)) {
     return core_.counters.count(Drop::Stranger);
   }

@@ -19,16 +19,17 @@ class Sidr {
   Refusal abandon(Handle h, Instant now);
 
   // ---- messages of the peer
-  void take_req(const AddressPair& way, const MadHeader& h, const SidrReq& r, Instant now);
-  void take_rep(const AddressPair& way, const MadHeader& h, const SidrRep& r);
+  void take_req(const AddressPair& addresses, const MadHeader& h, const SidrReq& r, Instant now);
+  void take_rep(const AddressPair& addresses, const MadHeader& h, const SidrRep& r);
 
   void on_time(Connection& c, Instant now);
 
  private:
-  void refuse(const AddressPair& way, const MadHeader& h, const SidrReq& r, SidrStatus status);
-  bool is_denied(const Listeners::Found& l, const AddressPair& way, Instant now);
-  void begin(Listeners::Found& l, const AddressPair& way, const MadHeader& h, const SidrReq& r,
-             Instant now);
+  void refuse(const AddressPair& addresses, const MadHeader& h, const SidrReq& r,
+              SidrStatus status);
+  bool is_denied(const Listeners::Found& l, const AddressPair& addresses, Instant now);
+  void begin(Listeners::Found& l, const AddressPair& addresses, const MadHeader& h,
+             const SidrReq& r, Instant now);
 
   Core& core_;
 };

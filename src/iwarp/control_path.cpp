@@ -82,7 +82,7 @@ verbs::QpVerdict ControlPath::move(verbs::QueuePair& qp, QpState to, std::uint32
     ddp::stream_of(qp).reset();
     memory_.unbind_windows_of(qp.number());
     qp.starved = false;
-    qp.last_receive_told = false;
+    qp.last_receive_reported = false;
   }
   return move.verdict;
 }

@@ -87,7 +87,8 @@ bool KernelSender::send_burst(Connection& c, Found* found) {
     wait_for_room(l);
     if (moved.what == kernel_tcp::Moved::What::Failed) {
       // A view of the consumer's memory, which is gone.
-      if (moved.error == EFAULT && c.stream != nullptr) note_source_gone(c.stream->sender, l.sent);
+      if (moved.error == EFAULT && c.stream != nullptr)
+        note_source_removed(c.stream->sender, l.sent);
       break_off(c, moved.error);
     }
     keep_rest(l, 0);

@@ -226,7 +226,7 @@ void Receiver::take_payload(Connection& c, const InHand& in, Instant now, Found*
                      check.arrival == tcp::Arrival::Overlap;
   // A segment that needs an ACK of its own comes after the pending ACK (E-7, R-63).
   const bool own_ack = check.arrival != tcp::Arrival::InOrder || c.tcb.rcv.holes.size() != 0;
-  if (own_ack && tcp::ack_owed(c.tcb)) transmitter_.emit_ack(c, now);
+  if (own_ack && tcp::ack_pending(c.tcb)) transmitter_.emit_ack(c, now);
   if (!taken) {
     if (check.arrival == tcp::Arrival::Duplicate && check.fin && !c.tcb.rcv.fin_taken &&
         check.end == c.tcb.rcv.holes.rcv_nxt()) {  // everything but the FIN is a duplicate

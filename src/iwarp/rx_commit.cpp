@@ -38,7 +38,7 @@ void RxCommit::deliver(Connection& c, const ddp::MessageCounts& counts, Found* f
 }
 
 void RxCommit::ulp_drop(Connection& c, const tcp::Check& check, Instant now) {
-  if (tcp::ack_owed(c.tcb)) transmitter_.emit_ack(c, now);
+  if (tcp::ack_pending(c.tcb)) transmitter_.emit_ack(c, now);
   const tcp::AckNeed need =
       tcp::refuse(c.tcb, check, true, c.context.config.immediate_dup_ack, now);
   if (need == tcp::AckNeed::Now) ++c.counters.immediate_dup_acks;
@@ -46,7 +46,7 @@ void RxCommit::ulp_drop(Connection& c, const tcp::Check& check, Instant now) {
 }
 
 void RxCommit::act_on_ack(Connection& c, tcp::AckNeed need, Instant now) {
-  if (need != tcp::AckNeed::Now) return;  // Owed (pending): at the end of the burst
+  if (need != tcp::AckNeed::Now) return;  // Pending: at the end of the burst
   ++c.counters.dup_acks_out;
   transmitter_.emit_ack(c, now);
 }

@@ -26,7 +26,7 @@ void resume(RxCommit& delivery, Ending& ending, Connection* c, verbs::QueuePair&
 void acknowledge_owing(SideState& state) {
   while (!state.owing.empty()) {
     Connection* c = state.owing.pop(state.connections);
-    if (c == nullptr || !tcp::ack_owed(c->tcb)) continue;
+    if (c == nullptr || !tcp::ack_pending(c->tcb)) continue;
     tcp::acknowledge(c->tcb);
     state.sending.push(*c);
   }

@@ -22,7 +22,7 @@ class AddressHandles {
 
   struct Handle {
     ib::AddressVector av;
-    Path way;
+    Path path;
   };
 
   // 0 if there are kMost. Throws std::bad_alloc and then changes nothing.

@@ -145,7 +145,7 @@ Result<CmConnections::Id> CmConnections::accept(void* owner, ib_cm::Handle handl
   const auto ord = std::min<std::uint32_t>(p.ord, c->offered.responder_resources);
   ib_cm::QpValues peer = c->offered;
   peer.initiator_depth = depth_of(std::min<std::uint32_t>(p.ird, c->offered.initiator_depth));
-  a.terms.rtr = to_rtr(c->way, peer, c->path, number.number, a.terms.psn, p);
+  a.terms.rtr = to_rtr(c->addresses, peer, c->path, number.number, a.terms.psn, p);
   a.terms.rts = to_rts(c->offered, c->path, depth_of(ord), p);
   // The program's own queue pair does not know our extensions.
   (void)cm().accept(handle, values_of(a, peer.initiator_depth, ord), p.private_data, now, 0);
@@ -238,7 +238,7 @@ ConnectionTerms CmConnections::offered(const ib_cm::Event& e) {
   t.psn = next_psn();
   ib_cm::QpValues peer = e.qp;
   peer.initiator_depth = depth_of(e.qp.initiator_depth);
-  t.rtr = to_rtr(e.way, peer, e.path, 0, t.psn);
+  t.rtr = to_rtr(e.addresses, peer, e.path, 0, t.psn);
   t.rts = to_rts(e.qp, e.path, depth_of(e.qp.responder_resources));
   return t;
 }
@@ -294,9 +294,9 @@ void CmConnections::answered(Entry& a, const ib_cm::Event& e, Instant now) {
   a.asked.reset();
   deadlines_.set(a, Instant::never());
   const ConnectParams& own = a.chosen;
-  a.terms.rtr = to_rtr(e.way, e.qp, e.path, a.number.number, a.terms.psn, own);
+  a.terms.rtr = to_rtr(e.addresses, e.qp, e.path, a.number.number, a.terms.psn, own);
   a.terms.rts = to_rts(e.qp, e.path, e.qp.responder_resources, own);
-  Said said{e.data.view(), told_by(e.qp)};
+  Said said{e.data.view(), roce_peer_of(e.qp)};
   said.peer.ird = e.qp.initiator_depth;
   said.peer.ord = e.qp.responder_resources;
   if (tell(a, CmEvent::Kind::Answered, said)) return;

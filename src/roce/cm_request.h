@@ -29,6 +29,6 @@ Result<CmRequest> to_ask(const net::Interface&, Listeners&, const ib_cm::Options
 Errc code_of(ib_cm::Reason);
 const char* text_of(ib_cm::Reason);
 // The values of its queue pair that the peer's message contains.
-RocePeer told_by(const ib_cm::QpValues& peer);
+RocePeer roce_peer_of(const ib_cm::QpValues& peer);
 
 }  // namespace urnic::roce

@@ -34,8 +34,8 @@ const char* text_of(QpEvent event) {
 // A request that the gate of its listener refused.
 void note_turned_away(const Listener* l, const ib_cm::Event& e, verbs::Hooks& hooks) {
   const std::uint16_t port = l != nullptr ? l->port() : 0;
-  hooks.on_note(verbs::Note::TurnedAway, {e.way.local, port}, {e.way.remote, e.source_port},
-                name(e.verdict));
+  hooks.on_note(verbs::Note::TurnedAway, {e.addresses.local, port},
+                {e.addresses.remote, e.source_port}, name(e.verdict));
 }
 
 // Called within a burst. If there is no memory the event is dropped: the state of the queue pair
@@ -234,11 +234,11 @@ verbs::ConnectionRequest Connections::request_of(const ib_cm::Event& e, const Li
   r.service = e.kind == EventKind::ServiceRequest         ? verbs::Service::Ud
               : e.transport == ib_cm::Transport::Extended ? verbs::Service::XrcReceive
                                                           : verbs::Service::Rc;
-  r.local = {e.way.local, l.port()};
-  r.peer = {e.way.remote, e.source_port};
+  r.local = {e.addresses.local, l.port()};
+  r.peer = {e.addresses.remote, e.source_port};
   r.ird = e.qp.initiator_depth;  // one end's initiator depth is what the other end serves
   r.ord = e.qp.responder_resources;
-  r.roce_peer = told_by(e.qp);
+  r.roce_peer = roce_peer_of(e.qp);
   r.roce_peer.retry_count = e.path.retry_count;
   if (r.service != verbs::Service::Ud)
     r.attributes = attributes_of(cm_connections_.offered(e), true);
@@ -250,7 +250,7 @@ verbs::ConnectionRequest Connections::request_of(const ib_cm::Event& e, const Li
 // The peer has accepted. The RTU is only sent when our end is ready.
 void Connections::accepted(Binding& b, const ib_cm::Event& e, Instant now) {
   const auto rtr = [&] {
-    return agreed(to_rtr(e.way, e.qp, e.path, b.number, b.psn, b.own), e.extensions);
+    return agreed(to_rtr(e.addresses, e.qp, e.path, b.number, b.psn, b.own), e.extensions);
   };
   const auto rts = [&] { return to_rts(e.qp, e.path, e.qp.responder_resources, b.own); };
   const bool ready =
@@ -266,7 +266,7 @@ void Connections::accepted(Binding& b, const ib_cm::Event& e, Instant now) {
   }
   b.stage = State::Up;
   b.answered = true;
-  up(b, {e.data.view(), told_by(e.qp)}, now);
+  up(b, {e.data.view(), roce_peer_of(e.qp)}, now);
 }
 
 // Both ends are ready and in Rts.

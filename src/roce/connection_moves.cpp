@@ -15,7 +15,7 @@ QpChange to_init(std::uint32_t ird) {
   return c;
 }
 
-QpChange to_rtr(const ib_cm::AddressPair& way, const ib_cm::QpValues& peer,
+QpChange to_rtr(const ib_cm::AddressPair& addresses, const ib_cm::QpValues& peer,
                 const ib_cm::PathValues& path, std::uint32_t number, std::uint32_t psn,
                 const OwnEnd& own) {
   constexpr std::uint32_t kFirstSourcePort = 0xc000, kSourcePorts = 0x4000;
@@ -24,8 +24,8 @@ QpChange to_rtr(const ib_cm::AddressPair& way, const ib_cm::QpValues& peer,
   c.to = verbs::QpState::Rtr;
   c.mask |= verbs::kQpAttrAv | verbs::kQpAttrPathMtu | verbs::kQpAttrDestQpn | verbs::kQpAttrRqPsn |
             verbs::kQpAttrMaxDestRdAtomic | verbs::kQpAttrMinRnrTimer;
-  c.av.local = way.local;
-  c.av.remote = way.remote;
+  c.av.local = addresses.local;
+  c.av.remote = addresses.remote;
   // Chooses one of several equal-cost paths by the queue pair numbers, the same in both directions.
   c.av.source_port =
       static_cast<std::uint16_t>(kFirstSourcePort + ((number ^ peer.qpn) % kSourcePorts));

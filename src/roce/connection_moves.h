@@ -25,7 +25,7 @@ struct OwnEnd {
 QpChange to_init(std::uint32_t ird);
 // Each end chooses the PSN at which the other one begins. `peer`: the values of its queue pair from
 // its message, with its depth limited to what we serve. `number`, `psn`: ours, as sent to the peer.
-QpChange to_rtr(const ib_cm::AddressPair& way, const ib_cm::QpValues& peer,
+QpChange to_rtr(const ib_cm::AddressPair& addresses, const ib_cm::QpValues& peer,
                 const ib_cm::PathValues& path, std::uint32_t number, std::uint32_t psn,
                 const OwnEnd& own = {});
 // `depth`: of our requests.

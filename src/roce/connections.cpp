@@ -157,7 +157,7 @@ Result<void> Connections::accept(ib_cm::Handle handle, verbs::QueuePair& qp, con
   ib_cm::QpValues peer = c->offered;
   peer.initiator_depth = depth_of(ird, most_depth_);
   // The consumer may send as soon as it has accepted, as with a kernel.
-  const QpChange rtr = to_rtr(c->way, peer, c->path, qp.number(), b.psn, b.own);
+  const QpChange rtr = to_rtr(c->addresses, peer, c->path, qp.number(), b.psn, b.own);
   const QpChange rts = to_rts(c->offered, c->path, b.depth, b.own);
   if (!move(side_, qp, agreed(rtr, c->extensions), now) || !move(side_, qp, rts, now)) {
     bindings_.name(b, 0);
@@ -242,7 +242,7 @@ bool Connections::abort_silently(const verbs::QueuePair& qp, bool goes, Instant 
 bool Connections::asks_out(const verbs::QueuePair& qp) const {
   const Binding* const b = bindings_.of(qp);
   return b != nullptr && b->asked != nullptr &&
-         !wire_.interface().is_own(b->asked->what.way.remote);
+         !wire_.interface().is_own(b->asked->what.addresses.remote);
 }
 
 // ---- looking

@@ -34,14 +34,14 @@ struct Context final : verbs::TransportHalf {
   ib::Greeting greeting;         // from and to the peer (S-7)
   ib::Keepalive alive;           // probes of the peer while it has a connection
   ib::Marks marks;               // marks on packets of the peer (S-10)
-  Path way;                      // to the peer; UD has none
+  Path path;                     // to the peer; UD has none
   std::uint64_t unreliable = 0;  // packets handed out, UC and UD
 
   // Until when a request of the peer waits for a receive (S-9).
   Instant parked_until = Instant::never();
 
-  bool tell_drained = false;      // report when nothing is outstanding in Sqd (IB-112)
-  bool told_established = false;  // a request that arrived in Rtr has been reported (IB-120)
+  bool tell_drained = false;          // report when nothing is outstanding in Sqd (IB-112)
+  bool established_reported = false;  // a request that arrived in Rtr has been reported (IB-120)
   // Report the first request in Rts, too, like one in Rtr.
   bool tells_first_request = false;
 

@@ -133,9 +133,9 @@ Modified ControlPath::move(verbs::QueuePair& qp, const QpChange& change, Instant
   return done;
 }
 
-Paths::Opened ControlPath::open_way(const ib::AddressVector& av, Instant now) {
+Paths::Opened ControlPath::open_path(const ib::AddressVector& av, Instant now) {
   wire_.begin_sending();
-  return side_.ways().open(av, now);
+  return side_.paths().open(av, now);
 }
 
 void ControlPath::sends_posted(verbs::QueuePair& qp, Instant now) {
@@ -207,7 +207,7 @@ bool ControlPath::completes_on_overrun(const verbs::QueuePair& qp) const {
 Result<std::uint32_t> ControlPath::create_handle(const QpPath& path, Instant now) {
   auto av = vector_of(path, wire_.interface());
   if (!av) return av.error();
-  const Paths::Opened made = open_way(*av, now);
+  const Paths::Opened made = open_path(*av, now);
   if (made.verdict != Modified::Ok) {
     return Error{Errc::invalid_argument, "path: must be two unicast addresses of one IP version"};
   }

@@ -86,7 +86,7 @@ class ControlPath final : public verbs::ControlPath {
   // Returns an address handle, never 0. Errors: as vector_of() (attributes.h), no_memory.
   Result<std::uint32_t> create_handle(const QpPath&, Instant now);
   // As Paths::open(), and sends the request that resolves the next hop.
-  Paths::Opened open_way(const ib::AddressVector&, Instant now);
+  Paths::Opened open_path(const ib::AddressVector&, Instant now);
   // Converts to roce::ConnectParams; defaults fill in what `p` leaves out.
   ConnectParams params_of(const verbs::ConnectParams& p) const;
 

@@ -119,7 +119,7 @@ ConnectionStats ControlPath::stats_of(const verbs::QueuePair& qp) const {
 }
 
 void fill_totals(const ControlPath& roce, EngineStats* out) {
-  const Statistics& all = roce.side().of_the_gone();
+  const Statistics& all = roce.side().of_destroyed();
   put(all, &out->ended.roce);
   put(all.messages, &out->ended.verbs);
   RoceHostStats& host = out->roce;

@@ -34,7 +34,7 @@ class GeneralServices {
   const Statistics& statistics() const { return statistics_; }
 
   // A packet to queue pair 1 whose ICRC is correct.
-  void take(const ib::ParsedPacket& packet, const ib_cm::AddressPair& way, Instant now);
+  void take(const ib::ParsedPacket& packet, const ib_cm::AddressPair& addresses, Instant now);
   void run_timers(Instant now) { manager_.on_time(now); }
   Instant next_deadline() const { return manager_.due(); }
   bool wants_to_send() const { return held_ || manager_.wants_to_send() || retry_; }

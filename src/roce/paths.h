@@ -19,13 +19,13 @@ class Paths {
   explicit Paths(net::Wire* wire) : wire_(*wire) {}
 
   // False: resolution is pending; forget() marks the path when it ends, and the sender tries again.
-  bool find(Path* way, const ib::AddressVector& av, Instant now);
+  bool find(Path* path, const ib::AddressVector& av, Instant now);
 
   // A packet of the peer that passed all checks has come from `mac` while the path to it is being
   // resolved: sends responses to that MAC address until the neighbor answers or is given up.
   // Otherwise, if our ARP or ND request or its answer is lost, the peer would use up all its
   // retries before the request is repeated.
-  void heard(Path* way, const ib::AddressVector& av, const IpAddress& from,
+  void heard(Path* path, const ib::AddressVector& av, const IpAddress& from,
              const MacAddress& mac) const;
 
   // ---- address handles

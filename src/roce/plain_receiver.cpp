@@ -12,7 +12,7 @@ namespace {
 
 // True if the queue pair's own conditions hold; they do until it is modified or destroyed.
 bool takes_plain(const Context& c, const IpAddress& source) {
-  return c.responder.rc() != nullptr && c.way.found() &&
+  return c.responder.rc() != nullptr && c.path.found() &&
          c.attributes.service == ib::ServiceType::Rc && c.attributes.pkey == ib::kDefaultPkey &&
          c.attributes.av.remote == source;
 }

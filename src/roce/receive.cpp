@@ -29,7 +29,7 @@ void take_hello(Context& c, const ib::ParsedPacket& packet, Statistics* statisti
 // ignored. The responses to a READ are requested by us, so we slow down our own requests as well.
 void take_mark(Context& c, const ib::OpcodeRow& row, Instant now) {
   const bool answer = row.family == ib::Family::ReadResponse;
-  if (!c.way.marked || (row.response() && !answer)) return;
+  if (!c.path.marked || (row.response() && !answer)) return;
   const bool tells = c.marks.seen(now);
   if (answer && tells && c.requester.rc() != nullptr) c.requester.rc()->slow_down(now);
 }
@@ -96,8 +96,8 @@ void Side::process(net::FrameHead& head, const Arrived& a, Instant now) {
   const auto half = ib::check(packet->header, head.net.src, c == nullptr ? nullptr : &c->attributes,
                               c == nullptr ? verbs::QpState::Reset : c->qp->state.load());
   if (!half.ok()) return drops.count(half.error());
-  if (c->way.route == Route::Awaited && !head.looped) [[unlikely]] {
-    ways_.heard(&c->way, c->attributes.av, head.net.src, head.net.src_mac);
+  if (c->path.route == Route::Awaited && !head.looped) [[unlikely]] {
+    paths_.heard(&c->path, c->attributes.av, head.net.src, head.net.src_mac);
   }
   if (head.net.ecn == net::kCongestionExperienced) take_mark(*c, packet->header.row(), now);
   if (!a.like_last) plain_.learn(head, *c, packet->header);
@@ -137,8 +137,8 @@ void Side::take_request(Context& c, const ib::ParsedPacket& packet, ByteView ip_
   }
   ib::Received r = uc != nullptr ? uc->take(packet, &done) : rc->take(packet, &done);
   const bool awaited = qp.state == verbs::QpState::Rtr || c.tells_first_request;
-  if (r.verdict == ib::Verdict::Accept && awaited && !c.told_established) {
-    c.told_established = true;
+  if (r.verdict == ib::Verdict::Accept && awaited && !c.established_reported) {
+    c.established_reported = true;
     c.tells_first_request = false;
     watcher_->on_qp_event(qp, QpEvent::Established);
   }

@@ -22,7 +22,7 @@ class SendBuffers {
   explicit SendBuffers(net::Wire* wire) : wire_(*wire) {}
 
   // Takes room for the largest frame of a path, which must be resolved. False: there is none now.
-  bool take(const Path& way, Buffer* b);
+  bool take(const Path& path, Buffer* b);
   // Exactly one of these must follow each take().
   void keep(const Buffer& b, std::size_t bytes);
   void give_back(const Buffer& b);

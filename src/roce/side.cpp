@@ -90,7 +90,7 @@ Side::Side(const Options& options, QpWatcher* watcher, verbs::Completions* compl
       watcher_(watcher),
       wire_(*wire),
       memory_(*memory),
-      ways_(wire),
+      paths_(wire),
       buffers_(wire),
       held_pool_(options.held_bytes),
       table_(options.key, options.most_queue_pairs),
@@ -118,7 +118,7 @@ std::unique_ptr<verbs::QueuePair> Side::create(verbs::Service service, verbs::Pd
     made.loss = loss != nullptr ? *loss : options_.loss;
     context->attributes = fresh_attributes(options_, wire_.mtu(), service, made);
     const bool slows_down = options_.send.congestion != ib::CongestionRule::Off;
-    context->way.marked = slows_down && verbs::is_reliable(service);
+    context->path.marked = slows_down && verbs::is_reliable(service);
     table_.set(number, context.get());
     qp->transport = std::move(context);
     return qp;
@@ -187,7 +187,7 @@ Modified Side::modify(verbs::QueuePair& qp, const QpChange& wanted, Instant now)
     c.requester.resume();
   }
   qp.state.modify(change.to, change.mask);
-  if (has(verbs::kQpAttrAv)) c.way.route = Route::Unknown;
+  if (has(verbs::kQpAttrAv)) c.path.route = Route::Unknown;
   if (move.effect == verbs::QpEffect::FlushAll) {
     enter_error(c);
   } else if (move.effect == verbs::QpEffect::Discard) {
@@ -321,9 +321,9 @@ void Side::discard(Context& c) {
   }
   forget_received(c);
   memory_.unbind_windows_of(qp.number());
-  qp.last_receive_told = false;
-  c.tell_drained = c.told_established = c.tells_first_request = false;
-  c.way.route = Route::Unknown;
+  qp.last_receive_reported = false;
+  c.tell_drained = c.established_reported = c.tells_first_request = false;
+  c.path.route = Route::Unknown;
   c.attributes = fresh_attributes(options_, wire_.mtu(), qp.state.service(), c.attributes);
 }
 

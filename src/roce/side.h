@@ -129,12 +129,12 @@ class Side {
   bool goes_out(const verbs::QueuePair&) const;
 
   // Address handles included.
-  Paths& ways() { return ways_; }
+  Paths& paths() { return paths_; }
 
   // ---- looking
   Statistics statistics() const;
   // The same without the existing queue pairs.
-  const Statistics& of_the_gone() const { return statistics_; }
+  const Statistics& of_destroyed() const { return statistics_; }
   const ContextTable& contexts() const { return table_; }
   std::size_t queue_pairs() const { return table_.size() - table_.resting(); }
   // Memory lent to queue pairs for packets held past gaps.
@@ -170,7 +170,7 @@ class Side {
   net::Wire& wire_;
   verbs::MemoryTable& memory_;
   BufferPool pool_;
-  Paths ways_;
+  Paths paths_;
   SendBuffers buffers_;
   ib::HeldPool held_pool_;  // outlives the queue pairs, as `pool_` does
   ContextTable table_;

@@ -37,7 +37,7 @@ class Mappings {
   const std::vector<Own>& all() const { return own_; }
 
   // The peer announces a mapping. False: there is no such place.
-  bool on_told(std::uint32_t index, const Mapping&);
+  bool on_mapping(std::uint32_t index, const Mapping&);
   // The peer's mapping that contains this offset; null if there is none.
   const Mapping* find(std::uint64_t offset) const;
 

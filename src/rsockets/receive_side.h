@@ -35,7 +35,7 @@ class ReceiveSide {
                      std::uint64_t size) const;
 
   // True if freed space should be granted to the peer: half the buffer, or half the credits.
-  bool owes_grant() const;
+  bool grant_due() const;
   Grant grant();
   std::uint32_t half() const { return size_ / 2; }
 
@@ -47,7 +47,7 @@ class ReceiveSide {
   std::uint32_t free_ = 0;     // bytes read and not granted again
   std::uint32_t next_half_ = 0;
   std::uint64_t unread_ = 0;
-  std::uint16_t credits_ = 0, number_ = 0, owed_from_ = 0;
+  std::uint16_t credits_ = 0, number_ = 0, grant_from_ = 0;
   std::deque<std::uint32_t> messages_;  // bytes of each message
 };
 

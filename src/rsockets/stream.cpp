@@ -59,16 +59,16 @@ void Stream::serve() {
   if (!link_.is_open()) return;
   take_received();
   take_sent();
-  say_what_is_owed();
+  send_pending_control();
 }
 
 // Messages that cannot be sent for lack of a slot are sent when the send queue reports a free one.
-void Stream::say_what_is_owed() {
+void Stream::send_pending_control() {
   for (const bool last : {false, true}) {
     if (!ending_.is_connected()) return;
-    if (unsaid_ && control_slots_ != 0) say(*unsaid_);
-    if (receive_side_.owes_grant() && control_slots_ >= kSlotsOfGrant) grant();
-    if (last || (!unsaid_ && !receive_side_.owes_grant())) return;
+    if (pending_control_ && control_slots_ != 0) say(*pending_control_);
+    if (receive_side_.grant_due() && control_slots_ >= kSlotsOfGrant) grant();
+    if (last || (!pending_control_ && !receive_side_.grant_due())) return;
     link_.arm_sent();
     take_sent();
   }
@@ -112,7 +112,7 @@ void Stream::on_message(std::uint32_t m) {
     }
     case Op::iomap:
       receive_side_.on_mapping();
-      right = value < settings_.mappings && mappings_.on_told(value, link_.mapping(value));
+      right = value < settings_.mappings && mappings_.on_mapping(value, link_.mapping(value));
       break;
     case Op::control:
       right = ending_.on_control(value);
@@ -162,10 +162,10 @@ void Stream::grant() {
 
 void Stream::say(Control c) {
   if (control_slots_ == 0) {
-    unsaid_ = c;
+    pending_control_ = c;
     return;
   }
-  unsaid_.reset();
+  pending_control_.reset();
   --control_slots_;
   const bool last = c == Control::disconnect;
   check(link_.post_message({message(c), peers_order_, work_id(Work::control, 0, last)}));
@@ -251,13 +251,13 @@ std::size_t Stream::send_to_mapping(Source& source, std::uint64_t offset) {
 std::size_t Stream::receive(std::uint8_t* to, std::size_t size, bool look) {
   if (look) return receive_side_.peek(link_.buffer(), to, size);
   const std::size_t n = receive_side_.read(link_.buffer(), to, size);
-  if (receive_side_.owes_grant()) say_what_is_owed();
+  if (receive_side_.grant_due()) send_pending_control();
   return n;
 }
 
 std::uint32_t Stream::under_way() const {
   if (!ending_.is_connected()) return 0;
-  return send_side_.under_way() + (kControlSlots - control_slots_) + (unsaid_ ? 1 : 0);
+  return send_side_.under_way() + (kControlSlots - control_slots_) + (pending_control_ ? 1 : 0);
 }
 
 void Stream::finish() {

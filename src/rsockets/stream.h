@@ -56,7 +56,7 @@ class Stream {
  private:
   void take_received();
   void take_sent();
-  void say_what_is_owed();
+  void send_pending_control();
   void on_message(std::uint32_t);
   void grant();
   void tell_mappings();
@@ -77,7 +77,7 @@ class Stream {
   std::uint32_t peers_place_ = 1;  // in that table, for our next target
   std::uint32_t own_place_ = 1;    // in our table, for the peer's next target
   std::uint16_t control_slots_ = kControlSlots;
-  std::optional<Control> unsaid_;  // waits for a slot
+  std::optional<Control> pending_control_;  // waits for a slot
 };
 
 }  // namespace urnic::rsockets

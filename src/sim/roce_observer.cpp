@@ -25,7 +25,7 @@ std::string microseconds(Duration d) {
 std::uint64_t bad_icrc(Pair& pair) {
   std::uint64_t n = 0;
   for (Node* node : {&pair.left(), &pair.right()}) {
-    n += node->engine().roce().of_the_gone().drops.of(ib::Drop::BadIcrc);
+    n += node->engine().roce().of_destroyed().drops.of(ib::Drop::BadIcrc);
   }
   return n;
 }

@@ -14,7 +14,7 @@ IpAddress address_of(int which) {
   return IpAddress::v4(10, 0, 0, static_cast<std::uint8_t>(which + 1));
 }
 
-ib::AddressVector way_from(int which) {
+ib::AddressVector address_vector_from(int which) {
   ib::AddressVector av;
   av.local = address_of(which);
   av.remote = address_of(1 - which);
@@ -39,7 +39,7 @@ roce::QpChange to_rtr(const RocePlan& plan, int which, std::uint32_t peer, std::
   if (verbs::is_reliable(plan.service)) {
     c.mask |= verbs::kQpAttrMaxDestRdAtomic | verbs::kQpAttrMinRnrTimer;
   }
-  c.av = way_from(which);
+  c.av = address_vector_from(which);
   c.path_mtu = ib::path_mtu_of(mtu);
   c.dest_qp = peer;
   c.rq_psn = kPsn[1 - which];
@@ -127,11 +127,11 @@ bool connect_roce(Pair& pair, verbs::QueuePair& left, verbs::QueuePair& right, c
 }
 
 std::uint32_t address_of_right(Pair& pair) {
-  return pair.left().engine().roce_control().open_way(way_from(0), pair.now()).handle;
+  return pair.left().engine().roce_control().open_path(address_vector_from(0), pair.now()).handle;
 }
 
 std::uint32_t address_of_left(Pair& pair) {
-  return pair.right().engine().roce_control().open_way(way_from(1), pair.now()).handle;
+  return pair.right().engine().roce_control().open_path(address_vector_from(1), pair.now()).handle;
 }
 
 }  // namespace urnic::sim

@@ -87,7 +87,7 @@ bool take_ecn(Tcb& t, const Segment& s, std::int32_t acked) {
   t.rcv.ece_next = marked;
   if (marked == t.rcv.ece) return false;
   t.rcv.ece_turned = true;
-  if (ack_owed(t)) return true;
+  if (ack_pending(t)) return true;
   t.rcv.ece = marked;
   return false;
 }

@@ -42,7 +42,7 @@ void take_fin(Tcb& t, Instant now) {
 // Decides when the ACK of in-order data without holes is due.
 AckNeed schedule_ack(Tcb& t, std::uint32_t len, Instant now) {
   ReceiveState& r = t.rcv;
-  r.ack_owed = true;
+  r.ack_pending = true;
   r.unacked += len;
   // RFC 8257 3.2: the marks begin or end with this segment. RFC 2883 4: part of it is a duplicate.
   if (r.ece_turned || r.has_dsack) [[unlikely]] {
@@ -52,7 +52,7 @@ AckNeed schedule_ack(Tcb& t, std::uint32_t len, Instant now) {
   }
   switch (t.config.ack_policy) {
     case AckPolicy::PerBurst:
-      return AckNeed::Owed;
+      return AckNeed::Pending;
     case AckPolicy::Immediate:
       r.ack_due = true;
       return AckNeed::Now;
@@ -70,7 +70,7 @@ AckNeed schedule_ack(Tcb& t, std::uint32_t len, Instant now) {
     return AckNeed::Now;
   }
   if (t.timers.delayed_ack.is_never()) t.timers.delayed_ack = now + t.config.delayed_ack;
-  return AckNeed::Owed;
+  return AckNeed::Pending;
 }
 
 void note_dsack(Tcb& t, StreamOffset begin, StreamOffset end) {
@@ -81,7 +81,7 @@ void note_dsack(Tcb& t, StreamOffset begin, StreamOffset end) {
 }
 
 AckNeed ack_now(Tcb& t) {
-  t.rcv.ack_owed = t.rcv.ack_due = true;
+  t.rcv.ack_pending = t.rcv.ack_due = true;
   t.rcv.ece_turned = false;
   return AckNeed::Now;
 }
@@ -207,7 +207,7 @@ bool set_receive_room(Tcb& t, std::uint64_t bytes, Instant now) {
   const std::uint64_t before = r.adv > nxt ? r.adv - nxt : 0;
   const bool was_shut =
       before < std::min<std::uint64_t>(t.config.receive_buffer / 2, 2u * t.config.mss);
-  if (!was_shut && (ack_owed(t) || edge - r.adv < t.config.receive_buffer / 2)) return false;
+  if (!was_shut && (ack_pending(t) || edge - r.adv < t.config.receive_buffer / 2)) return false;
   ack_now(t);
   return true;
 }

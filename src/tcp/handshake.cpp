@@ -120,7 +120,7 @@ void take_handshake(Tcb& t, const Segment& s, AckResult* r, Instant now) {
     t.ecn_on = t.ecn_on && s.has(kEce) && !s.has(kCwr);  // an ECN-setup SYN-ACK has ECE alone
     if (s.has(kAck)) {
       established(t, s, r, now);
-      t.rcv.ack_owed = t.rcv.ack_due = true;
+      t.rcv.ack_pending = t.rcv.ack_due = true;
       return;
     }
     // Simultaneous open: both SYNs crossed (RFC 9293 3.5, figure 8).
@@ -131,7 +131,7 @@ void take_handshake(Tcb& t, const Segment& s, AckResult* r, Instant now) {
     return;
   }
   // SynReceived: check() has made sure that the ACK is for our SYN.
-  if (s.has(kSyn)) t.rcv.ack_owed = t.rcv.ack_due = true;
+  if (s.has(kSyn)) t.rcv.ack_pending = t.rcv.ack_due = true;
   take_timestamp(t, s, now);
   established(t, s, r, now);
   if (!s.has(kSyn)) {
@@ -213,7 +213,7 @@ void enter_closed(Tcb& t, CloseReason why) {
   if (t.state != State::Closed) t.close_reason = why;
   t.state = State::Closed;
   t.syn_due = t.probe_due = t.keepalive_due = t.rst_due = t.held_due = false;
-  t.rcv.ack_owed = t.rcv.ack_due = false;
+  t.rcv.ack_pending = t.rcv.ack_due = false;
   const Instant received = t.timers.last_received;
   t.timers = Timers{};
   t.timers.last_received = received;

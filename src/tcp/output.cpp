@@ -261,7 +261,7 @@ void arm_retransmit(Tcb& t, Instant now) {
 void ack_left(Tcb& t, const WindowNow& w) {
   ReceiveState& r = t.rcv;
   if (w.edge > r.adv) r.adv = w.edge;
-  r.ack_owed = r.ack_due = false;
+  r.ack_pending = r.ack_due = false;
   r.unacked = 0;
   r.last_ack_sent = rcv_nxt_seq(t);
   t.timers.delayed_ack = Instant::never();
@@ -305,19 +305,20 @@ SendPlan plan_syn_ack(const Tcb& t) {
   return p;
 }
 
-bool ack_owed(const Tcb& t) {
-  return t.rcv.ack_owed || t.rcv.ack_due;
+bool ack_pending(const Tcb& t) {
+  return t.rcv.ack_pending || t.rcv.ack_due;
 }
 
 bool end_of_burst(Tcb& t, bool may_wait) {
-  if (!t.rcv.ack_owed || t.rcv.ack_due || t.config.ack_policy != AckPolicy::PerBurst) return false;
+  if (!t.rcv.ack_pending || t.rcv.ack_due || t.config.ack_policy != AckPolicy::PerBurst)
+    return false;
   if (may_wait && t.rcv.unacked < 2u * t.rcv.largest) return true;
   t.rcv.ack_due = true;
   return false;
 }
 
 void acknowledge(Tcb& t) {
-  if (t.rcv.ack_owed) t.rcv.ack_due = true;
+  if (t.rcv.ack_pending) t.rcv.ack_due = true;
 }
 
 namespace {

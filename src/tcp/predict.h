@@ -64,7 +64,7 @@ inline bool commit_predicted(Tcb& t, StreamOffset begin, StreamOffset end) {
   const auto len = static_cast<std::uint32_t>(std::min<std::uint64_t>(end - begin, 0xffff));
   const auto full = static_cast<std::uint16_t>(std::min<std::uint32_t>(len, t.config.mss));
   if (full > r.largest) r.largest = full;
-  r.ack_owed = true;
+  r.ack_pending = true;
   r.unacked += static_cast<std::uint32_t>(end - begin);
   return true;
 }

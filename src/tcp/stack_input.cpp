@@ -248,7 +248,7 @@ void StackCore::take_segment(Socket& s, const net::Classified& c, const Segment&
 void StackCore::take_payload(Socket& s, const Segment& seg, const Check& c, Instant now) {
   // A segment that needs an ACK of its own comes after the pending ACK.
   const bool own_ack = c.arrival != Arrival::InOrder || s.tcb.rcv.holes.size() != 0;
-  if (own_ack && ack_owed(s.tcb)) emit(s, plan_ack(s.tcb), now);
+  if (own_ack && ack_pending(s.tcb)) emit(s, plan_ack(s.tcb), now);
   AckNeed need = AckNeed::None;
   switch (c.arrival) {
     case Arrival::InOrder:

@@ -126,8 +126,8 @@ AckResult take_ack(Tcb&, const Segment&, const Check&, Instant now);
 
 enum class AckNeed : std::uint8_t {
   None,
-  Owed,  // pending; in-order data: due at the end of the burst or by the delayed-ACK policy
-  Now,   // out of order, gap filled, duplicate, window probe: its own ACK, at once (E-7)
+  Pending,  // in-order data: due at the end of the burst or by the delayed-ACK policy
+  Now,      // out of order, gap filled, duplicate, window probe: its own ACK, at once (E-7)
 };
 
 struct Receipt {
@@ -200,7 +200,7 @@ SendPlan plan_ack(const Tcb&);
 SendPlan plan_syn_ack(const Tcb&);
 // True if an ACK is pending that no data segment has carried yet (send it before an immediate ACK,
 //
-bool ack_owed(const Tcb&);
+bool ack_pending(const Tcb&);
 // End of a receive burst (E-7): the pending ACK becomes due, depending on the policy. With
 // `may_wait`, an ACK for less than two full segments (RFC 9293 3.8.6.3) does not, so that the next
 // data can carry it. Returns true in that case, and the caller calls acknowledge() after it has

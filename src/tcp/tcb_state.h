@@ -51,7 +51,7 @@ struct ReceiveState {
   std::uint8_t recent_count = 0;
   std::uint8_t wscale = 0;      // our shift
   std::uint8_t quick_acks = 0;  // segments still to be acknowledged at once
-  bool ack_owed = false;        // something was accepted that no ACK has reported
+  bool ack_pending = false;     // something was accepted that no ACK has reported
   bool ack_due = false;         // ... and the ACK is due
   bool fin_known = false;       // the FIN arrived, perhaps before data in front of it
   bool fin_taken = false;       // ... and everything before it arrived

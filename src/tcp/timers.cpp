@@ -160,7 +160,7 @@ void on_deadline(Tcb& t, Instant now) {
   }
   if (t.timers.delayed_ack <= now) {
     t.timers.delayed_ack = Instant::never();
-    if (t.rcv.ack_owed) t.rcv.ack_due = true;
+    if (t.rcv.ack_pending) t.rcv.ack_due = true;
   }
   if (t.timers.held <= now) {
     t.timers.held = Instant::never();

@@ -16,10 +16,10 @@ void Completions::notify(CompletionQueue::Notify what, CompletionQueue* cq) {
 }
 
 void Completions::report_last_receive(QueuePair& qp) {
-  if (qp.rq.shared() == nullptr || qp.last_receive_told) return;
+  if (qp.rq.shared() == nullptr || qp.last_receive_reported) return;
   try {
     hooks_->on_cm_event({.kind = CmEvent::Kind::LastReceive, .qp = &qp});
-    qp.last_receive_told = true;
+    qp.last_receive_reported = true;
   } catch (const std::bad_alloc&) {
     // The queue pair's state carries the same information.
   }

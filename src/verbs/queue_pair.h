@@ -64,7 +64,7 @@ struct QueuePair : MpscNode, WorkQueues {
   // A Send was dropped because no receive was posted (E-17): the next post must notify the engine.
   std::atomic<bool> starved{false};
   std::atomic<std::uint8_t> rung{0};         // Posted: its doorbell is in the driver's queue
-  bool last_receive_told = false;            // on a shared receive queue: last_receive was reported
+  bool last_receive_reported = false;        // on a shared receive queue: last_receive was reported
   std::uint64_t connection = 0;              // the engine's handle; 0 = none
   ControlPath* control = nullptr;            // the control path of its transport (control_path.h)
   void* owner = nullptr;                     // the consumer's: the receiver of its events (hooks.h)

@@ -12,11 +12,11 @@ namespace {
 
 // RoCE pads private data with zeros (IB-137).
 TEST(SaidIn, PrivateDataIsTextWithoutPadding) {
-  EXPECT_EQ(said_in(std::string("it is busy") + std::string(138, '\0')), "it is busy");
-  EXPECT_EQ(said_in("it is busy"), "it is busy");
-  EXPECT_EQ(said_in(std::string("a\0\x1b[2J\xff \0\0", 10)), "a??[2J?");
-  EXPECT_EQ(said_in(std::string(148, '\0')), "");
-  EXPECT_EQ(said_in(""), "");
+  EXPECT_EQ(error_text_in(std::string("it is busy") + std::string(138, '\0')), "it is busy");
+  EXPECT_EQ(error_text_in("it is busy"), "it is busy");
+  EXPECT_EQ(error_text_in(std::string("a\0\x1b[2J\xff \0\0", 10)), "a??[2J?");
+  EXPECT_EQ(error_text_in(std::string(148, '\0')), "");
+  EXPECT_EQ(error_text_in(""), "");
 }
 
 TEST(Units, SizesAreParsed) {

@@ -1,5 +1,5 @@
-// What rdma_getaddrinfo says, and what rdma_create_ep, rdma_create_srq_ex and synchronous listeners
-// make of their arguments.
+// The results of rdma_getaddrinfo, and how rdma_create_ep, rdma_create_srq_ex and synchronous
+// listeners use their arguments.
 #include <errno.h>
 #include <netdb.h>
 

@@ -110,13 +110,13 @@ class Owner {
   }
 
   void begin() {
-    AddressPair way{host(1), host(2 + in_.below(3))};
+    AddressPair addresses{host(1), host(2 + in_.below(3))};
     if (in_.often(64)) {
-      if (const auto h = manager_.sidr().resolve({way, kUdp, 1}, {}, now_); h.ok()) own(*h);
+      if (const auto h = manager_.sidr().resolve({addresses, kUdp, 1}, {}, now_); h.ok()) own(*h);
       return;
     }
     Connect c;
-    c.way = way;
+    c.addresses = addresses;
     c.service = kTcp;
     c.qp.qpn = 2 + in_.below(8);
     c.response_timeout = static_cast<std::uint8_t>(in_.below(32));
@@ -177,7 +177,8 @@ class Owner {
     }
     const std::size_t bytes = in_.often(250) ? m.size() : in_.below(kMadBytes);
     const Bytes exact(m.begin(), m.begin() + static_cast<std::ptrdiff_t>(bytes));
-    manager_.take({host(1), c != nullptr && in_.often(200) ? c->way.remote : from}, exact, now_);
+    manager_.take({host(1), c != nullptr && in_.often(200) ? c->addresses.remote : from}, exact,
+                  now_);
   }
   Mad fitting(const IpAddress& from, Handle h, std::uint32_t theirs, std::uint64_t exchange,
               std::uint32_t qpn) {

@@ -43,7 +43,7 @@ struct End {
   }
   Connect connect_to(const IpAddress& peer, std::uint32_t qpn = 0x11) const {
     Connect c;
-    c.way = to(peer);
+    c.addresses = to(peer);
     c.service = kService;
     c.source_port = 40000;
     c.qp = {qpn, ib::Psn(0x86ec4b), 1, 1, 7, false, false};
@@ -91,10 +91,10 @@ class Couple : public ::testing::Test {
     return all;
   }
   void deliver(End& from, const Outgoing& o) {
-    EXPECT_EQ(o.way.local, from.me);
+    EXPECT_EQ(o.addresses.local, from.me);
     End& to = &from == &a ? b : a;
-    EXPECT_EQ(o.way.remote, to.me);
-    to.manager.take({o.way.remote, o.way.local}, o.mad, now);
+    EXPECT_EQ(o.addresses.remote, to.me);
+    to.manager.take({o.addresses.remote, o.addresses.local}, o.mad, now);
   }
   // Runs until neither end has anything to send.
   void settle() {

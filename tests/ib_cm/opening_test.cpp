@@ -26,7 +26,7 @@ TEST_F(Opening, EachEndReceivesTheValuesOfTheOther) {
   carry(a);
   const Event asked = request();
   EXPECT_EQ(asked.listener, listener);
-  EXPECT_EQ(asked.way, b.to(a.me));
+  EXPECT_EQ(asked.addresses, b.to(a.me));
   EXPECT_EQ(asked.wanted, test::kService);
   EXPECT_EQ(asked.source_port, 40000);
   EXPECT_EQ(asked.transport, Transport::Rc);
@@ -172,7 +172,7 @@ TEST_F(Opening, ValuesTooLargeForTheirFieldsAreRefused) {
       [](Connect& c) { c.response_timeout = 32; },
       [](Connect& c) { c.max_cm_retries = 16; },
       [](Connect& c) { c.transport = Transport::Rd; },
-      [](Connect& c) { c.way.remote = *IpAddress::parse("fd77::3"); },
+      [](Connect& c) { c.addresses.remote = *IpAddress::parse("fd77::3"); },
   };
   for (const Change change : changes) {
     Connect c = a.connect_to(b.me);
@@ -447,7 +447,7 @@ TEST_F(Opening, WaitsAreBounded) {
   EXPECT_EQ(b.manager.due(), now + Duration::ms(10));
   c.response_timeout = 31;
   test::End other(4);
-  c.way = other.to(b.me);
+  c.addresses = other.to(b.me);
   ASSERT_TRUE(other.manager.connections().connect(c, {}, now).ok());
   EXPECT_EQ(other.manager.due(), now + Duration::s(120));
 }

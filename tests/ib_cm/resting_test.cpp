@@ -15,8 +15,8 @@ const IpAddress kPeer = IpAddress::v4(10, 77, 0, 2), kOther = IpAddress::v4(10, 
 
 struct RestingList : ::testing::Test {
   RestingList() {
-    for (Connection* c : {&first, &second}) c->way = {kHere, kPeer};
-    other.way = {kHere, kOther};
+    for (Connection* c : {&first, &second}) c->addresses = {kHere, kPeer};
+    other.addresses = {kHere, kOther};
   }
   Connection first, second, other;
   Resting resting;

@@ -18,7 +18,7 @@ class SidrTest : public test::Couple {
  protected:
   Handle ask(ByteView data = {}) {
     Resolve r;
-    r.way = a.to(b.me);
+    r.addresses = a.to(b.me);
     r.service = test::kUdService;
     r.source_port = 40001;
     return *a.manager.sidr().resolve(r, data, now);
@@ -39,7 +39,7 @@ TEST_F(SidrTest, AServiceIsResolvedToItsQueuePairAndQkey) {
   EXPECT_EQ(e.listener, listener);
   EXPECT_EQ(e.wanted, test::kUdService);
   EXPECT_EQ(e.source_port, 40001);
-  EXPECT_EQ(e.way, b.to(a.me));
+  EXPECT_EQ(e.addresses, b.to(a.me));
   EXPECT_TRUE(begins_with(e.data, "where", 180));
   ASSERT_EQ(b.manager.sidr().answer(e.handle, {SidrStatus::Valid, 0x1a, 0x01234567},
                                     bytes_of("here"), now),
@@ -152,7 +152,7 @@ TEST_F(SidrTest, InvalidCallsAreRefused) {
   const test::Bytes data(217);
   const ByteView view(data);
   Resolve r;
-  r.way = a.to(b.me);
+  r.addresses = a.to(b.me);
   r.service = test::kUdService;
   EXPECT_EQ(a.manager.sidr().resolve(r, view.first(181), now).error(), Refusal::TooLong);
   r.service = 4;

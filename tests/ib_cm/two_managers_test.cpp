@@ -29,7 +29,7 @@ class Owner {
   void begin(const IpAddress& peer, Instant now) {
     if (rng_.chance(0.2)) {
       Resolve r;
-      r.way = end.to(peer);
+      r.addresses = end.to(peer);
       r.service = test::kUdService;
       r.response_timeout = 14;
       stories[*end.manager.sidr().resolve(r, {}, now)].asked = true;

@@ -33,7 +33,7 @@ TEST(AddressHandles, AClosedHandleFindsNothingAndItsEntryGetsANewOne) {
     const std::uint32_t h = handles.open(to(1));
     ASSERT_NE(h, 0u);
     ASSERT_TRUE(before.insert(h).second) << "used before";
-    handles.find(h)->way.route = Route::None;
+    handles.find(h)->path.route = Route::None;
     handles.close(h);
     handles.close(h);  // a second close has no effect
     ASSERT_EQ(handles.find(h), nullptr);
@@ -41,7 +41,7 @@ TEST(AddressHandles, AClosedHandleFindsNothingAndItsEntryGetsANewOne) {
   EXPECT_EQ(handles.size(), 0u);
   const std::uint32_t again = handles.open(to(2));
   EXPECT_TRUE(before.contains(again));
-  EXPECT_EQ(handles.find(again)->way.route, Route::Unknown);
+  EXPECT_EQ(handles.find(again)->path.route, Route::Unknown);
 }
 
 TEST(AddressHandles, AreLimitedInNumber) {

@@ -51,7 +51,7 @@ class End {
   }
   void up() {
     connect(end_, *qp, pairing_, 0, 0x123456, now_);
-    while (!context_of(*qp).way.found()) talk();
+    while (!context_of(*qp).path.found()) talk();
     for (std::uint64_t id = 0; id < 8; ++id) qp->rq.post({id, {}});
   }
   void up_anew() {

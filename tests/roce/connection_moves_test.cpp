@@ -36,9 +36,9 @@ TEST(RoceMoves, EachEndBeginsAtThePsnOfTheOther) {
   ASSERT_TRUE(asked && answered && send && read);
   ib_cm::QpValues passive;
   passive.psn = *answered;
-  const ib_cm::AddressPair way{IpAddress::v4(10, 77, 0, 2), IpAddress::v4(10, 77, 0, 3)};
+  const ib_cm::AddressPair addresses{IpAddress::v4(10, 77, 0, 2), IpAddress::v4(10, 77, 0, 3)};
   EXPECT_EQ(to_rts(passive, {}, 1).sq_psn, send->value());
-  EXPECT_EQ(to_rtr(way, passive, {}, 0x11, asked->value()).rq_psn, read->value());
+  EXPECT_EQ(to_rtr(addresses, passive, {}, 0x11, asked->value()).rq_psn, read->value());
 }
 
 // proves: S-7
@@ -61,33 +61,33 @@ TEST(RoceMoves, AChosenTimeoutReplacesThatOfThePath) {
 }
 
 TEST(RoceMoves, AChosenTrafficClassOrTimerReplacesThatOfThePath) {
-  const ib_cm::AddressPair way{IpAddress::v4(10, 0, 0, 1), IpAddress::v4(10, 0, 0, 2)};
+  const ib_cm::AddressPair addresses{IpAddress::v4(10, 0, 0, 1), IpAddress::v4(10, 0, 0, 2)};
   ib_cm::PathValues path;
   path.traffic_class = 72;
-  EXPECT_EQ(to_rtr(way, {}, path, 0x11, 0).av.traffic_class, 72);
-  EXPECT_EQ(to_rtr(way, {}, path, 0x11, 0, {.traffic_class = 104}).av.traffic_class, 104);
-  EXPECT_EQ(to_rtr(way, {}, path, 0x11, 0, {.min_rnr_timer = 5}).min_rnr_timer, 5u);
+  EXPECT_EQ(to_rtr(addresses, {}, path, 0x11, 0).av.traffic_class, 72);
+  EXPECT_EQ(to_rtr(addresses, {}, path, 0x11, 0, {.traffic_class = 104}).av.traffic_class, 104);
+  EXPECT_EQ(to_rtr(addresses, {}, path, 0x11, 0, {.min_rnr_timer = 5}).min_rnr_timer, 5u);
 }
 
 TEST(RoceMoves, APeerWithoutAHopLimitGetsTheDefault) {
-  const ib_cm::AddressPair way{IpAddress::v4(10, 0, 0, 1), IpAddress::v4(10, 0, 0, 2)};
+  const ib_cm::AddressPair addresses{IpAddress::v4(10, 0, 0, 1), IpAddress::v4(10, 0, 0, 2)};
   ib_cm::PathValues path;
   path.hop_limit = 0;
-  EXPECT_EQ(to_rtr(way, {}, path, 0x11, 0).av.hop_limit, 64);
+  EXPECT_EQ(to_rtr(addresses, {}, path, 0x11, 0).av.hop_limit, 64);
   path.hop_limit = 3;
-  EXPECT_EQ(to_rtr(way, {}, path, 0x11, 0).av.hop_limit, 3);
+  EXPECT_EQ(to_rtr(addresses, {}, path, 0x11, 0).av.hop_limit, 3);
 }
 
 TEST(RoceMoves, TheUdpSourcePortDependsOnBothQueuePairs) {
   ib_cm::QpValues peer;
   peer.qpn = 0x123456;
-  const ib_cm::AddressPair way{IpAddress::v4(10, 0, 0, 1), IpAddress::v4(10, 0, 0, 2)};
-  const std::uint16_t port = to_rtr(way, peer, {}, 0x654321, 0).av.source_port;
+  const ib_cm::AddressPair addresses{IpAddress::v4(10, 0, 0, 1), IpAddress::v4(10, 0, 0, 2)};
+  const std::uint16_t port = to_rtr(addresses, peer, {}, 0x654321, 0).av.source_port;
   EXPECT_GE(port, 0xc000);
   peer.qpn = 0x654321;
-  EXPECT_EQ(to_rtr(way, peer, {}, 0x123456, 0).av.source_port, port);
+  EXPECT_EQ(to_rtr(addresses, peer, {}, 0x123456, 0).av.source_port, port);
   peer.qpn = 0x654322;
-  EXPECT_NE(to_rtr(way, peer, {}, 0x123456, 0).av.source_port, port);
+  EXPECT_NE(to_rtr(addresses, peer, {}, 0x123456, 0).av.source_port, port);
 }
 
 }  // namespace

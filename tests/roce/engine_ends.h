@@ -90,7 +90,7 @@ inline std::uint32_t handle_to(sim::Node& node, int which, int peer, Instant now
   ib::AddressVector av;
   av.local = address_of(which);
   av.remote = address_of(peer);
-  return node.engine().roce_control().open_way(av, now).handle;
+  return node.engine().roce_control().open_path(av, now).handle;
 }
 
 // Memory of one end, with all access rights.

@@ -49,7 +49,7 @@ class GeneralServicesTest : public ::testing::TestWithParam<bool> {
   }
   ib_cm::Handle ask(int to = 1) {
     ib_cm::Connect c;
-    c.way = {test::address_of(0, GetParam()), test::address_of(to, GetParam())};
+    c.addresses = {test::address_of(0, GetParam()), test::address_of(to, GetParam())};
     c.service = kService;
     c.qp.qpn = 0x11;
     return *a.general.manager().connections().connect(c, {}, now);
@@ -67,7 +67,7 @@ TEST_P(GeneralServicesTest, AConnectionIsMadeAndEndedOverFrames) {
   auto events = b.events();
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0].kind, EventKind::ConnectRequest);
-  EXPECT_EQ(events[0].way.remote, test::address_of(0, GetParam()));
+  EXPECT_EQ(events[0].addresses.remote, test::address_of(0, GetParam()));
   EXPECT_FALSE(b.general.manager().has_event()) << "all are taken";
   const ib_cm::Handle passive = events[0].handle;
   b.general.manager().connections().accept(passive, {0x22}, {}, now);
@@ -133,7 +133,7 @@ TEST_P(GeneralServicesTest, FramesToOwnAddressesAreLoopedBack) {
   const auto events = a.events();
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0].kind, EventKind::ConnectRequest);
-  EXPECT_EQ(events[0].way.remote, test::address_of(0, GetParam()));
+  EXPECT_EQ(events[0].addresses.remote, test::address_of(0, GetParam()));
 }
 
 // proves: IB-142

@@ -312,7 +312,7 @@ inline void connections_of_roce(Moved* moved) {
   options.key = {1, 2};
   ib_cm::Manager peer(options);
   ib_cm::Connect what;
-  what.way = {address_of(1), address_of(0)};
+  what.addresses = {address_of(1), address_of(0)};
   what.service = ib_cm::service_of(ib_cm::PortSpace::Tcp, 7000);
   what.qp.qpn = 0x77;
   ib_cm::Outgoing first, second;

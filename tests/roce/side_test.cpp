@@ -253,17 +253,17 @@ TEST_F(OneSide, CreatingWithoutMemoryGivesTheNumberBack) {
 // The peer knows our address; its answer to our ARP request was lost.
 TEST_F(OneSide, APeerThatIsHeardIsAnsweredBeforeItsAddressIsResolved) {
   ready();
-  ASSERT_EQ(context_of(*qp).way.route, Route::Awaited);
+  ASSERT_EQ(context_of(*qp).path.route, Route::Awaited);
   (void)end.sent();
   give(from_peer(request(ib::Operation::SendOnly, pairing.psn[1]), address_of(2, false)));
-  EXPECT_EQ(context_of(*qp).way.route, Route::Awaited) << "that is somebody else";
+  EXPECT_EQ(context_of(*qp).path.route, Route::Awaited) << "that is somebody else";
   give(from_peer(request(ib::Operation::WriteOnly, pairing.psn[1])));
   const std::vector<Bytes> sent = end.sent();
   ASSERT_FALSE(sent.empty());
   EXPECT_EQ(MacAddress::from_bytes(sent.back().data()), (MacAddress{{2, 9, 9, 9, 9, 9}}));
   // Our ARP requests stay unanswered: back to the former state.
   for (int i = 0; i < 4; ++i) end.poll(now = now + Duration::s(1));
-  EXPECT_NE(context_of(*qp).way.route, Route::Known);
+  EXPECT_NE(context_of(*qp).path.route, Route::Known);
 }
 
 // Its middle packets are sent in runs.
@@ -273,8 +273,8 @@ TEST_F(OneSide, AResponseDoesNotWaitForTheEndOfALongMessage) {
   std::uint32_t psn = pairing.psn[1];
   const auto ask = [&] { give(from_peer(request(ib::Operation::WriteOnly, psn++))); };
   // It answers the peer it hears, once its own address is settled.
-  for (int i = 0; i < 3 && context_of(*qp).way.route != Route::Known; ++i) ask();
-  ASSERT_EQ(context_of(*qp).way.route, Route::Known);
+  for (int i = 0; i < 3 && context_of(*qp).path.route != Route::Known; ++i) ask();
+  ASSERT_EQ(context_of(*qp).path.route, Route::Known);
   (void)end.sent();
   std::vector<std::uint8_t> bytes(60 * 1024);
   verbs::Sge sge{reinterpret_cast<std::uintptr_t>(bytes.data()), 60 * 1024, 0};

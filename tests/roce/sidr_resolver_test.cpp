@@ -289,21 +289,21 @@ TEST(RoceService, ARequestOfTheOtherPortSpaceIsRefused) {
   options.key = {1, 2};
   ib_cm::Manager peer(options);
   ib_cm::Outgoing mad;
-  const ib_cm::AddressPair way{address_of(1), address_of(0)};
+  const ib_cm::AddressPair addresses{address_of(1), address_of(0)};
   for (const Service service : {Service::Rc, Service::Ud}) {
     auto bound = ours.listeners().bind({{IpAddress::any_v6(), kPort}, false, false}, service);
     ASSERT_TRUE(bound);
     ASSERT_TRUE(ours.listeners().listen(bound.value(), 8));
   }
   ib_cm::Connect connection;
-  connection.way = way;
+  connection.addresses = addresses;
   connection.service = ib_cm::service_of(PortSpace::Udp, kPort);
   connection.qp.qpn = 0x77;
   ASSERT_TRUE(peer.connections().connect(connection, {}, c.now).ok());
   ASSERT_TRUE(peer.next_mad(&mad));
   c.arrive(mad.mad);
   ib_cm::Resolve question;
-  question.way = way;
+  question.addresses = addresses;
   question.service = ib_cm::service_of(PortSpace::Tcp, kPort);
   ASSERT_TRUE(peer.sidr().resolve(question, {}, c.now).ok());
   ASSERT_TRUE(peer.next_mad(&mad));

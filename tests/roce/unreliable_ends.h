@@ -86,7 +86,7 @@ struct UnreliableEnds : ::testing::Test {
     ib::AddressVector av;
     av.local = address_of(i, v6);
     av.remote = address_of(to, v6);
-    const Paths::Opened made = ends[i].side.ways().open(av, now);
+    const Paths::Opened made = ends[i].side.paths().open(av, now);
     EXPECT_EQ(made.verdict, Modified::Ok);
     EXPECT_NE(made.handle, 0u);
     return made.handle;

@@ -287,7 +287,7 @@ TEST_F(UdSides, NothingIsSentWithAClosedHandle) {
   up(Service::Ud);
   const std::uint32_t way = handle(0, 1);
   run();
-  ends[0].side.ways().close(way);
+  ends[0].side.paths().close(way);
   post(0, 1, {.slot = 1, .length = 100, .to = {way, qp[1]->number(), kQkey}});
   run();
   EXPECT_EQ(ends[0].side.statistics().unroutable, 1u);
@@ -301,7 +301,7 @@ TEST_F(UdSides, AHandleClosedDuringResolutionDoesNotBlockTheQueue) {
   const std::uint32_t way = handle(0, 1);
   post(0, 1, {.slot = 1, .length = 100, .to = {way, qp[1]->number(), kQkey}});
   EXPECT_TRUE(ends[0].completions().empty());
-  ends[0].side.ways().close(way);
+  ends[0].side.paths().close(way);
   run();
   EXPECT_EQ(ends[0].side.statistics().unroutable, 1u);
   EXPECT_EQ(ends[0].completions().size(), 1u);
@@ -314,7 +314,7 @@ TEST_F(UdSides, HandlesOfInvalidAddressesAreRefused) {
   const auto verdict = [&](auto&& spoil) {
     ib::AddressVector bad = av;
     spoil(bad);
-    return ends[0].side.ways().open(bad, now).verdict;
+    return ends[0].side.paths().open(bad, now).verdict;
   };
   using A = ib::AddressVector;
   EXPECT_EQ(verdict([](A&) {}), Modified::Ok);

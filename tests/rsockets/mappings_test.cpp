@@ -42,13 +42,13 @@ TEST(RsocketMappings, ThePeersMappingsAreFoundByTheirOffsets) {
   Mappings m;
   m.open(0, 2);
   EXPECT_EQ(m.find(0), nullptr) << "nothing is told";
-  ASSERT_TRUE(m.on_told(1, {1000, {0x5000, 7, 100}}));
-  EXPECT_FALSE(m.on_told(2, {0, {0, 0, 1}})) << "there is no such place";
+  ASSERT_TRUE(m.on_mapping(1, {1000, {0x5000, 7, 100}}));
+  EXPECT_FALSE(m.on_mapping(2, {0, {0, 0, 1}})) << "there is no such place";
   EXPECT_EQ(m.find(999), nullptr);
   ASSERT_NE(m.find(1000), nullptr);
   EXPECT_EQ(m.find(1099)->memory.address, 0x5000u);
   EXPECT_EQ(m.find(1100), nullptr);
-  ASSERT_TRUE(m.on_told(1, {0, {0x6000, 8, 10}}));
+  ASSERT_TRUE(m.on_mapping(1, {0, {0x6000, 8, 10}}));
   EXPECT_EQ(m.find(1000), nullptr) << "it is another one now";
 }
 

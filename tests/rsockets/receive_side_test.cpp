@@ -27,11 +27,11 @@ struct ReceiveSideTest : testing::Test {
 
 // proves: DI-14
 TEST_F(ReceiveSideTest, TheSecondHalfIsGrantedFirst) {
-  ASSERT_TRUE(side.owes_grant());
+  ASSERT_TRUE(side.grant_due());
   const auto g = side.grant();
   EXPECT_EQ(g.limit, kCredits);
   EXPECT_EQ(g.offset, kBuffer / 2);
-  EXPECT_FALSE(side.owes_grant());
+  EXPECT_FALSE(side.grant_due());
 }
 
 // proves: DI-14
@@ -41,7 +41,7 @@ TEST_F(ReceiveSideTest, MessagesFormOneStreamThatWrapsAroundTheBuffer) {
   ASSERT_TRUE(side.on_data(20));
   EXPECT_EQ(side.readable(), 52u);
   EXPECT_EQ(read(40).back(), 39);
-  ASSERT_TRUE(side.owes_grant());
+  ASSERT_TRUE(side.grant_due());
   EXPECT_EQ(side.grant().offset, 0u) << "the first half again";
   ASSERT_TRUE(side.on_data(12));
   ASSERT_TRUE(side.on_data(10));
@@ -65,19 +65,19 @@ TEST_F(ReceiveSideTest, CreditsAreDueWhenHalfTheirMessagesAreRead) {
   side.grant();
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(side.on_data(2));
   read(7);
-  EXPECT_FALSE(side.owes_grant()) << "the fourth is read in part";
+  EXPECT_FALSE(side.grant_due()) << "the fourth is read in part";
   read(1);
-  ASSERT_TRUE(side.owes_grant());
+  ASSERT_TRUE(side.grant_due());
   const auto g = side.grant();
   EXPECT_EQ(g.limit, kCredits + 4);
   EXPECT_FALSE(g.offset) << "half the buffer is not free";
-  EXPECT_FALSE(side.owes_grant());
+  EXPECT_FALSE(side.grant_due());
 }
 
 TEST_F(ReceiveSideTest, AMappingUsesACreditAndReturnsItAtOnce) {
   side.grant();
   for (int i = 0; i < 4; ++i) side.on_mapping();
-  ASSERT_TRUE(side.owes_grant());
+  ASSERT_TRUE(side.grant_due());
   EXPECT_EQ(side.grant().limit, kCredits + 4);
 }
 
@@ -104,7 +104,7 @@ TEST_F(ReceiveSideTest, NumbersWrapAroundInSixteenBits) {
     ASSERT_TRUE(side.on_data(1)) << i;
     ++sent;
     read(1);
-    if (side.owes_grant()) limit = side.grant().limit;
+    if (side.grant_due()) limit = side.grant().limit;
   }
 }
 

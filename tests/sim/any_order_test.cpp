@@ -79,7 +79,7 @@ std::string how_slow(const Terms& terms, const ConnectionStats& s) {
   return s.iwarp.downgrades == 0 ? "" : "SLOW after a downgrade";
 }
 
-// What may end a stream, and why. Empty: none of the faults may end it.
+// Returns a fault that may end the stream, and why; empty if no fault may.
 std::string explain(const Terms& terms, const ConnectionStats& s, const std::string& terminate) {
   const std::string slow = how_slow(terms, s);
   if (slow.empty() || s.iwarp.bytes_slow == 0) return "";

@@ -59,7 +59,7 @@ TEST(RdTwoEnded, MessagesArriveAtMostOnceInOrderAndRequestsCompleteOnce) {
   for (std::uint64_t seed = 1; seed <= seeds && !::testing::Test::HasFailure(); ++seed) {
     run_case(Case(seed), &met);
   }
-  // Of 192 requests per seed; every kind of fault and of repair must occur often.
+  // A seed has 192 requests. Every kind of fault and of repair must occur often.
   EXPECT_GT(met.succeeded, seeds * 100);
   for (const std::uint64_t n :
        {met.lost, met.doubled, met.overtaken, met.failed, met.resyncs, met.naks, met.rnr_naks,

@@ -264,12 +264,12 @@ class Host {
     const bool taken = c.arrival == Arrival::InOrder || c.arrival == Arrival::OutOfOrder ||
                        c.arrival == Arrival::Overlap;
     if (ulp_drops && ulp_drops(s)) {
-      if (ack_owed(tcb)) emit(plan_ack(tcb), now);
+      if (ack_pending(tcb)) emit(plan_ack(tcb), now);
       if (names_drops) note_corrupted(tcb, c);
       if (refuse(tcb, c, true, immediate_dup_ack, now) == AckNeed::Now) emit(plan_ack(tcb), now);
       return;
     }
-    if (own_ack && ack_owed(tcb)) emit(plan_ack(tcb), now);
+    if (own_ack && ack_pending(tcb)) emit(plan_ack(tcb), now);
     if (!taken) {
       const StreamOffset nxt = tcb.rcv.holes.rcv_nxt();
       if (c.arrival == Arrival::Duplicate && c.fin && c.end == nxt) {

@@ -98,7 +98,7 @@ Result<void> PerfClient::connect_one(QueuePair& qp, const PerfGreeting& greeting
   }
   if (e.kind == EventKind::established) return {};
   std::string why = e.error.message;
-  const std::string said = said_in(e.private_data);
+  const std::string said = error_text_in(e.private_data);
   if (e.error.code == Errc::rejected && !said.empty()) why = "the server refuses: " + said;
   return Error{e.error.code, endpoint_ + ": " + why};
 }

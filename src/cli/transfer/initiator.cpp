@@ -93,7 +93,7 @@ Result<void> Initiator::reach(const std::string& place, int timeout_ms) {
     }
     if (e.kind == EventKind::established) break;
     std::string why = e.error.message;
-    const std::string said = said_in(e.private_data);
+    const std::string said = error_text_in(e.private_data);
     if (e.error.code == Errc::rejected && !said.empty()) why = "the target refuses: " + said;
     return Error{e.error.code, place + ": " + why};
   }
