@@ -153,8 +153,8 @@ class Peer {
   ParsedPacket make(const ResponderState& s) {
     ParsedPacket p;
     PacketHeader& h = p.header;
-    h.bth.opcode = Opcode(ServiceType::Rc, operation(s.message.family));
-    if (h.row().response()) h.bth.opcode = Opcode(ServiceType::Rc, Operation::WriteOnly);
+    h.bth.opcode = ib::Opcode(ServiceType::Rc, operation(s.message.family));
+    if (h.row().response()) h.bth.opcode = ib::Opcode(ServiceType::Rc, Operation::WriteOnly);
     h.bth.psn = in_.often(200) ? s.expected : s.expected + in_.u8() - 128;
     if (in_.often(4)) h.bth.psn = Psn(in_.u32());
     h.bth.ack_request = in_.often(128);
