@@ -10,14 +10,14 @@ import sys
 import tempfile
 import time
 
-START = 0.7  # seconds a server has to listen
-PORT = 20000 + os.getpid() % 10000  # of all servers, one after the other
+START = 0.7  # seconds for a server to start listening
+PORT = 20000 + os.getpid() % 10000  # of all servers, used one after another
 
 
 # `m` is bench/run itself: run(*command), program(o, name), find(tree, key). `r` is its report, `o` its options.
 
 def under_urnic(m, o, words):
-    """The command of a program on the drop-in libraries, whatever the settings of this machine are."""
+    """The command of a program with the drop-in libraries, independent of the settings of this machine."""
     return [m.program(o, "urnic"), "run", "--port", "tcp", "--crc", "on", "--", *words]
 
 
@@ -28,7 +28,7 @@ def needs(*tools):
 
 
 def both(server, client, cpus):
-    """The client's output; each end on a core of its own when `cpus`, or on those two that it names."""
+    """The client's output; with `cpus` each end has its own core, or one of the two that it names."""
     on = [["taskset", "-c", str(cpu)] for cpu in (cpus if isinstance(cpus, tuple) else (0, 1))] if cpus else [[], []]
     peer = subprocess.Popen(on[0] + server, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
@@ -59,7 +59,7 @@ def waiting_latency(m, o, rounds, cpus=False):
 
 
 def iperf(seconds, cpus, length="64K"):
-    """bits a second."""
+    """Bits per second."""
     out = both(["iperf3", "-s", "-1", "-p", str(PORT)],
                ["iperf3", "-c", "127.0.0.1", "-p", str(PORT), "-t", str(seconds), "-l", length, "-J"], cpus)
     return json.loads(out)["end"]["sum_received"]["bits_per_second"]
@@ -81,7 +81,7 @@ def own_perf(m, o, op, seconds, cpus=True, port="tcp", server="127.0.0.1"):
 
 @contextlib.contextmanager
 def busy_loops(n):
-    """Others that compute all the time meanwhile."""
+    """Other processes that compute continuously meanwhile."""
     loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True) for _ in range(n)]
     try:
         yield
@@ -174,7 +174,7 @@ def v7(m, r, o):
 
 
 def seconds_of_cpu(group):
-    """What all processes of a process group have used."""
+    """The CPU time of all processes in a process group."""
     used = 0
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -188,7 +188,7 @@ def seconds_of_cpu(group):
 
 
 def rping(command, rounds):
-    """Seconds that a whole client takes, from its start to its end."""
+    """Seconds of a whole client run, from start to end."""
     server = subprocess.Popen([*command, "-C", str(rounds), "-s"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         time.sleep(START)
@@ -206,7 +206,7 @@ def rping(command, rounds):
 
 
 def idle_share(command, seconds):
-    """Percent of a core that a server takes to which nobody comes."""
+    """The percentage of a core that a server without clients uses."""
     server = subprocess.Popen([*command, "-s"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
         time.sleep(START)
@@ -230,7 +230,7 @@ def v8(m, r, o):
         takes.append(rping(command, 2000))
         shortest.append(rping(command, 1))
         takes_on_one.append(rping(one_core + command, 2000))
-        # 6000 rounds are 12000 half round trips: six messages for each of the 2000 of rping.
+        # 6000 rounds are 12000 half round trips: six messages for each of rping's 2000 rounds.
         kernel.append(12000 * m.wake(o, 6000, "tcp-event")[2] * 1e-6)
         on_one = m.run(*one_core, m.program(o, "bench_wake"), "tcp-event", "--rounds", "6000")
         kernel_on_one.append(12000 * float(on_one.split()[2]) * 1e-6)
@@ -246,7 +246,7 @@ def v8(m, r, o):
 
 
 def p19(m, r, o):
-    """A machine that others keep busy: both transports beside iperf3, nothing pinned."""
+    """A busy machine: both transports compared with iperf3, nothing pinned."""
     needs("iperf3")
     seconds = max(1, round(o.seconds or 2))
     for loops in (0, 1, 2, 4):

@@ -1,5 +1,5 @@
-"""RoCE. P10, P11, P12, P17, P18: what it costs. P13 to P16: over a bad network, in virtual time: two engines in `urnic sim`, so that
-the machine and its load say nothing."""
+"""RoCE. P10, P11, P12, P17, P18: its cost. P13 to P16: behaviour over a bad network in virtual time, with two engines in `urnic sim`,
+independent of the machine and its load."""
 import json
 import os
 import tempfile
@@ -21,8 +21,9 @@ size = 65536
 depth = 32
 count = {count}
 """
-# To the letter, as Linux rxe behaves in what these measurements touch: goes back N, keeps nothing, one NAK for a gap, waits
-# for its timer, 128 packets in flight, an ACK asked for with every 65th of a message, no credits.
+# Behaves by the specification, like Linux rxe in the measured aspects: go-back-N, keeps no
+# out-of-order packets, one NAK per gap, waits for its timer, 128 packets in flight, requests an ACK
+# with every 65th packet of a message, no credits.
 RXE = """
 {side}.type = "slow"
 {side}.probe = false
@@ -82,7 +83,8 @@ def p14(bench, r, o):
     text += variant("an rxe-like peer sends to us, 1 % lost, dropped", lost, left, 'right.out_of_order = "drop"')
     got = goodputs(r, simulate(bench, o, text))
     on, off, kept, dropped = got.values()
-    # A window of what is on its way, and room for as much behind a hole; beside it the room that there is by default, 512.
+    # The window of packets in flight, and room for as many after a hole; compared with the default
+    # room, 512.
     text = HEAD.format(runs=o.reps or 3, delay="500us") + WRITES.format(count=1024) + "\n[both]\nwindow = 4096\n"
     room = "both.held_packets = 4096"
     text += variant("selective, 1 ms, 0.1 % lost", "wire.loss = 0.001", SELECTIVE, room)
@@ -99,7 +101,7 @@ def p14(bench, r, o):
 
 
 def p15(bench, r, o):
-    """At the values of rdma_cm: a timer of 2.1 s, seven repetitions."""
+    """With the values of rdma_cm: a timer of 2.1 s, seven retries."""
     peer = os.path.join(o.build, "interop_perftest_peer")
     there = roce_guest.measure(peer, o.reps or 3) if os.path.exists(peer) else f"{peer} is missing: build it first"
     if isinstance(there, str):

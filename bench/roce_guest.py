@@ -1,5 +1,5 @@
-"""P15's living peer: Linux rdma_rxe in emulated guests, whose wire loses 1 % each way. Rates there are noise, the ratio is not: what is
-waited for is the timer of rdma_cm, two seconds."""
+"""P15's real peer: Linux rdma_rxe in emulated guests, with a wire that loses 1 % in each direction. Rates there are noise, but the
+ratio is meaningful, because the waiting time is the timer of rdma_cm, two seconds."""
 import os
 import shutil
 import subprocess
@@ -13,7 +13,8 @@ from guest import Failure, Guest, Skip, expect, find_debian_image  # noqa: E402
 
 SERVER, CLIENT, OURS = "10.77.0.3", "10.77.0.2", "10.77.0.1"
 SIZE, COUNT, PATIENCE = 65536, 20, 110
-# The guest has netem and not the program that sets it: this machine's, with its libraries and their loader.
+# The guest has netem but not the program that configures it: uses this machine's, with its
+# libraries and loader.
 SHARED = "/host/loader --library-path /host /host/tc"
 
 
@@ -51,7 +52,7 @@ class Rxe(Guest):
 
 
 class Couple:
-    """A guest that serves; beside it another one, or we, ask."""
+    """A serving guest, with another guest or urnic as the requester."""
 
     def __init__(self, folder, peer):
         self.folder, self.peer, self.port = folder, peer, 18600
@@ -91,7 +92,7 @@ class Couple:
 
 
 def measure(peer, reps):
-    """{(who, op): [MB/s]}, or why not."""
+    """{(requester, op): [MB/s]}, or the reason why there is none."""
     folder = tempfile.mkdtemp(prefix="urnic-bench-", dir="/tmp")
     couple, found = None, {}
     try:
@@ -101,7 +102,7 @@ def measure(peer, reps):
         for _ in range(reps):
             for op in ("write", "read"):
                 found.setdefault(("rxe", op), []).append(couple.rxe(op))
-        couple.client.stop()  # its end of the wire is ours now
+        couple.client.stop()  # urnic takes its end of the wire
         if os.path.exists(couple.ours):
             os.unlink(couple.ours)
         for _ in range(reps):

@@ -1,5 +1,5 @@
 // The active side: writes a text into the server's memory by RDMA Write, announces it by a Send,
-// reads the memory back by RDMA Read and compares. Usage: client [ADDRESS:PORT] [TEXT]
+// reads the memory back by RDMA Read and compares it. Usage: client [ADDRESS:PORT] [TEXT]
 #include <urnic/urnic.h>
 
 #include <cstdio>
@@ -27,7 +27,7 @@ void need(const urnic::Result<void>& result, const char* what) {
   std::exit(1);
 }
 
-// The next completion must be the one of `wr_id`, and good.
+// Waits for the next completion, which must be that of `wr_id` and successful.
 void complete(urnic::CompletionQueue& cq, std::uint64_t wr_id) {
   urnic::Completion c;
   while (cq.poll({&c, 1}) == 0) {  // polling drives the engine
@@ -76,7 +76,7 @@ int main(int argc, char** argv) {
       qp.post_send({1, Opcode::write, urnic::send_signaled, {&from, 1}, offer.address, offer.rkey}),
       "write");
   complete(cq, 1);
-  // The Send arrives after the Write on the same connection: it may announce it.
+  // The Send follows the Write on the same connection, so it arrives after it and may announce it.
   need(qp.post_send({2, Opcode::send, urnic::send_signaled | urnic::send_inline, {&note, 1}}),
        "send");
   complete(cq, 2);

@@ -1,5 +1,5 @@
-// Datagrams of RoCEv2 (UD): one queue pair receives from any peer and answers each datagram.
-// Usage: datagrams                       prints its queue pair number, answers until it is stopped
+// RoCEv2 datagrams (UD): one queue pair receives from any peer and answers each datagram.
+// Usage: datagrams                       prints its queue pair number, answers until stopped
 //        datagrams ADDRESS NUMBER TEXT   sends TEXT to that queue pair and prints the answer
 #include <urnic/urnic.h>
 
@@ -13,8 +13,8 @@
 
 namespace {
 
-constexpr std::uint32_t kQkey = 0x11111111;  // both ends must agree on it; it is no secret
-constexpr std::size_t kGrh = 40;             // in front of what was received: whose it was
+constexpr std::uint32_t kQkey = 0x11111111;  // both ends must use the same value; it is not secret
+constexpr std::size_t kGrh = 40;             // precedes the received data and identifies the sender
 constexpr std::size_t kMost = 1024;
 
 [[noreturn]] void stop(const char* what, const std::string& why) {
@@ -30,7 +30,7 @@ void need(const urnic::Result<void>& result, const char* what) {
   if (!result.ok()) stop(what, result.error().message);
 }
 
-// From reset to where it sends and receives. There is no connection and no peer.
+// Takes the queue pair from reset to RTS. There is no connection and no peer.
 void make_ready(urnic::QueuePair& qp) {
   urnic::QpAttributes init, rts;
   init.qkey = kQkey;
@@ -47,7 +47,7 @@ urnic::Completion next(urnic::CompletionQueue& cq) {
   return c;
 }
 
-// Out of the IP header in the last 20 bytes of the 40, or, of IPv6, in all of them.
+// Reads the sender from the IP header: the last 20 of the 40 bytes for IPv4, all of them for IPv6.
 std::string sender_in(const char* grh) {
   char text[INET6_ADDRSTRLEN] = "";
   const bool v4 = static_cast<unsigned char>(grh[20]) >> 4 == 4;
@@ -87,7 +87,7 @@ int main(int argc, char** argv) {
     request.remote_qp = number;
     request.remote_qkey = kQkey;
     need(qp.post_send(request), "send");
-    next(sent);  // it has left; nobody says whether it arrives
+    next(sent);  // it has been sent; its arrival is not reported
   };
   need(qp.post_receive({1, {&into, 1}}), "receive");
 

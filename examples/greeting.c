@@ -1,6 +1,5 @@
-// An RDMA program as people write them; it knows nothing of urnic. The server offers 8 MiB of
-// memory. The client fills them by RDMA Write and then sends a message, upon which the server
-// checks each byte.
+// An ordinary RDMA program without any knowledge of urnic. The server offers 8 MiB of memory. The
+// client fills it by RDMA Write and then sends a message; the server then checks each byte.
 //
 //   cc greeting.c -o greeting -lrdmacm -libverbs
 //   ./greeting                the server
@@ -38,7 +37,7 @@ static void expect(int completions, const struct ibv_wc* wc) {
   exit(1);
 }
 
-// The client's end of a connection, or without an address a listener.
+// Creates the client's end of a connection, or a listener if there is no address.
 static struct rdma_cm_id* make_id(const char* address) {
   struct rdma_addrinfo hints = {.ai_port_space = RDMA_PS_TCP,
                                 .ai_flags = address ? 0 : RAI_PASSIVE},
@@ -71,7 +70,7 @@ static int serve(void) {
   expect(rdma_get_recv_comp(id, &wc), &wc);
   size_t wrong = 0;
   for (size_t i = 0; i < kSize; ++i) wrong += memory[i] != pattern(i);
-  printf("%s: %d bytes came, %zu are wrong\n", message, kSize, wrong);
+  printf("%s: %d bytes received, %zu wrong\n", message, kSize, wrong);
   rdma_disconnect(id);
   rdma_dereg_mr(offered);
   rdma_dereg_mr(words);

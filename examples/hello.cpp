@@ -1,4 +1,4 @@
-// The smallest program: opens a device, registers memory and prints both.
+// The smallest program: opens a device, registers memory and prints information about both.
 #include <urnic/urnic.h>
 
 #include <cstdio>

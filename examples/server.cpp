@@ -1,6 +1,6 @@
-// The passive side: offers 64 KiB of memory, waits for the client's Send and prints what the client
-// has written. The client works by RDMA Write and RDMA Read, which run no code here. Start this
-// first, then `client`.
+// The passive side: offers 64 KiB of memory, waits for the client's Send and prints the text that
+// the client has written. The client uses RDMA Write and RDMA Read, which run no code here. Start
+// this first, then `client`.
 #include <urnic/urnic.h>
 
 #include <cstdio>
@@ -9,13 +9,13 @@
 
 namespace {
 
-struct Offer {  // travels as private data of the connection
+struct Offer {  // sent as private data of the connection
   std::uint64_t address;
   std::uint32_t rkey;
   std::uint32_t length;
 };
 
-// Every call gives a value or an error with one line for people.
+// Every call returns a value, or an error with one line for the user.
 template <class T>
 T need(urnic::Result<T> result, const char* what) {
   if (result.ok()) return std::move(*result);
@@ -53,7 +53,7 @@ int main() {
   options.send_cq = options.receive_cq = cq;
   urnic::QueuePair qp = need(device.create_qp(pd, options), "queue pair");
 
-  // Where the client's Send will land: the length of what it has written.
+  // Receives the client's Send: the length of the text.
   std::uint32_t written = 0;
   urnic::MemoryRegion inbox = need(
       device.register_memory(pd, &written, sizeof written, urnic::access_local_write), "inbox");
@@ -75,7 +75,7 @@ int main() {
   std::printf("client %s wrote: %.*s\n", request.peer().c_str(), static_cast<int>(written),
               memory.data());
 
-  // The client reads it back and leaves; its leaving flushes what we would still wait for.
+  // The client reads it back and disconnects; that flushes our pending receive.
   need(qp.post_receive({2, {&sge, 1}}), "receive");
   while (cq.poll({&done, 1}) == 0) cq.wait(1000);
   const urnic::ConnectionStats stats = qp.stats();

@@ -1,6 +1,6 @@
 // Two TCP stacks and the path between them, in virtual time: ten megabytes over a path of 20 ms
-// that loses one datagram in a hundred. It takes a fraction of a second, with the same result every
-// time. Usage: virtual_time [SEED] [LOSS_PER_MILLE]
+// that loses one datagram in a hundred. It takes a fraction of a second and gives the same result
+// every time. Usage: virtual_time [SEED] [LOSS_PER_MILLE]
 #include <urnic/tcp.h>
 
 #include <chrono>
@@ -18,7 +18,7 @@ using urnic::TcpTime;
 constexpr TcpTime kDelay = 10ms;            // one way
 constexpr std::size_t kTotal = 10'000'000;  // bytes
 
-// One direction: what is on its way.
+// One direction: the datagrams in flight.
 struct Way {
   struct Flying {
     TcpTime arrives;
@@ -70,7 +70,7 @@ int main(int argc, char** argv) {
   std::size_t written = 0, read = 0;
   bool ended = false;
   while (!ended) {
-    // Whatever the endpoints can do now.
+    // Do everything that the endpoints can do now.
     if (in == urnic::TcpEndpoint::None) in = receiver.accept(listener, now);
     while (written < kTotal) {
       const auto io =
@@ -87,7 +87,7 @@ int main(int argc, char** argv) {
     }
     there.carry(sender, dice, loss);
     back.carry(receiver, dice, loss);
-    // Time goes to whatever comes next.
+    // Advance the time to the next event.
     const TcpTime next = std::min(std::min(there.next(), back.next()),
                                   std::min(sender.next_deadline(), receiver.next_deadline()));
     if (next == urnic::kTcpNever) break;

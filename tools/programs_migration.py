@@ -19,7 +19,7 @@ QEMU = ["qemu-system-x86_64", "-M", "pc", "-accel", "tcg", "-m", "256", "-displa
         "-mon", "chardev=monitor,mode=control"]
 
 
-def bytes():
+def contents():
     return random.Random(4).randbytes(BYTES)
 
 
@@ -64,7 +64,7 @@ class Machine:
 
 def source(address):
     with tempfile.NamedTemporaryFile(dir=".") as f:
-        f.write(bytes())
+        f.write(contents())
         f.flush()
         machine = Machine("-device", f"loader,file={f.name},addr={AT},force-raw=on")
         machine.ask("migrate-set-parameters", **{"max-bandwidth": 100 << 30})
@@ -84,7 +84,7 @@ def target(address):
         saved = os.path.abspath(os.path.join(folder, "memory"))
         machine.ask("pmemsave", val=AT, size=BYTES, filename=saved)
         with open(saved, "rb") as f:
-            if f.read() != bytes():
+            if f.read() != contents():
                 sys.exit("the memory that arrived differs")
     print("every byte is the same")
     return machine.quit()

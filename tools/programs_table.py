@@ -9,10 +9,11 @@ HEADS = {
     "rxe": ["The same programs, with Linux rdma_rxe at the other end. The columns:"],
 }
 TAILS = {
-    "urnic": ["- perftest's \"BW peak\" is meaningless over the kernel's TCP, because it is taken between two completions, and a Send or Write completes",
-              "  when the kernel has taken it. Its average is right.",
+    "urnic": ["- perftest's \"BW peak\" is meaningless over the kernel's TCP: it is measured between two completions, and a Send or Write completes",
+              "  as soon as the kernel has accepted it. The average is correct.",
               "- Rows \"sockets\" are programs that do not use RDMA, run with `urnic run --sockets --`.",
               "- Rows \"ib-like\" and the pingpongs, except \"as iWARP\", run with `URNIC_IDENTITY=ib-like` over iWARP.",
+              "- Rows of fi_pingpong, curl, iperf3, rcopy and iscsi-test-cu run their client by `sh -c`.",
               "- \"-\": the row is for the other transport."],
     "siw": ["Rows marked + were captured: tshark found no malformed frame, every MPA CRC right, and every byte in a start-up frame or an FPDU. If",
             "siw serves, urnic waits 100 ms before its first FPDU (`first_fpdu_delay_ms`, [interop.md](interop.md))."],

@@ -1,9 +1,9 @@
-"""Small SVG pictures with axes, readable on light and dark pages: text stays text, colours of Okabe and Ito, which people with any
-kind of colour vision tell apart. The same figures give the same bytes."""
+"""Small SVG pictures with axes, readable on light and dark pages: text is stored as text, with the colours of Okabe and Ito, which
+can be distinguished with any kind of colour vision. The same figures give the same bytes."""
 import math
 from xml.sax.saxutils import escape
 
-# Series: on light pages, on dark ones.
+# Colours of the series: on light pages, on dark pages.
 COLOURS = {"sky": ("#3a97d0", "#6cbcec"), "blue": ("#0060a8", "#3f9be8"), "navy": ("#1b2a6b", "#a9b8ff"), "green": ("#00855f", "#2cc79b"),
            "orange": ("#c77f00", "#f0b23c"), "red": ("#c94a00", "#ff8a4c"), "purple": ("#a8527f", "#e39cc4"), "grey": ("#59636e", "#9aa4af")}
 STYLE = """.card{fill:#ffffff;stroke:#d0d7de}.t{fill:#1f2328}.m{fill:#59636e}.g{stroke:#e4e7ea;fill:none}.a{stroke:#8c959f;fill:none}
@@ -27,7 +27,7 @@ def n(value):
 
 
 class Scale:
-    """From figures to 0..1."""
+    """Maps figures to 0..1."""
 
     def __init__(self, low, high, log=False):
         self.f = math.log10 if log else float
@@ -38,7 +38,7 @@ class Scale:
 
 
 class Nines:
-    """Percent, so that each nine behind 90 takes as much room: 0 to 99.99."""
+    """Percent on a scale where each further nine after 90 takes equal room: 0 to 99.99."""
 
     @staticmethod
     def at(percent):
@@ -46,7 +46,7 @@ class Nines:
 
 
 def decades(low, high):
-    """Ticks of a log scale that covers both, its ends among them."""
+    """Ticks of a log scale that covers both, including its ends."""
     first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
     return [10.0 ** e for e in range(first, max(last, first + 1) + 1)]
 

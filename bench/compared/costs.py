@@ -1,4 +1,4 @@
-"""What a byte costs urnic, FAST beside SLOW; goodput by loss; unmodified perftest, for a hardware RNIC beside it."""
+"""The cost of a byte in urnic, FAST and SLOW; goodput by loss; unmodified perftest, for comparison with a hardware RNIC."""
 import json
 import os
 import re
@@ -10,11 +10,12 @@ from . import pairs
 MTUS = (1500, 9000, 65000)
 LOSSES = ("0", "0.01", "0.1", "1")  # percent
 STREAM_LOSSES = (0, 0.0001, 0.001, 0.01)
-IWARP, SELECTIVE, LETTER = "urnic, iWARP", "urnic, RoCE, selective repeat", "RoCE to the letter: go-back-N, 67 ms"
+IWARP, SELECTIVE, LETTER = "urnic, iWARP", "urnic, RoCE, selective repeat", "standard RoCE: go-back-N, 67 ms"
 OWN_STREAM, KERNEL_STREAM = "urnic's TCP", "kernel TCP"
 SUMS, COPY, PROTOCOL, SECOND_COPY = "checksum and CRC", "copy to memory", "protocol", "SLOW: reassembly"
 PERFTEST = {"urnic, memif, MTU 9000": "memif", "urnic, kernel TCP": "tcp"}
-# Name of the row: column of the last row, unit. ib_write_lat is not among them: it spins on memory and needs a second core at each end.
+# Row name: column of the last row, unit. ib_write_lat is omitted: it spins on memory and needs a
+# second core at each end.
 LINES = {"ib_write_bw -R -s 65536 -n 10000 --report_gbits": (3, "Gb/s"), "ib_read_bw -R -s 65536 -n 10000 --report_gbits": (3, "Gb/s"),
          "ib_write_bw -R -s 64 -n 200000": (4, "million/s"), "ib_send_lat -R -s 64 -n 20000": (4, "us")}
 
@@ -36,7 +37,7 @@ VARIANTS = {IWARP: 'transport = "iwarp"', SELECTIVE: 'transport = "roce"\nboth.s
 
 
 def last_json(text):
-    """The object that comes before the last lines."""
+    """The JSON object before the last lines."""
     return json.JSONDecoder().raw_decode(text[text.index("{"):])[0]
 
 
@@ -45,12 +46,12 @@ class Costs:
 
     def __init__(self, sides, reps):
         self.sides, self.reps = sides, reps
-        self.round = 0  # of the losses: each has a seed of its own
+        self.round = 0  # of the loss runs: each has its own seed
 
     # ---- ns for a byte, receiving ----
 
     def receiving(self, mtu):
-        """FAST and SLOW in turn: {(kind, side): {mtu: value}}."""
+        """FAST and SLOW alternately: {(kind, side): {mtu: value}}."""
         p2, reps = self.sides.program("bench_p2"), str(self.reps)
         parts = last_json(pairs.output([p2, "--json", "--set", "128", "--mtu", str(mtu), "--reps", reps]))["rows"][0]
         slow = {row["type"]: row for row in last_json(pairs.output([p2, "--p3", "--json", "--mtu", str(mtu), "--reps", reps]))["rows"]}
@@ -122,7 +123,7 @@ class Costs:
 
 
 def stages(mtu, sums, ideal, fast_engine, slow):
-    """GB/s of what does more and more, to ns for a byte of each stage. `slow`: rows of FAST and SLOW by type."""
+    """Converts GB/s of successively longer pipelines to ns per byte of each stage. `slow`: rows of FAST and SLOW by type."""
     of_sums, of_copy, of_engine = 1 / sums, 1 / ideal - 1 / sums, 1 / fast_engine - 1 / ideal
     more = 1 / slow["SLOW"]["engine_gbytes"] - 1 / slow["FAST"]["engine_gbytes"]
     return {("stages", SUMS): {mtu: of_sums}, ("stages", COPY): {mtu: max(of_copy, 0)}, ("stages", PROTOCOL): {mtu: max(of_engine, 0)},

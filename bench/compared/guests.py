@@ -1,5 +1,5 @@
-"""Linux siw and rxe between two guests, urnic over the kernel's TCP between the same two: emulated machines, whose rates say little
-beside a real one's, but something beside each other's."""
+"""Linux siw and rxe between two guests, urnic over the kernel's TCP between the same two: emulated machines, whose rates can be
+compared with each other but not with those of a real machine."""
 import json
 import os
 import shutil
@@ -94,7 +94,7 @@ class Couple:
 
 
 def rate_of(tree):
-    """The average, wherever it is."""
+    """Finds the average anywhere in the tree."""
     if isinstance(tree, dict):
         if "bw_average_gbit_per_second" in tree:
             return tree["bw_average_gbit_per_second"]
@@ -104,7 +104,7 @@ def rate_of(tree):
 
 
 def one(kept, couple, side, op):
-    """One run; what it says when it fails is kept, and the others go on."""
+    """One run; on failure its message is kept and the others continue."""
     try:
         rate = couple.kernels(DEVICES[side], op) if side in DEVICES else couple.ours(op)
     except (Failure, ValueError) as error:
@@ -116,7 +116,7 @@ def one(kept, couple, side, op):
 
 
 def measure(kept, urnic, rounds):
-    """Into the record: {side: {op: Gb/s}}, or why not."""
+    """Adds to the record: {side: {op: Gb/s}}, or the reason why there is none."""
     folder = tempfile.mkdtemp(prefix="urnic-compare-", dir="/tmp")
     couple = None
     try:

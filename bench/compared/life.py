@@ -1,4 +1,4 @@
-"""One connection's life in virtual time, as `urnic sim` tells it: FAST, recovery, SLOW, FAST again. Depends on no machine."""
+"""The life of one connection in virtual time, from `urnic sim`: FAST, recovery, SLOW, FAST again. The same on every machine."""
 import json
 import os
 
@@ -9,7 +9,7 @@ SHOWN = ("phase", "drop", "downgrade", "upgrade")
 
 
 def lived(urnic):
-    """What the picture needs of it."""
+    """The data for the picture."""
     doc = json.loads(pairs.output([urnic, "sim", SCENARIO, "--json"]))
     variant = doc["variants"][0]
     run, series = variant["runs"][0], variant["series"]

@@ -1,4 +1,4 @@
-"""Writes the comparison of docs/performance.md and README.md from a record. Figures come from the record; only the reasons below are typed."""
+"""Writes the comparison of docs/performance.md and README.md from a record. Figures come from the record; only the reasons below are written by hand."""
 import re
 
 from . import costs, pictures, record, sides
@@ -71,7 +71,7 @@ def ahead(kept, kind, mine, theirs):
 
 
 def factor(kind, own, them):
-    """By which factor we are slower: above 1."""
+    """The factor by which urnic is slower: above 1."""
     return own[0] / them[0] if kind in LESS_IS_BETTER else them[0] / own[0]
 
 
@@ -160,9 +160,9 @@ def front(kept):
     trip = kept.at("latency", "urnic, memif, MTU 9000", sides.CDF_SIZE)
     if best and trip:
         busy = " with other work on it" if record.was_busy(kept.about) else ""
-        lines += [f"Between two processes of one machine{busy}: {shown(kept.at('throughput', best, 262144)[0])} Gb/s of 256 KiB RDMA Writes ({best.split(', ')[-1]}), "
-                  f"{shown(trip[0])} us for half a round trip of {sides.CDF_SIZE} bytes, each byte covered by a CRC32C. "
-                  "[Measured how, beside what, and where it loses](docs/performance.md#beside-what-people-use-today)."]
+        lines += [f"Two processes on one machine{busy}: {shown(kept.at('throughput', best, 262144)[0])} Gb/s with RDMA Writes of 256 KiB ({best.split(', ')[-1]}), "
+                  f"{shown(trip[0])} us for half a round trip of {sides.CDF_SIZE} bytes, with a CRC32C over every byte. "
+                  "[Conditions, comparison, and where urnic is slower](docs/performance.md#comparison)."]
     return "\n".join([*lines, "", "![one connection in virtual time: FAST, recovery from corruption, SLOW behind a middlebox, FAST again](docs/compare/life.svg)"]) + "\n"
 
 

@@ -1,20 +1,20 @@
-"""Starts what bench/compare measures: pairs of programs on a core each, bounded in time, ended by process id."""
+"""Starts the programs that bench/compare measures: pairs with one core each, a time limit, ended by process id."""
 import os
 import shutil
 import signal
 import subprocess
 import time
 
-LISTENS = 0.5  # seconds a server has to listen
-BOUND = 40  # seconds for any run
+LISTENS = 0.5  # seconds for a server to start listening
+BOUND = 40  # limit of any run in seconds
 
 
 class Absent(Exception):
-    """A side that cannot be measured here; says why."""
+    """A side that cannot be measured here, with the reason."""
 
 
 class Failed(Exception):
-    """A run that did not end well."""
+    """A failed run."""
 
 
 def needs(package, *programs):
@@ -24,7 +24,7 @@ def needs(package, *programs):
 
 
 def end(process):
-    """With what it has started, which has its process group."""
+    """Ends the process and everything in its process group."""
     try:
         os.killpg(process.pid, signal.SIGTERM)
         process.wait(3)
@@ -36,7 +36,7 @@ def end(process):
 
 
 def output(command, bound=BOUND, skip=False, **more):
-    """What one program printed; `skip`: it may also end with 77, since something is missing."""
+    """The output of one program; `skip`: it may also end with 77 if something is missing."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, errors="replace",
                                start_new_session=True, **more)
     try:
@@ -54,7 +54,7 @@ def output(command, bound=BOUND, skip=False, **more):
 
 
 def client_of(server, client, **more):
-    """The server on CPU 0, the client on CPU 1: what the client printed."""
+    """Runs the server on CPU 0 and the client on CPU 1; returns the client's output."""
     peer = subprocess.Popen(["taskset", "-c", "0", *server], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
                             start_new_session=True, **more)
     try:

@@ -11,16 +11,16 @@ ALONE = "the receiving engine alone on one core"
 LOSS_TICKS = [(i, f"{p} %") for i, p in enumerate(costs.LOSSES)]
 
 
-def size_name(bytes):
+def size_name(size):
     for unit, name in ((1 << 20, " MiB"), (1 << 10, " KiB")):
-        if bytes >= unit:
-            return f"{bytes / unit:g}{name}"
-    return f"{bytes:g}"
+        if size >= unit:
+            return f"{size / unit:g}{name}"
+    return f"{size:g}"
 
 
-def tick_name(bytes):
+def tick_name(size):
     """Shorter: Ki, Mi."""
-    return size_name(bytes).removesuffix("B")
+    return size_name(size).removesuffix("B")
 
 
 def conditions(kept, ends="two processes of one machine, each on a core of its own"):
@@ -32,7 +32,7 @@ def conditions(kept, ends="two processes of one machine, each on a core of its o
 
 
 def by_size(kept, picture, rectangle, kind, title, unit, only=None):
-    """A panel of lines on log scales; the sides it shows."""
+    """Draws a panel of lines on log scales; returns the sides it shows."""
     shown = [s for s in kept.sides(kind) if s in LOOKS and (only is None or s in only)]
     rows = {s: kept.points(kind, s) for s in shown}
     flat = [p for points in rows.values() for p in points]
@@ -55,8 +55,8 @@ def legend(picture, x, y, shown, across=4, step=205):
 
 
 def beside(kept):
-    """README: throughput and latency by size, beside what is used today."""
-    p = chart.Picture(920, 446, "RDMA without an RNIC, beside what people use today", conditions(kept),
+    """README: throughput and latency by size, compared with today's alternatives."""
+    p = chart.Picture(920, 446, "RDMA without an RNIC: urnic, kernel TCP, UCX and libfabric", conditions(kept),
                       "Throughput and latency by message size of urnic over memif and over the kernel's TCP, kernel TCP, UCX and libfabric.")
     shown = by_size(kept, p, (66, 106, 370, 242), "throughput", "Throughput: more is better", "Gb/s")
     shown += [s for s in by_size(kept, p, (526, 106, 364, 242), "latency", "Half round trip: less is better", "us, median") if s not in shown]
@@ -181,14 +181,14 @@ def stages(kept):
 BIN = 2000  # us
 
 
-def binned(us, bytes):
-    """[(ms, Mb/s)] of bins, from where the stream had come to at each time."""
+def binned(us, size):
+    """[(ms, Mb/s)] of bins, from the stream position at each time."""
     found, last, i = [], 0, 0
     for end in range(BIN, us[-1] + 1, BIN):
         while i + 1 < len(us) and us[i + 1] <= end:
             i += 1
-        found.append((end / 1000, (bytes[i] - last) * 8 / BIN))
-        last = bytes[i]
+        found.append((end / 1000, (size[i] - last) * 8 / BIN))
+        last = size[i]
     return found
 
 
@@ -250,7 +250,7 @@ NEEDS = {"beside.svg": ("throughput", beside), "throughput.svg": ("throughput", 
 
 
 def drawn(kept):
-    """{name: SVG} of what there are figures for."""
+    """{name: SVG} for all available figures."""
     found = {name: draw(kept) for name, (kind, draw) in NEEDS.items() if kept.sides(kind)}
     if "life" in kept.about:
         found["life.svg"] = life(kept)

@@ -1,4 +1,4 @@
-"""What bench/compare keeps of a run: every value by kind, side and point, what was not there and why, and on which machine."""
+"""The record of a bench/compare run: every value by kind, side and point, missing sides with the reason, and the machine."""
 import json
 import os
 import platform
@@ -8,7 +8,7 @@ import time
 
 
 class Record:
-    """measured[kind][side][point] is a list of values, one for each round; absent[kind][side] says why there is none."""
+    """measured[kind][side][point] is a list of values, one for each round; absent[kind][side] is the reason why there is none."""
 
     def __init__(self):
         self.measured, self.absent, self.about = {}, {}, {}
@@ -40,7 +40,7 @@ class Record:
         return max((len(v) for kind in self.measured.values() for side in kind.values() for v in side.values()), default=0)
 
     def text(self):
-        """JSON with one line for each side, so that a difference can be read."""
+        """JSON with one line for each side, so that diffs are readable."""
         lines = ['{"about": ' + json.dumps(self.about) + ",", '"absent": ' + json.dumps(self.absent) + ",", '"measured": {']
         kinds = []
         for kind, sides in self.measured.items():
@@ -67,7 +67,7 @@ def spread(values):
 
 
 def version(package):
-    """Of a Debian package, or nothing."""
+    """The version of a Debian package, or nothing."""
     try:
         done = subprocess.run(["dpkg-query", "-W", "-f", "${Version}", package], capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -76,12 +76,12 @@ def version(package):
 
 
 def about(machine, commit, packages, options):
-    """Before the first run."""
+    """The description of the machine, before the first run."""
     return {"date": time.strftime("%Y-%m-%d"), "commit": commit, "machine": machine, "kernel": platform.release(),
             "versions": {p: v for p in packages if (v := version(p))}, "rounds": options.rounds, "quick": options.quick,
             "load": [round(os.getloadavg()[0], 2)]}
 
 
 def was_busy(about):
-    """Another program was running most of the time before it began; a part of that is what was built for it."""
+    """True if another program was running most of the time before the run, which includes the build."""
     return about["load"][0] >= 1

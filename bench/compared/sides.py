@@ -1,5 +1,5 @@
-"""Who is compared, in what: throughput and latency by size, urnic's wires beside what is used today. Each function takes a size and
-gives {point: value}; it raises Absent where its programs are not there."""
+"""The compared programs: throughput and latency by size, of urnic's wires and of today's alternatives. Each function takes a size and
+returns {point: value}; it raises Absent if its programs are missing."""
 import json
 import os
 
@@ -7,7 +7,7 @@ from . import pairs
 
 SIZES = (64, 512, 4096, 32768, 262144, 1 << 20, 8 << 20)
 LATENCY_SIZES = (64, 1024, 8192, 65536, 524288)
-CDF_SIZE = 64  # of the latency's distribution
+CDF_SIZE = 64  # size for the latency distribution
 PACKAGES = ("iperf3", "ucx-utils", "libfabric-bin", "perftest")
 MEMIF = {"urnic, memif, MTU 1500": "1500", "urnic, memif, MTU 9000": "9000", "urnic, memif, MTU 65000": "65000"}
 OVER_TCP, KERNEL, UCX, LIBFABRIC = "urnic, kernel TCP", "kernel TCP", "UCX tcp", "libfabric tcp"
@@ -16,15 +16,15 @@ LOOPBACK = "127.0.0.1"
 
 
 class Sides:
-    """`options`: build (folder), seconds (of a run). Remembers how fast a program that counts was, so that its runs take as long."""
+    """`options`: build (folder), seconds (of a run). Stores the speed of programs that take a message count, so that their runs take as long."""
 
     def __init__(self, options):
         self.build, self.seconds = options.build, options.seconds
-        self.took = {}  # seconds of one message, by side, test and size
+        self.took = {}  # seconds per message, by side, test and size
         self.port = 21000 + os.getpid() % 9000
 
     def next_port(self):
-        """Nobody waits for the end of the connection before."""
+        """A new port, so that the end of the previous connection does not matter."""
         self.port += 1
         return str(self.port)
 
@@ -52,7 +52,7 @@ class Sides:
     def iperf(self, size):
         pairs.needs("iperf3", "iperf3", "taskset")
         if size > 1 << 20:
-            return {}  # iperf3 sends no more at a time
+            return {}  # the largest size of iperf3
         port = self.next_port()
         out = pairs.client_of(["iperf3", "-s", "-1", "-p", port], ["iperf3", "-c", LOOPBACK, "-p", port, "-t", "1", "-l", str(size), "-J"])
         return {size: json.loads(out)["end"]["sum_received"]["bits_per_second"] * 1e-9}
@@ -84,10 +84,10 @@ class Sides:
         out = pairs.client_of([*words, "-B", port], [*words, "-P", port, LOOPBACK], env=env)
         return {size: float(out.split()[-3]) * 8e-3}  # MB/sec of its row: bytes, iters, total, time, MB/sec, usec/xfer, Mxfers/sec
 
-    # ---- half round trip, us; of CDF_SIZE the distribution as well ----
+    # ---- half round trip, us; for CDF_SIZE also the distribution ----
 
     def latency(self):
-        """{side: function}; points are sizes, and of CDF_SIZE ("cdf", percent)."""
+        """{side: function}; points are sizes, and for CDF_SIZE ("cdf", percent)."""
         found = {side: self.write_trips("--mtu", mtu) for side, mtu in MEMIF.items()}
         return found | {OVER_TCP: self.write_trips("--tcp"), KERNEL: self.tcp_trips, UCX: self.ucx_trips, LIBFABRIC: self.libfabric_trips}
 
@@ -111,7 +111,7 @@ class Sides:
         return found
 
     def ucx_trips(self, size):
-        """ucx_perftest tells one percentile of a run: so one run for each. Puts, as the others' are Writes."""
+        """ucx_perftest reports one percentile per run, so there is one run for each. Puts, because the others use Writes."""
         key = (UCX, "trip", size)
         found = {}
         for percent in UCX_PERCENTILES if size == CDF_SIZE else (50,):
@@ -122,7 +122,7 @@ class Sides:
         return found | trips if size == CDF_SIZE else trips
 
     def libfabric_trips(self, size):
-        """fi_pingpong tells an average, not a median, and no distribution."""
+        """fi_pingpong reports an average, neither a median nor a distribution."""
         pairs.needs("libfabric-bin", "fi_pingpong", "taskset")
         port, env = self.next_port(), dict(os.environ, FI_TCP_IFACE="lo")
         words = ["fi_pingpong", "-p", "tcp", "-e", "msg", "-S", str(size), "-I", str(self.rounds(size) // 4)]

@@ -1,5 +1,5 @@
-// What bench/instructions counts: fixed work of one kind, the same instructions in every run.
-// Prints how many units (segments, messages) passed through the engine's poll.
+// The work that bench/instructions counts: a fixed amount of one kind, with the same instructions
+// in every run. Prints how many units (segments, messages) passed through the engine's poll.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
@@ -22,7 +22,7 @@ namespace {
   std::exit(1);
 }
 
-// The receiving half alone, fed from memory: segments.
+// Only the receiving half, fed from memory: segments.
 std::uint64_t receive(std::uint32_t mtu, bool fast) {
   bench::Receiver receiver(mtu, 128u << 10, fast);
   std::uint64_t placed = 0;
@@ -31,23 +31,23 @@ std::uint64_t receive(std::uint32_t mtu, bool fast) {
   return placed / receiver.frame_payload();
 }
 
-// The same of RoCE: packets.
+// The same for RoCE: packets.
 std::uint64_t receive_roce(std::uint32_t pmtu) {
   bench::RoceReceiver receiver(pmtu, 128u << 10);
   receiver.run_engine(16u << 20);
   return (16u << 20) / pmtu;
 }
 
-// Two engines in virtual time, and Writes between them: everything both do for a message.
+// Two engines in virtual time with Writes between them: the whole work of both for a message.
 class Ends {
  public:
   Ends(std::uint32_t mtu, bool roce) {
     sim::PairOptions o;
     o.mtu = mtu;
     for (engine::Options* e : {&o.left, &o.right}) {
-      e->tcp.ack_policy = tcp::AckPolicy::PerBurst;  // as a device does (E-7)
+      e->tcp.ack_policy = tcp::AckPolicy::PerBurst;  // like a device (E-7)
       e->speaks_roce = roce;
-      e->roce.selective = e->roce.probe = true;  // the settings' defaults
+      e->roce.selective = e->roce.probe = true;  // the defaults of the settings
     }
     pair_ = std::make_unique<sim::Pair>(o);
     roce ? connect_roce() : connect_iwarp();
@@ -69,12 +69,11 @@ class Ends {
   void connect_roce() {
     left_ = pair_->left().make_roce_qp();
     verbs::QueuePair* const right = pair_->right().make_roce_qp();
-    Error error;
     const SocketAddress at = *SocketAddress::parse("10.0.0.2:7000");
     auto& far = pair_->right().engine().roce_control().connections();
     auto& near = pair_->left().engine().roce_control().connections();
-    roce::Listener* const l = far.listeners().bind({at, false, false}, &error);
-    if (l == nullptr || !far.listeners().listen(l, 1, &error)) die("nobody listens");
+    auto bound = far.listeners().bind({at, false, false});
+    if (!bound || !far.listeners().listen(bound.value(), 1)) die("nobody listens");
     if (!near.connect(*left_, at, {}, pair_->now())) die("connect");
     const auto come = [&] { return !pair_->right().roce_requests.empty(); };
     if (!pair_->run_until(come, Duration::s(10))) die("nobody asked");

@@ -40,7 +40,7 @@ std::string port_of(const EndOptions& o, const std::string& role) {
   return "memif:socket=" + o.socket + ",role=" + role + mtu;
 }
 
-// The environment and configuration files have no say in a measurement.
+// The environment and configuration files must not affect a measurement.
 End open_end(const EndOptions& o, const char* role, std::span<std::uint8_t> memory) {
   Config config;
   need(config.set("port", port_of(o, role)), "port");
@@ -119,7 +119,7 @@ End open_client(const EndOptions& options, std::span<std::uint8_t> memory) {
                                               : "10.77.0.1";
   const std::string server = at + ":";
   auto connected = e.qp.connect(server + std::to_string(kPort), c);
-  // No link says that the other end is there: it listens in a moment.
+  // The link does not show whether the other end listens yet, so retry for a moment.
   for (int i = 0; i < 1000 && !connected && no_link; ++i) {
     usleep(10000);
     QpOptions q;

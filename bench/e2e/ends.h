@@ -1,6 +1,6 @@
 // Two processes with one connection between them, iWARP or RoCE, over memif, the kernel's TCP or
-// its UDP: the set-up that the end-to-end measurements share. Each end offers one region to the
-// other.
+// its UDP. All end-to-end measurements use this setup. Each end grants the other access to one
+// region.
 #pragma once
 
 #include <unistd.h>
@@ -12,7 +12,7 @@
 
 namespace urnic::bench {
 
-// Where the peer's region is; travels as private data of the connection.
+// The place of the peer's region; sent as private data of the connection.
 struct Offer {
   std::uint64_t address = 0;
   std::uint64_t length = 0;
@@ -22,14 +22,15 @@ struct Offer {
 struct EndOptions {
   std::string socket;
   std::uint32_t mtu = 1500;
-  std::string progress = "poll";  // the measuring thread drives; nothing else runs
+  std::string progress = "poll";  // the measuring thread drives; no other runs
   bool fast = true;
   // Over loopback instead of memif: the kernel's TCP, or RoCE over its UDP.
   bool kernel_tcp = false, kernel_udp = false;
   bool roce = false;
-  // Which two addresses of 127/8, since port 4791 has one user at each: made before the fork.
+  // Selects two addresses of 127/8, because each address has only one port 4791. Set before the
+  // fork.
   std::uint32_t of_process = static_cast<std::uint32_t>(getpid());
-  std::string faults;  // of the wire behind this end's port (docs/fault.md); empty: none
+  std::string faults;  // of the wire at this end's port (docs/fault.md); empty: none
 };
 
 struct End {
@@ -40,17 +41,17 @@ struct End {
   QueuePair qp;
   Offer peer;
 
-  // Post one Write of `length` bytes from `offset` of our region to `to` of the peer's.
+  // Posts one Write of `length` bytes from `offset` of our region to `to` of the peer's.
   void write(std::uint64_t wr_id, std::uint64_t offset, std::uint32_t length, std::uint64_t to,
              std::uint32_t flags);
 };
 
-// Each ends the process with a line on standard error when something fails. `memory` is registered
-// for the peer to write.
+// On failure each ends the process with a line on standard error. `memory` is registered for Writes
+// by the peer.
 End open_server(const EndOptions& options, std::span<std::uint8_t> memory);
 End open_client(const EndOptions& options, std::span<std::uint8_t> memory);
 
-// A directory for the socket; removed with what is in it.
+// A directory for the socket; removed with its content.
 class SocketDirectory {
  public:
   SocketDirectory();
@@ -63,7 +64,7 @@ class SocketDirectory {
   std::string directory_, socket_;
 };
 
-// The bytes of a region that the sender fills and the receiver expects, others in each pass.
+// The bytes that the sender writes to a region and the receiver expects, different in each pass.
 void fill_pattern(std::span<std::uint8_t> memory, std::uint32_t pass = 0);
 bool has_pattern(std::span<const std::uint8_t> memory, std::uint32_t pass = 0);
 

@@ -1,5 +1,5 @@
-// What a ping-pong has measured, half round trips in microseconds: the median and the 99th
-// percentile on a line, or the whole distribution as JSON.
+// The result of a ping-pong, half round trips in microseconds: median and 99th percentile on one
+// line, or the whole distribution as JSON.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,12 @@ namespace urnic::bench {
 
 class HalfTrips {
  public:
-  // At least one.
+  // There must be at least one.
   explicit HalfTrips(std::vector<double> us) : us_(std::move(us)) {
     std::sort(us_.begin(), us_.end());
   }
 
-  // `percent` from 0 to 100.
+  // `percent`: from 0 to 100.
   double at(double percent) const {
     const auto rank =
         static_cast<std::size_t>(static_cast<double>(us_.size()) * percent / 100 + 1e-9);

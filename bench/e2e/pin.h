@@ -1,4 +1,4 @@
-// One core for each end of a measurement.
+// Pins each end of a measurement to one core.
 #pragma once
 
 #include <sched.h>

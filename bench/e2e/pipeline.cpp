@@ -1,7 +1,7 @@
-// The protocol-free pipeline of P4: what a wire of memif can carry when one process only copies
-// with CRC into frames and the other only checks the CRC and copies out. Prints Gb/s of payload.
-// With a third argument, of P6: frames of so many bytes that nothing is done with but to write
-// their headers; prints millions of them a second.
+// The protocol-free pipeline of P4: the capacity of a memif wire if one process only copies with
+// CRC into frames and the other only checks the CRC and copies out. Prints Gb/s of payload. With a
+// third argument, for P6: frames of that many bytes of which only the headers are written; prints
+// millions of frames per second.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ using namespace urnic::bench;
 namespace {
 
 constexpr std::uint32_t kHeaders = 14 + 20 + 20 + 16;  // Ethernet, IPv4, TCP, MPA and DDP
-constexpr std::size_t kMemory = 1u << 20;              // each end's buffer, walked round and round
+constexpr std::size_t kMemory = 1u << 20;              // each end's buffer, used cyclically
 
 port::Port open_end(const std::string& socket, const char* role, std::uint32_t mtu) {
   auto p =
@@ -62,7 +62,7 @@ void send_side(port::Port port, std::uint32_t payload, const double until) {
   }
 }
 
-// Frames of `bytes`, of which only the headers are written.
+// Sends frames of `bytes` of which only the headers are written.
 void send_frames(port::Port port, std::uint32_t bytes, const double until) {
   port::Frame frames[port::kBurst];
   while (seconds() < until) {
@@ -87,8 +87,8 @@ struct Received {
   double took = 0;
 };
 
-// From the first frame on, for `length` seconds; `payload` of each is checked and copied out. Gives
-// up at `until`.
+// Measures for `length` seconds from the first frame on; checks and copies out `payload` bytes of
+// each. Gives up at `until`.
 Received receive(port::Port& port, std::uint32_t payload, double length, double until) {
   std::vector<std::uint8_t> memory(kMemory);
   port::Frame frames[port::kBurst];

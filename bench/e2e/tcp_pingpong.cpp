@@ -1,6 +1,6 @@
-// The other side of P5: a ping-pong of 8 bytes, or of as many as asked for, over kernel TCP on
-// loopback, both ends pinned, spinning on non-blocking receive, TCP_NODELAY. Prints the half round
-// trip in microseconds: p50 and p99, or, with `json`, its distribution.
+// The counterpart of P5: a ping-pong of 8 bytes, or of a given size, over kernel TCP on loopback,
+// both ends pinned, spinning on non-blocking receive, TCP_NODELAY. Prints the half round trip in
+// microseconds: p50 and p99, or, with `json`, its distribution.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>

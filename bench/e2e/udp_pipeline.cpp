@@ -26,10 +26,10 @@ using namespace urnic::bench;
 namespace {
 
 constexpr unsigned kBurst = 32;
-constexpr std::size_t kAround = 12 + 4;  // BTH and ICRC: of a packet in the middle of a message
-constexpr int kBuffer = 4 << 20;         // as port = udp asks for
+constexpr std::size_t kAround = 12 + 4;  // BTH and ICRC of a packet in the middle of a message
+constexpr int kBuffer = 4 << 20;         // the size that port = udp requests
 
-// What the receiver has: memory of both processes.
+// The receiver's state, in memory shared by both processes.
 struct Shared {
   std::atomic<std::uint64_t> received;
   std::atomic<int> port, stop;
@@ -56,7 +56,7 @@ int bound_socket(sockaddr_in* at) {
   return fd;
 }
 
-// As many messages as a burst has, each with a buffer of its own.
+// The messages of one burst, each with its own buffer.
 class Burst {
  public:
   explicit Burst(std::size_t bytes) : memory_(kBurst * bytes, 0x5a) {
@@ -129,7 +129,7 @@ unsigned send_segmented(int fd, std::size_t bytes, sockaddr_in* to, mmsghdr* mes
   return sendmsg(fd, &m, MSG_DONTWAIT) > 0 ? n : 0;
 }
 
-// Never further ahead than `window`, as a requester is: what a full socket loses counts for nobody.
+// Never more than `window` ahead, like a requester: datagrams lost at a full socket do not count.
 double send_side(std::size_t bytes, bool offload, std::uint64_t window, double length,
                  Shared* shared) {
   sockaddr_in own, to;
@@ -149,7 +149,7 @@ double send_side(std::size_t bytes, bool offload, std::uint64_t window, double l
       last = there;
       heard = now;
     } else if (now - heard > 0.01) {
-      sent = there;  // some were lost: they are not waited for
+      sent = there;  // some were lost: do not wait for them
       heard = now;
     }
     if (sent - there + kBurst <= window) {

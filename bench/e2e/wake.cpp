@@ -1,12 +1,12 @@
-// V4 and V5: ping-pong of 8 bytes between two processes that do not poll all the time, so that the
-// sleeping thread of each serves what arrives (docs/progress.md). Nothing is pinned but by --cpus.
-// Prints half round trips in microseconds: median, 99th percentile, average.
+// V4 and V5: ping-pong of 8 bytes between two processes that do not poll continuously, so that the
+// sleeping thread of each handles arrivals (docs/progress.md). Nothing is pinned except with
+// --cpus. Prints half round trips in microseconds: median, 99th percentile, average.
 //
-//   bench_wake event [--port memif|tcp]   Sends; arm, poll, sleep in poll(2) on the queue's
-//   descriptor bench_wake memory [--port memif|tcp]  Writes; spins on the memory the other writes
+//   bench_wake event [--port memif|tcp]   Sends; arm, poll, sleep in poll(2) on the queue
+//   bench_wake memory [--port memif|tcp]  Writes; spins on the memory that the other end writes
 //   bench_wake tcp-event                  kernel TCP, blocking in recv
-//   bench_wake tcp-memory                 kernel TCP, one thread blocks in recv and stores, the
-//   other spins
+//   bench_wake tcp-memory                 kernel TCP; one thread blocks in recv and stores, one
+//   spins
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -46,7 +46,7 @@ struct Player {
   virtual void receive(std::uint64_t n) = 0;
 };
 
-// Completions by event, as verbs prescribe.
+// Completions by event, in the order that verbs require.
 struct EventPlayer : Player {
   explicit EventPlayer(End end, std::uint64_t* m) : e(std::move(end)), memory(m) {
     for (int i = 0; i < 16; ++i) post_receive();
@@ -90,7 +90,7 @@ struct EventPlayer : Player {
   std::uint64_t heard = 0;
 };
 
-// As perftest's ib_write_lat: post, spin on memory, poll for the own completion.
+// Like perftest's ib_write_lat: post, spin on memory, poll for the own completion.
 struct MemoryPlayer : Player {
   explicit MemoryPlayer(End end, std::uint64_t* m) : e(std::move(end)), memory(m) {}
   void send(std::uint64_t n) override {
@@ -220,7 +220,7 @@ int main(int argc, char** argv) {
     std::_Exit(0);
   }
   const auto p = player(false);
-  usleep(50000);  // the other has posted its receives
+  usleep(50000);  // the other end has posted its receives
   std::vector<double> half;
   half.reserve(rounds);
   double before = seconds();

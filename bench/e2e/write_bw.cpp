@@ -1,5 +1,5 @@
-// P4, P12, P17: RDMA Writes over one connection between two processes on a core each, own TCP or
-// RoCE over memif, iWARP over the kernel's TCP, or RoCE over its UDP; CRC on. Prints Gb/s of
+// P4, P12, P17: RDMA Writes over one connection between two processes, each on its own core: own
+// TCP or RoCE over memif, iWARP over the kernel's TCP, or RoCE over its UDP; CRC on. Prints Gb/s of
 // payload, acknowledged by the peer. Afterwards the receiver compares every byte of some passes
 // over the memory.
 #include <sys/mman.h>
@@ -25,19 +25,19 @@ struct Options {
   double seconds = 2, warm_up = 0.2;
   std::uint32_t size = 65536;
   std::uint32_t depth = 16;
-  std::uint32_t signal_every = 1;  // Writes that have one completion between them
-  std::uint32_t window = 1 << 20;  // bytes of memory at each end, walked round and round
+  std::uint32_t signal_every = 1;  // Writes per completion
+  std::uint32_t window = 1 << 20;  // bytes of memory at each end, used cyclically
   bool json = false;
 };
 
-// Behind the window: the number of the pass, written by the sender when it is complete; the
-// receiver writes it back, one byte further on, when it has compared it.
+// After the window: the number of the pass, written by the sender at the end of the pass. The
+// receiver writes it back, one byte further on, after comparing the pass.
 constexpr std::size_t kFlag = 64;
-// Pass 1 is what the measurement left; those that follow have bytes of their own, each compared
-// before the next.
+// Pass 1 is the result of the measurement. The following passes have their own bytes, and each is
+// compared before the next.
 constexpr std::uint8_t kPasses = 16;
 
-// What the receiver saw, for the sender's report: memory of both processes.
+// The receiver's observations, for the sender's report; in memory shared by both processes.
 struct Seen {
   std::uint64_t downgrades, terminates, refused;
 };
@@ -64,30 +64,30 @@ int receive_side(const Options& o, Seen* seen) {
   const ConnectionStats s = e.qp.stats();
   *seen = {s.iwarp.downgrades, s.iwarp.ddp.terminates_sent + s.iwarp.ddp.terminates_received,
            s.iwarp.recovery_attempts};
-  // The acknowledgement of the last Write has to leave.
+  // The acknowledgment of the last Write must still be sent.
   const double until = seconds() + 0.2;
   while (seconds() < until) e.device.progress();
   return right ? 0 : 1;
 }
 
-// The sending end: how many Writes are posted and done, those without a completion of their own
-// told by the next that has one.
+// The sending end: the numbers of posted and completed Writes. A completion also covers the earlier
+// Writes without one.
 class Sender {
  public:
   Sender(const Options& o, End& e) : o_(o), e_(e), got_(o.depth) {}
 
-  // One more of the walk through the window, when there is room.
+  // The next Write of the walk through the window, if there is room.
   void write_next(std::uint64_t slot) {
     const std::uint64_t at = slot * o_.size;
     const bool tells = (posted + 1) % o_.signal_every == 0;
     e_.write(posted++, at, o_.size, at, tells ? std::uint32_t{send_signaled} : 0u);
   }
-  // One byte, of which a completion tells, and so of all before it.
+  // One byte with a completion, which also covers everything before it.
   void write_flag(std::uint64_t at, std::uint64_t to) {
     e_.write(posted++, at, 1, to, send_signaled);
   }
   bool has_room() const { return posted - done < o_.depth; }
-  // True when there was something.
+  // Returns true if there were completions.
   bool poll() {
     const int n = e_.cq.poll(got_);
     for (int i = 0; i < n; ++i) {
@@ -109,7 +109,7 @@ class Sender {
   std::vector<Completion> got_;
 };
 
-// The receiver compares each pass; the first is what the measurement left.
+// The receiver compares each pass; the first is the result of the measurement.
 void have_it_compared(const Options& o, std::vector<std::uint8_t>& memory, Sender& s) {
   const std::uint64_t slots = o.window / o.size;
   volatile std::uint8_t* const compared = &memory[o.window + 1];
@@ -122,8 +122,8 @@ void have_it_compared(const Options& o, std::vector<std::uint8_t>& memory, Sende
       }
     }
     memory[o.window] = pass;
-    // A flag is placed where it arrives, and what was lost before it comes later (E-12): the
-    // receiver looks at the memory when it sees the flag.
+    // A flag is placed when it arrives, even if earlier data was lost and arrives later (E-12). So
+    // wait until all data is there, because the receiver compares the memory when it sees the flag.
     while (s.done < s.posted) s.poll();
     s.write_flag(o.window, o.window);
     const double give_up = seconds() + 10;
@@ -158,7 +158,7 @@ nlohmann::json send_side(const Options& o) {
   }
   counted = s.done - counted;
   const double took = now - from;
-  // Those behind the last that tells.
+  // Covers the Writes after the last completion.
   s.write_flag(o.window, o.window);
   while (s.done < s.posted) s.poll();
   have_it_compared(o, memory, s);

@@ -1,9 +1,9 @@
-// P5, P12: ping-pong of RDMA Writes of 8 bytes, or of as many as asked for, between two processes
-// on a core each, own TCP or RoCE over memif, or over the kernel's TCP.
-// Each end polls the memory the other writes (E-13), first and last word, and drives its engine in
-// between. Prints half round trips in microseconds, median and 99th percentile, and the TCP
-// segments that went out for each Write: one, where replies carry the ACKs (E-7); 0 with RoCE and
-// the kernel's TCP. With --json the distribution.
+// P5, P12: ping-pong of RDMA Writes of 8 bytes, or of a given size, between two processes, each on
+// its own core: own TCP or RoCE over memif, or over the kernel's TCP. Each end polls the memory
+// that the other writes (E-13), first and last word, and drives its engine in between. Prints half
+// round trips in microseconds, median and 99th percentile, and the number of TCP segments sent per
+// Write: one if replies carry the ACKs (E-7); 0 with RoCE and the kernel's TCP. With --json prints
+// the distribution.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,19 +22,19 @@ using namespace urnic::bench;
 
 namespace {
 
-// Up to this size a Write takes its payload along when it is posted.
+// Up to this size the payload of a Write is posted inline.
 constexpr std::uint32_t kInline = 64;
-// Every so many Writes one is signaled, so that the send queue empties.
+// Every 64th Write is signaled, so that the send queue is emptied.
 constexpr std::uint64_t kSignalEvery = 64;
 
-// Memory of one end: what the peer writes, then what we write from. Both are whole words; the first
-// and the last hold the number of the Write.
+// The memory of one end: first the part that the peer writes, then the part that we send. Both are
+// whole words; the first and the last hold the number of the Write.
 struct Player {
   End e;
   std::uint64_t* memory;
   std::size_t words;  // of one message
 
-  // Where the message we send begins: at a line of its own.
+  // The offset of the outgoing message: in a separate cache line.
   static std::size_t outgoing(std::size_t words) { return (words + 7) / 8 * 8; }
 
   void send(std::uint64_t n) {

@@ -1,7 +1,6 @@
-// P18: many queue pairs of RoCE. What an idle one of RC takes in memory, and what messages cost
-// when each is of a queue pair chosen at random among all of them, beside the same messages over
-// one. Two engines in one thread and virtual time; what is measured is the time this thread works,
-// in turns.
+// P18: many RoCE queue pairs. The memory of an idle RC queue pair, and the cost of messages if each
+// uses a random one of all queue pairs, compared with the same messages over one. Two engines in
+// one thread and virtual time; the working time of this thread is measured, in alternating slices.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
@@ -20,7 +19,7 @@ namespace {
 struct Options {
   std::uint32_t queue_pairs = 100000;
   int reps = 30;
-  std::uint64_t messages = 20000;  // of a slice
+  std::uint64_t messages = 20000;  // per slice
   bool json = false;
 };
 
@@ -34,12 +33,12 @@ sim::PairOptions pair_options() {
   o.completions = 1024;
   for (engine::Options* e : {&o.left, &o.right}) {
     e->speaks_roce = true;
-    e->roce.selective = e->roce.probe = true;  // the settings' defaults
+    e->roce.selective = e->roce.probe = true;  // the defaults of the settings
   }
   return o;
 }
 
-// Two nodes and pairs of queue pairs, whose work queues are as small as they can be but for one.
+// Two nodes and pairs of queue pairs; their work queues have the minimum size, except for one pair.
 class Crowd {
  public:
   Crowd() : pair_(pair_options()), writes_(&pair_) {}
@@ -54,13 +53,13 @@ class Crowd {
       qps_.push_back(left);
       peers_.push_back(right);
     }
-    pair_.run_for(Duration::s(1));  // the way to the peer is asked for
+    pair_.run_for(Duration::s(1));  // resolve the peer's address
   }
   double write(std::uint64_t count, std::uint64_t among) {
     return writes_.run({qps_.data(), static_cast<std::size_t>(among)}, count);
   }
 
-  // What memory alone would make of it, of those that have been used.
+  // The cost of the memory accesses alone, for the queue pairs in use.
   bench::Touched touched() const {
     bench::Touched t;
     for (std::size_t i = 0; i < qps_.size(); ++i) {
@@ -96,7 +95,7 @@ int main(int argc, char** argv) {
     all.push_back(touched.run(o.messages, touched.size()));
   }
   const double more = (bench::median(all) - bench::median(one)) / static_cast<double>(o.messages);
-  const double least = 1 / f.rate_one;  // seconds of a message over one
+  const double least = 1 / f.rate_one;  // seconds per message over one queue pair
   const double by_memory = least / (least + more);
   if (o.json) {
     std::printf("%s\n", nlohmann::json{{"bench", "P18"},

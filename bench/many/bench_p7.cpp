@@ -1,6 +1,6 @@
-// P7: many connections. What an idle one takes in memory, and what Writes cost when each is of a
-// connection chosen at random among all of them, beside the same Writes over one. Two engines in
-// one thread and virtual time; what is measured is the time this thread works, in turns.
+// P7: many connections. The memory of an idle one, and the cost of Writes if each uses a random one
+// of all connections, compared with the same Writes over one. Two engines in one thread and virtual
+// time; the working time of this thread is measured, in alternating slices.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
@@ -17,12 +17,12 @@ using namespace urnic;
 
 namespace {
 
-constexpr std::uint64_t kConnectionsOfOnePort = 20000;  // fewer than there are ephemeral ports
+constexpr std::uint64_t kConnectionsOfOnePort = 20000;  // fewer than the ephemeral ports
 
 struct Options {
   std::uint64_t connections = 100000;
   int reps = 30;
-  std::uint64_t messages = 20000;  // of a slice
+  std::uint64_t messages = 20000;  // per slice
   bool json = false;
 };
 
@@ -31,14 +31,14 @@ struct Options {
   std::exit(1);
 }
 
-// Two nodes and connections between them; Writes from the left one into the same memory.
+// Two nodes and connections between them, with Writes from the left node into the same memory.
 class Crowd {
  public:
   explicit Crowd(std::uint64_t most) {
     sim::PairOptions o;
     o.completions = 1024;
     for (engine::Options* e : {&o.left, &o.right}) {
-      e->tcp.ack_policy = tcp::AckPolicy::PerBurst;  // as a device does (E-7)
+      e->tcp.ack_policy = tcp::AckPolicy::PerBurst;  // like a device (E-7)
       e->max_connections = static_cast<std::uint32_t>(most);
     }
     pair_ = std::make_unique<sim::Pair>(o);
@@ -48,7 +48,7 @@ class Crowd {
 
   void grow(std::uint64_t to) {
     while (qps_.size() < to) {
-      // Work queues are as large as who has them wants; only one connection needs more than one.
+      // The program chooses the size of work queues; only one connection needs more than one entry.
       verbs::QueuePair* const left =
           pair_->left().make_qp(qps_.empty() ? bench::ScatteredWrites::kDepth : 1, 1, 1);
       verbs::QueuePair* const right = pair_->right().make_qp(1, 1, 1);
@@ -61,10 +61,11 @@ class Crowd {
       pair_->right().events.clear();
       qps_.push_back(left);
     }
-    pair_->run_for(Duration::s(1));  // what is sent behind the handshake
+    pair_->run_for(Duration::s(1));  // for packets after the handshake
   }
 
-  // `count` Writes, each of one of the first `among` connections. Seconds this thread worked.
+  // Sends `count` Writes, each over one of the first `among` connections. Returns the working time
+  // of this thread in seconds.
   double write(std::uint64_t count, std::uint64_t among) {
     return writes_->run({qps_.data(), static_cast<std::size_t>(among)}, count);
   }

@@ -1,5 +1,5 @@
-// What is measured of many connections or queue pairs beside one, whatever they are (P7, P18): the
-// memory of an idle one, and Writes over all of them beside Writes over one, by turns.
+// Compares many connections or queue pairs with a single one (P7, P18): the memory of an idle one,
+// and Writes over all of them compared with Writes over one, in alternating slices.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,18 @@
 namespace urnic::bench {
 
 struct ManyFigures {
-  double idle = 0, used = 0;          // bytes of one end that was never used, or now and then
+  double idle = 0, used = 0;          // bytes of one end that was never used, or rarely
   double set_up = 0;                  // seconds of this thread for both ends of one
-  double rate_one = 0, rate_all = 0;  // messages a second of this thread
-  double ratio = 0;                   // of the two, the median of that of each turn
+  double rate_one = 0, rate_all = 0;  // messages per second of this thread
+  double ratio = 0;                   // median of the ratios of all slices
 };
 
-// `crowd`: grow(to) makes them that many, write(messages, among) writes over the first `among` and
-// returns the seconds this thread worked. Each has two ends in this process.
+// `crowd`: grow(to) extends it to `to` members; write(messages, among) writes over the first
+// `among` and returns the working time of this thread in seconds. Each member has two ends in this
+// process.
 template <class Crowd>
 ManyFigures measure_many(Crowd& crowd, std::uint64_t many, int reps, std::uint64_t messages) {
-  // What the first hundred take is the engines' own: tables begin, pools get their first blocks.
+  // The first hundred include fixed costs of the engines: first tables, first blocks of pools.
   constexpr std::uint64_t kFirst = 100;
   ManyFigures f;
   crowd.grow(kFirst);

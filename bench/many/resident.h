@@ -1,4 +1,4 @@
-// Memory of this process that is there.
+// The resident memory of this process.
 #pragma once
 
 #include <unistd.h>

@@ -1,6 +1,6 @@
-// What a message of RoCE touches of its two queue pairs, touched line by line and nothing done with
-// it: what many queue pairs cost if memory alone held them up, each line asked for as soon as it
-// is known where it lies.
+// The cache lines that a RoCE message accesses in its two queue pairs, read one by one without any
+// processing. It shows the cost of many queue pairs if memory were the only limit, with each line
+// requested as soon as its address is known.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,14 @@ namespace urnic::bench {
 
 class Touched {
  public:
-  // The next pair: both have had a request from `from` to `to`.
+  // Adds a pair; both must have had a request from `from` to `to`.
   void add(const verbs::QueuePair& from, const verbs::QueuePair& to) {
     const roce::Context &a = roce::context_of(from), &b = roce::context_of(to);
     pairs_.push_back({&from, &a, a.requester.rc(), &to, &b, b.responder.rc()});
   }
   std::size_t size() const { return pairs_.size(); }
-  // Seconds for one message over each of `count` pairs chosen at random among the first `among`.
+  // Returns the seconds for one message over each of `count` pairs chosen randomly among the first
+  // `among`.
   double run(std::uint64_t count, std::uint64_t among) {
     const double began = seconds_now();
     std::uint64_t sum = 0;

@@ -47,7 +47,7 @@ struct Options {
   bool json = false;
 };
 
-// One frame size: every loop once per repetition, in turns.
+// Measures one frame size: every loop once per repetition, alternately.
 std::vector<Series> measure(const Frames& frames, const Options& o) {
   std::vector<std::uint8_t> out(kWorkingSet + 64);
   std::vector<Series> series;
@@ -64,7 +64,7 @@ std::vector<Series> measure(const Frames& frames, const Options& o) {
     add("kernel with copy " + std::string(fused_kernel(k).name));
   }
 
-  for (int rep = -1; rep < o.reps; ++rep) {  // the first round warms up and is not counted
+  for (int rep = -1; rep < o.reps; ++rep) {  // the first repetition is a warm-up and is not counted
     std::size_t at = 0;
     double baseline = 0;
     const auto run = [&](auto&& one) {

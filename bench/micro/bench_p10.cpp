@@ -1,6 +1,6 @@
-// P10: the ICRC of datagrams with so many bytes of payload, headers masked, against ISA-L's
-// crc32_gzip_refl over the same bytes as they are; and copying the payload and going on with the
-// CRC in one pass against memcpy and the CRC behind it. 32 KiB of datagrams, in turns.
+// P10: the ICRC of datagrams with a given payload and masked headers, compared with ISA-L's
+// crc32_gzip_refl over the same unmasked bytes; and copying the payload while continuing the CRC,
+// compared with memcpy followed by the CRC. 32 KiB of datagrams, alternately.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstring>
@@ -19,10 +19,10 @@ namespace {
 using namespace urnic;
 
 constexpr std::size_t kWorkingSet = 32768, kLine = 64;
-constexpr std::size_t kHeaders = ib::kIpv4UdpBytes + ib::kBthBytes;  // of a packet in the middle
+constexpr std::size_t kHeaders = ib::kIpv4UdpBytes + ib::kBthBytes;  // of a middle packet
 constexpr double kIcrcTarget = 0.95, kCopyTarget = 1.2;
 
-// IPv4, UDP and BTH in front of random payload, each datagram at a line of its own.
+// IPv4, UDP and BTH headers before random payload; each datagram starts in its own cache line.
 class Datagrams {
  public:
   explicit Datagrams(std::size_t payload)
@@ -49,7 +49,7 @@ class Datagrams {
 
 struct Series {
   std::string name;
-  std::size_t baseline;  // which of them it is compared with
+  std::size_t baseline;  // the series it is compared with
   std::vector<double> rates, ratios;
 };
 enum Which : std::size_t { kIsal, kIcrc, kTwoPasses, kTwoPassesIsal, kOnePass, kSeries };
@@ -68,7 +68,7 @@ std::vector<Series> measure(const Datagrams& d, const Options& o) {
   series[kTwoPasses] = {"memcpy, then our CRC", kTwoPasses, {}, {}};
   series[kTwoPassesIsal] = {"memcpy, then crc32_gzip_refl", kTwoPasses, {}, {}};
   series[kOnePass] = {"copy and CRC in one pass", kTwoPasses, {}, {}};
-  for (int rep = -1; rep < o.reps; ++rep) {  // the first round warms up and is not counted
+  for (int rep = -1; rep < o.reps; ++rep) {  // the first repetition is a warm-up and is not counted
     double rates[kSeries];
     const auto run = [&](Which which, std::size_t bytes, auto&& one) {
       rates[which] = bench::rate(

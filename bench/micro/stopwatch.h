@@ -1,5 +1,5 @@
-// Timing and statistics shared by the micro benchmarks. A result is always the ratio of two loops
-// measured in turns within one run, so that a change of clock speed or a noisy neighbour hits both.
+// Timing and statistics for the micro benchmarks. A result is always the ratio of two loops
+// measured alternately in one run, so that clock changes and other load affect both.
 #pragma once
 
 #include <time.h>
@@ -11,7 +11,7 @@
 
 namespace urnic::bench {
 
-// Time this thread has run: what other processes take away on a shared machine is not ours.
+// CPU time of this thread, which excludes the time of other processes on a shared machine.
 inline double seconds_now() {
   timespec t;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -25,13 +25,13 @@ inline double median(std::vector<double> v) {
   return v.size() % 2 != 0 ? v[mid] : (v[mid - 1] + v[mid]) / 2;
 }
 
-// The optimiser must assume that `value` is used.
+// Makes the optimizer assume that `value` is used.
 template <class T>
 inline void keep(const T& value) {
   asm volatile("" : : "r,m"(value) : "memory");
 }
 
-// Bytes per second of `pass`, which processes `bytes` per call, over about `seconds`.
+// Bytes per second of `pass`, which processes `bytes` per call, measured for about `seconds`.
 template <class Pass>
 double rate(Pass&& pass, std::size_t bytes, double seconds) {
   std::uint64_t passes = 0;

@@ -1,5 +1,6 @@
-// P11: the receive path of an RC queue pair, Writes of 64 KiB, against a loop of ICRC and memcpy
-// over the same packets. The loops take turns in short slices and the ratio is a median over them.
+// P11: the receive path of an RC queue pair, Writes of 64 KiB, compared with a loop of ICRC and
+// memcpy over the same packets. The loops alternate in short slices, and the ratio is a median over
+// the slices.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -14,7 +15,7 @@ using namespace urnic::bench;
 
 namespace {
 
-constexpr std::uint64_t kSlice = 4u << 20;  // bytes; a large set moves on through memory
+constexpr std::uint64_t kSlice = 4u << 20;  // bytes; a slice is a part of a large set
 
 struct Options {
   int reps = 400;
@@ -32,7 +33,7 @@ struct Row {
 Row measure(std::uint32_t pmtu, std::uint64_t set, int reps) {
   RoceReceiver receiver(pmtu, set << 10);
   const std::uint64_t whole = std::max(set << 10, std::uint64_t{RoceReceiver::kMessage});
-  receiver.run_engine(whole);  // every page once
+  receiver.run_engine(whole);  // touch every page once
   receiver.run_ideal(whole);
   std::vector<double> engine, ideal, ratio;
   for (int i = 0; i < reps; ++i) {

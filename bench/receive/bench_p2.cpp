@@ -1,8 +1,8 @@
-// P2: the FAST receive path against an ideal loop over the same frames without any protocol.
-// P3: FAST against SLOW, as a ratio to what their ideal loops can reach, and copies by counter.
+// P2: the FAST receive path compared with an ideal loop over the same frames without any protocol.
+// P3: FAST compared with SLOW, relative to their ideal loops, and copies by counter.
 //
-// The loops take turns in short slices and every ratio is a median over slices, so that a change of
-// clock speed or a noisy neighbour hits both sides alike.
+// The loops alternate in short slices, and every ratio is a median over slices, so that clock
+// changes and other load affect both sides.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -21,7 +21,7 @@ using namespace urnic::bench;
 namespace {
 
 constexpr std::uint64_t kSmall = 128;       // KiB
-constexpr std::uint64_t kSlice = 4u << 20;  // bytes; a large set moves on through memory
+constexpr std::uint64_t kSlice = 4u << 20;  // bytes; a slice is a part of a large set
 
 struct Options {
   int reps = 400;
@@ -32,7 +32,7 @@ struct Options {
 
 struct Lane {
   std::unique_ptr<Receiver> receiver;
-  // GB/s of payload placed; the engine's ratio to either ideal, by slice.
+  // GB/s of placed payload; ratios of the engine to both ideal loops, by slice.
   std::vector<double> engine, three, one, ratio_three, ratio_one;
 
   Lane(std::uint32_t mtu, std::uint64_t set, bool fast)
@@ -87,7 +87,7 @@ void p2(const Options& o) {
     const std::uint32_t mtu = o.mtus[m];
     for (const std::uint64_t set : o.sets) {
       Lane lane(mtu, set << 10, true);
-      // Every page once, then the slices that count.
+      // Touch every page once, then run the measured slices.
       lane.run(set << 10, false);
       for (int i = 0; i < o.reps; ++i) lane.run(kSlice, true);
       const double three = median(lane.ratio_three), one = median(lane.ratio_one);
@@ -148,8 +148,7 @@ void p3(const Options& o) {
   report["fast_over_slow"] = median(fast.engine) / median(slow.engine);
   report["ideal_fast_over_slow"] = median(fast.three) / median(slow.three);
   if (o.json) std::printf("%s\n", report.dump().c_str());
-  // The slower SLOW is, the better FAST / SLOW looks: it counts only where SLOW is as good as it
-  // has to be.
+  // A slow SLOW makes FAST / SLOW look better, so the ratio counts only if SLOW reaches its target.
   constexpr double kSlow = 0.8, kFast = 0.9;
   const double ratio = median(of_ideal), of_slow = median(slow.ratio_three);
   const bool both = ratio >= kFast && of_slow >= kSlow;
@@ -157,7 +156,8 @@ void p3(const Options& o) {
               kFast, both ? "met" : "missed",
               ratio >= kFast && !both ? " (does not count: SLOW misses its ideal)" : "");
   verdict("P3", of_slow, kSlow, "SLOW / its ideal");
-  // Headers are copied with the payload on the SLOW path, hence a little more than two.
+  // On the SLOW path headers are copied with the payload, so there are slightly more than two
+  // copies.
   const bool as_meant = copies[0] == 1.0 && copies[1] >= 2.0 && copies[1] < 2.05;
   std::printf("P3 %.3f/%.3f 1/2 %s # copies of a byte, FAST/SLOW\n", copies[0], copies[1],
               as_meant ? "met" : "missed");

@@ -31,7 +31,7 @@ void FrameSet::patch(std::size_t i, std::uint32_t at) {
   store_be16(tcp + 16, inet_checksum(std::uint64_t{items[i].partial} + (at >> 16) + (at & 0xffff)));
 }
 
-// The next frames of the set, each made the next segment.
+// Takes the next frames of the set and turns each into the next segment.
 void FrameSet::hand_out(void* set, urnic_frame* f, unsigned n) {
   FrameSet& s = *static_cast<FrameSet*>(set);
   for (unsigned i = 0; i < n; ++i) {
@@ -49,7 +49,7 @@ Receiver::Receiver(std::uint32_t mtu, std::uint64_t working_set, bool fast) : fa
   sim::PairOptions o;
   o.mtu = mtu;
   o.left.tcp.timestamps = o.right.tcp.timestamps = false;
-  // As a device is configured when nothing is said (E-7).
+  // The default of a device (E-7).
   o.left.tcp.ack_policy = o.right.tcp.ack_policy = tcp::AckPolicy::PerBurst;
   if (!fast) o.right.context.initiated_as = fastpath::ConnectionType::Slow;
   pair_ = std::make_unique<sim::Pair>(o);
@@ -153,7 +153,7 @@ double Receiver::run_ideal(std::uint64_t bytes, std::uint64_t* placed, Ideal kin
   std::size_t slow_at = 0;
   const double from = seconds_now();
   while (frames != 0) {
-    // Bursts as the engine gets them: patch, then work.
+    // Bursts as the engine gets them: first patch, then process.
     const std::size_t burst = std::min<std::uint64_t>(frames, port::kBurst);
     const std::size_t first = next_ideal_;
     std::size_t i = first;

@@ -1,5 +1,5 @@
-// Feeds one engine with prepared frames as fast as it takes them: RDMA Writes to a registered
-// region, one FPDU per segment. The same frames, patched in the same way, serve the ideal loops.
+// Feeds one engine with prepared frames at full speed: RDMA Writes to a registered region, one FPDU
+// per segment. The ideal loops use the same frames, patched in the same way.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace urnic::bench {
 
 // Frames in one block of memory. Sequence number and checksum are patched when a frame is used, so
-// that a set can be sent over and over.
+// that a set can be sent repeatedly.
 class FrameSet {
  public:
   struct Item {
@@ -21,12 +21,12 @@ class FrameSet {
     std::uint32_t partial;  // checksum over everything but sequence number and checksum field
     std::uint32_t pseudo;   // sum of the pseudo header
     std::uint32_t payload;  // TCP payload (one FPDU)
-    std::uint64_t to;       // where the ULP payload goes: bytes from the region's start
+    std::uint64_t to;       // destination of the ULP payload, in bytes from the region's start
   };
   std::uint8_t* frame(std::size_t i) { return block.data() + items[i].offset; }
-  // Make frame `i` the segment at `seq`.
+  // Turns frame `i` into the segment at `seq`.
   void patch(std::size_t i, std::uint32_t at);
-  // Of a ReplayPort: from `next` on, at `seq`.
+  // For a ReplayPort: from `next` on, at `seq`.
   static void hand_out(void* set, urnic_frame* frames, unsigned n);
 
   std::vector<std::uint8_t> block;
@@ -37,26 +37,26 @@ class FrameSet {
   std::uint32_t seq = 0;
 };
 
-// What the engine is compared with: loops over the same frames that do no protocol.
+// The engine is compared with loops over the same frames without any protocol.
 enum class Ideal : std::uint8_t {
   ThreePasses,  // fastest checksum, ISA-L's CRC, memcpy
   OnePass,      // our own kernel for both sums, memcpy
 };
 
-// A receiving engine with an established connection, and frames for it.
+// A receiving engine with an established connection, and its frames.
 class Receiver {
  public:
-  // `working_set`: bytes of all frames together; the destination region is as large.
+  // `working_set`: bytes of all frames together; the destination region has the same size.
   Receiver(std::uint32_t mtu, std::uint64_t working_set, bool fast);
   ~Receiver();
 
-  // Feed about `bytes` of ULP payload; returns the seconds this thread worked. Both loops go on
-  // where they stopped, half the working set apart, so that neither finds what the other has just
-  // brought into the cache.
+  // Processes about `bytes` of ULP payload; returns the working time of this thread in seconds.
+  // Both loops continue where they stopped, half the working set apart, so that neither benefits
+  // from cache contents of the other.
   double run_engine(std::uint64_t bytes, std::uint64_t* placed);
-  // The same frames through patch, checksum, CRC and copies without any protocol: one copy (FAST)
-  // or two (SLOW: into a reassembly buffer, CRC there, out of it). Every checksum and CRC must be
-  // right, else the process ends.
+  // Processes the same frames with patch, checksum, CRC and copies without any protocol: one copy
+  // (FAST) or two (SLOW: into a reassembly buffer, CRC there, out of it). Every checksum and CRC
+  // must be right; otherwise the process ends.
   double run_ideal(std::uint64_t bytes, std::uint64_t* placed, Ideal kind);
 
   ConnectionStats stats();

@@ -1,4 +1,4 @@
-// A port that hands out frames as fast as they are taken and swallows what is sent.
+// A port that provides frames as fast as they are taken and discards sent frames.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,11 @@
 namespace urnic::bench {
 
 struct ReplayPort {
-  // The next frame, ready to be looked at. One call for a burst of them: up to `n`, which are
-  // there.
+  // Provides the next frames, ready for use: up to `n`, which are available. Called once per burst.
   void (*next)(void* set, urnic_frame* frames, unsigned n) = nullptr;
   void* set = nullptr;
-  std::uint64_t left = 0;  // frames still to be handed out
-  std::uint64_t sent = 0;  // and those that came back
+  std::uint64_t left = 0;  // frames still to be provided
+  std::uint64_t sent = 0;  // frames sent by the engine
   std::vector<std::uint8_t> sink = std::vector<std::uint8_t>(64 * 65536);
 
   port::Port port() { return {ops(), reinterpret_cast<urnic_port*>(this)}; }

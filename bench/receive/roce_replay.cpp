@@ -15,7 +15,7 @@
 namespace urnic::bench {
 namespace {
 
-constexpr std::uint32_t kIp = 14, kBth = kIp + ib::kIpv4UdpBytes, kPsn = kBth + 9;  // in a frame
+constexpr std::uint32_t kIp = 14, kBth = kIp + ib::kIpv4UdpBytes, kPsn = kBth + 9;  // offsets
 
 [[noreturn]] void die(const char* what) {
   std::fprintf(stderr, "bench: %s\n", what);
@@ -57,7 +57,7 @@ RoceReceiver::RoceReceiver(std::uint32_t pmtu, std::uint64_t working_set) : pmtu
   o.mtu = pmtu <= 1024 ? 1500 : 9000;
   for (engine::Options* e : {&o.left, &o.right}) {
     e->speaks_roce = true;
-    e->roce.selective = e->roce.probe = true;  // the settings' defaults
+    e->roce.selective = e->roce.probe = true;  // the defaults of the settings
   }
   pair_ = std::make_unique<sim::Pair>(o);
   sender_ = pair_->left().make_roce_qp();
@@ -66,7 +66,7 @@ RoceReceiver::RoceReceiver(std::uint32_t pmtu, std::uint64_t working_set) : pmtu
   region_.resize(working_set);
   rkey_ = pair_->right().register_memory(region_.data(), region_.size(),
                                          verbs::kLocalWrite | verbs::kRemoteWrite);
-  pair_->run_for(Duration::ms(500));  // whom to answer is asked for meanwhile
+  pair_->run_for(Duration::ms(500));  // resolve the peer's address meanwhile
   prepare(working_set);
   replay_.next = PacketSet::hand_out;
   replay_.set = &packets_;
@@ -121,7 +121,7 @@ void RoceReceiver::prepare(std::uint64_t working_set) {
 }
 
 std::uint64_t RoceReceiver::taken() const {
-  // Made with the first request.
+  // Created with the first request.
   const ib::Responder* const half = roce::context_of(*receiver_).responder.rc();
   return half != nullptr ? half->counters().requests : 0;
 }
@@ -146,7 +146,7 @@ double RoceReceiver::run_ideal(std::uint64_t bytes) {
   std::uint32_t psn = 1;
   const double from = seconds_now();
   while (left != 0) {
-    // Bursts as the engine gets them: patch, then work.
+    // Bursts as the engine gets them: first patch, then process.
     const std::size_t burst = std::min<std::uint64_t>(left, port::kBurst);
     std::size_t i = next_ideal_;
     for (std::size_t k = 0; k < burst; ++k) {

@@ -1,6 +1,5 @@
-// Feeds one engine with prepared packets of RoCE as fast as it takes them: RDMA Writes of 64 KiB to
-// a registered region over one RC queue pair. The same packets, patched in the same way, serve the
-// ideal loop.
+// Feeds one engine with prepared RoCE packets at full speed: RDMA Writes of 64 KiB to a registered
+// region over one RC queue pair. The ideal loop uses the same packets, patched in the same way.
 #pragma once
 
 #include <array>
@@ -15,26 +14,26 @@
 namespace urnic::bench {
 
 // Frames in one block of memory. PSN and ICRC are patched when a frame is used, so that a set can
-// be sent over and over: what the PSN changes of the ICRC, which is linear, is in three tables.
+// be sent repeatedly. The ICRC is linear, and three tables hold the effect of the PSN on it.
 class PacketSet {
  public:
   struct Item {
     std::uint32_t offset;   // of the frame in the block
     std::uint32_t length;   // whole frame
     std::uint32_t icrc;     // at PSN 0
-    std::uint32_t shifts;   // which table: packets of that many bytes
+    std::uint32_t shifts;   // selects the table: packets of that many bytes
     std::uint32_t payload;  // offset in the frame
-    std::uint64_t to;       // where the payload goes: bytes from the region's start
+    std::uint64_t to;       // destination of the payload, in bytes from the region's start
   };
   std::uint8_t* frame(std::size_t i) { return block.data() + items[i].offset; }
   void patch(std::size_t i, std::uint32_t at);
-  // Of a ReplayPort: from `next` on, at `psn`.
+  // For a ReplayPort: from `next` on, at `psn`.
   static void hand_out(void* set, urnic_frame* frames, unsigned n);
 
   using Shifts = std::array<std::array<std::uint32_t, 256>, 3>;  // by byte of the PSN
   std::vector<std::uint8_t> block;
   std::vector<Item> items;
-  std::vector<std::pair<std::uint32_t, Shifts>> shifts;  // by bytes of a packet
+  std::vector<std::pair<std::uint32_t, Shifts>> shifts;  // by packet length in bytes
   std::size_t next = 0;
   std::uint32_t psn = 0;
 };
@@ -43,15 +42,15 @@ class RoceReceiver {
  public:
   static constexpr std::uint32_t kMessage = 65536;
 
-  // `working_set`: bytes of payload of all frames together; the destination region is as large. A
-  // multiple of kMessage.
+  // `working_set`: bytes of payload of all frames together, a multiple of kMessage; the destination
+  // region has the same size.
   RoceReceiver(std::uint32_t pmtu, std::uint64_t working_set);
 
-  // Feed `bytes` of payload, a multiple of kMessage; returns the seconds this thread worked. Both
-  // loops go on where they stopped, half the working set apart.
+  // Processes `bytes` of payload, a multiple of kMessage; returns the working time of this thread
+  // in seconds. Both loops continue where they stopped, half the working set apart.
   double run_engine(std::uint64_t bytes);
-  // The same frames through patch, ICRC and memcpy without any protocol. Every ICRC must be right,
-  // else the process ends.
+  // Processes the same frames with patch, ICRC and memcpy without any protocol. Every ICRC must be
+  // right; otherwise the process ends.
   double run_ideal(std::uint64_t bytes);
 
   std::uint32_t pmtu() const { return pmtu_; }

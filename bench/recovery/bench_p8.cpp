@@ -1,9 +1,10 @@
-// P8, the part that is exact: what the immediate duplicate ACK (section 7, R-60) is worth to a
-// sender. Two engines in virtual time, so that the figures depend on the protocol alone and repeat
-// on any machine.
+// P8, the exact part: the benefit of the immediate duplicate ACK (section 7, R-60) for a sender.
+// Two engines in virtual time, so that the figures depend only on the protocol and are the same on
+// any machine.
 //
-//   recovery  a message of 2 to 4 segments whose first is refused for its CRC: time over the same
-//             message on a clean wire
+//   recovery  a message of 2 to 4 segments whose first is refused for its CRC: time compared with
+//   the
+//             same message on a clean wire
 //   goodput   messages over a wire that corrupts one segment in a thousand
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -18,7 +19,7 @@ using namespace urnic;
 
 namespace {
 
-constexpr std::uint32_t kSegment = 1400;  // bytes of a message that fill most of one segment
+constexpr std::uint32_t kSegment = 1400;  // bytes of a message that fill most of a segment
 constexpr const char* kWire = "delay=50us,rate=10gbit,payload_only=100,skip_handshake=on";
 constexpr std::uint32_t kMemory = 1u << 20;
 
@@ -36,9 +37,9 @@ class Path {
     o.faults_left = o.faults_right = kWire;
     for (engine::Options* e : {&o.left, &o.right}) {
       e->tcp.sack = sack;
-      e->tcp.ack_policy = tcp::AckPolicy::PerBurst;  // as a device does (E-7)
+      e->tcp.ack_policy = tcp::AckPolicy::PerBurst;  // like a device (E-7)
       e->rto_auto = false;
-      e->tcp.rto_min = Duration::ms(20);  // as on memif
+      e->tcp.rto_min = Duration::ms(20);  // like on memif
       e->context.immediate_dup_ack = immediate;
       e->tcp.name_corrupted = name;
     }
@@ -47,7 +48,7 @@ class Path {
     right_ = pair_->right().make_qp();
     if (!pair_->connect(*left_, *right_)) die("the connection did not come up");
     writes_.emplace(pair_.get(), kMemory);
-    // The round-trip time is known and the congestion window open before anything is measured.
+    // The round-trip time must be known and the congestion window open before the measurement.
     write(65536, 20, 16);
   }
 
@@ -55,7 +56,7 @@ class Path {
     pair_->set_faults_left(more.empty() ? kWire : kWire + ("," + more));
   }
 
-  // As Writes::run() has it.
+  // As in Writes::run().
   Duration write(std::uint32_t bytes, std::uint64_t count, std::uint32_t depth) {
     return writes_->run(*left_, bytes, count, depth);
   }
@@ -73,8 +74,8 @@ class Path {
   verbs::QueuePair *left_ = nullptr, *right_ = nullptr;
 };
 
-// Microseconds that the refusal of the first segment costs a message with `behind` more; the mean
-// over `seeds` connections.
+// The delay in microseconds that the refusal of the first segment causes for a message with
+// `behind` more segments; mean over `seeds` connections.
 double recovery_us(bool sack, bool immediate, std::uint32_t behind, int seeds) {
   double total = 0;
   for (int seed = 1; seed <= seeds; ++seed) {

@@ -1,4 +1,4 @@
-// RC queue pairs of a simulated pair, connected by hand as programs do that exchange numbers
+// RC queue pairs of a simulated pair, connected manually, like programs that exchange numbers
 // themselves.
 #pragma once
 
@@ -46,7 +46,7 @@ inline roce::QpChange to_rts() {
 
 }  // namespace pairing_detail
 
-// To Rts, PSNs from 0 on. Ends the process when it cannot be.
+// Moves both to RTS with PSNs from 0 on. Ends the process on failure.
 inline void pair_up(sim::Pair* pair, verbs::QueuePair& left, verbs::QueuePair& right,
                     ib::PathMtu mtu) {
   using namespace pairing_detail;

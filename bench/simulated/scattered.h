@@ -1,5 +1,5 @@
-// Writes of 4 KiB, each over one of many queue pairs chosen at random, to and from anywhere in the
-// same memory.
+// Writes of 4 KiB, each over one of many queue pairs chosen randomly, at random places of the same
+// memory.
 #pragma once
 
 #include <span>
@@ -13,11 +13,12 @@ namespace urnic::bench {
 class ScatteredWrites {
  public:
   static constexpr std::uint32_t kMessage = 4096, kMemory = 1u << 20;
-  static constexpr std::uint32_t kDepth = 16;  // messages under way, over all queue pairs
+  static constexpr std::uint32_t kDepth = 16;  // outstanding messages over all queue pairs
 
   explicit ScatteredWrites(sim::Pair* pair) : pair_(pair), writes_(pair, kMemory) {}
 
-  // `count` of them. Seconds this thread worked; ends the process when one does not complete.
+  // Performs `count` Writes. Returns the working time of this thread in seconds; ends the process
+  // if one does not complete.
   double run(std::span<verbs::QueuePair* const> among, std::uint64_t count) {
     std::uint64_t posted = 0, done = 0;
     verbs::Cqe cqes[kDepth];
@@ -42,7 +43,7 @@ class ScatteredWrites {
   }
 
  private:
-  // 0: there is no room, the last one is still under way.
+  // 0: there is no room, the last one is still outstanding.
   unsigned post(verbs::QueuePair& qp) {
     const std::uint64_t at = rng_.below(kMemory / kMessage) * kMessage;
     const verbs::Post posted = writes_.post(qp, kMessage, at);

@@ -1,5 +1,5 @@
-// Writes from the left node of a simulated pair into memory of the right one: what the measurements
-// in virtual time post.
+// Writes from the left node of a simulated pair into memory of the right one, for measurements in
+// virtual time.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace urnic::bench {
 
 class Writes {
  public:
-  // `bytes` of memory at each end. `pair` outlives this.
+  // `bytes` of memory at each end. `pair` must outlive this object.
   Writes(sim::Pair* pair, std::uint32_t bytes)
       : pair_(pair),
         memory_(2 * std::size_t{bytes}, 0x33),
@@ -22,7 +22,7 @@ class Writes {
         sink_key_(pair->right().register_memory(sink_, bytes,
                                                 verbs::kLocalWrite | verbs::kRemoteWrite)) {}
 
-  // One of `bytes`, signaled, from and to `at`.
+  // Posts one signaled Write of `bytes`, from and to `at`.
   verbs::Post post(verbs::QueuePair& qp, std::uint32_t bytes, std::uint64_t at = 0) {
     const verbs::Sge sge{reinterpret_cast<std::uint64_t>(memory_.data()) + at, bytes, source_key_};
     verbs::SendWr wr;
@@ -34,8 +34,8 @@ class Writes {
     return pair_->left().post_send(qp, wr, pair_->now());
   }
 
-  // `count` of `bytes`, `depth` at a time. Virtual time it took; ends the process when one does
-  // not complete.
+  // Performs `count` Writes of `bytes`, `depth` at a time. Returns the virtual time; ends the
+  // process if one does not complete.
   Duration run(verbs::QueuePair& qp, std::uint32_t bytes, std::uint64_t count,
                std::uint32_t depth) {
     const Instant from = pair_->now();

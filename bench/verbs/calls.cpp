@@ -1,7 +1,6 @@
-// V7: what calls of the drop-in libraries cost a program, through their exported names. Prints the
-// time of an empty ibv_poll_cq with a connection over the kernel's TCP and of a clock_gettime in
-// ns, and of registering and deregistering 1 GiB that nobody has touched, with 1 queue pair and
-// with 1000, in us.
+// V7: the cost of calls of the drop-in libraries, through their exported names. Prints the time of
+// an empty ibv_poll_cq with a connection over the kernel's TCP and of a clock_gettime in ns, and of
+// registering and deregistering 1 GiB of untouched memory, with 1 queue pair and with 1000, in us.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <rdma/rdma_cma.h>
@@ -33,7 +32,7 @@ ibv_qp_init_attr attributes(ibv_cq* cq) {
   return a;
 }
 
-// Both ends in this process; null when one could not be had.
+// Both ends are in this process; null if it failed.
 rdma_cm_id* connected() {
   rdma_addrinfo hints{}, *passive = nullptr, *active = nullptr;
   hints.ai_port_space = RDMA_PS_TCP;
@@ -58,7 +57,7 @@ rdma_cm_id* connected() {
   return client;
 }
 
-// Seconds of one call: the median of slices, so that a few in which others had the core do not
+// Seconds per call: the median of slices, so that a few slices disturbed by other processes do not
 // count.
 template <class F>
 double each(int slices, int calls, const F& f) {
@@ -102,5 +101,5 @@ int main() {
   const double with_many = each(kSlices, kRegistrations, both);
   std::printf("%.1f %.1f %.3f %.3f\n", empty * 1e9, clock * 1e9, with_one * 1e6, with_many * 1e6);
   std::fflush(stdout);
-  std::_Exit(wrong ? 1 : 0);  // with all of it left as it is
+  std::_Exit(wrong ? 1 : 0);  // without releasing anything
 }

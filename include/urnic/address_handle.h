@@ -1,6 +1,6 @@
-// The way to somebody, for requests of UD queue pairs, each of which may go to another peer
-// (InfiniBand specification, volume 1, 11.2.2). Lifetime, threads, errors and units are those of
-// urnic/verbs.h, which includes this.
+// An address handle names the destination of requests on UD queue pairs, where each request may go
+// to another peer (InfiniBand specification, volume 1, 11.2.2). Lifetime, threads, errors and
+// units: see urnic/verbs.h, which includes this header.
 #pragma once
 
 #include <memory>
@@ -14,9 +14,10 @@ namespace device {
 struct AddressHandleImpl;
 }  // namespace device
 
-// Of one protection domain, and for queue pairs of that one alone: any number of them, and of
-// requests at a time. Keeps its domain and device alive. Requests that have not left when it is
-// destroyed are lost like any datagram, and counted (RoceHostStats::tx_unroutable).
+// Belongs to one protection domain. Any number of UD queue pairs of that domain, and any number of
+// their requests at a time, may use it. It keeps its domain and device alive. Requests that have
+// not left when the handle is destroyed are lost like any datagram, and are counted
+// (RoceHostStats::tx_unroutable).
 class URNIC_API AddressHandle {
  public:
   AddressHandle() = default;

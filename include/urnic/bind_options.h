@@ -1,5 +1,5 @@
-// What is chosen with an own address and port: whose it is, and who may connect to it. Values, to
-// be used from any thread; urnic/verbs.h includes this.
+// Options of a bound address and port: which transport and service use it, and which peers may
+// connect to it. Plain values that any thread may use; urnic/verbs.h includes this header.
 #pragma once
 
 #include <cstdint>
@@ -11,35 +11,40 @@
 
 namespace urnic {
 
-// Who may connect to a listener, and how many (items AC-1 to AC-5). Whoever may not finds nobody
-// listening: iWARP: RST to the SYN (over the kernel's TCP: RST behind the handshake), RoCE: REJ 8.
-// Counted in EngineStats::peers_denied and peers_over_limit. For datagrams (Service::ud) `allow`
-// and `deny` alone count: nobody serves them to who may not ask (SIDR status 1).
+// Which peers may connect to a listener, and how many (items AC-1 to AC-5). A peer that is denied
+// is refused as if nothing listened: iWARP: RST to the SYN (over the kernel's TCP: RST after the
+// handshake), RoCE: REJ 8. Refusals are counted in EngineStats::peers_denied and peers_over_limit.
+// For datagrams (Service::ud) only `allow` and `deny` apply: a peer that is denied gets SIDR status
+// 1.
 struct AccessOptions {
-  // Prefixes: "10.77.0.0/24", "fd77::/64", or one address; at most 1024 in all. The longest that
-  // an address is in decides, of two alike the one of `deny`. An address in none of them may
-  // connect if `allow` is empty, and not else, whatever its version of IP.
+  // Prefixes: "10.77.0.0/24", "fd77::/64", or one address; at most 1024 in all. The longest prefix
+  // that contains the address decides; if it is in both lists, `deny` wins. An address that no
+  // prefix contains may connect if `allow` is empty, otherwise it may not; this holds for both
+  // versions of IP.
   std::vector<std::string> allow, deny;
-  // Connections at a time that came to this listener, from TCP's handshake (RoCE: from the REQ) to
-  // their end, TIME-WAIT not counted: of all peers, and of each address. 0: no limit.
+  // Limits of simultaneous connections to this listener: of all peers together, and of each
+  // address. A connection counts from TCP's handshake (RoCE: from the REQ) to its end; TIME-WAIT
+  // does not count. 0: no limit.
   std::uint32_t max_connections = 0, max_peer_connections = 0;
-  // New ones in a second, and at once after a second without any. 0: no limit; at most 1000000.
+  // New connections per second; after a second without any, as many at once. 0: no limit; at most
+  // 1000000.
   std::uint32_t accept_rate = 0;
 };
 
 struct BindOptions {
   bool ipv6_only = false;  // "[::]:port" stands for version 6 alone
-  // Others that are shared too may be bound to the same, until one of them listens.
+  // Several bindings that are all shared may have the same address and port, until one listens.
   bool shared = false;
-  // Whose port it is: each transport has ports of its own. One that the device speaks; left alone:
-  // iWARP if it does.
+  // The transport that the port belongs to: each transport has ports of its own. The device must
+  // speak it. If not set: iWARP if the device speaks it, else RoCE.
   std::optional<Transport> transport;
-  // RoCE: for whom it is: `rc`, connections; `xrc_receive`, those of XRC, at the same ports; `ud`,
-  // who sends datagrams (urnic/datagram_service.h), at ports of their own. Who connects otherwise
-  // is refused (REJ 9), others than these are refused here as unsupported.
+  // RoCE: the service of the port. `rc`: connections; `xrc_receive`: XRC connections, in the same
+  // port space as `rc`; `ud`: datagrams (urnic/datagram_service.h), in a port space of its own. A
+  // peer that connects with another service is refused (REJ 9). bind() refuses other values with
+  // unsupported.
   Service service = Service::rc;
-  // For who listens there. Left alone: as the settings `allow`, `deny`, `listener_connections`,
-  // `peer_connections` and `accept_rate` say.
+  // The access rules of the listener. If not set: the settings `allow`, `deny`,
+  // `listener_connections`, `peer_connections` and `accept_rate`.
   std::optional<AccessOptions> access;
 };
 

@@ -1,17 +1,17 @@
-// A connection of RoCE whose queue pair the program moves itself: connection management carries the
-// number of the queue pair to the peer, and what both ends agree on; it moves no queue pair. The
-// number may be that of any queue pair, here or elsewhere, of any service; nobody looks it up. This
-// is what rdma_cm does for an id without a queue pair.
+// A RoCE connection whose queue pair the program moves itself: connection management only carries
+// the queue pair number and the agreed values to the peer. The number may belong to any queue pair,
+// here or elsewhere, of any service; it is not looked up. rdma_cm does the same for an id without a
+// queue pair.
 //
 //   auto c = device.cm_connect_start("10.77.0.2:7000", {.number = qp.number()}, events);
 //   ... the event `answered` comes ...
 //   qp.modify(QpState::rtr, ...) and to rts, by the values of c->attributes()
-//   c->confirm();                           // the peer hears `established`
+//   c->confirm();                           // the peer gets `established`
 //
-// The peer has a connect_request; it moves its queue pair by ConnectRequest::attributes() and
+// The peer gets a connect_request. It moves its queue pair with ConnectRequest::attributes() and
 // answers with ConnectRequest::accept_number().
 //
-// Lifetime, threads, errors and units are those of urnic/verbs.h, which includes this.
+// Lifetime, threads, errors and units: see urnic/verbs.h, which includes this header.
 #pragma once
 
 #include <cstdint>
@@ -27,16 +27,15 @@ namespace device {
 struct CmConnectionImpl;
 }  // namespace device
 
-// The queue pair as the peer is told of it.
+// The queue pair, as it is announced to the peer.
 struct CmQueuePair {
-  std::uint32_t number = 0;  // 24 bits; neither 0 nor 1, which no such queue pair has
+  std::uint32_t number = 0;  // 24 bits; not 0 or 1, which no such queue pair has
   bool srq = false;          // its receives come from a shared receive queue
 };
 
 // Made by Device::cm_connect_start and ConnectRequest::accept_number. Its events are answered
-// (active side), established (passive side), connect_failed, disconnected and time_wait_over. With
-// its destruction what is left of the connection ends (REJ or DREQ), and no event of it comes any
-// more.
+// (active side), established (passive side), connect_failed, disconnected and time_wait_over.
+// Destroying it ends the connection (REJ or DREQ); no event of it arrives after that.
 class URNIC_API CmConnection {
  public:
   CmConnection() = default;
@@ -46,19 +45,20 @@ class URNIC_API CmConnection {
   explicit operator bool() const { return impl_ != nullptr; }
 
   // The attributes that move the queue pair to rtr and rts; `access` has the rights that the peer
-  // needs, for init. Before the peer has answered `access` and responder_depth are all there is.
+  // needs, for init. Until the peer has answered, only `access` and responder_depth are set.
   // Errors: closed (the connection has ended).
   Result<QpAttributes> attributes() const;
-  // Active side, after `answered`: the queue pair takes requests. The peer hears of it (RTU).
-  // Errors: wrong_state.
+  // Active side, after `answered`: tells the peer that the queue pair takes requests (RTU). Errors:
+  // wrong_state.
   Result<void> confirm();
-  // Active side, after `answered`: there will be no connection (REJ 28, with up to 148 bytes; more
-  // are cut). Errors: wrong_state.
+  // Active side, after `answered`: rejects the connection (REJ 28, with up to 148 bytes; more are
+  // cut). Errors: wrong_state.
   Result<void> reject(std::span<const std::uint8_t> private_data = {});
-  // Passive side, before `established`, which follows: a request of the peer has come on the queue
-  // pair, whatever became of the RTU. Errors: wrong_state.
+  // Passive side, before `established`: reports that a request of the peer arrived on the queue
+  // pair. `established` follows, even if the RTU was lost. Errors: wrong_state.
   Result<void> notice_request();
-  // Sends a DREQ if the connection is established, and `disconnected` follows; else does nothing.
+  // If the connection is established, sends a DREQ, and `disconnected` follows. Otherwise does
+  // nothing.
   void disconnect();
 
  private:

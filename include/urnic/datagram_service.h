@@ -1,18 +1,19 @@
-// Who takes datagrams at an address and a port: how queue pairs of UD find each other without a
-// connection (Service ID Resolution: InfiniBand specification, volume 1, 12.11; IB-141; what
-// rdma_cm does with RDMA_PS_UDP). RoCE alone.
+// Resolves the UD queue pair that takes datagrams at an address and port, without a connection
+// (Service ID Resolution: InfiniBand specification, volume 1, 12.11; IB-141; rdma_cm does this with
+// RDMA_PS_UDP). RoCE only.
 //
-// Who serves listens with BindOptions::service = Service::ud, gets a connect_request, and accepts
-// it on a queue pair of UD, whose number and Q_Key are the answer; there is no connection and no
-// further event. Who asks has them from Device::resolve, and sends by an AddressHandle:
+// The serving program listens with BindOptions::service = Service::ud and gets a connect_request.
+// It accepts the request on a UD queue pair, whose number and Q_Key are sent as the answer; no
+// connection and no further event results. The other program gets both from Device::resolve, and
+// sends with an AddressHandle:
 //
 //   auto peer = device.resolve("10.77.0.2:7000");
 //   auto handle = device.create_address_handle(pd, peer->path);
 //   SendRequest r = {.address_handle = &*handle, .remote_qp = peer->qp,
 //                    .remote_qkey = peer->qkey, ...};
 //
-// Nobody is told when either end goes. Lifetime, threads, errors and units are those of
-// urnic/verbs.h, which includes this.
+// Neither end is notified when the other one goes away. Lifetime, threads, errors and units: see
+// urnic/verbs.h, which includes this header.
 #pragma once
 
 #include <cstdint>
@@ -31,30 +32,30 @@ struct ResolutionImpl;
 
 class Binding;
 
-// A queue pair of UD that is somebody's service.
+// The UD queue pair of a peer that serves datagrams.
 struct DatagramPeer {
   QpPath path;               // for Device::create_address_handle
   std::uint32_t qp = 0;      // SendRequest::remote_qp
   std::uint32_t qkey = 0;    // SendRequest::remote_qkey
-  std::string private_data;  // bytes: always 136, zeroes behind what the peer gave
+  std::string private_data;  // always 136 bytes: the peer's, padded with zeroes
 };
 
 struct ResolveOptions {
-  // Borrowed for the call; at most 180 bytes. The message says no length: the peer gets as many in
-  // any case, zeroes behind these.
+  // Borrowed for the call; at most 180 bytes. The message does not carry the length: the peer
+  // always gets 180 bytes, padded with zeroes.
   std::span<const std::uint8_t> private_data;
-  // From the call to the answer. It is asked up to 16 times.
+  // From the call to the answer. The request is sent up to 16 times.
   int timeout_ms = 10000;
-  // From this address and port, of Service::ud; borrowed for the call. Left alone: the address that
-  // Device::source_for() says, any port. The port is what the peer is told.
+  // The local address and port, of Service::ud; borrowed for the call. If not set: the address that
+  // Device::source_for() returns, any port. The port is only announced to the peer.
   const Binding* source = nullptr;
-  // For so long, 0 to 100, a peer that serves no datagrams there may yet begin to; it is asked
-  // again every few milliseconds, and `refused` comes late.
+  // How long, 0 to 100 ms, to retry while the peer serves no datagrams there yet. The request is
+  // repeated every few milliseconds, so `refused` arrives late.
   int refusal_retry_ms = 0;
 };
 
-// A question under way, made by Device::resolve_start. With its destruction it is given up, and no
-// event of it comes any more.
+// A resolution in progress, made by Device::resolve_start. Destroying it cancels the resolution; no
+// event of it arrives after that.
 class URNIC_API Resolution {
  public:
   Resolution() = default;
@@ -62,7 +63,7 @@ class URNIC_API Resolution {
   Resolution& operator=(Resolution&&) noexcept;
   ~Resolution();
   explicit operator bool() const { return impl_ != nullptr; }
-  // Where it is asked from: "10.77.0.1:49152"; empty when empty.
+  // The local address of the request: "10.77.0.1:49152"; an empty string for an empty handle.
   std::string local() const;
 
  private:

@@ -1,6 +1,6 @@
-// Memory of the caller that work requests and peers may touch: protection domain, memory region,
-// memory window (RFC 5040, RFC 5041, 3). Lifetime, threads, errors and units are those of
-// urnic/verbs.h, which includes this.
+// Memory of the caller that work requests and peers may access: protection domain, memory region,
+// memory window (RFC 5040, RFC 5041, 3). Lifetime, threads, errors and units: see urnic/verbs.h,
+// which includes this header.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct MrImpl;
 struct WindowImpl;
 }  // namespace device
 
-// Access rights of a memory region; local read is always there.
+// Access rights of a memory region; local read access always exists.
 enum Access : std::uint32_t {
   access_local_write = 1,
   access_remote_write = 2,  // needs access_local_write
@@ -29,7 +29,7 @@ enum Access : std::uint32_t {
   access_bind_window = 32,    // memory windows may be bound to it
 };
 
-// What memory regions and queue pairs must have in common to work together (RFC 5040, 1.1).
+// Memory regions and queue pairs work together only within one protection domain (RFC 5040, 1.1).
 class URNIC_API ProtectionDomain {
  public:
   ProtectionDomain() = default;
@@ -42,12 +42,12 @@ class URNIC_API ProtectionDomain {
   std::shared_ptr<device::PdImpl> impl_;
 };
 
-// What is to be different of a region; what is left alone stays.
+// The changes to a region; members that are not set stay as they are.
 struct RegionChange {
   struct Memory {
     void* address = nullptr;
     std::size_t length = 0;
-    std::optional<std::uint64_t> iova;  // left alone: the virtual address
+    std::optional<std::uint64_t> iova;  // if not set: the virtual address
   };
   std::optional<Memory> memory;
   std::optional<std::uint32_t> access;
@@ -64,27 +64,27 @@ class URNIC_API MemoryRegion {
   ~MemoryRegion();
   explicit operator bool() const { return impl_ != nullptr; }
 
-  // As registered, or reregistered; null and 0 when empty.
+  // As registered, or reregistered last; null and 0 for an empty handle.
   void* address() const;
   std::size_t length() const;
   // Key for local scatter/gather elements, and for remote access. iWARP: one STag for both (RFC
-  // 5041, 3); a program that is to run over another transport too sends rkey() to its peer, never
-  // lkey(). Not to be guessed; another one at each registration. 0 when empty.
+  // 5041, 3). A program that should also run over another transport sends rkey() to its peer, never
+  // lkey(). Keys are hard to guess, and each registration gets a new one. 0 for an empty handle.
   std::uint32_t lkey() const;
   std::uint32_t rkey() const { return lkey(); }
-  // What a peer puts into Sge-like "remote address" of a Write or Read, and an Sge of ours, for the
-  // first byte: the iova it was registered with; else the virtual address, or 0 for a zero-based
+  // The address of the first byte, as the peer names it in a Write or Read, and as our Sge names
+  // it: the iova if it was registered with one; else the virtual address, or 0 for a zero-based
   // region.
   std::uint64_t remote_address() const;
-  // At once other memory, domain or rights. The keys are new ones unless only the rights are
-  // others. What was posted with the old keys and is not complete ends as if the region had been
-  // deregistered. Not beside other calls on this object. Errors: invalid_argument (rights, range),
-  // bad_address (as register_memory() has it), in_use (windows are bound to it); nothing has
-  // changed then.
+  // Changes memory, domain or rights in one step. The keys are new ones unless only the rights
+  // change. Requests that were posted with the old keys and are not complete end as if the region
+  // had been deregistered. No other call on this object may run at the same time. Errors:
+  // invalid_argument (rights, range), bad_address (as for register_memory()), in_use (windows are
+  // bound to it); then nothing has changed.
   Result<void> reregister(const RegionChange& change);
-  // Ends the registration; the handle is empty afterwards. Waits for a burst of the engine, not for
-  // the peer. Errors: in_use, and nothing has changed, while memory windows are bound to it.
-  // Destruction unbinds them instead.
+  // Ends the registration; the handle is empty afterwards. May wait for one burst of the engine,
+  // but never for the peer. Errors: in_use while memory windows are bound to it; then nothing has
+  // changed. Destroying the handle unbinds the windows instead.
   Result<void> deregister();
 
  private:
@@ -94,14 +94,17 @@ class URNIC_API MemoryRegion {
 };
 
 enum class WindowType : std::uint8_t {
-  type1 = 1,  // of the protection domain: all its queue pairs; bound anew at any time
+  // belongs to the protection domain: all its queue pairs may use it; may be bound again at any
+  // time
+  type1 = 1,
   type2 =
-      2,  // of the queue pair that bound it; bound only while it is not, unbound by invalidation
+      2,  // belongs to the queue pair that bound it; must be invalidated before it is bound again
 };
 
-// A key for peers that names part of a region with rights of its own. bind_window, a work request,
-// says what it names; until then, and behind an invalidation, it names nothing. Destroying it, or
-// the queue pair of a type 2, or moving that to reset, unbinds it.
+// A key for peers that covers part of a region, with rights of its own. A bind_window work request
+// sets the part; before that, and after an invalidation, the key gives no access. The window is
+// unbound when it is destroyed, and a type 2 also when its queue pair is destroyed or moved to
+// reset.
 class URNIC_API MemoryWindow {
  public:
   MemoryWindow() = default;
@@ -111,9 +114,9 @@ class URNIC_API MemoryWindow {
   explicit operator bool() const { return impl_ != nullptr; }
 
   WindowType type() const;
-  // As next_rkey() said last. 0 when empty.
+  // The key that next_rkey() returned last. 0 for an empty handle.
   std::uint32_t rkey() const;
-  // For the next bind: another one than before, and rkey() from now on.
+  // Returns a new key for the next bind; rkey() returns it from now on.
   std::uint32_t next_rkey();
 
  private:
@@ -122,15 +125,15 @@ class URNIC_API MemoryWindow {
   std::shared_ptr<device::WindowImpl> impl_;
 };
 
-// What a window is to be. The region needs access_bind_window, and access_local_write if the window
-// is for remote writing or atomics; its own remote rights do not matter. All of one protection
-// domain.
+// Parameters of a bind. The region needs access_bind_window, and access_local_write if the window
+// allows remote writing or atomics; the region's own remote rights do not matter. Window, region
+// and queue pair belong to one protection domain.
 struct WindowBind {
-  std::uint64_t address = 0;  // as an Sge of that region
+  std::uint64_t address = 0;  // as in an Sge of that region
   std::uint64_t length = 0;   // 0: unbinds a type 1
   std::uint32_t lkey = 0;     // of the region
   std::uint32_t rkey = 0;     // MemoryWindow::next_rkey(); a type 2 may have any lowest byte
-  // access_remote_write, _read, _atomic; access_zero_based: for the peer it begins at 0.
+  // access_remote_write, _read, _atomic; access_zero_based: the peer's addresses start at 0.
   std::uint32_t access = 0;
 };
 

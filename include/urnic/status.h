@@ -1,6 +1,5 @@
-// Errors are values: a code in RFC and verbs vocabulary, and one line for a person. Nothing of
-// urnic throws; a code says what a program may do about it, the message says to a person what to
-// do.
+// Errors are values: a code in RFC and verbs vocabulary, and one line for a person. urnic never
+// throws; the code tells a program what it can do, the message tells a person.
 #pragma once
 
 #include <cassert>
@@ -19,36 +18,37 @@ namespace urnic {
 enum class Errc {
   invalid_argument,  // a value is out of range or not understood
   permission,        // a right is missing (TAP, namespaces, raw sockets, files)
-  unavailable,       // a port, device, plugin or thread cannot be had
+  unavailable,       // a port, device, plugin or thread cannot be created
   in_use,            // address, socket path or object is taken
   no_memory,         // out of memory, or a table or pool is full
   unreachable,       // no route, no neighbour, link down
-  refused,           // nobody listens there (iWARP: RST to our SYN)
-  rejected,          // the peer's program said no (iWARP: MPA Reply with R=1; RFC 5044, 7.1.1)
-  timed_out,         // nobody answered in time
+  refused,           // the peer does not listen there (iWARP: RST to our SYN)
+  rejected,          // the peer's program rejected it (iWARP: MPA Reply with R=1; RFC 5044, 7.1.1)
+  timed_out,         // no response in time
   reset,             // an established connection is lost (iWARP: RST, time-out or Terminate)
   protocol,          // the peer broke the protocol (iWARP: MPA, DDP or RDMAP)
   closed,            // the object has been closed or its engine has stopped
-  would_block,       // not now; nothing has changed
+  would_block,       // not possible now; nothing has changed
   wrong_state,       // the call does not fit the object's state
   io,                // an operating system call failed
-  unsupported,       // this build, port or connection cannot do it
-  no_descriptors,    // this process, or the machine, has no file descriptor left
-  bad_address,       // memory is not mapped, or may not be accessed as asked
+  unsupported,       // this build, port or connection does not support it
+  no_descriptors,    // this process or the machine has no free file descriptor
+  bad_address,       // memory is not mapped, or does not allow the requested access
   queue_full,        // a work queue is full (poll completions), or a completion queue has overrun
 };
 
-// A value of its own: copyable, and it refers to nothing.
+// A plain value: copyable, without references to other objects.
 struct Error {
   Errc code = Errc::io;
   std::string message;  // one line, UTF-8, no end of line: what is wrong and what to do
 };
 
-// Either a value or an Error, and owner of it. Not thread safe by itself, like any value.
+// Holds and owns either a value or an Error. Like any value, it is not thread safe by itself.
 //
-// value(), * and -> need ok(), error() needs !ok(): anything else ends a program built with
-// assertions, and is undefined without them. References live as long as the Result does, and *move
-// hands the value on; `Result<void>` is the success of a call that gives nothing.
+// value(), * and -> require ok(), and error() requires !ok(): a violation aborts a program built
+// with assertions, and is undefined behaviour without them. References are valid as long as the
+// Result exists; *move(r) moves the value out. `Result<void>` is the result of a call without a
+// value.
 template <class T>
 class [[nodiscard]] Result {
  public:

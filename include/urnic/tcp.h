@@ -1,14 +1,14 @@
 // TCP as a library: IP datagrams in, IP datagrams out, byte-stream endpoints in between. It opens
-// no descriptor, reads no clock, starts no thread and knows nothing of where datagrams come from,
-// so that it runs on anything that carries them, and in virtual time: the same inputs give the same
+// no descriptor, reads no clock and starts no thread, and it does not depend on how datagrams are
+// carried. So it runs over any carrier, and in virtual time: the same inputs give the same
 // datagrams, byte for byte. (pkg-config urnic-tcp, CMake target urnic::tcp;
 // examples/virtual_time.cpp.)
 //
 //   TcpStack s({.addresses = {"10.0.0.1"}, .seed = secret});
-//   in comes a datagram          s.input(datagram, now)
-//   the time next_deadline()     s.run(now)
+//   a datagram arrives           s.input(datagram, now)
+//   next_deadline() is reached   s.run(now)
 //   after each of these calls    while (s.next_output(&d)) send(d.bytes)
-//   what an endpoint has to say  readiness(), or the call-back of set_on_change()
+//   the state of an endpoint     readiness(), or the call-back of set_on_change()
 //
 // TCP is that of RFC 9293 with window scaling, timestamps and PAWS (RFC 7323), SACK and D-SACK
 // (2018, 2883), RACK-TLP (8985), PRR (6937, 9937), NewReno, CUBIC and DCTCP (6582, 9438, 8257), ECN
@@ -16,21 +16,20 @@
 // keyed sequence numbers, timestamps and ports (6528, 6056); path MTU by ICMP (1191, 8201). IPv4
 // and IPv6; fragments are not reassembled, urgent data is delivered in line.
 //
-// Units. Bytes, unless said otherwise. Times are nanoseconds of a monotonic clock with any origin;
-// an earlier `now` than the call before counts as that one. Options that are times are in
-// microseconds.
+// Units. Bytes, unless stated otherwise. Times are nanoseconds of a monotonic clock with any
+// origin; a `now` earlier than that of the call before is treated as equal to it. Options that are
+// times are in microseconds.
 //
-// Ownership. The stack owns everything behind an endpoint; an endpoint is a number, which means
-// nothing to another stack. One that is not (or no longer) valid is answered with Invalid, and
-// nothing is done. Bytes given to write() and input() are copied; those of a datagram are lent,
-// see TcpDatagram. The destructor sends nothing.
+// Ownership. The stack owns the state of its endpoints; an endpoint is a number, which means
+// nothing to another stack. A call with an endpoint that is not, or no longer, valid returns
+// Invalid and does nothing. Bytes given to write() and input() are copied; the bytes of an outgoing
+// datagram are lent, see TcpDatagram. The destructor sends nothing.
 //
-// Threads. One thread at a time for one stack; several stacks have nothing in common. Call-backs
-// run in the thread of the call that caused them, at its end, and may call every function of the
-// stack.
+// Threads. One thread at a time per stack; several stacks are independent. Call-backs run in the
+// thread of the call that caused them, at its end, and may call every function of the stack.
 //
-// Errors are values. No function throws, but for memory that cannot be had (std::bad_alloc), which
-// leaves a stack that may only be destroyed.
+// Errors are values. No function throws, except std::bad_alloc when memory runs out; after that the
+// stack may only be destroyed.
 #pragma once
 
 #include <chrono>
@@ -54,13 +53,13 @@ enum class TcpEndpoint : std::uint64_t { None = 0 };
 
 enum class TcpStatus : std::uint8_t {
   Ok,
-  WouldBlock,   // nothing to read, no room to write, nobody to accept
+  WouldBlock,   // nothing to read, no room to write, no connection to accept
   InProgress,   // the connection is being opened
   EndOfStream,  // the peer has sent all it will
   Reset,        // by the peer
-  Refused,      // nobody listens there
+  Refused,      // the peer does not listen there
   TimedOut,     // retries, keep-alive or user timeout ran out
-  Unreachable,  // an ICMP error ended the attempt, or explains why it failed
+  Unreachable,  // an ICMP error ended the attempt, or explains why it timed out
   BrokenPipe,   // this side may not write any more
   NotConnected,
   AlreadyConnected,
@@ -70,23 +69,23 @@ enum class TcpStatus : std::uint8_t {
 };
 URNIC_API const char* to_string(TcpStatus);
 
-// `bytes` is meaningful with Ok.
+// `bytes` is meaningful only with Ok.
 struct TcpIo {
   TcpStatus status = TcpStatus::Invalid;
   std::size_t bytes = 0;
 };
 
-// What is true of an endpoint now.
+// The present state of an endpoint.
 struct TcpReadiness {
   std::size_t readable = 0;  // bytes read() would return
   std::size_t writable = 0;  // bytes write() would take
   bool acceptable = false;   // accept() would succeed
   bool connected = false;
-  bool peer_closed = false;  // end of stream, perhaps behind `readable` bytes
-  bool error = false;        // take_error() has something
+  bool peer_closed = false;  // end of stream, perhaps after `readable` more bytes
+  bool error = false;        // take_error() has an error
 };
 
-// What has changed, or-ed.
+// The changes of an endpoint, or-ed.
 enum TcpChange : std::uint32_t {
   kTcpReadable = 1,
   kTcpWritable = 2,
@@ -97,13 +96,13 @@ enum TcpChange : std::uint32_t {
 };
 
 // A whole IP datagram to send, checksums included. `bytes` is valid until the next call of
-// next_output(), or during the call-back it is given to; `time` is when it leaves.
+// next_output(), or, with a sink, during the call-back; `time` is when it leaves.
 struct TcpDatagram {
   std::span<const std::uint8_t> bytes;
   TcpTime time{};
 };
 
-// A connection, looked at.
+// A snapshot of a connection.
 struct TcpInfo {
   std::string_view state;                  // RFC 9293 3.3.2, "ESTABLISHED"
   std::uint64_t acked = 0, delivered = 0;  // bytes so far, sent and received
@@ -120,16 +119,17 @@ struct TcpCounters {
   std::uint64_t datagrams_in = 0, datagrams_out = 0;
   std::uint64_t dropped_ip = 0;  // not IP, not for us, fragments, not TCP or ICMP
   std::uint64_t dropped_checksum = 0, dropped_header = 0, dropped_backlog = 0;
-  std::uint64_t cookies_sent = 0, cookies_taken = 0;
+  std::uint64_t cookies_sent = 0, cookies_accepted = 0;
   std::uint64_t no_connection = 0, resets_sent = 0, resets_received = 0;
   std::uint64_t challenge_acks = 0, challenge_acks_withheld = 0;
   std::uint64_t opened_active = 0, opened_passive = 0, retransmissions = 0;
 };
 
 struct TcpSettings {
-  std::vector<std::string> addresses;  // own ones, "10.0.0.1", "fd00::1"; add_address() adds more
-  // Every key and choice follows from it. Random and secret in production (getrandom); any number
-  // where runs are to repeat.
+  // local addresses, "10.0.0.1", "fd00::1"; add_address() adds more
+  std::vector<std::string> addresses;
+  // All keys and random choices are derived from it. Use a random secret in production (getrandom),
+  // and any fixed number where runs must be repeatable.
   std::uint64_t seed = 1;
   bool verify_checksums = true;  // of received TCP and ICMP
   std::uint8_t ttl = 64;
@@ -137,18 +137,18 @@ struct TcpSettings {
   std::uint64_t memory_limit = 256u << 20;  // of all buffers with option "auto-tune" together
 };
 
-// Names of all options, with the bounds of their values. What each means and its default:
-// docs/tcp.md. Values are integers; times are microseconds, sizes bytes, switches 0 or 1.
+// Names of all options, with the bounds of their values. Their meaning and defaults: docs/tcp.md.
+// Values are integers; times are microseconds, sizes bytes, switches 0 or 1.
 struct TcpOption {
   std::string_view name;
   std::int64_t least = 0, most = 0;
-  bool changeable = false;  // also on an open connection
+  bool changeable = false;  // can also be changed on an open connection
 };
 URNIC_API std::vector<TcpOption> tcp_options();
 
 class URNIC_API TcpStack {
  public:
-  // An address that cannot be parsed is left out: add_address() tells.
+  // Addresses that cannot be parsed are ignored; add_address() reports them by returning false.
   explicit TcpStack(const TcpSettings& settings = {});
   ~TcpStack();
   TcpStack(TcpStack&&) noexcept;
@@ -157,56 +157,60 @@ class URNIC_API TcpStack {
   bool add_address(std::string_view address);
 
   // ---- endpoints. Addresses are texts, "10.0.0.1:80", "[fd00::1]:80".
-  // A new one, not connected.
+  // Creates an endpoint that is not connected.
   TcpEndpoint open();
-  // "0.0.0.0:80", "[::]:80": any own address; port 0: chosen later.
+  // "0.0.0.0:80", "[::]:80": any local address; port 0: chosen later.
   TcpStatus bind(TcpEndpoint, std::string_view local);
-  // Accept connections to the bound address. `backlog` >= 1: finished ones waiting for accept().
+  // Accepts connections to the bound address. `backlog` >= 1: established connections that may wait
+  // for accept().
   TcpStatus listen(TcpEndpoint, unsigned backlog);
   // The oldest waiting connection; None when there is none.
   TcpEndpoint accept(TcpEndpoint listener, TcpTime now);
-  // InProgress; connected or error follows.
+  // Returns InProgress; the change "connected" or "error" follows.
   TcpStatus connect(TcpEndpoint, std::string_view remote, TcpTime now);
 
-  // Ok with bytes > 0 (or a `dst` of none), WouldBlock, EndOfStream, or the pending error.
+  // Returns Ok with bytes > 0 (or an empty `dst`), WouldBlock, EndOfStream, or the pending error.
   TcpIo read(TcpEndpoint, std::span<std::uint8_t> dst, TcpTime now);
-  // As read(), from `skip` bytes on, taking nothing; errors stay pending.
+  // Like read(), starting at byte `skip`, without consuming anything; errors stay pending.
   TcpIo peek(TcpEndpoint, std::span<std::uint8_t> dst, std::size_t skip = 0) const;
-  // Takes what fits in the send buffer. `more`: what follows belongs to it; less than a segment
-  // waits, until push(), a write without `more`, or 200 ms have passed.
+  // Takes as much as fits in the send buffer. `more`: the data that follows belongs to it; less
+  // than a full segment waits until push(), a write without `more`, or until 200 ms have passed.
   TcpIo write(TcpEndpoint, std::span<const std::uint8_t> src, TcpTime now, bool more = false);
   TcpStatus push(TcpEndpoint, TcpTime now);
-  // The FIN follows what was written.
+  // Sends the FIN after everything that was written.
   TcpStatus shutdown_write(TcpEndpoint, TcpTime now);
-  // What is there and what comes is acknowledged and discarded.
+  // Acknowledges and discards received bytes, unread ones and later ones.
   TcpStatus shutdown_read(TcpEndpoint, TcpTime now);
-  // Gives the endpoint back; the stream is finished inside (FIN, retransmissions, TIME-WAIT). With
-  // unread bytes, or bytes that come later, it is reset instead (RFC 2525 2.17).
+  // Releases the endpoint; the stack finishes the stream by itself (FIN, retransmissions,
+  // TIME-WAIT). If there are unread bytes, or bytes arrive later, it resets the connection instead
+  // (RFC 2525 2.17).
   TcpStatus close(TcpEndpoint, TcpTime now);
-  // Gives the endpoint back and resets the connection.
+  // Releases the endpoint and resets the connection.
   TcpStatus abort(TcpEndpoint, TcpTime now);
 
-  // The error that ended the connection, once; Ok when there is none.
+  // Returns the error that ended the connection, once; Ok when there is none.
   TcpStatus take_error(TcpEndpoint);
   TcpReadiness readiness(TcpEndpoint) const;
   std::optional<std::string> local_address(TcpEndpoint) const;
   std::optional<std::string> peer_address(TcpEndpoint) const;
   std::optional<TcpInfo> info(TcpEndpoint, TcpTime now) const;
 
-  // ---- options: of endpoints opened later; of one (any before connect() or listen(), then the
-  // changeable ones); Invalid for a name or value that is not known.
+  // ---- options: set_default() for endpoints opened later; set_option() for one endpoint (all
+  // options before connect() or listen(), then only the changeable ones). Both return Invalid for
+  // an unknown name or a bad value.
   TcpStatus set_default(std::string_view option, std::int64_t value);
   TcpStatus set_option(TcpEndpoint, std::string_view option, std::int64_t value, TcpTime now);
   std::optional<std::int64_t> option(TcpEndpoint, std::string_view option) const;
 
   // ---- wire
-  // One IP datagram, up to 64 KiB; for own addresses TCP, and ICMP errors about own segments.
+  // Takes one IP datagram, up to 64 KiB: TCP for local addresses, and ICMP errors about own
+  // segments.
   void input(std::span<const std::uint8_t> datagram, TcpTime now);
-  // Datagrams that were received together: between these two, ACKs that may be joined are
-  // ("ack-policy" 0).
+  // Mark datagrams that were received together: ACKs between these two calls are merged where that
+  // is allowed ("ack-policy" 0).
   void begin_burst();
   void end_burst(TcpTime now);
-  // The oldest datagram to send; false when there is none. With a sink there never is.
+  // Returns the oldest datagram to send; false when there is none, and always false with a sink.
   bool next_output(TcpDatagram* out);
   using Sink = void (*)(void* context, const TcpDatagram& datagram);
   void set_sink(Sink sink, void* context);
@@ -214,9 +218,9 @@ class URNIC_API TcpStack {
   void set_on_change(OnChange on_change, void* context);
 
   // ---- time
-  // When run() must be called even if nothing arrives; kTcpNever when no timer runs.
+  // The time at which run() must be called even if nothing arrives; kTcpNever when no timer runs.
   TcpTime next_deadline() const;
-  // Every timer due up to `now`, in the order of their deadlines and each at its own time.
+  // Runs every timer due up to `now`, in the order of their deadlines, each at its own time.
   void run(TcpTime now);
 
   TcpCounters counters() const;

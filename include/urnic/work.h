@@ -1,5 +1,5 @@
-// Work requests, what comes of them, and the queue it comes to. Lifetime, threads, errors and units
-// are those of urnic/verbs.h, which includes this.
+// Work requests, their completions, and the queues in which completions arrive. Lifetime, threads,
+// errors and units: see urnic/verbs.h, which includes this header.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ struct Sge {
   std::uint32_t lkey = 0;
 };
 
-// What a work request asks for (RFC 5040, 4.1; RFC 5041, 5; RFC 7306).
+// The operation of a work request (RFC 5040, 4.1; RFC 5041, 5; RFC 7306).
 enum class Opcode : std::uint8_t {
   send,
   send_with_invalidate,
@@ -35,13 +35,15 @@ enum class Opcode : std::uint8_t {
   read,
   local_invalidate,
   bind_window,
-  // With eight bytes of Immediate Data, which the completion of the receive they use brings (RFC
-  // 7306, 6). iWARP: the peer has to know RFC 7306; one that does not ends the connection.
+  // With eight bytes of Immediate Data, which arrive in the completion of the receive that the
+  // message uses (RFC 7306, 6). iWARP: the peer must know RFC 7306; a peer that does not ends the
+  // connection.
   send_with_immediate,
   write_with_immediate,
-  // On eight bytes of the peer's memory that are aligned and allow it (access_remote_atomic), as a
-  // number of its byte order (RFC 7306, 5); what was there comes to `sges`, eight bytes, in ours.
-  // Counts as a read does (ORD, fence). Atomic against all other atomics there, and its processors.
+  // Atomics on eight aligned bytes of the peer's memory with access_remote_atomic, as a number in
+  // the peer's byte order (RFC 7306, 5). The old value is placed in `sges`, eight bytes, in our
+  // byte order. They count as reads do (ORD, fence). Atomic against all other atomics there, and
+  // against the peer's processors.
   fetch_add,
   compare_swap,
   swap,
@@ -56,44 +58,45 @@ enum SendFlags : std::uint32_t {
 };
 
 struct AtomicOperands {
-  std::uint64_t data = 0;        // fetch_add: is added; compare_swap, swap: is stored
-  std::uint64_t compare = 0;     // compare_swap: with what must be there
-  std::uint64_t boundaries = 0;  // fetch_add: no carry goes beyond the bits that are set here
-  std::uint64_t data_mask = ~std::uint64_t{0};  // compare_swap, swap: bits that are stored
+  std::uint64_t data = 0;  // fetch_add: the number to add; compare_swap, swap: the value to store
+  std::uint64_t compare = 0;     // compare_swap: the expected value
+  std::uint64_t boundaries = 0;  // fetch_add: no carry passes the bits that are set here
+  std::uint64_t data_mask = ~std::uint64_t{0};  // compare_swap, swap: the bits to store
   std::uint64_t compare_mask = ~std::uint64_t{0};
 };
 
 struct SendRequest {
-  std::uint64_t wr_id = 0;  // comes back in the Completion
+  std::uint64_t wr_id = 0;  // copied to the Completion
   Opcode opcode = Opcode::send;
   std::uint32_t flags = send_signaled;
   std::span<const Sge> sges;          // borrowed for the call
   std::uint64_t remote_address = 0;   // write, write_with_immediate, read, atomics
-  std::uint32_t rkey = 0;             // the same
+  std::uint32_t rkey = 0;             // for the same operations
   std::uint32_t invalidate_rkey = 0;  // send_with_invalidate (the peer's), local_invalidate (ours)
   std::uint64_t immediate = 0;        // send_with_immediate, write_with_immediate
   AtomicOperands atomic;              // fetch_add, compare_swap, swap
-  // bind_window; borrowed for the call. Requests behind it find the window bound, a Send that tells
-  // the peer of it too.
+  // bind_window; borrowed for the call. Later requests find the window bound, also a Send that
+  // announces the window to the peer.
   const WindowBind* bind = nullptr;
-  // UD alone: where this one goes, to which queue pair there (24 bits), and that one's Q_Key; with
-  // the top bit set that of the queue pair it leaves from. The handle is borrowed for the call, but
-  // what is still to leave when it is destroyed is lost, and completes with success.
+  // UD only: the destination of this request, the queue pair number there (24 bits), and its Q_Key;
+  // if the Q_Key has the top bit set, the sending queue pair's own Q_Key is used. The handle is
+  // borrowed for the call; but requests that have not left when it is destroyed are lost, and
+  // complete with success.
   const AddressHandle* address_handle = nullptr;
   std::uint32_t remote_qp = 0;
   std::uint32_t remote_qkey = 0;
-  // XRC alone: SharedReceiveQueue::number() of the peer's queue that this one is for, 24 bits.
+  // XRC only: SharedReceiveQueue::number() of the peer's queue for this request, 24 bits.
   std::uint32_t remote_srq = 0;
 };
 
-// Where the next Send is to go, in the order of posting.
+// Memory for one Send; Sends use receives in the order of posting.
 struct ReceiveRequest {
-  std::uint64_t wr_id = 0;    // comes back in the Completion
+  std::uint64_t wr_id = 0;    // copied to the Completion
   std::span<const Sge> sges;  // borrowed for the call; local write access needed
 };
 
-// How a work request ended. All but the first mean that the queue pair is in error, or, of a send
-// of UC or UD, in sqe.
+// How a work request ended. After any status but the first the queue pair is in error, or in sqe
+// after a failed send of UC or UD.
 enum class WcStatus : std::uint8_t {
   success,
   flushed,           // the connection ended first
@@ -127,35 +130,38 @@ struct Completion {
   bool invalidated = false;    // receive: the peer invalidated `invalidated_rkey`
   std::uint32_t invalidated_rkey = 0;
   std::uint32_t qp_number = 0;
-  // receive: `immediate` came with it. byte_len is of a Send's payload. Behind a Write it is 0 over
-  // iWARP, which does not tell the one from the other; RoCE: bytes written, and `behind_write`.
+  // receive: `immediate` came with the message. For a Send, byte_len is the length of its payload.
+  // For a Write it is 0 over iWARP, where the receiver cannot distinguish the two; on RoCE it is
+  // the number of bytes written, and `behind_write` is true.
   bool with_immediate = false;
   bool behind_write = false;
   std::uint64_t immediate = 0;
-  // UD, receive: `byte_len` counts 40 bytes that lie in front of the payload, the IPv6 header of
-  // the packet, or, `grh_is_ipv4`, 20 bytes left as they were and its IPv4 header. `source_qp`
-  // sent it.
+  // UD, receive: `byte_len` includes 40 bytes in front of the payload: the IPv6 header of the
+  // packet, or, with `grh_is_ipv4`, 20 unchanged bytes and its IPv4 header. `source_qp` is the
+  // sender.
   bool has_grh = false;
   bool grh_is_ipv4 = false;
   std::uint32_t source_qp = 0;
 };
 
-// Where any number of completion queues tell that they have something: one descriptor for all of
-// them (CompletionQueue::deliver_events). Thread safe.
+// One descriptor that reports events of any number of completion queues
+// (CompletionQueue::deliver_events). Thread safe.
 class URNIC_API CompletionChannel {
  public:
   CompletionChannel() = default;
   explicit operator bool() const { return impl_ != nullptr; }
-  // Takes out the oldest event, and says whose it is by the context the queue was given. False when
-  // there is none. A queue that was armed and told again before its event was taken has one.
+  // Takes the oldest event, and returns the context that its queue was given. False when there is
+  // none. A queue that is armed and completes again before its event was taken has only one event.
   bool poll(void** context);
-  // poll, sleeping up to timeout_ms (-1: for ever); false then, and at once in a forked child.
+  // Like poll(), but sleeps up to timeout_ms (-1: without limit); then returns false. Returns at
+  // once in a forked child.
   bool wait(void** context, int timeout_ms);
-  // Sleeps until poll() may find one, as wait() does for ever; a signal ends it as well (false),
-  // and pthread_cancel ends the thread there, in order. May return when there is none. True at once
-  // in a forked child and of an empty handle.
+  // Sleeps without limit until poll() may find an event. A signal also ends the sleep (returns
+  // false), and pthread_cancel ends the thread here in order. May return although there is no
+  // event. Returns true at once in a forked child and for an empty handle.
   bool sleep();
-  // Readable while events are in it (level); nobody reads it. Owned by the channel; -1 when empty.
+  // Readable while there are events (level); programs must not read from it. Owned by the channel;
+  // -1 for an empty handle.
   int fd() const;
 
  private:
@@ -170,32 +176,34 @@ class URNIC_API CompletionQueue {
   CompletionQueue() = default;
   explicit operator bool() const { return impl_ != nullptr; }
 
-  // Up to out.size() completions, oldest first; 0 when there are none. Drives the engine when no
-  // other thread does. -1: nothing will come any more, because the queue has overrun, is empty, or
-  // is the parent's.
+  // Takes up to out.size() completions, oldest first; returns 0 when there are none. Drives the
+  // engine when no other thread does. -1: no completion will arrive any more, because the queue has
+  // overrun, the handle is empty, or the queue belongs to the parent of a forked child.
   //
-  // An overrun is a completion that found no room: it and all later ones are lost, those in the
-  // queue can still be polled, every queue pair on it goes to error (`failed`: queue_full), and
-  // `cq_overrun` arrives where the device's events go. It cannot happen with a depth of all the
-  // work requests of all queue pairs on it.
+  // The queue overruns when a completion finds no room. This completion and all later ones are
+  // lost, those in the queue can still be polled, every queue pair that uses the queue goes to
+  // error (`failed`: queue_full), and `cq_overrun` is delivered with the Device's events. To rule
+  // it out, make the depth at least the number of all work requests of all its queue pairs.
   int poll(std::span<Completion> out);
-  // Request one event on fd() for the next completion (or the next solicited one or error). As in
-  // verbs: arm, then poll once more, then sleep. An overrun is an event, armed or not.
+  // Requests one event on fd() for the next completion (or only for the next solicited one or
+  // error). As in verbs: arm, then poll once more, then sleep. An overrun is an event even if not
+  // armed.
   void arm(bool solicited_only = false);
-  // Event descriptor: readable after an event; reading it (8 bytes, an eventfd) clears it. Owned
-  // by the queue, made when it is first asked for; -1 when there are no descriptors left.
+  // Event descriptor: readable after an event; reading it (8 bytes, an eventfd) clears it. Owned by
+  // the queue, and created by the first call; -1 when no descriptor is left.
   int fd() const;
-  // The events of arm(), and of an overrun, go there from now on as well, with that context; an
-  // empty channel: to fd() alone, and what is queued of it there is taken out. The queue keeps the
-  // channel. Errors: invalid_argument (of another device).
+  // Delivers the events of arm(), and of an overrun, to that channel as well from now on, with that
+  // context. An empty channel: only to fd(), and events that are queued in the old channel are
+  // removed. The queue keeps the channel alive. Errors: invalid_argument (of another device).
   Result<void> deliver_events(const CompletionChannel& channel, void* context);
-  // arm + sleep until a completion or an overrun may be there or `timeout_ms` passed (-1: for
-  // ever). False on time-out, and at once where nothing can come (empty, a forked child).
+  // Arms the queue and sleeps until a completion or an overrun may be there or `timeout_ms` has
+  // passed (-1: without limit). False on time-out, and at once where no completion can arrive
+  // (empty handle, forked child).
   bool wait(int timeout_ms);
-  // Entries there is room for: what was asked for, rounded up to a power of two.
+  // The number of entries: the requested depth, rounded up to a power of two.
   std::uint32_t depth() const;
-  // Another depth, with what is in it. Errors: invalid_argument (depth), in_use (more is in it);
-  // nothing has changed then.
+  // Changes the depth; the entries stay. Errors: invalid_argument (depth), in_use (it holds more
+  // entries); then nothing has changed.
   Result<void> resize(std::uint32_t depth);
 
  private:

@@ -1,19 +1,19 @@
 // XRC, extended reliable connections (InfiniBand specification, volume 1, annex A14; here IB-161 to
-// IB-166): one connection to a machine serves all who receive there. Each connection has a sending
-// end (Service::xrc_send), which has requests and no receives, and a receiving one
+// IB-166): one connection to a machine serves all programs that receive there. Each connection has
+// a sending end (Service::xrc_send), which has requests and no receives, and a receiving end
 // (Service::xrc_receive), which has neither, but belongs to a domain. Receives are in shared
 // receive queues of that domain (SrqOptions::xrc_domain), and each request names one of them by its
-// number (SendRequest::remote_srq). Between two such machines go a connection each way.
+// number (SendRequest::remote_srq). Two such machines need one connection in each direction.
 //
 //   auto domain = device.open_xrc_domain("storage");
 //   auto srq = device.create_srq(pd, {.xrc_domain = *domain, .receive_cq = cq});
 //   auto qp = device.create_qp(pd, {.service = Service::xrc_receive, .xrc_domain = *domain});
 //
 // A receive completes on the receive_cq of its shared receive queue, with the number() of the
-// receiving queue pair. What writes, reads and atomics of the peer reach is memory of the
-// protection domain of the shared receive queue that they name. RoCE alone.
+// receiving queue pair. Writes, reads and atomics of the peer access memory of the protection
+// domain of the shared receive queue that they name. RoCE only.
 //
-// Lifetime, threads, errors and units are those of urnic/verbs.h, which includes this.
+// Lifetime, threads, errors and units: see urnic/verbs.h, which includes this header.
 #pragma once
 
 #include <memory>
@@ -27,8 +27,8 @@ namespace device {
 struct XrcDomainImpl;
 }  // namespace device
 
-// What shared receive queues and receiving ends must have in common to work together. Copies are
-// handles of the same domain, which lives as long as one of them, or a queue or queue pair of it.
+// Shared receive queues and receiving ends work together only within one domain. Copies are handles
+// of the same domain, which exists as long as a handle, queue or queue pair of it exists.
 class URNIC_API XrcDomain {
  public:
   XrcDomain() = default;

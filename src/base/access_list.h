@@ -1,6 +1,6 @@
-// Which addresses may connect: prefixes that are allowed or denied (AC-1). The longest one that an
-// address is in decides; of two alike the one that denies. Where none matches an address is
-// admitted unless something is allowed.
+// Determines which addresses may connect: a list of allowed and denied prefixes (AC-1). The longest
+// prefix that contains an address decides; if two are equal, the denying one. An address without a
+// match is admitted unless the list allows some prefix.
 #pragma once
 
 #include <vector>
@@ -14,7 +14,7 @@ class AccessList {
   void allow(const IpPrefix& p) { add(p, true); }
   void deny(const IpPrefix& p) { add(p, false); }
   bool empty() const { return rules_.empty(); }
-  // An IPv4 address within an IPv6 one is judged as what it is, as is a prefix.
+  // An IPv4 address mapped into IPv6 is treated as IPv4; the same holds for prefixes.
   bool admits(const IpAddress& address) const;
 
  private:
@@ -24,7 +24,7 @@ class AccessList {
   };
   void add(const IpPrefix& p, bool allows);
 
-  std::vector<Rule> rules_;  // the longest first, of equal length those that deny
+  std::vector<Rule> rules_;  // longest first; among equal lengths, denying rules first
   bool admits_others_ = true;
 };
 

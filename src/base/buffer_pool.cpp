@@ -38,7 +38,7 @@ void BufferPool::give(std::uint8_t* block, unsigned shift) {
       cached_ += size;
       return;
     } catch (const std::bad_alloc&) {
-      // Giving back needs no memory.
+      // Returning a block must not require memory.
     }
   }
   ::operator delete(block, kAlign);

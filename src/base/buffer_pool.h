@@ -1,6 +1,6 @@
-// Scratch memory of the streams of one device: blocks of a power of two, given back when a stream
-// is idle so that an idle connection owns none (P7), and cached here so that a busy one allocates
-// nothing (D3). Owned by one engine; not thread safe.
+// Scratch memory for the streams of one device: blocks whose size is a power of two. An idle stream
+// returns its block, so that an idle connection owns none (P7). Blocks are cached here, so that a
+// busy stream does not allocate (D3). Owned by one engine; not thread safe.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ class BufferPool {
   static constexpr unsigned kMinShift = 12;  // 4 KiB
   static constexpr unsigned kMaxShift = 26;  // 64 MiB
 
-  // `cache_limit`: bytes kept for reuse; what is given back beyond it goes to the system.
+  // `cache_limit`: bytes kept for reuse; further returned blocks are freed.
   explicit BufferPool(std::size_t cache_limit = 32u << 20) : cache_limit_(cache_limit) {}
   ~BufferPool();
   BufferPool(const BufferPool&) = delete;
@@ -25,7 +25,7 @@ class BufferPool {
   std::uint8_t* take(unsigned shift);
   void give(std::uint8_t* block, unsigned shift);
 
-  std::size_t in_use() const { return in_use_; }  // bytes taken and not given back
+  std::size_t in_use() const { return in_use_; }  // bytes taken and not returned
   std::size_t cached() const { return cached_; }
 
  private:

@@ -1,12 +1,12 @@
-// A bounded first-in first-out buffer of bytes addressed by absolute stream offset: the send buffer
-// of a byte stream, from which unacknowledged bytes may be read again and again.
+// A bounded FIFO of bytes addressed by absolute stream offset. It is the send buffer of a byte
+// stream: unacknowledged bytes can be read repeatedly.
 //
 //   begin()                                   end()
-//      |  held, readable by offset              |  room()
+//      |  stored, readable by offset            |  room()
 //
-// begin() <= end() <= begin() + capacity(). Memory grows with what is held, by doubling up to the
-// capacity, and is given back when the ring is empty and release_memory() is called. Appending
-// accepts less than offered when full (or when memory runs out), never more. Not thread safe.
+// begin() <= end() <= begin() + capacity(). Memory doubles as needed up to the capacity. It is
+// freed when the ring is empty and release_memory() is called. If the ring is full (or memory runs
+// out), append accepts fewer bytes than offered. Not thread safe.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +22,7 @@
 
 namespace urnic {
 
-// Bytes that are one piece of a stream but up to two pieces of memory; `second` is empty unless
-// `first` is not.
+// Consecutive bytes of a stream in one or two pieces of memory; `second` is empty if `first` is.
 struct TwoViews {
   ByteView first;
   ByteView second;
@@ -32,7 +31,7 @@ struct TwoViews {
 
 class ByteRing {
  public:
-  // `capacity` is exact: the most that is ever held. `start`: offset of the first byte.
+  // `capacity` is exact: the largest number of stored bytes. `start`: offset of the first byte.
   explicit ByteRing(std::size_t capacity, std::uint64_t start = 0)
       : capacity_(capacity), begin_(start), end_(start) {}
   ByteRing(ByteRing&&) noexcept = default;
@@ -46,10 +45,11 @@ class ByteRing {
   std::size_t room() const { return size() < capacity_ ? capacity_ - size() : 0; }
   std::size_t memory() const { return allocated_; }
 
-  // What is held stays, even if it is more; then there is no room until enough is released.
+  // Stored bytes remain, even if there are more than the capacity; then there is no room until
+  // enough are released.
   void set_capacity(std::size_t capacity) { capacity_ = capacity; }
 
-  // As many of the first bytes as fit; returns how many.
+  // Appends as many of the first bytes as fit; returns the number.
   std::size_t append(ByteView bytes) {
     std::size_t n = std::min(bytes.size(), room());
     if (size() + n > allocated_ && !grow(size() + n)) n = allocated_ - size();
@@ -62,7 +62,7 @@ class ByteRing {
     return n;
   }
 
-  // The bytes [offset, offset + length), cut to what is held. Valid until the next append or
+  // The bytes [offset, offset + length), limited to the stored ones. Valid until the next append or
   // release.
   TwoViews view(std::uint64_t offset, std::size_t length) const {
     if (offset < begin_ || offset >= end_ || length == 0) return {};
@@ -71,7 +71,7 @@ class ByteRing {
     const std::size_t until_wrap = std::min(length, allocated_ - at);
     return {{data_.get() + at, until_wrap}, {data_.get(), length - until_wrap}};
   }
-  // The same into `dst`; returns how many bytes.
+  // Copies them into `dst`; returns the number of bytes.
   std::size_t copy(std::uint64_t offset, MutBytes dst) const {
     const TwoViews v = view(offset, dst.size());
     if (!v.first.empty()) std::memcpy(dst.data(), v.first.data(), v.first.size());
@@ -81,11 +81,11 @@ class ByteRing {
     return v.size();
   }
 
-  // Bytes below `offset` are done with. An offset outside [begin, end] is taken as the nearer end.
+  // Releases the bytes below `offset`. An offset outside [begin, end] is clamped.
   void release_to(std::uint64_t offset) { begin_ = std::clamp(offset, begin_, end_); }
-  // Forget everything and go on at `start`; keeps the memory.
+  // Discards everything and continues at `start`; keeps the memory.
   void reset(std::uint64_t start) { begin_ = end_ = start; }
-  // Give the memory back if nothing is held.
+  // Frees the memory if the ring is empty.
   void release_memory() {
     if (!empty()) return;
     data_.reset();
@@ -95,8 +95,8 @@ class ByteRing {
  private:
   static constexpr std::size_t kFirst = 2048;
 
-  // A power of two of at least `need` bytes; an offset has its place by a mask, so what is held
-  // moves to where it belongs under the new one. False when there is no memory.
+  // Allocates a power of two of at least `need` bytes. A mask turns an offset into a place, so
+  // stored bytes move to their places under the new mask. False if there is no memory.
   bool grow(std::size_t need) {
     const std::size_t allocate = std::bit_ceil(std::max(need, kFirst));
     std::unique_ptr<std::uint8_t[]> data(new (std::nothrow) std::uint8_t[allocate]);

@@ -32,7 +32,7 @@ ByteStore::~ByteStore() {
 }
 
 bool ByteStore::in_window(std::uint64_t offset, std::size_t length) const {
-  // No sum here, so that no offset near 2^64 can wrap.
+  // Avoid a sum, because offsets near 2^64 could wrap around.
   return offset >= base_ && offset - base_ <= capacity_ && length <= capacity_ - (offset - base_);
 }
 
@@ -54,7 +54,7 @@ bool ByteStore::can_write(std::uint64_t offset, std::size_t length) const {
 }
 
 bool ByteStore::add_chunks(std::uint64_t first, std::uint64_t last, std::size_t missing) {
-  // All of them before anything changes; linked through their own memory meanwhile.
+  // Take all chunks before changing anything; meanwhile they are linked through their own memory.
   std::uint8_t* taken = nullptr;
   for (; missing != 0; --missing) {
     std::uint8_t* chunk = pool_->take();
@@ -126,7 +126,8 @@ void ByteStore::drop_below(std::uint64_t number) {
     }
     chunks_.pop_front();
   }
-  // A few pointers are kept, so that a stream read as fast as it comes allocates nothing.
+  // Keep room for a few pointers, so that a stream that is read as fast as it arrives does not
+  // allocate.
   if (chunks_.empty() && chunks_.capacity() > kKeptPlaces) chunks_.shrink_to_fit();
 }
 

@@ -1,13 +1,13 @@
-// Bytes of a stream written in any order within a window, by absolute offset: the store behind
-// reassembly.
+// Stores the bytes of a stream, written in any order within a window, by absolute offset: the
+// storage for reassembly.
 //
 //   base()                              base() + capacity()
 //      |   writable in any order             |
 //
-// Memory comes in chunks from a shared pool (chunk_pool.h), only for the parts of the window that
-// were written, and goes back as the base advances: an empty store costs nothing but itself. The
-// store does not know which bytes of a chunk were written; whoever uses it does, and reads only
-// those (others hold what another connection left there). Not thread safe.
+// Memory comes in chunks from a shared pool (chunk_pool.h), only for the written parts of the
+// window, and is returned as the base advances: an empty store has no chunks. The store does not
+// record which bytes of a chunk were written; the caller must, and may read only those (other bytes
+// may be data of another connection). Not thread safe.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ namespace urnic {
 
 class ByteStore {
  public:
-  // The pool outlives the store.
+  // The pool must outlive the store.
   ByteStore(ChunkPool* pool, std::uint64_t capacity, std::uint64_t base = 0);
   ~ByteStore();
   ByteStore(const ByteStore&) = delete;
@@ -30,25 +30,25 @@ class ByteStore {
   std::uint64_t base() const { return base_; }
   std::uint64_t capacity() const { return capacity_; }
   void set_capacity(std::uint64_t capacity) { capacity_ = capacity; }
-  // One past the highest byte written since the last reset; base() if that has been passed.
+  // One past the highest byte written since the last reset; base() if the base has passed it.
   std::uint64_t high() const { return high_; }
   std::size_t memory() const { return chunk_count_ * pool_->chunk_size(); }
 
-  // Could this be written, as far as window and pool are concerned?
+  // True if window and pool permit this write.
   bool can_write(std::uint64_t offset, std::size_t length) const;
-  // Store `bytes` at `offset`. False, and nothing changed, unless all of them lie in the window and
-  // the pool has the chunks. Bytes written before are overwritten.
+  // Stores `bytes` at `offset`. Returns false and changes nothing unless all of them fit into the
+  // window and the pool has enough chunks. Overwrites bytes written before.
   bool write(std::uint64_t offset, ByteView bytes);
 
-  // The bytes from `offset` on that lie in one piece of memory, at most `most`; empty outside the
-  // window or where nothing near was written. Valid until the base passes them.
+  // The contiguous bytes from `offset` on, at most `most`. Empty outside the window, or where no
+  // chunk is allocated. Valid until the base passes them.
   ByteView view(std::uint64_t offset, std::size_t most) const;
-  // Copy [offset, offset + dst.size()). False if not all of it has memory.
+  // Copies [offset, offset + dst.size()). False if part of it has no chunk.
   bool read(std::uint64_t offset, MutBytes dst) const;
 
-  // Bytes below `to` are done with; `to` >= base(), and may lie beyond what was written.
+  // Releases the bytes below `to`; `to` >= base(), and may be higher than all written bytes.
   void advance(std::uint64_t to);
-  // Forget everything; the window begins at `base`.
+  // Discards everything; the window begins at `base`.
   void reset(std::uint64_t base);
 
  private:
@@ -65,8 +65,8 @@ class ByteStore {
   std::uint64_t base_;
   std::uint64_t high_;
   std::uint64_t first_chunk_;    // number of chunks_[0]; chunk_of(base_) while there are any
-  Ring<std::uint8_t*> chunks_;   // nullptr where nothing was written
-  std::size_t chunk_count_ = 0;  // those that are not
+  Ring<std::uint8_t*> chunks_;   // nullptr where no byte was written
+  std::size_t chunk_count_ = 0;  // non-null entries of chunks_
 };
 
 }  // namespace urnic

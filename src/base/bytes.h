@@ -1,6 +1,6 @@
-// Bytes on the wire: views, and big-endian loads and stores by offset.
-// Every multi-byte field of Ethernet, IP, TCP, MPA, DDP and RDMAP is big-endian,
-// except the CRC32C value, which travels least significant byte first (RFC 5044, 4.4).
+// Bytes on the wire: views, and big-endian loads and stores by offset. All multi-byte fields of
+// Ethernet, IP, TCP, MPA, DDP and RDMAP are big-endian, except the CRC32C value, which is sent
+// least significant byte first (RFC 5044, 4.4).
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,9 @@
-// Equal pieces of memory that many buffers of one engine share, bounded in all (E-11).
+// Equal pieces of memory that many buffers of one engine share, with a total limit (E-11).
 //
-// take() returns nullptr at the limit or when the system has no memory; callers must cope. Chunks
-// that came back are kept for the next taker, up to `keep` of them. The contents of a chunk are
-// whatever its last user left there. All chunks must be back before the pool goes. Not thread safe:
-// one pool per engine.
+// take() returns nullptr at the limit or if the system has no memory; callers must handle that. Up
+// to `keep` returned chunks are kept for reuse. The contents of a chunk are those that its last
+// user left. All chunks must be returned before the pool is destroyed. Not thread safe: one pool
+// per engine.
 #pragma once
 
 #include <bit>
@@ -19,8 +19,8 @@ class ChunkPool {
   static constexpr std::size_t kMinChunk = 4096;
   static constexpr std::size_t kMaxChunk = 65536;
 
-  // `chunk_size`: a power of two in [kMinChunk, kMaxChunk]. `limit`: chunks in use at once.
-  // `keep`: free chunks held back from the system.
+  // `chunk_size`: a power of two in [kMinChunk, kMaxChunk]. `limit`: chunks in use at once. `keep`:
+  // free chunks not returned to the system.
   ChunkPool(std::size_t chunk_size, std::size_t limit, std::size_t keep)
       : chunk_size_(chunk_size), limit_(limit), keep_(keep) {
     assert(std::has_single_bit(chunk_size) && chunk_size >= kMinChunk && chunk_size <= kMaxChunk);
@@ -52,7 +52,7 @@ class ChunkPool {
     if (in_use_ > peak_) peak_ = in_use_;
     return static_cast<std::uint8_t*>(chunk);
   }
-  // `chunk` came from take() of this pool.
+  // `chunk` must come from take() of this pool.
   void give(std::uint8_t* chunk) {
     assert(in_use_ > 0 && chunk != nullptr);
     --in_use_;
@@ -63,7 +63,7 @@ class ChunkPool {
     free_ = ::new (static_cast<void*>(chunk)) Free{free_};
     ++free_count_;
   }
-  // Return free chunks to the system until at most `keep` are left.
+  // Returns free chunks to the system until at most `keep` remain.
   void trim(std::size_t keep) {
     while (free_count_ > keep) {
       Free* chunk = free_;
@@ -75,12 +75,12 @@ class ChunkPool {
 
   std::size_t chunk_size() const { return chunk_size_; }
   std::size_t limit() const { return limit_; }
-  // Chunks in use stay, even if they are more.
+  // Chunks in use remain, even if there are more than the limit.
   void set_limit(std::size_t limit) { limit_ = limit; }
   std::size_t in_use() const { return in_use_; }
   std::size_t available() const { return in_use_ < limit_ ? limit_ - in_use_ : 0; }
-  std::size_t peak() const { return peak_; }          // most ever in use
-  std::uint64_t refused() const { return refused_; }  // takes that failed
+  std::size_t peak() const { return peak_; }          // maximum of in_use()
+  std::uint64_t refused() const { return refused_; }  // failed calls of take()
   std::size_t kept() const { return free_count_; }
 
  private:

@@ -1,5 +1,5 @@
-// The clock of the machine. Only rooms that own I/O read it; the core is given the time
-// (tools/check-includes).
+// The clock of the machine. Only folders that do I/O read it; the core receives the time as an
+// argument (tools/check-includes).
 #pragma once
 
 #include "base/time.h"

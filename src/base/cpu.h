@@ -1,5 +1,5 @@
-// What this CPU can run, asked once. Kernels are compiled for their own instruction sets function
-// by function, so the library itself runs on any x86-64.
+// The features of this CPU, determined once. Each kernel function is compiled for its own
+// instruction set, so the library itself runs on any x86-64.
 #pragma once
 
 namespace urnic {
@@ -11,8 +11,8 @@ struct CpuFeatures {
   bool vpclmulqdq = false;  // avx512, VBMI2, VNNI and VPCLMULQDQ on 512-bit registers
 };
 
-// Thread safe; cheap after the first call. Includes the operating system's support for the wide
-// registers.
+// Thread safe; cheap after the first call. Takes into account whether the operating system supports
+// the wide registers.
 const CpuFeatures& cpu_features();
 
 }  // namespace urnic

@@ -14,7 +14,7 @@ namespace urnic {
 namespace {
 
 // ---- four bytes at a time
-// Table k: a byte with k zero bytes behind it.
+// Table k: the CRC of a byte followed by k zero bytes.
 using WordTables = std::array<std::array<std::uint32_t, 256>, 4>;
 constexpr WordTables kWordTables = [] {
   WordTables t{};
@@ -28,7 +28,7 @@ constexpr WordTables kWordTables = [] {
   return t;
 }();
 
-// ---- ISA-L's
+// ---- ISA-L
 
 std::uint32_t isal_masked(std::uint32_t state, ByteView bytes, const Crc32Mask& mask) {
   std::array<std::uint64_t, Crc32Mask::kMost / 8> words{}, ones;
@@ -45,14 +45,14 @@ std::uint32_t isal_masked(std::uint32_t state, ByteView bytes, const Crc32Mask& 
   return crc32_update_isal(crc32_update_isal(state, {first, n}), bytes.subspan(n));
 }
 
-// What was copied is what counts: memory shared with a peer may have changed in between (E-20).
+// The CRC is of the copied bytes: memory shared with a peer may have changed meanwhile (E-20).
 std::uint32_t isal_copy(std::uint32_t state, std::uint8_t* dst, ByteView bytes) {
   if (bytes.empty()) return state;
   std::memcpy(dst, bytes.data(), bytes.size());
   return crc32_update_isal(state, {dst, bytes.size()});
 }
 
-// ---- the fastest; fused.cpp says why this is safe at any time and from any thread
+// ---- the fastest kernel; fused.cpp explains why this is safe at any time and from any thread
 
 const Crc32KernelSet& best() {
   return crc32_kernel(crc32_kernel_count() - 1);
@@ -120,7 +120,7 @@ std::uint32_t crc32_update_words(std::uint32_t state, ByteView bytes) {
 
 std::uint32_t crc32_update_isal(std::uint32_t state, ByteView bytes) {
   if (bytes.empty()) return state;
-  // ISA-L takes and returns finished values.
+  // ISA-L takes and returns finished CRC values.
   return crc32_finish(crc32_gzip_refl(crc32_finish(state), bytes.data(), bytes.size()));
 }
 

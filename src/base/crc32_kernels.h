@@ -1,4 +1,4 @@
-// The kernels behind crc32.h, one set per instruction set. Only for base/ itself and its tests.
+// The kernels of crc32.h, one set per instruction set. Only for base/ itself and its tests.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@ struct Crc32KernelSet {
   std::uint32_t (*copy)(std::uint32_t state, std::uint8_t* dst, ByteView);
 };
 
-// Call only those cpu_features() allows.
-extern const Crc32KernelSet kCrc32Isal;  // everywhere; ISA-L's CRC, memcpy
+// Call only kernels that cpu_features() permits.
+extern const Crc32KernelSet kCrc32Isal;  // runs on every CPU; uses the CRC of ISA-L and memcpy
 extern const Crc32KernelSet kCrc32Vpclmul;
 
-// Those of this CPU, slowest first.
+// The kernels that this CPU supports, slowest first.
 std::size_t crc32_kernel_count();
 const Crc32KernelSet& crc32_kernel(std::size_t index);
 

@@ -1,8 +1,8 @@
-// The CRC-32 kernels for AVX-512 with VPCLMULQDQ: the message as whole 64-byte blocks that end
-// where it ends, as in fused_vpclmul.cpp. The first block is filled with zeros in front, which
-// change no CRC that starts at zero; the running CRC goes in over the first four bytes, and the
-// mask over as many as it has. Nothing else is serial but the reduction of the last 128 bits, for
-// which there is no instruction as there is for CRC32C.
+// The CRC-32 kernels for AVX-512 with VPCLMULQDQ. As in fused_vpclmul.cpp, the message is processed
+// as whole 64-byte blocks aligned to its end. The first block is padded with zeros at its front,
+// which do not change a CRC that starts at zero. The running CRC is added to the first four bytes
+// of the message, and the mask to as many bytes as it has. The only serial step is the reduction of
+// the last 128 bits: unlike for CRC32C, there is no instruction for it.
 #include <array>
 #include <cstring>
 
@@ -38,8 +38,8 @@ URNIC_CRC __m128i pair(std::uint64_t low, std::uint64_t high) {
   return _mm_set_epi64x(static_cast<long long>(high), static_cast<long long>(low));
 }
 
-// The CRC of the 128-bit number that is congruent to the whole message: it times x^32 in 96 bits,
-// in 64, and Barrett's reduction of those.
+// The CRC of the 128-bit number that is congruent to the whole message: multiplied by x^32 and
+// reduced to 96 bits, then to 64, then by Barrett's reduction.
 URNIC_CRC std::uint32_t reduce(__m512i all) {
   const __m256i y =
       _mm256_xor_si256(_mm512_castsi512_si256(all), _mm512_extracti64x4_epi64(all, 1));
@@ -49,7 +49,7 @@ URNIC_CRC std::uint32_t reduce(__m512i all) {
   const __m128i fold_by = pair(kBy96, kBy64);
   const __m128i barrett = pair(Crc32Math::kPoly33, Crc32Math::quotient());
   const __m128i low_word = _mm_cvtsi32_si128(-1);
-  // The upper half stands for x^0 to x^63; 32 more are half of a quadword.
+  // The upper half represents x^0 to x^63; 32 more are half of a quadword.
   const __m128i upper = _mm_slli_si128(_mm_srli_si128(r, 8), 4);
   const __m128i t = _mm_xor_si128(_mm_clmulepi64_si128(r, fold_by, 0x00), upper);
   const __m128i u = _mm_srli_si128(_mm_xor_si128(_mm_clmulepi64_si128(t, fold_by, 0x10), t), 8);
@@ -64,7 +64,7 @@ struct Cursor {
   std::uint8_t* dst;
 };
 
-// Opaque, so that it is read once only (E-20).
+// The value is opaque to the compiler, so that memory is read only once (E-20).
 template <bool kCopy>
 URNIC_CRC __m512i next_block(Cursor& at) {
   __m512i v = _mm512_loadu_si512(at.p);
@@ -77,8 +77,8 @@ URNIC_CRC __m512i next_block(Cursor& at) {
   return v;
 }
 
-// The first block: `first` bytes behind zeros, the running CRC over the first four of them. What a
-// shorter one leaves of it, and of the mask, is for the second.
+// The first block: `first` bytes after zeros, with the running CRC added to the first four of them.
+// If the block is shorter, the rest of the CRC and of the mask goes into the second block.
 template <bool kCopy>
 URNIC_CRC __m512i first_block(Cursor& at, std::size_t first, std::uint32_t state,
                               const Crc32Mask* mask) {
@@ -104,7 +104,7 @@ URNIC_CRC __m512i second_block(Cursor& at, std::size_t first, std::uint32_t stat
   return _mm512_xor_si512(v, _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(left))));
 }
 
-// Blocks already loaded or folded, and `rest` more to be read behind them.
+// Finishes with blocks already loaded or folded and `rest` more blocks to read.
 template <bool kCopy, std::size_t kBlocks>
 URNIC_CRC std::uint32_t finish(Cursor& at, const __m512i (&x)[kBlocks], std::size_t rest) {
   __m512i acc[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()};
@@ -121,14 +121,14 @@ URNIC_CRC std::uint32_t finish(Cursor& at, const __m512i (&x)[kBlocks], std::siz
   return reduce(_mm512_xor_si512(acc[0], acc[1]));
 }
 
-// At least four bytes.
+// For at least four bytes.
 template <bool kCopy>
 URNIC_CRC std::uint32_t run(std::uint32_t state, std::uint8_t* dst, ByteView bytes,
                             const Crc32Mask* mask) {
   Cursor at = {bytes.data(), dst};
   const std::size_t n = bytes.size();
   const std::size_t first = (n - 1) % 64 + 1;
-  std::size_t blocks = (n - first) / 64;  // behind the first
+  std::size_t blocks = (n - first) / 64;  // after the first
   const __m512i begin = first_block<kCopy>(at, first, state, mask);
   if (blocks == 0) {
     const __m512i one[1] = {begin};
@@ -150,7 +150,7 @@ URNIC_CRC std::uint32_t run(std::uint32_t state, std::uint8_t* dst, ByteView byt
   return finish<kCopy>(at, x, blocks);
 }
 
-// Up to three bytes.
+// For up to three bytes.
 std::uint32_t update_tiny(std::uint32_t state, ByteView bytes) {
   return crc32_update_portable(state, bytes);
 }

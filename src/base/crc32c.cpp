@@ -36,8 +36,8 @@ using Update = std::uint32_t (*)(std::uint32_t, ByteView);
 
 std::uint32_t resolve_and_run(std::uint32_t state, ByteView bytes);
 
-// Constant-initialised, so that a call from another file's initialiser works as well. Several
-// threads may resolve at once; all of them store the same value.
+// Constant-initialized, so that calls from initializers of other files work. Several threads may
+// resolve it at once; all of them store the same value.
 constinit std::atomic<Update> chosen{resolve_and_run};
 
 std::uint32_t resolve_and_run(std::uint32_t state, ByteView bytes) {

@@ -1,6 +1,6 @@
 // CRC32C (Castagnoli; RFC 3720 B.4), the CRC of MPA (RFC 5044, 4.4).
 //
-// Values are the usual 32-bit number (init 0xffffffff, final xor 0xffffffff, reflected); on the
+// Values are the usual 32-bit number (init 0xffffffff, final xor 0xffffffff, reflected). On the
 // wire it is stored least significant byte first: store_le32.
 #pragma once
 
@@ -11,10 +11,10 @@
 
 namespace urnic {
 
-// CRC32C of `bytes`. Fastest implementation this CPU has. Thread safe.
+// CRC32C of `bytes`, by the fastest implementation for this CPU. Thread safe.
 std::uint32_t crc32c(ByteView bytes);
 
-// Running form: start with kCrc32cInit, feed pieces of any length, finish with crc32c_finish.
+// Incremental use: start with kCrc32cInit, add pieces of any length, end with crc32c_finish.
 inline constexpr std::uint32_t kCrc32cInit = 0xffffffffu;
 std::uint32_t crc32c_update(std::uint32_t state, ByteView bytes);
 constexpr std::uint32_t crc32c_finish(std::uint32_t state) {

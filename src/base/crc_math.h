@@ -1,7 +1,7 @@
-// Arithmetic modulo the polynomial of a CRC, at compile time: the constants of every CRC kernel are
+// Arithmetic modulo the polynomial of a CRC, at compile time. The constants of all CRC kernels are
 // computed here instead of being copied from a table.
 //
-// Polynomials are bit-reflected as the crc32 instruction has them: the most significant bit of a
+// Polynomials are bit-reflected like those of the crc32 instruction: the most significant bit of a
 // 32-bit value is the coefficient of x^0.
 #pragma once
 
@@ -41,9 +41,9 @@ struct CrcMath {
     return r;
   }
 
-  // Moving a 32-bit CRC state forward over 64*j zero bits with one carry-less multiplication and
-  // one crc32 instruction: the reflected 32x32 product carries one x too many, and crc32q(0, v) is
-  // v * x^32, hence the exponent 64j - 33. Entry 0 is not used.
+  // Moves a 32-bit CRC state forward over 64*j zero bits with one carry-less multiplication and one
+  // crc32 instruction. The reflected 32x32 product has one x too many, and crc32q(0, v) is v *
+  // x^32, hence the exponent 64j - 33. Entry 0 is not used.
   template <std::size_t N>
   static constexpr std::array<std::uint32_t, N> word_shift_table() {
     std::array<std::uint32_t, N> t{};
@@ -56,9 +56,9 @@ struct CrcMath {
     return t;
   }
 
-  // Multipliers that move a 128-bit lane forward over `bits` bits: for the low quadword (the
-  // earlier bytes, 64 positions higher) and the high one. A reflected 64x64 product again carries
-  // one x too many, and a 32-bit polynomial sits in the upper half of its quadword.
+  // Multipliers that move a 128-bit lane forward over `bits` bits, for the low quadword (the
+  // earlier bytes, 64 positions higher) and the high one. A reflected 64x64 product also has one x
+  // too many, and a 32-bit polynomial is in the upper half of its quadword.
   struct Fold {
     std::uint64_t lo;
     std::uint64_t hi;
@@ -68,8 +68,8 @@ struct CrcMath {
             static_cast<std::uint64_t>(x_to(bits - 1)) << 32};
   }
 
-  // Multipliers of the four lanes of a 64-byte block that stands `block` blocks before the last
-  // one: each lane moves to the place of the last lane, which itself stays where it is.
+  // Multipliers for the four lanes of a 64-byte block that is `block` blocks before the last one:
+  // each lane moves to the place of the last lane, which does not move.
   struct alignas(64) BlockFold {
     std::uint64_t k[8];
   };
@@ -88,13 +88,13 @@ struct CrcMath {
     return t;
   }
 
-  // Barrett's reduction of 64 bits to 32: the polynomial with its x^32 in bit 0, and the quotient
-  // of x^64 by it, as reflected 33-bit numbers.
+  // Constants for Barrett's reduction of 64 bits to 32: the polynomial with its x^32 in bit 0, and
+  // the quotient of x^64 by it, as reflected 33-bit numbers.
   static constexpr std::uint64_t kPoly33 = std::uint64_t{kPoly} << 1 | 1;
   static constexpr std::uint64_t quotient() {
     std::uint64_t q = 0;
-    std::uint32_t rest = kPoly;                  // of x^32, whose quotient is 1
-    for (int power = 31; power >= 0; --power) {  // the quotient's coefficients downward
+    std::uint32_t rest = kPoly;                  // remainder of x^32, whose quotient is 1
+    for (int power = 31; power >= 0; --power) {  // coefficients of the quotient, highest first
       if ((rest & 1) != 0) q |= std::uint64_t{1} << (32 - power);
       rest = times_x(rest);
     }

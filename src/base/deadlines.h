@@ -1,8 +1,9 @@
-// When something is due for which of many: a heap with one place for each, so that a deadline moves
-// without leaving anything behind, and nothing is allocated but by reserve().
+// The deadlines of many objects: a heap with one place per object, so that moving a deadline leaves
+// no stale entry behind. Only reserve() allocates.
 //
-// T has the members `Instant due` (never() to begin with) and `std::uint32_t place` (kNowhere).
-// Nobody is owned; who goes away sets never() first. Not thread safe.
+// T has the members `Instant due` (initially never()) and `std::uint32_t place` (kNowhere). The
+// heap does not own the objects; an object must be set to never() before it is destroyed. Not
+// thread safe.
 #pragma once
 
 #include <cstddef>
@@ -19,11 +20,11 @@ class Deadlines {
  public:
   static constexpr std::uint32_t kNowhere = ~std::uint32_t{0};
 
-  // Room for so many.
+  // Makes room for `all` objects.
   void reserve(std::size_t all) {
     if (all > heap_.capacity()) heap_.reserve(2 * all);
   }
-  // never(): none any more.
+  // never(): removes the deadline.
   void set(T& c, Instant due) {
     if (c.due == due) return;
     c.due = due;
@@ -38,7 +39,7 @@ class Deadlines {
     }
   }
   Instant next() const { return heap_.empty() ? Instant::never() : heap_.front()->due; }
-  // The one whose deadline is next() has none any more. There is one.
+  // Removes the earliest deadline, next(), and returns its object. The heap must not be empty.
   T* take() {
     T* const c = heap_.front();
     set(*c, Instant::never());

@@ -1,9 +1,9 @@
 // Hashes of a flow: two ends, each an address and a port.
 //
-// flow_hash is the same for both directions, needs no key and is part of what two urnic processes
-// agree on: the sender on a wire without receive-side scaling picks the receiver's queue by it, and
-// a connect picks its port by it (E-29). A peer can aim at collisions, so it must not index a
-// table. keyed_flow_hash does: it depends on a secret and on the direction.
+// flow_hash is the same for both directions, needs no key, and is a convention between two urnic
+// processes: on a wire without receive-side scaling the sender uses it to select the receiver's
+// queue, and connect() uses it to select a port (E-29). A peer can create collisions, so it must
+// not index a table. Use keyed_flow_hash for that: it depends on a secret and on the direction.
 #pragma once
 
 #include <bit>
@@ -33,21 +33,21 @@ inline std::uint64_t end(const IpAddress& address, std::uint16_t port) {
 
 inline std::uint64_t flow_hash(const IpAddress& a, std::uint16_t a_port, const IpAddress& b,
                                std::uint16_t b_port) {
-  // A sum does not know the order; mixing it once more spreads it over all bits.
+  // A sum is independent of the order; another mix spreads it over all bits.
   return flow_hash_detail::mix(flow_hash_detail::end(a, a_port) + flow_hash_detail::end(b, b_port));
 }
 
-// Which of `queues` > 0 queues (or engines) the flow belongs to.
+// The queue (or engine) of the flow, out of `queues` > 0.
 inline std::uint32_t flow_queue(std::uint64_t hash, std::uint32_t queues) {
   return static_cast<std::uint32_t>(((hash >> 32) * queues) >> 32);
 }
 
-// For a demultiplexing table; `key` secret and random per table.
+// For a demultiplexing table; `key` must be secret and random for each table.
 inline std::uint64_t keyed_flow_hash(const SipKey& key, const IpAddress& local,
                                      std::uint16_t local_port, const IpAddress& remote,
                                      std::uint16_t remote_port) {
   const std::uint64_t ports = std::uint64_t{local_port} << 16 | remote_port;
-  if (local.is_v4() || remote.is_v4()) {  // the two ends of a flow are of one family
+  if (local.is_v4() || remote.is_v4()) {  // both ends of a flow have the same IP version
     return siphash13(key, {std::uint64_t{local.v4_value()} << 32 | remote.v4_value(), ports});
   }
   const std::uint8_t* l = local.bytes().data();

@@ -27,7 +27,7 @@ Available find_available() {
   return a;
 }
 
-// Slowest first, as each set wants more of the CPU than the one before.
+// Slowest first, because each set needs more CPU features than the previous one.
 const Available& available() {
   static const Available a = find_available();
   return a;
@@ -37,8 +37,8 @@ FusedSums resolve_crc_sum(ByteView bytes, std::uint32_t crc);
 FusedSums resolve_copy_crc_sum(std::uint8_t* dst, ByteView bytes, std::uint32_t crc);
 std::uint32_t resolve_copy_sum(std::uint8_t* dst, ByteView bytes);
 
-// One pointer per entry instead of one table: a call is one load and one jump. See crc32c.cpp for
-// why this is safe at any time and from any thread.
+// One pointer per function instead of one table: a call is one load and one jump. crc32c.cpp
+// explains why this is safe at any time and from any thread.
 constinit std::atomic<decltype(FusedKernelSet::crc_sum)> chosen_crc_sum{resolve_crc_sum};
 constinit std::atomic<decltype(FusedKernelSet::copy_crc_sum)> chosen_copy_crc_sum{
     resolve_copy_crc_sum};

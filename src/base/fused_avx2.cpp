@@ -1,4 +1,4 @@
-// The kernels for AVX2: as SSE4.2, with the checksum on wider registers.
+// The kernels for AVX2: like those for SSE4.2, with the checksum in wider registers.
 #include <algorithm>
 #include <cstring>
 
@@ -18,7 +18,7 @@ namespace {
 struct Vec {
   static constexpr std::size_t kBytes = 32;
   using Reg = __m256i;
-  // Sums of the 32-bit words and of their upper halves; the lower halves follow from both.
+  // Sums of the 32-bit words and of their upper halves; the lower halves are derived from both.
   struct Acc {
     __m256i all;
     __m256i high;
@@ -29,7 +29,7 @@ struct Vec {
   URNIC_VEC void store(std::uint8_t* p, Reg v) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v);
   }
-  // The first n / 8 quadwords.
+  // A mask for the first n / 8 quadwords.
   URNIC_VEC __m256i mask(std::size_t n) {
     const __m256i count = _mm256_set1_epi64x(static_cast<long long>(n / 8));
     return _mm256_cmpgt_epi64(count, _mm256_setr_epi64x(0, 1, 2, 3));
@@ -43,7 +43,7 @@ struct Vec {
     a.all = _mm256_add_epi32(a.all, v);
     a.high = _mm256_add_epi32(a.high, _mm256_srli_epi32(v, 16));
   }
-  // 1024 additions of 17 bits at most, and the lanes of one register: 32 bits are enough.
+  // At most 1024 additions of 17 bits and the lanes of one register: 32 bits are enough.
   URNIC_VEC std::uint32_t total(const Acc& a) {
     const __m256i low = _mm256_sub_epi32(a.all, _mm256_slli_epi32(a.high, 16));
     const __m256i t = _mm256_add_epi32(low, a.high);

@@ -1,5 +1,5 @@
-// The kernels for AVX-512 without VPCLMULQDQ (Skylake-SP, Cascade Lake): three streams by the crc32
-// instruction, a fourth by 128-bit PCLMULQDQ, the checksum and the copy on 512-bit registers.
+// The kernels for AVX-512 without VPCLMULQDQ (Skylake-SP, Cascade Lake): three streams with the
+// crc32 instruction, a fourth with 128-bit PCLMULQDQ, checksum and copy in 512-bit registers.
 #include <algorithm>
 #include <cstring>
 
@@ -20,13 +20,13 @@ namespace {
 struct Vec {
   static constexpr std::size_t kBytes = 64;
   using Reg = __m512i;
-  // Sums of the 32-bit words and of their upper halves; the lower halves follow from both.
+  // Sums of the 32-bit words and of their upper halves; the lower halves are derived from both.
   struct Acc {
     __m512i all;
     __m512i high;
   };
   URNIC_VEC Reg load(const std::uint8_t* p) { return _mm512_loadu_si512(p); }
-  // In two halves: the words read back from a whole 64-byte store would wait for the cache.
+  // Two half stores: reading words back from a full 64-byte store would wait for the cache.
   URNIC_VEC void store(std::uint8_t* p, Reg v) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_castsi512_si256(v));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + 32), _mm512_extracti64x4_epi64(v, 1));
@@ -41,7 +41,7 @@ struct Vec {
     a.all = _mm512_add_epi32(a.all, v);
     a.high = _mm512_add_epi32(a.high, _mm512_srli_epi32(v, 16));
   }
-  // 1024 additions of 17 bits at most, and the lanes of one register: 32 bits are enough.
+  // At most 1024 additions of 17 bits and the lanes of one register: 32 bits are enough.
   URNIC_VEC std::uint32_t total(const Acc& a) {
     const __m512i low = _mm512_sub_epi32(a.all, _mm512_slli_epi32(a.high, 16));
     return static_cast<std::uint32_t>(_mm512_reduce_add_epi32(_mm512_add_epi32(low, a.high)));

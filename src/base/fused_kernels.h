@@ -1,4 +1,4 @@
-// The kernels behind fused.h and crc32c.h, one set per instruction set. Only for base/ itself.
+// The kernels of fused.h and crc32c.h, one set per instruction set. Only for base/ itself.
 #pragma once
 
 #include <bit>
@@ -15,12 +15,12 @@ struct FusedKernelSet {
   std::string_view name;
   FusedSums (*crc_sum)(ByteView, std::uint32_t);
   FusedSums (*copy_crc_sum)(std::uint8_t*, ByteView, std::uint32_t);
-  std::uint32_t (*crc)(std::uint32_t, ByteView);       // running CRC alone
-  std::uint32_t (*copy_sum)(std::uint8_t*, ByteView);  // copy and checksum alone
-  std::uint32_t (*sum)(ByteView);                      // checksum alone
+  std::uint32_t (*crc)(std::uint32_t, ByteView);       // running CRC only
+  std::uint32_t (*copy_sum)(std::uint8_t*, ByteView);  // copy and checksum only
+  std::uint32_t (*sum)(ByteView);                      // checksum only
 };
 
-// Call only those cpu_features() allows.
+// Call only kernels that cpu_features() permits.
 extern const FusedKernelSet kFusedPortable;
 extern const FusedKernelSet kFusedSse42;
 extern const FusedKernelSet kFusedAvx2;
@@ -32,9 +32,9 @@ const FusedKernelSet& fused_best();
 
 namespace fused_detail {
 
-// The 16-bit result of a sum of little-endian words, turned into that of big-endian words
-// (RFC 1071, 2(B): the sum is the same but for the byte order). Adding a number to itself with its
-// halves exchanged leaves the one's-complement sum of the halves in the upper one.
+// Converts the sum of little-endian words into the 16-bit sum of big-endian words (RFC 1071, 2(B):
+// only the byte order of the sum differs). Adding a number to itself with swapped halves leaves the
+// one's-complement sum of the halves in the upper half.
 constexpr std::uint32_t to_network_sum(std::uint64_t little_endian_sum) {
   const auto s32 =
       static_cast<std::uint32_t>((little_endian_sum + std::rotl(little_endian_sum, 32)) >> 32);
@@ -42,18 +42,18 @@ constexpr std::uint32_t to_network_sum(std::uint64_t little_endian_sum) {
   return __builtin_bswap16(s16);
 }
 
-// The two halves as one register instead of two to be put together.
+// Builds both values in one register instead of combining two.
 constexpr FusedSums make_sums(std::uint32_t crc, std::uint32_t sum) {
   return std::bit_cast<FusedSums>(crc | static_cast<std::uint64_t>(sum) << 32);
 }
 
-// Keeps the compiler from reading the source of a copy a second time in place of what was copied:
-// memory shared with a peer may have changed in between (E-20).
+// Prevents the compiler from reading the source of a copy a second time instead of the copied
+// bytes: memory shared with a peer may have changed meanwhile (E-20).
 inline void copied() {
   asm volatile("" ::: "memory");
 }
 
-// A sum of 64-bit words with its carries in the upper half, the carries brought home.
+// Adds the carries in the upper half of a sum of 64-bit words to its lower half.
 constexpr std::uint64_t from_wide(unsigned __int128 sum) {
   const auto carries = static_cast<std::uint64_t>(sum >> 64);
   const std::uint64_t low = static_cast<std::uint64_t>(sum) + carries;

@@ -1,4 +1,4 @@
-// The kernels in plain C++, for CPUs without SSE4.2 and as the yardstick of the tests.
+// The kernels in plain C++, for CPUs without SSE4.2 and as the reference for tests.
 #include <algorithm>
 #include <cstring>
 
@@ -28,8 +28,8 @@ std::uint32_t sum(ByteView bytes) {
   return to_network_sum(words_sum(bytes.data(), bytes.size()));
 }
 
-// Blocks small enough to stay in the first-level cache between the passes. For the copying forms
-// the sums are taken from the written bytes, so that the source is read once (E-20).
+// Blocks that stay in the L1 cache between the passes. The copying versions compute the sums from
+// the written bytes, so that the source is read only once (E-20).
 constexpr std::size_t kBlock = 2048;
 
 template <bool kCopy>

@@ -18,7 +18,7 @@ namespace {
 struct Vec {
   static constexpr std::size_t kBytes = 16;
   using Reg = __m128i;
-  // Sums of the 32-bit words and of their upper halves; the lower halves follow from both.
+  // Sums of the 32-bit words and of their upper halves; the lower halves are derived from both.
   struct Acc {
     __m128i all;
     __m128i high;
@@ -38,7 +38,7 @@ struct Vec {
     a.all = _mm_add_epi32(a.all, v);
     a.high = _mm_add_epi32(a.high, _mm_srli_epi32(v, 16));
   }
-  // 1024 additions of 17 bits at most, and the lanes of one register: 32 bits are enough.
+  // At most 1024 additions of 17 bits and the lanes of one register: 32 bits are enough.
   URNIC_VEC std::uint32_t total(const Acc& a) {
     const __m128i low = _mm_sub_epi32(a.all, _mm_slli_epi32(a.high, 16));
     __m128i s = _mm_add_epi32(low, a.high);

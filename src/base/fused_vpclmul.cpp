@@ -1,10 +1,10 @@
 // The kernels for AVX-512 with VPCLMULQDQ (Ice Lake, Zen 4 and later): the same 512-bit register is
 // folded for the CRC and added for the checksum.
 //
-// The message is taken as whole 64-byte blocks that end where it ends; the first block is filled
-// with zeros in front, which changes neither a CRC that starts at zero nor a sum. The running CRC
-// goes in over the first four bytes of the message. No byte is left for scalar code, and the only
-// serial part is the reduction of the last 128 bits.
+// The message is processed as whole 64-byte blocks aligned to its end. The first block is padded
+// with zeros at its front, which change neither a CRC that starts at zero nor a sum. The running
+// CRC is added to the first four bytes of the message. No bytes remain for scalar code, and the
+// only serial step is the reduction of the last 128 bits.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -27,9 +27,9 @@ namespace {
 inline constexpr std::size_t kMaxDistance = 6;
 constexpr auto kToEnd = Crc32cMath::blocks_to_end<kMaxDistance + 1>();
 
-// Sums of the bytes at even and at odd places, one multiply-add each; four of either, used in turn,
-// because a multiply-add waits five cycles for the one before. The lanes of all together hold 24
-// and 16 bits after kMaxRun bytes, so that everything may be added up in 32.
+// Sums of the bytes at even and odd positions, one multiply-add each. There are four of each, used
+// in turn, because a multiply-add has a latency of five cycles. After kMaxRun bytes the lanes of
+// all together hold 24 and 16 bits, so that everything can be added in 32 bits.
 struct Sum {
   __m512i even[4];
   __m512i odd[4];
@@ -46,14 +46,15 @@ URNIC_FUSED void add(Sum& s, __m512i v) {
 URNIC_FUSED __m512i add_up(const __m512i (&v)[4]) {
   return _mm512_add_epi32(_mm512_add_epi32(v[0], v[1]), _mm512_add_epi32(v[2], v[3]));
 }
-// Of little-endian words.
+// The sum of little-endian words.
 URNIC_FUSED std::uint32_t total(const Sum& s) {
   const __m512i all = _mm512_add_epi32(add_up(s.even), _mm512_slli_epi32(add_up(s.odd), 8));
   return static_cast<std::uint32_t>(_mm512_reduce_add_epi32(all));
 }
 
-// Load a block, copy it and add it to the sum as asked. Opaque, so that it is read once only
-// (E-20); a second read for another use would also cost as much as the first, two lines each time.
+// Loads a block, copies it and adds it to the sum, as selected. The value is opaque to the
+// compiler, so that memory is read only once (E-20); a second read would also cost as much as the
+// first, two cache lines each time.
 template <bool kCopy, bool kSum, int kTurn>
 URNIC_FUSED __m512i take(const std::uint8_t* p, std::uint8_t* dst, Sum& sum) {
   __m512i v = _mm512_loadu_si512(p);
@@ -80,7 +81,7 @@ URNIC_FUSED std::uint32_t reduce(__m512i x) {
       _mm_crc32_u64(c, static_cast<std::uint64_t>(_mm_extract_epi64(z, 1))));
 }
 
-// What a run has read so far: the position, what is left, and the sum.
+// The progress of a run: the position, the remaining bytes, and the sum.
 struct Cursor {
   const std::uint8_t* p;
   std::uint8_t* dst;
@@ -94,13 +95,13 @@ URNIC_FUSED __m512i next_block(Cursor& at) {
   return v;
 }
 
-// The first two blocks: `first` bytes with zeros in front, the running CRC over the first four
-// bytes, of which a first block shorter than that leaves some to the second.
+// The first two blocks: `first` bytes with zeros in front, with the running CRC added to the first
+// four bytes. If the first block is shorter, part of the CRC goes into the second.
 template <bool kCopy, bool kSum>
 URNIC_FUSED void begin(Cursor& at, std::size_t first, std::uint32_t crc, __m512i x[2]) {
   const __mmask64 front = ~std::uint64_t{0} >> (64 - first);
   const __mmask64 back = ~std::uint64_t{0} << (64 - first);
-  // Only these bytes are loaded: those behind them are loaded with their own block.
+  // Loads only these bytes: later ones are loaded with their own block.
   __m512i head = _mm512_maskz_loadu_epi8(front, at.p);
   if constexpr (kCopy) {
     asm volatile("" : "+v"(head));
@@ -117,8 +118,8 @@ URNIC_FUSED void begin(Cursor& at, std::size_t first, std::uint32_t crc, __m512i
                           _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(left))));
 }
 
-// `kBlocks` blocks already loaded or folded, and `rest` more to be read behind them, as one number
-// of 128 bits in the place of the very last lane; its CRC.
+// Combines `kBlocks` blocks already loaded or folded and `rest` more blocks to read into one
+// 128-bit number at the place of the very last lane; returns its CRC.
 template <bool kCopy, bool kSum, std::size_t kBlocks>
 URNIC_FUSED std::uint32_t finish(Cursor& at, const __m512i (&x)[kBlocks], std::size_t rest) {
   __m512i acc[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()};
@@ -135,7 +136,7 @@ URNIC_FUSED std::uint32_t finish(Cursor& at, const __m512i (&x)[kBlocks], std::s
   return reduce(_mm512_xor_si512(acc[0], acc[1]));
 }
 
-// The next 256 bytes folded onto four blocks.
+// Folds the next 256 bytes onto four blocks.
 template <bool kCopy, bool kSum>
 URNIC_FUSED void fold_four(Cursor& at, __m512i (&x)[4]) {
   constexpr auto kBy2048 = Crc32cMath::fold_by(2048);
@@ -147,15 +148,15 @@ URNIC_FUSED void fold_four(Cursor& at, __m512i (&x)[4]) {
   x[3] = fold(x[3], k, next_block<kCopy, kSum, 3>(at));
 }
 
-inline constexpr std::size_t kMaxRun = 65536;  // even
+inline constexpr std::size_t kMaxRun = 65536;  // must be even
 
-// 65..kMaxRun bytes.
+// For 65..kMaxRun bytes.
 template <bool kCopy, bool kSum>
 URNIC_FUSED void run(const std::uint8_t* p, std::uint8_t* dst, std::size_t n, std::uint32_t& crc,
                      std::uint64_t& sum_out) {
   Cursor at = {p, dst, zero_sum()};
   const std::size_t first = (n - 1) % 64 + 1;  // bytes of the first block
-  std::size_t blocks = (n - first) / 64 - 1;   // to be read after the first two
+  std::size_t blocks = (n - first) / 64 - 1;   // blocks to read after the first two
   __m512i x[4];
   begin<kCopy, kSum>(at, first, crc, x);
   if (blocks < 2) {
@@ -168,8 +169,8 @@ URNIC_FUSED void run(const std::uint8_t* p, std::uint8_t* dst, std::size_t n, st
     crc = finish<kCopy, kSum>(at, x, blocks);
   }
   if constexpr (kSum) {
-    // After an odd number of filling zeros every byte stands in the other half of its word
-    // (RFC 1071, 2(B)).
+    // After an odd number of padding zeros, every byte is in the other half of its word (RFC 1071,
+    // 2(B)).
     const std::uint32_t sum = fused_detail::to_network_sum(total(at.sum));
     sum_out += (first % 2 != 0) ? __builtin_bswap16(static_cast<std::uint16_t>(sum)) : sum;
   }
@@ -186,13 +187,13 @@ URNIC_FUSED T take_scalar(const std::uint8_t* p, std::uint8_t* dst) {
   return v;
 }
 
-// Short inputs, where the crc32 instruction is done before a fold would be reduced. Returns the sum
-// of little-endian words.
+// For short inputs, where the crc32 instruction is faster than folding and reducing. Returns the
+// sum of little-endian words.
 template <bool kCopy, bool kSum>
 URNIC_FUSED std::uint64_t small(const std::uint8_t* p, std::uint8_t* dst, std::size_t n,
                                 std::uint32_t& crc) {
   std::uint64_t c = crc;
-  unsigned __int128 sum = 0;  // of 64-bit words, the carries in the upper half
+  unsigned __int128 sum = 0;  // sum of 64-bit words, carries in the upper half
   std::size_t i = 0;
   for (; i + 8 <= n; i += 8) {
     const auto v = take_scalar<kCopy, std::uint64_t>(p + i, dst + i);
@@ -223,7 +224,7 @@ URNIC_FUSED std::uint64_t small(const std::uint8_t* p, std::uint8_t* dst, std::s
 
 inline constexpr std::size_t kSmall = 160;
 
-// Out of line, so that short inputs do not pay for its many registers.
+// Not inlined, so that short inputs do not pay for its many registers.
 template <bool kCopy, bool kSum>
 URNIC_TARGET __attribute__((noinline)) FusedSums run_long(const std::uint8_t* p, std::uint8_t* dst,
                                                           std::size_t n, std::uint32_t crc) {
@@ -251,7 +252,7 @@ URNIC_FUSED FusedSums run_all(std::uint8_t* dst, ByteView bytes, std::uint32_t c
   return fused_detail::make_sums(crc, kSum ? fused_detail::to_network_sum(sum) : 0);
 }
 
-// Without a copy the destination runs along with the source and is never written.
+// Without a copy, the destination pointer follows the source and is never written to.
 URNIC_FUSED std::uint8_t* unwritten(ByteView bytes) {
   return const_cast<std::uint8_t*>(bytes.data());
 }
@@ -265,7 +266,7 @@ URNIC_TARGET FusedSums copy_crc_sum(std::uint8_t* dst, ByteView bytes, std::uint
 URNIC_TARGET std::uint32_t crc_only(std::uint32_t crc, ByteView bytes) {
   return run_all<false, false>(unwritten(bytes), bytes, crc).crc;
 }
-// The checksum alone needs no VPCLMULQDQ.
+// The checksum alone does not need VPCLMULQDQ.
 std::uint32_t sum_only(ByteView bytes) {
   return kFusedAvx512.sum(bytes);
 }

@@ -27,7 +27,7 @@ void prepare_thread() {
   thread.prepared = true;
 }
 
-// The frames that were left have marked their surroundings on the stack.
+// Marks the stack frames that the fault skipped as left, for AddressSanitizer.
 void left_by_fault() {
 #if defined(__SANITIZE_ADDRESS__)
   __asan_handle_no_return();
@@ -36,9 +36,9 @@ void left_by_fault() {
 
 #if defined(__x86_64__)
 
-// urnic_guarded_call(f, arg, stack): notes in *stack where it has saved the registers that a
-// function must keep, calls f(arg) and returns true. A fault goes on at urnic_guarded_fault with
-// that stack: the registers are restored, and the call returns false.
+// urnic_guarded_call(f, arg, stack): saves the callee-saved registers, stores their place in
+// *stack, calls f(arg) and returns true. A fault continues at urnic_guarded_fault with that stack:
+// it restores the registers, and the call returns false.
 asm(R"(
   .text
   .p2align 4
@@ -107,7 +107,7 @@ urnic_guarded_fault:
 extern "C" [[gnu::visibility("hidden")]] void urnic_guarded_fault();
 
 bool recover(const void* address, void* context) {
-  constexpr std::uintptr_t kPage = 4096;  // some faults are reported by their page alone
+  constexpr std::uintptr_t kPage = 4096;  // some faults report only the page
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   if (thread.stack == nullptr || at < (thread.begin & ~(kPage - 1)) || at >= thread.end) {
     return false;

@@ -1,9 +1,9 @@
-// Accesses to memory of the program that may go at any time: it can be unmapped, protected, or cut
-// off with its file behind our back. Such an access is made within guarded(); if it faults, the
-// access ends there and the call returns false, instead of the process.
+// Safe access to memory of the program that may disappear at any time: the program can unmap or
+// protect it, or truncate its file. Such an access is made inside guarded(). If it faults, the
+// access ends there and the call returns false, and the process continues.
 //
 // The fault is a signal. The process' handler of SIGSEGV and SIGBUS (device/fault_handler.h) calls
-// recover(); without that handler a fault ends the process as it always did. x86-64; elsewhere
+// recover(); without that handler a fault ends the process as usual. For x86-64; on other machines
 // guarded() only makes the call.
 #pragma once
 
@@ -13,21 +13,22 @@
 namespace urnic {
 namespace guard {
 
-// Of one thread: what its guarded call may touch, and where it was begun.
+// State of one thread: the memory that its guarded call may access, and where the call began.
 struct Thread {
-  void* stack = nullptr;  // null: no guarded call is going on
+  void* stack = nullptr;  // null: no guarded call is active
   std::uintptr_t begin = 0, end = 0;
   bool prepared = false;
 };
-// In the block of the thread that exists from its beginning: a signal handler may read it.
+// In the static TLS block, which exists from the start of the thread, because a signal handler may
+// read it.
 extern constinit thread_local Thread thread [[gnu::tls_model("initial-exec")]];
 
-// Called once by each thread, at its first guarded call, if that comes later.
+// Each thread whose first guarded call comes after this calls `prepare` once, at that call.
 void prepare_threads_by(void (*prepare)());
 void prepare_thread();
 
-// A signal handler calls it with its siginfo's address and its context. True if the fault is one of
-// a guarded call of this thread: once the handler returns, that call returns false.
+// Called by a signal handler with the address from its siginfo and its context. True if the fault
+// happened in a guarded call of this thread: once the handler returns, that call returns false.
 bool recover(const void* address, void* context);
 
 #if defined(__x86_64__)
@@ -38,9 +39,9 @@ void left_by_fault();
 
 }  // namespace guard
 
-// f(), which touches [at, at + n) of the program's and memory of ours. False if that range was not
-// there: f was broken off where it was. So f owns nothing, takes no lock, allocates nothing, and
-// makes no guarded call.
+// Calls f(), which may access [at, at + n) of the program's memory, and our own memory. Returns
+// false if that range is not accessible: f was then aborted in the middle. Therefore f must not own
+// resources, take locks, allocate memory, or make a guarded call.
 template <class F>
 [[nodiscard]] inline bool guarded(const void* at, std::size_t n, F&& f) {
 #if defined(__x86_64__)

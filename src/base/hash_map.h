@@ -1,11 +1,10 @@
-// A hash table for demultiplexing: open addressing with linear probing, and erasure by shifting
-// back, so that no tombstones build up and a lookup costs the same after years of connections
-// coming and going.
+// A hash table for demultiplexing: open addressing with linear probing. Erasure shifts entries
+// back, so there are no tombstones, and a lookup costs the same after years of connections.
 //
-// `Hash` maps a key to 64 bits; where a peer chooses keys it must be keyed (flow_hash.h). The table
-// is at most three quarters full. Growing allocates, and without memory throws and leaves the table
-// as it was; finding and erasing never do. Pointers to values are valid until the next insert or
-// erase. Not thread safe.
+// `Hash` maps a key to 64 bits; if a peer chooses the keys it must be keyed (flow_hash.h). The
+// table is at most three quarters full. Growing allocates; if there is no memory it throws and
+// leaves the table unchanged. Finding and erasing never throw. Pointers to values are valid until
+// the next insert or erase. Not thread safe.
 #pragma once
 
 #include <bit>
@@ -27,8 +26,8 @@ class HashMap {
 
  public:
   struct Insertion {
-    Value* value;   // the one in the table
-    bool inserted;  // false: the key was there, its value is unchanged
+    Value* value;   // the value in the table
+    bool inserted;  // false: the key existed; its value is unchanged
   };
 
   explicit HashMap(Hash hash = Hash()) : hash_(std::move(hash)) {}
@@ -47,7 +46,7 @@ class HashMap {
   bool empty() const { return size_ == 0; }
   std::size_t capacity() const { return capacity_; }
 
-  // For a burst: hash every key, prefetch every slot, then look up.
+  // For a burst: hash all keys, prefetch all slots, then look up.
   std::uint64_t hash_of(const Key& key) const { return hash_(key); }
   void prefetch(std::uint64_t hash) const {
     if (capacity_ == 0) return;
@@ -72,13 +71,13 @@ class HashMap {
     return {&slots_[i].value, true};
   }
 
-  // Whether the key was there.
+  // Returns true if the key existed.
   bool erase(const Key& key) {
     std::size_t hole = index_of(key, hash_(key));
     if (hole == kNone) return false;
     slots_[hole].~Slot();
     --size_;
-    // Pull back every follower that is not yet at home, so that no chain has a gap.
+    // Shift back every following entry that is not in its home slot, so that no chain has a gap.
     for (std::size_t i = next(hole); tags_[i] != kEmpty; i = next(i)) {
       const std::size_t at_home = home_of_tag(tags_[i]);
       const std::size_t from_home = (i - at_home) & (capacity_ - 1);
@@ -93,7 +92,8 @@ class HashMap {
     return true;
   }
 
-  // f(const Key&, Value&) for every element, in no order; f must not insert or erase.
+  // Calls f(const Key&, Value&) for every element, in no particular order; f must not insert or
+  // erase.
   template <class F>
   void for_each(F&& f) {
     for (std::size_t i = 0; i < capacity_; ++i) {
@@ -101,7 +101,7 @@ class HashMap {
     }
   }
 
-  // Keeps the memory.
+  // Removes all elements; keeps the memory.
   void clear() {
     for (std::size_t i = 0; i < capacity_; ++i) {
       if (tags_[i] != kEmpty) slots_[i].~Slot();
@@ -109,12 +109,12 @@ class HashMap {
     }
     size_ = 0;
   }
-  // Room for n elements without growing.
+  // Makes room for n elements without growing.
   void reserve(std::size_t n) {
     const std::size_t want = std::bit_ceil(n + n / 3 + 1);
     if (want > capacity_) rehash(want < kFirstCapacity ? kFirstCapacity : want);
   }
-  // Give back what is not needed; everything when empty.
+  // Frees unused memory; all of it if the table is empty.
   void shrink_to_fit() {
     if (size_ == 0) {
       release();
@@ -135,7 +135,7 @@ class HashMap {
   static constexpr std::uint32_t kEmpty = 0;
 
   // The upper half of the spread hash with its lowest bit set, so that no tag is kEmpty. Its upper
-  // bits choose the home slot, all of it is compared before a key is. 2^31 slots at most.
+  // bits select the home slot; the whole tag is compared before the key. At most 2^31 slots.
   static std::uint32_t tag_of(std::uint64_t hash) {
     return static_cast<std::uint32_t>((hash * 0x9e3779b97f4a7c15ULL) >> 32) | 1;
   }
@@ -154,7 +154,7 @@ class HashMap {
     }
   }
 
-  // Into the first free slot of its chain; there is one.
+  // Puts it into the first free slot of its chain; there must be one.
   std::size_t place(std::uint64_t hash, Key&& key, Value&& value) {
     return place_tagged(tag_of(hash), Slot{std::move(key), std::move(value)});
   }
@@ -172,7 +172,7 @@ class HashMap {
     Slot* slots = nullptr;
     try {
       slots = std::allocator<Slot>().allocate(capacity);
-    } catch (const std::bad_alloc&) {  // all stays as it was
+    } catch (const std::bad_alloc&) {  // leave everything unchanged
       std::allocator<std::uint32_t>().deallocate(tags, capacity);
       throw;
     }

@@ -5,7 +5,7 @@
 namespace urnic {
 namespace {
 
-// A decimal number without sign or leading zeros, at most `max`.
+// Parses a decimal number without sign or leading zeros, at most `max`.
 std::optional<unsigned> parse_decimal(std::string_view text, unsigned max) {
   if (text.empty() || text.size() > 5 || (text.size() > 1 && text[0] == '0')) return std::nullopt;
   unsigned value = 0;
@@ -24,7 +24,7 @@ std::optional<unsigned> hex_digit(char c) {
   return std::nullopt;
 }
 
-// One to four hexadecimal digits.
+// Parses one to four hexadecimal digits.
 std::optional<unsigned> parse_group(std::string_view text) {
   if (text.empty() || text.size() > 4) return std::nullopt;
   unsigned value = 0;
@@ -49,8 +49,8 @@ std::optional<IpAddress> parse_v4(std::string_view text) {
   return IpAddress::v4(value);
 }
 
-// Groups separated by single colons into `out`; a dotted version 4 address may be the last two.
-// The number of groups, or nothing if the text is malformed or has more than eight.
+// Parses groups separated by single colons into `out`; a dotted IPv4 address may be the last two.
+// Returns the number of groups, or nothing if the text is malformed or has more than eight.
 std::optional<std::size_t> parse_groups(std::string_view text, bool dotted_tail,
                                         std::array<unsigned, 8>& out) {
   if (text.empty()) return 0;
@@ -81,7 +81,7 @@ std::optional<IpAddress> parse_v6(std::string_view text) {
   const auto n_front = parse_groups(text.substr(0, gap), !has_gap, front);
   const auto n_back = has_gap ? parse_groups(text.substr(gap + 2), true, back) : 0;
   if (!n_front || !n_back) return std::nullopt;
-  // "::" stands for at least one group.
+  // "::" represents at least one group.
   const std::size_t written = *n_front + *n_back;
   if (has_gap ? written > 7 : written != 8) return std::nullopt;
 
@@ -111,13 +111,13 @@ void append_dotted(std::string& out, const std::uint8_t* p) {
 std::string format_v6(const IpAddress& a) {
   const ByteView b = a.bytes();
   std::string out;
-  // RFC 5952, 5: the mixed form where the address is known to hold one of version 4.
+  // RFC 5952, 5: the mixed notation for addresses known to contain an IPv4 address.
   if (a.is_v4_mapped()) {
     out = "::ffff:";
     append_dotted(out, b.data() + 12);
     return out;
   }
-  // RFC 5952, 4.2: the longest run of two or more zero groups, the first of equals.
+  // RFC 5952, 4.2: the longest run of two or more zero groups; among equals the first.
   std::size_t run_at = 8, run_length = 1;
   for (std::size_t i = 0; i < 8;) {
     std::size_t j = i;
@@ -150,7 +150,7 @@ std::optional<SocketAddress> parse_with_port(
   if (bracketed) host = host.substr(1, host.size() - 2);
   const auto ip = parse_ip(host);
   const auto port = parse_decimal(text.substr(colon + 1), 65535);
-  // Brackets belong around version 6 and only there: "::1:80" would be ambiguous.
+  // Brackets are required for IPv6 and forbidden for IPv4: "::1:80" would be ambiguous.
   if (!ip || !port || ip->is_v6() != bracketed) return std::nullopt;
   return SocketAddress{*ip, static_cast<std::uint16_t>(*port)};
 }

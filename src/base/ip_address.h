@@ -1,5 +1,5 @@
-// Addresses: IP (version 4 or 6), prefixes, IP with port, Ethernet. Small values, comparable,
-// hashable; text is parsed strictly and printed in canonical form.
+// Addresses: IP (version 4 or 6), prefixes, IP with port, Ethernet. Small values, comparable and
+// hashable; parsing is strict, and output is in canonical form.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ class IpAddress {
  public:
   // 0.0.0.0
   constexpr IpAddress() = default;
-  // 0x0a000001 is 10.0.0.1.
+  // Example: 0x0a000001 is 10.0.0.1.
   static constexpr IpAddress v4(std::uint32_t value) {
     IpAddress a;
     for (std::size_t i = 0; i < 4; ++i) {
@@ -36,7 +36,7 @@ class IpAddress {
     a.bytes_ = bytes;
     return a;
   }
-  // Bytes as on the wire, by count: 4 or 16. `bytes` must have one of those lengths.
+  // From the bytes on the wire. `bytes` must have the length 4 or 16.
   static constexpr IpAddress from_bytes(ByteView bytes) {
     IpAddress a;
     a.version_and_zone_ = bytes.size() == 16 ? kV6 : 0;
@@ -47,33 +47,32 @@ class IpAddress {
   static constexpr IpAddress any_v6() { return v6({}); }
   static constexpr IpAddress broadcast_v4() { return v4(0xffffffffu); }
 
-  // "10.0.0.1" (four decimal numbers without leading zeros) or any form of RFC 4291, 2.2; no
-  // zone, no brackets.
+  // Parses "10.0.0.1" (four decimal numbers without leading zeros) or any form of RFC 4291, 2.2,
+  // without zone and brackets.
   static std::optional<IpAddress> parse(std::string_view text);
-  // The same; a link-local address of version 6 may have a zone, as a number: "fe80::1%2".
+  // The same; a link-local IPv6 address may have a zone as a number: "fe80::1%2".
   static std::optional<IpAddress> parse_zoned(std::string_view text);
-  // Dotted, or the form of RFC 5952, with the zone if there is one.
+  // Dotted, or in the form of RFC 5952, with the zone if there is one.
   std::string to_string() const;
 
   constexpr bool is_v4() const { return !is_v6(); }
   constexpr bool is_v6() const { return (version_and_zone_ & kV6) != 0; }
-  // As on the wire: 4 or 16 bytes. Valid as long as this object.
+  // The bytes on the wire: 4 or 16. Valid while this object exists.
   constexpr ByteView bytes() const { return {bytes_.data(), size()}; }
   constexpr std::size_t size() const { return is_v6() ? 16 : 4; }
   constexpr unsigned bits() const { return is_v6() ? 128 : 32; }
-  // Version 4 only.
+  // IPv4 only.
   constexpr std::uint32_t v4_value() const {
     return std::uint32_t{bytes_[0]} << 24 | std::uint32_t{bytes_[1]} << 16 |
            std::uint32_t{bytes_[2]} << 8 | bytes_[3];
   }
 
-  // The zone of a link-local address of version 6 (RFC 4007, fe80::/10): the number of its
-  // interface in this machine's kernel, at most kMostZone; 0: not said. Two addresses of different
-  // zones are different addresses. Prefixes are of no zone, and bytes(), what goes on the wire, has
-  // none.
+  // The zone of a link-local IPv6 address (RFC 4007, fe80::/10): the interface number in this
+  // machine's kernel, at most kMostZone; 0: unspecified. Addresses with different zones are
+  // different. Prefixes have no zone, and bytes() (the wire format) does not include it.
   static constexpr std::uint32_t kMostZone = 0x7fffffff;
   constexpr std::uint32_t zone() const { return version_and_zone_ & kMostZone; }
-  // An address that can have no zone is returned as it is.
+  // An address that cannot have a zone is returned unchanged.
   constexpr IpAddress with_zone(std::uint32_t zone) const {
     IpAddress a = *this;
     if (is_v6() && is_link_local()) a.version_and_zone_ = kV6 | (zone & kMostZone);
@@ -108,7 +107,7 @@ class IpAddress {
     }
     return true;
   }
-  // The version 4 address inside a mapped one; any other address as it is.
+  // The IPv4 address inside a mapped one; any other address unchanged.
   constexpr IpAddress unmapped() const {
     return is_v4_mapped() ? v4(bytes_[12], bytes_[13], bytes_[14], bytes_[15]) : *this;
   }
@@ -127,23 +126,23 @@ class IpAddress {
     return a;
   }
 
-  // All of version 4 before all of version 6.
+  // All IPv4 addresses sort before all IPv6 addresses.
   constexpr auto operator<=>(const IpAddress&) const = default;
 
  private:
   static constexpr std::uint32_t kV6 = 0x80000000;
 
   std::uint32_t version_and_zone_ = 0;    // kV6 | zone, or 0
-  std::array<std::uint8_t, 16> bytes_{};  // a version 4 address fills the first four, rest zero
+  std::array<std::uint8_t, 16> bytes_{};  // an IPv4 address uses the first four, the rest are zero
 };
 
-// An address and how many of its leading bits name the network. The address is kept as given, so
-// "10.1.2.3/8" can also say an interface's own address.
+// An address and the length of its network prefix in bits. The address is kept as given, so
+// "10.1.2.3/8" can also describe an interface's own address.
 struct IpPrefix {
   IpAddress address;
   std::uint8_t length = 0;  // 0..address.bits()
 
-  // "address/length"; without "/length", the single address.
+  // Parses "address/length"; without "/length" the prefix is the single address.
   static std::optional<IpPrefix> parse(std::string_view text);
   std::string to_string() const;
 
@@ -158,9 +157,9 @@ struct SocketAddress {
   IpAddress ip;
   std::uint16_t port = 0;
 
-  // "10.0.0.1:80" or "[::1]:80"; the port is required.
+  // Parses "10.0.0.1:80" or "[::1]:80"; the port is required.
   static std::optional<SocketAddress> parse(std::string_view text);
-  // The same with a zone, as IpAddress::parse_zoned() takes it: "[fe80::1%2]:80".
+  // The same with a zone, as in IpAddress::parse_zoned(): "[fe80::1%2]:80".
   static std::optional<SocketAddress> parse_zoned(std::string_view text);
   std::string to_string() const;
   constexpr auto operator<=>(const SocketAddress&) const = default;
@@ -175,20 +174,20 @@ struct MacAddress {
     for (std::size_t i = 0; i < 6; ++i) m.bytes[i] = p[i];
     return m;
   }
-  // Six pairs of hexadecimal digits, all separated by ':' or all by '-'.
+  // Parses six pairs of hexadecimal digits, all separated by ':' or all by '-'.
   static std::optional<MacAddress> parse(std::string_view text);
   // "02:00:0a:00:00:01"
   std::string to_string() const;
 
   constexpr bool is_zero() const { return *this == MacAddress{}; }
   constexpr bool is_broadcast() const { return *this == broadcast(); }
-  constexpr bool is_multicast() const { return (bytes[0] & 1) != 0; }  // broadcast included
+  constexpr bool is_multicast() const { return (bytes[0] & 1) != 0; }  // includes broadcast
   constexpr auto operator<=>(const MacAddress&) const = default;
 };
 
 }  // namespace urnic
 
-// For tables that hold what the configuration says; demultiplexing by what the wire says uses a
+// For tables with values from the configuration. Demultiplexing by values from the wire uses a
 // keyed hash (siphash.h).
 template <>
 struct std::hash<urnic::IpAddress> {

@@ -1,11 +1,11 @@
 // An intrusive queue with many producers and one consumer (the algorithm of Dmitry Vyukov), for
 // doorbells: application threads push a queue pair, its engine pops it.
 //
-// push: any thread, one atomic exchange, never waits. pop: one thread at a time. An element is in
-// at most one queue and at most once; the queue owns nothing. Elements come out in the order in
-// which their pushes took effect. Between the two steps of a push, pop sees nothing of that element
-// nor of later ones, hence "nullptr" means "nothing yet": a push that has returned is seen by the
-// first pop that happens after it, and a producer wakes the consumer only after push returned.
+// push: any thread, one atomic exchange, never waits. pop: one thread at a time. An element may be
+// in at most one queue, and only once; the queue does not own it. Elements are popped in the order
+// in which their pushes took effect. Between the two steps of a push, pop sees neither that element
+// nor later ones, so "nullptr" means "nothing yet". After a push has returned, the next pop sees
+// it, and a producer wakes the consumer only after push has returned.
 #pragma once
 
 #include <atomic>
@@ -38,7 +38,7 @@ class MpscQueue {
     link(element);
   }
 
-  // The oldest element, or nullptr. It may be pushed again at once.
+  // Returns the oldest element, or nullptr. It may be pushed again at once.
   T* pop() {
     MpscNode* oldest = oldest_.load(std::memory_order_relaxed);
     MpscNode* next = oldest->next_.load(std::memory_order_acquire);
@@ -49,8 +49,8 @@ class MpscQueue {
       next = oldest->next_.load(std::memory_order_acquire);
     }
     if (next == nullptr) {
-      // The last one can go only when something stands behind it; if that is not a push under way,
-      // the stub does.
+      // The last element can only be removed if another one follows it; if no push is in progress,
+      // the stub is appended.
       if (newest_.load(std::memory_order_acquire) != oldest) return nullptr;
       link(&stub_);
       next = oldest->next_.load(std::memory_order_acquire);
@@ -60,9 +60,9 @@ class MpscQueue {
     return static_cast<T*>(oldest);
   }
 
-  // For any thread; only a hint while others push or pop, but never true after a push that happened
-  // before, unless its element has been popped. The stub can be the newest while elements wait; it
-  // is oldest and newest only when it is alone.
+  // May be called from any thread. While others push or pop it is only a hint, but it never returns
+  // true after a completed push unless that element has been popped. The stub can be the newest
+  // element while others wait; it is both oldest and newest only if it is alone.
   bool looks_empty() const {
     return newest_.load(std::memory_order_acquire) == &stub_ &&
            oldest_.load(std::memory_order_relaxed) == &stub_;
@@ -77,7 +77,7 @@ class MpscQueue {
 
   static constexpr std::size_t kLine = 64;
   alignas(kLine) std::atomic<MpscNode*> newest_;  // producers
-  alignas(kLine) std::atomic<MpscNode*> oldest_;  // written by the consumer only
+  alignas(kLine) std::atomic<MpscNode*> oldest_;  // written only by the consumer
   MpscNode stub_;
 };
 

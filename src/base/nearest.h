@@ -1,4 +1,4 @@
-// The known name that a misspelt one most likely means, for errors that help.
+// Finds the known name that a misspelled one most likely means, for helpful error messages.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,14 @@
 
 namespace urnic {
 
-// Insertions, deletions and changes of a letter, and swaps of two neighbours, from `a` to `b`.
+// The number of insertions, deletions, changes of a letter, and swaps of adjacent letters from `a`
+// to `b`.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-// The nearest of `known`, whatever its distance; empty when there is none.
+// The nearest of `known`, whatever its distance; empty if there is none.
 std::string nearest_of(std::string_view name, const std::vector<std::string>& known);
 
-// "; the nearest is 'x'" when one is near enough to be meant, else nothing.
+// "; the nearest is 'x'" if one is close enough, else empty.
 std::string nearest_hint(std::string_view name, const std::vector<std::string>& known);
 
 }  // namespace urnic

@@ -12,7 +12,7 @@ namespace {
 // PrivateDescriptors.AreTakenFromTheLowestOn
 constexpr std::size_t kMost = std::size_t{1} << 20, kBits = 64;
 
-// Of zeros that nobody has touched: no memory.
+// Zero pages that were never touched use no memory.
 std::atomic<std::uint64_t> words[kMost / kBits];
 
 std::uint64_t bit_of(std::size_t fd) {

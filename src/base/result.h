@@ -1,5 +1,5 @@
-// Errors are values. Result<T, E> holds either; E is an enum or a small struct that says what went
-// wrong in RFC vocabulary.
+// Errors are values. Result<T, E> holds a value or an error; E is an enum or a small struct that
+// describes the error in terms of the RFCs.
 #pragma once
 
 #include <cassert>

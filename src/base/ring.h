@@ -1,11 +1,11 @@
-// First in, first out, with access by position.
+// A FIFO with access by position.
 //
 //   Ring<T>         grows by doubling; owns no memory before the first push
-//   FixedRing<T,N>  room for N elements inside the object; refuses the next one
+//   FixedRing<T,N>  stores N elements inside the object; rejects further ones
 //
-// Position 0 is the oldest element. Capacities are powers of two, so a position becomes a slot by
-// a mask. Not thread safe. An element stays where it is in memory until it is popped, except that
-// growing and shrinking a Ring move all of them.
+// Position 0 is the oldest element. Capacities are powers of two, so a mask converts a position to
+// a slot. Not thread safe. An element stays at its address until it is popped, except that growing
+// and shrinking a Ring moves all elements.
 #pragma once
 
 #include <array>
@@ -67,7 +67,7 @@ class Ring {
   template <class... Args>
   T& emplace_back(Args&&... args) {
     if (size_ == capacity_) {
-      // Made first: an argument may refer to an element that growing moves.
+      // Construct it first: an argument may refer to an element that growing moves.
       T made(std::forward<Args>(args)...);
       resize_to(capacity_ == 0 ? kFirstCapacity : capacity_ * 2);
       return construct_back(std::move(made));
@@ -81,7 +81,7 @@ class Ring {
     head_ = (head_ + 1) & (capacity_ - 1);
     --size_;
   }
-  // The n oldest; n <= size().
+  // Removes the n oldest elements; n <= size().
   void pop_front(std::size_t n) {
     assert(n <= size_);
     for (; n != 0; --n) pop_front();
@@ -92,7 +92,7 @@ class Ring {
     --size_;
   }
 
-  // Keeps the memory.
+  // Removes all elements; keeps the memory.
   void clear() {
     while (size_ != 0) pop_front();
     head_ = 0;
@@ -100,7 +100,7 @@ class Ring {
   void reserve(std::size_t n) {
     if (n > capacity_) resize_to(std::bit_ceil(n < kFirstCapacity ? kFirstCapacity : n));
   }
-  // To the smallest capacity that holds what is there; none at all when empty.
+  // Shrinks to the smallest sufficient capacity; frees all memory if the ring is empty.
   void shrink_to_fit() {
     if (size_ == 0) {
       release();
@@ -126,7 +126,7 @@ class Ring {
     for (std::size_t i = 0; i < size_; ++i) {
       T& from = slots_[slot(i)];
       ::new (static_cast<void*>(slots + i)) T(std::move(from));
-      from.~T();  // NOLINT(bugprone-use-after-move): what is left of it
+      from.~T();  // NOLINT(bugprone-use-after-move): the moved-from object
     }
     if (slots_ != nullptr) std::allocator<T>().deallocate(slots_, capacity_);
     slots_ = slots;
@@ -147,8 +147,8 @@ class Ring {
   std::size_t size_ = 0;
 };
 
-// N > 0 need not be a power of two; the storage is rounded up to one. Elements are default
-// constructed up front and assigned, hence cheap types only.
+// N > 0 need not be a power of two; the storage is rounded up. Elements are default-constructed at
+// the beginning and assigned later, so use it only for cheap types.
 template <class T, std::size_t N>
 class FixedRing {
   static_assert(N > 0);
@@ -172,14 +172,14 @@ class FixedRing {
   T& back() { return (*this)[size_ - 1]; }
   const T& back() const { return (*this)[size_ - 1]; }
 
-  // False, and nothing changed, when full.
+  // Returns false without a change if the ring is full.
   bool push_back(T value) {
     if (full()) return false;
     slots_[(head_ + size_) & kMask] = std::move(value);
     ++size_;
     return true;
   }
-  // The slot is reset, so that what the element owned is freed now.
+  // Resets the slot, so that resources of the element are freed now.
   void pop_front() {
     assert(size_ > 0);
     if constexpr (!std::is_trivially_destructible_v<T>) slots_[head_] = T();

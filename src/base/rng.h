@@ -1,5 +1,5 @@
 // Seeded random numbers (xoshiro256** by Blackman and Vigna, public domain algorithm). The only
-// source of randomness outside port/, stream/ and engine/: same seed, same run.
+// source of randomness outside port/, stream/ and engine/: the same seed gives the same run.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace urnic {
 class Rng {
  public:
   explicit Rng(std::uint64_t seed) {
-    // splitmix64 spreads any seed, 0 included, over the state.
+    // splitmix64 distributes any seed, including 0, over the state.
     for (auto& word : s_) {
       seed += 0x9e3779b97f4a7c15ULL;
       std::uint64_t z = seed;
@@ -34,7 +34,7 @@ class Rng {
   std::uint64_t below(std::uint64_t n) {
     return static_cast<std::uint64_t>((static_cast<unsigned __int128>(next()) * n) >> 64);
   }
-  // Uniform in [lo, hi], both included.
+  // Uniform in [lo, hi], both inclusive.
   std::uint64_t between(std::uint64_t lo, std::uint64_t hi) { return lo + below(hi - lo + 1); }
   // True with probability p (0..1).
   bool chance(double p) { return static_cast<double>(next() >> 11) * 0x1.0p-53 < p; }

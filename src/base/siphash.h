@@ -1,8 +1,8 @@
-// SipHash (Aumasson and Bernstein, 2012): a short hash under a secret key. For initial sequence
-// numbers (RFC 6528) and wherever a peer chooses what goes into a hash table.
+// SipHash (Aumasson and Bernstein, 2012): a short hash with a secret key. Used for initial sequence
+// numbers (RFC 6528) and for hash tables whose keys a peer chooses.
 //
-// SipHash-2-4 is the conservative variant; SipHash-1-3 is about twice as fast and good enough where
-// nothing but the distribution over a table depends on it.
+// SipHash-2-4 is the conservative variant. SipHash-1-3 is about twice as fast and sufficient where
+// only the distribution over a table depends on it.
 #pragma once
 
 #include <bit>
@@ -68,7 +68,7 @@ std::uint64_t hash_bytes(const SipKey& key, ByteView bytes) {
   return s.finish<kFinish>();
 }
 
-// As hash_bytes over the words in little-endian order.
+// Like hash_bytes over the words in little-endian order.
 template <int kCompress, int kFinish>
 constexpr std::uint64_t hash_words(const SipKey& key, std::initializer_list<std::uint64_t> words) {
   State s(key);

@@ -1,7 +1,7 @@
-// A lock for critical sections of a few dozen instructions that are hardly ever contended (E-28).
+// A lock for critical sections of a few dozen instructions with very rare contention (E-28).
 //
-// Test and test-and-set: waiters read, and write only when the lock looks free. After kSpins pauses
-// a waiter gives its time slice away, because on a machine with few cores the owner may not be
+// Test and test-and-set: waiters read, and write only when the lock appears free. After kSpins
+// pauses a waiter yields its time slice, because on a machine with few cores the owner may not be
 // running. Not recursive, not fair. Satisfies Lockable (std::lock_guard, std::unique_lock).
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace urnic {
 
-// Tell the core that this is a waiting loop.
+// Tells the core that this is a waiting loop.
 inline void cpu_relax() {
 #if defined(__x86_64__)
   _mm_pause();

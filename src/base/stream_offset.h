@@ -1,6 +1,6 @@
-// A position in one direction of a byte stream, counted in bytes from the first byte after
-// the SYN. 64 bits wide, so it never wraps: everything above TCP works with it and leaves the
-// modular arithmetic of sequence numbers to tcp/seq.h.
+// A position in one direction of a byte stream, counted in bytes from the first byte after the SYN.
+// It has 64 bits and never wraps around. All layers above TCP use it; only tcp/seq.h deals with the
+// modular arithmetic of sequence numbers.
 #pragma once
 
 #include <compare>
@@ -17,7 +17,7 @@ class StreamOffset {
   constexpr auto operator<=>(const StreamOffset&) const = default;
   constexpr StreamOffset operator+(std::uint64_t n) const { return StreamOffset(v_ + n); }
   constexpr StreamOffset operator-(std::uint64_t n) const { return StreamOffset(v_ - n); }
-  // Bytes from `o` to this; `o` must not be later.
+  // The number of bytes from `o` to this; `o` must not be later.
   constexpr std::uint64_t operator-(StreamOffset o) const { return v_ - o.v_; }
   constexpr StreamOffset& operator+=(std::uint64_t n) {
     v_ += n;

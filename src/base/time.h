@@ -32,8 +32,8 @@ class Duration {
   std::int64_t v_ = 0;
 };
 
-// A point on a monotonic clock, in nanoseconds since an arbitrary origin.
-// `never()` is later than every other instant; adding to it stays `never()`.
+// A point on a monotonic clock, in nanoseconds since an arbitrary origin. `never()` is later than
+// all others; adding to it returns `never()`.
 class Instant {
  public:
   constexpr Instant() = default;

@@ -1,4 +1,4 @@
-// A rate limit driven by "now": bursts up to `burst`, `per_second` on average.
+// A rate limit driven by "now": bursts of up to `burst` events, `per_second` on average.
 #pragma once
 
 #include <algorithm>
@@ -15,17 +15,18 @@ class TokenBucket {
       : cost_(Duration::s(1) / static_cast<std::int64_t>(std::max(per_second, 1u))),
         depth_(cost_ * static_cast<std::int64_t>(std::max(burst, 1u))) {}
 
-  // True when one more event may happen at `now`. A `now` before an earlier one gains nothing.
+  // True if one more event may happen at `now`, which is then counted. An earlier `now` than before
+  // gains nothing.
   bool take(Instant now) {
     if (!has(now)) return false;
     full_at_ = std::max(full_at_, now) + cost_;
     return true;
   }
-  // Whether take() would say so; nothing has happened then.
+  // True if take() would return true; changes nothing.
   bool has(Instant now) const { return std::max(full_at_, now) - now <= depth_ - cost_; }
 
  private:
-  // Kept as "the time at which the bucket is full again": one number, no fractions.
+  // Stored as the time at which the bucket will be full again: one number without fractions.
   Duration cost_, depth_;
   Instant full_at_;
 };

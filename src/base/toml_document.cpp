@@ -5,14 +5,14 @@
 namespace urnic {
 namespace {
 
-// Parts of one dotted key: each is a table inside a table, taken apart by recursion.
+// The maximum number of parts of a dotted key: each is a nested table, destroyed recursively.
 // bound: parts of a dotted key in a file; beyond: an error with the line; test:
 // TomlDocument.DepthIsBounded
 constexpr unsigned kMostParts = 8;
 
 struct Tripped : std::exception {};
 
-// Bytes of the UTF-8 sequence at the front of `s`, 0 when there is none (RFC 3629).
+// The length of the UTF-8 sequence at the front of `s`; 0 if it is invalid (RFC 3629).
 std::size_t utf8_length(std::string_view s) {
   const auto at = [&](std::size_t i) { return static_cast<unsigned char>(s[i]); };
   const unsigned char a = at(0);
@@ -25,7 +25,7 @@ std::size_t utf8_length(std::string_view s) {
   for (std::size_t i = 1; i < n; ++i) {
     if ((at(i) & 0xc0) != 0x80) return 0;
   }
-  // Longer than needed, surrogates, beyond U+10FFFF.
+  // Overlong forms, surrogates, values above U+10FFFF.
   if ((a == 0xe0 && at(1) < 0xa0) || (a == 0xed && at(1) > 0x9f) || (a == 0xf0 && at(1) < 0x90) ||
       (a == 0xf4 && at(1) > 0x8f)) {
     return 0;
@@ -38,8 +38,8 @@ bool begins_key(char c) {
          c == '_' || c == '"' || c == '\'';
 }
 
-// Follows a text through strings and comments, as far as it is TOML; behind the first error it may
-// be out of step, which does no harm, since the library stops there.
+// Tracks strings and comments of a text while it is valid TOML. After the first error it may lose
+// track, which is harmless, because the library stops there.
 class Walk {
  public:
   explicit Walk(std::string_view text) : text_(text) {}
@@ -68,7 +68,7 @@ class Walk {
     if (c == '\n') {
       ++line_;
       line_begins_ = true;
-      if (quote_.size() == 1) quote_ = {};  // an error: strings of one line end with it
+      if (quote_.size() == 1) quote_ = {};  // an error: single-line strings end here
       comment_ = false;
       parts_ = 1;
     } else if (c != ' ' && c != '\t') {
@@ -86,7 +86,8 @@ class Walk {
 
   void in_string(char c) {
     if (c == '\\' && quote_[0] == '"') {
-      // What follows is no end of the string; the library judges whether it is an escape.
+      // The next character does not end the string; the library checks whether it is a valid
+      // escape.
       if (at_ < text_.size() && (text_[at_] == '"' || text_[at_] == '\\')) ++at_;
       return;
     }
@@ -96,7 +97,7 @@ class Walk {
       return;
     }
     at_ += quote_.size();
-    // Up to two quotes may stand right before the three that end a string.
+    // Up to two quotes may directly precede the three that end a string.
     for (int i = 0; quote_.size() == 3 && i < 2 && at_ < text_.size() && text_[at_] == quote_[0];
          ++i) {
       ++at_;
@@ -138,7 +139,7 @@ class Walk {
   const char* header() const {
     std::size_t at = at_;
     while (at < text_.size() && (text_[at] == '[' || text_[at] == ' ' || text_[at] == '\t')) ++at;
-    // The library has words of its own for an empty one and one that ends with the file.
+    // The library has its own messages for an empty header and one that ends with the file.
     if (at == text_.size() || text_[at] == ']' || begins_key(text_[at])) return nullptr;
     return "a table header without a key";
   }
@@ -146,9 +147,9 @@ class Walk {
   std::string_view text_;
   std::size_t at_ = 0;
   std::uint32_t line_ = 1;
-  unsigned parts_ = 1;      // of the key we are in
+  unsigned parts_ = 1;      // of the current key
   unsigned depth_ = 0;      // of open brackets and braces
-  std::string_view quote_;  // what ends the string we are in; empty outside
+  std::string_view quote_;  // the end of the current string; empty outside of strings
   bool comment_ = false, line_begins_ = true;
 };
 

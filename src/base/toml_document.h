@@ -1,8 +1,8 @@
-// TOML files, by toml++, with input kept away from the library that its assertions do not survive:
-// whatever a file holds, the answer is a table or one line that says what is wrong.
+// Parses TOML files with toml++. Input that its assertions would not survive is rejected before:
+// for any file, the result is a table or one line that describes the error.
 //
-// All who read TOML include this header, never <toml++/toml.h>: the library's settings must be the
-// same in every translation unit.
+// All code that reads TOML includes this header, never <toml++/toml.h>: the library's settings must
+// be the same in every translation unit.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@
 
 #include "base/result.h"
 
-// What the text check below does not foresee is thrown, not asserted, and caught in parse_toml().
+// Errors that the text check below does not detect are thrown instead of asserted, and caught in
+// parse_toml().
 #pragma push_macro("NDEBUG")
 #undef NDEBUG
 #define TOML_EXCEPTIONS 1
@@ -31,13 +32,13 @@ struct TomlError {
   std::string what;
 };
 
-// `path` is what the nodes say they come from.
+// `path`: the source name recorded in the nodes.
 Outcome<toml::table, TomlError> parse_toml(std::string_view text, std::string_view path);
 
-// The first thing in `text` that no TOML document has and that the library must not meet: bytes
-// that are no UTF-8, control characters, characters outside ASCII where a key or a value could
-// begin, a table header without a key, keys of very many parts. No value: none of them; the text
-// may still be wrong in ways the library reports itself.
+// Finds the first construct in `text` that is invalid in every TOML document and that the library
+// cannot handle: invalid UTF-8, control characters, non-ASCII characters where a key or a value
+// could begin, a table header without a key, keys with very many parts. Returns nothing if there is
+// none; the text may still have errors that the library itself reports.
 std::optional<TomlError> check_toml_text(std::string_view text);
 
 }  // namespace urnic

@@ -51,8 +51,8 @@ void SettingsOptions::add_to(CLI::App* app) {
 
 namespace {
 
-// Settings of frames given on the command line of a process whose port is `tcp` or `udp`, which has
-// none. In a file that serves other ports as well they mean those.
+// Rejects frame settings given on the command line of a process whose port is `tcp` or `udp`: such
+// a port has no frames. In a file they are allowed, because the file may serve other ports too.
 Result<void> check_kernel_port(const Config& config) {
   const std::string port = config.get("port"), kind = port.substr(0, port.find(':'));
   if (kind != "tcp" && kind != "udp") return {};
@@ -103,7 +103,7 @@ Result<Config> SettingsOptions::as_opened(Config config) const {
 Result<Config> SettingsOptions::load() const {
   auto shared = load_shared();
   if (!shared) return shared;
-  if (!shared->devices().empty()) {  // before what is missing gets its default
+  if (!shared->devices().empty()) {  // must come before defaults are filled in
     if (auto ok = shared->check(); !ok) return ok.error();
   }
   auto config = shared->one();
@@ -151,7 +151,7 @@ void add_cpu_option(CLI::App* app, int* cpu) {
 
 namespace {
 
-// The words of the command line without the program's name.
+// The words of the command line without the program name.
 using Words = std::vector<std::string>;
 
 const CLI::Option* option_of(const CLI::App& app, const std::string& name) {
@@ -169,8 +169,8 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return out;
 }
 
-// The first word from `at` on that has the form of an option and is none: said before anything
-// that is missing, since it was most likely meant to be that. Empty when there is none.
+// The first word from `at` on that looks like an option but is not one; empty if there is none. It
+// is reported before missing arguments, because it was most likely meant to be one of them.
 std::string misspelt(const CLI::App& app, const Words& words, std::size_t at) {
   for (; at < words.size(); ++at) {
     const std::string& word = words[at];
@@ -193,7 +193,7 @@ std::string misspelt(const CLI::App& app, const Words& words, std::size_t at) {
   return {};
 }
 
-// The settings but for these few are told of in one line, not listed.
+// The help lists only these settings and mentions the others in one line.
 bool often_used(const std::string& name) {
   return name == "config" || name == "port" || name == "address" || name == "mtu";
 }
@@ -230,8 +230,8 @@ std::string command_names(const CLI::App& app, Words* names) {
   return all;
 }
 
-// What `urnic help [COMMAND]`, -h, --help and --help-all ask for. True when it was that; *code then
-// is the exit code.
+// Handles `urnic help [COMMAND]`, -h, --help and --help-all. Returns true if one of them was given;
+// *code is then the exit code.
 bool helped(CLI::App* app, const Words& words, int* code) {
   *code = kExitOk;
   const auto end = std::find(words.begin(), words.end(), "--");
@@ -254,7 +254,7 @@ bool helped(CLI::App* app, const Words& words, int* code) {
   return true;
 }
 
-// A positional that stands for several words says so in its name: "FILE... TARGET".
+// The name of a positional that takes several words shows it: "FILE... TARGET".
 class HelpFormatter : public CLI::Formatter {
  public:
   std::string make_option_usage(const CLI::Option* option) const override {
@@ -335,7 +335,7 @@ WholeCommand::WholeCommand()
                     make_perf_command, make_stat_command, make_config_command, make_wire_command,
                     make_sim_command, make_switch_command, make_run_command}) {
     commands.push_back(make(app.get()));
-    // Looked for before anything is parsed.
+    // helped() handles this flag before anything is parsed.
     commands.back()->app->add_flag_function(
         "--help-all", [](std::int64_t) {}, "print this help with all settings");
   }

@@ -1,4 +1,4 @@
-// The subcommands of `urnic` and what they have in common on the command line.
+// The subcommands of `urnic` and the code they share for the command line.
 #pragma once
 
 #include <map>
@@ -22,24 +22,25 @@ inline constexpr const char* kSettingsGroup =
 class SettingsOptions {
  public:
   void add_to(CLI::App* app);
-  // File, environment, then the options given; checked as a whole, and with the one device of the
-  // file that the command opens. A process that nobody named is called after its command.
+  // Reads the file, then the environment, then the given options, and checks the result as a whole,
+  // with the one device of the file that the command opens. A process without a configured name is
+  // named after its command.
   Result<Config> load() const;
-  // The same for a command that opens none: of each device of the file, as it would be opened. The
-  // one without a name is the only one.
+  // The same for a command that opens no device: the configuration of each device of the file as it
+  // would be opened. A device without a name is the only one.
   struct OfDevice {
     std::string name;
     Config config;
   };
   Result<std::vector<OfDevice>> load_all() const;
-  // What is in force before a device is chosen.
+  // The settings in force before a device is chosen.
   Result<Config> load_shared() const;
-  // What `port` is when nobody says it, and with transport = roce.
+  // The default of `port`, for iWARP and for transport = roce.
   void default_port(std::string port, std::string over_roce) {
     default_port_ = std::move(port);
     default_roce_port_ = std::move(over_roce);
   }
-  // The options given, as URNIC_NAME=value, so that another process has them.
+  // The given options as URNIC_NAME=value, to pass them on to another process.
   std::map<std::string, std::string> environment() const;
 
  private:
@@ -49,10 +50,11 @@ class SettingsOptions {
   std::map<std::string, std::string> given_;
 };
 
-// --cpu N of every command that can be pinned.
+// --cpu N, for every command that can be pinned.
 void add_cpu_option(CLI::App* app, int* cpu);
 
-// Each adds its subcommand to `app`; the returned function runs it and gives the exit code.
+// Each make_ function adds its subcommand to `app`; the returned object runs it and returns the
+// exit code.
 class Command {
  public:
   virtual ~Command() = default;
@@ -72,7 +74,8 @@ std::unique_ptr<Command> make_sim_command(CLI::App* app);
 std::unique_ptr<Command> make_switch_command(CLI::App* app);
 std::unique_ptr<Command> make_run_command(CLI::App* app);
 
-// `urnic` with all its subcommands, for who runs it and who describes it (manual.h, completion.h).
+// `urnic` with all its subcommands, for the program itself and for its descriptions (manual.h,
+// completion.h).
 struct WholeCommand {
   std::unique_ptr<CLI::App> app;
   std::vector<std::unique_ptr<Command>> commands;  // in the order of the help
@@ -80,7 +83,6 @@ struct WholeCommand {
   ~WholeCommand();
 };
 
-// The whole program.
 int run_cli(int argc, const char* const* argv);
 
 }  // namespace urnic::cli

@@ -13,7 +13,8 @@ namespace {
 
 using Choices = std::map<std::string, std::vector<std::string>>;
 
-// Of settings, by option: what a command does not check itself, the configuration does.
+// The choices of settings, by option. The configuration checks what the command itself does not
+// check.
 Choices choices_of_settings() {
   Choices all;
   for (const OptionText& s : settings_text()) {
@@ -45,7 +46,7 @@ bool is_file(const OptionText& o) {
   return o.value == "FILE" || o.names.back() == "--capture" || o.names.back() == "--log-file";
 }
 
-// What follows an option, as a line of `case` in bash; empty for a flag.
+// The values that may follow an option, as a line of `case` in bash; empty for a flag.
 std::string bash_value(const std::string& command, const OptionText& o, const Choices& settings) {
   if (o.is_positional || is_flag(o)) return {};
   std::string patterns;
@@ -61,7 +62,7 @@ std::string bash_value(const std::string& command, const OptionText& o, const Ch
 }
 
 constexpr const char* kBashHead =
-    R"sh(# bash completion of urnic: made of the options of the command, not written.
+    R"sh(# bash completion of urnic, generated from the options of its commands.
 _urnic() {
   local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]}
   local words='' kind='' i
@@ -95,7 +96,7 @@ constexpr const char* kBashTail = R"sh(  if [[ $kind == file ]]; then
 complete -F _urnic urnic
 )sh";
 
-// Text within '...' of a shell, and within [...] and :...: of _arguments.
+// Escapes text for use inside '...' of a shell and inside [...] and :...: of _arguments.
 std::string zsh_text(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -176,7 +177,7 @@ std::string bash_completion(const CLI::App& app) {
 std::string zsh_completion(const CLI::App& app) {
   const Choices settings = choices_of_settings();
   std::string out =
-      "#compdef urnic\n# Completion of urnic: made of the options of the command, not written.\n"
+      "#compdef urnic\n# Completion of urnic, generated from the options of its commands.\n"
       "local context state state_descr line\ntypeset -A opt_args\n"
       "_arguments -C '1:command:->command' '*::argument:->argument'" +
       zsh_specs(app, settings) + "\ncase $state in\n  command)\n    local -a commands=(\n";

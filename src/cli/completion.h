@@ -1,4 +1,4 @@
-// Completion of shells, made of what the command says of itself.
+// Shell completions, generated from the definitions of the commands.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@ class App;
 
 namespace urnic::cli {
 
-// For bash: needs nothing of the bash-completion package but to be loaded by it.
+// For bash. Needs no function of the bash-completion package, only that it loads the file.
 std::string bash_completion(const CLI::App& app);
-// For zsh: a file `_urnic` of $fpath.
+// For zsh: the content of a file `_urnic` in $fpath.
 std::string zsh_completion(const CLI::App& app);
 
 }  // namespace urnic::cli

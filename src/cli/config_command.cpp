@@ -1,4 +1,4 @@
-// urnic config: what is in force and where each value came from.
+// urnic config: shows the settings in force and the origin of each value.
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -15,7 +15,7 @@
 namespace urnic::cli {
 namespace {
 
-// Text as a TOML value: numbers and switches bare, the rest quoted.
+// Formats text as a TOML value: numbers and booleans bare, everything else quoted.
 std::string toml_value(const std::string& v) {
   if (v == "on") return "true";
   if (v == "off") return "false";
@@ -30,7 +30,8 @@ std::string toml_value(const std::string& v) {
 
 using Devices = std::vector<SettingsOptions::OfDevice>;
 
-// What a device has that is not so for all; its name is said already.
+// The settings of a device that differ from the shared ones, without its name, which is already
+// printed.
 std::vector<Setting> own_of(const Config& device, const Config& shared) {
   const std::vector<Setting> all = shared.settings();
   std::vector<Setting> own;
@@ -52,7 +53,7 @@ nlohmann::ordered_json as_json(const std::vector<Setting>& settings) {
 
 void print_toml(const std::vector<Setting>& settings) {
   for (const Setting& s : settings) {
-    if (s.name == "device") continue;  // no setting of a file's
+    if (s.name == "device") continue;  // not a setting of a file
     std::string help;
     for (const char c : wrapped(s.help, 0, 96)) help += c == '\n' ? "\n# " : std::string(1, c);
     std::printf("# %s\n", help.c_str());
@@ -78,7 +79,7 @@ class ConfigCommand : public Command {
                                  "show the active configuration and the source of each value");
     auto* matrix =
         app->add_flag("--matrix", matrix_, "print the valid combinations of framing and in_logic");
-    auto* json = app->add_flag("--json", json_, "as JSON");
+    auto* json = app->add_flag("--json", json_, "print as JSON");
     auto* toml = app->add_flag("--toml", toml_, "print a commented TOML file to start from");
     json->excludes(toml)->excludes(matrix);
     toml->excludes(matrix);
@@ -96,9 +97,9 @@ class ConfigCommand : public Command {
       complain("config", all.error().message);
       return kExitUsage;
     }
-    // Of several: what is in force for all, and how each differs.
+    // With several devices: the shared settings, then the differences of each device.
     auto shared = all->size() > 1 ? settings_.load_shared() : Result<Config>(all->front().config);
-    if (!shared) return kExitUsage;  // was read a moment ago
+    if (!shared) return kExitUsage;  // unlikely: it was read a moment ago
     const bool several = all->size() > 1;
     if (json_) {
       nlohmann::ordered_json j = as_json(shared->settings());

@@ -26,10 +26,12 @@ namespace urnic::cli {
 namespace {
 
 constexpr std::array<const char*, 2> kLibraries{"libibverbs.so.1", "librdmacm.so.1"};
-// What every libibverbs may say, and nobody else: a program that has it has the library inside.
+// This string occurs only in libibverbs: a program that contains it has the library linked in
+// statically.
 constexpr std::string_view kInside = "libibverbs: Warning: ";
 
-// By name, whoever made it: wheels have copies by names like libibverbs-1de1263b.so.1.
+// Recognizes the library by its name, also renamed copies: Python wheels contain names like
+// libibverbs-1de1263b.so.1.
 bool is_verbs_library(const std::string& file) {
   for (const std::string_view begin : {"libibverbs", "librdmacm"}) {
     const char after = file.size() > begin.size() ? file[begin.size()] : '\0';
@@ -52,13 +54,13 @@ bool read_at(int fd, void* to, std::size_t n, std::uint64_t at) {
 
 struct Program {
   enum class Kind : std::uint8_t {
-    Other,   // a script, whose interpreter is a program of its own, or what cannot be read
-    Narrow,  // ELF of 32 bits
+    Other,   // a script, which has an interpreter of its own, or a file that cannot be read
+    Narrow,  // 32-bit ELF
     Static,
     Dynamic,
   };
   Kind kind = Kind::Other;
-  std::string linker;  // that a dynamic one asks for
+  std::string linker;  // the dynamic linker that a dynamic program requests
   bool has_verbs_inside = false;
 };
 
@@ -93,7 +95,7 @@ Program look_at(const std::string& file) {
   return program;
 }
 
-// What the dynamic linker would load, as it says itself without running the program.
+// Runs the dynamic linker to list the libraries it would load, without running the program.
 std::string listing(const std::string& linker, const std::string& file) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return {};
@@ -119,8 +121,8 @@ std::string listing(const std::string& linker, const std::string& file) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? out : "";
 }
 
-// "libibverbs.so.1 => /usr/lib/.../libibverbs.so.1 (0x...)": one of the two from elsewhere than
-// `folder`; empty when there is none.
+// Finds a line "libibverbs.so.1 => /usr/lib/.../libibverbs.so.1 (0x...)" where one of the two
+// libraries is outside `folder`; empty if there is none.
 std::string foreign_library(const std::string& list, const std::string& folder) {
   std::istringstream lines(list);
   std::string line;
@@ -128,7 +130,7 @@ std::string foreign_library(const std::string& list, const std::string& folder) 
     std::istringstream words(line);
     std::string name, path, arrow;
     words >> name >> arrow >> path;
-    if (arrow != "=>") path = name;  // preloaded, or named by a path
+    if (arrow != "=>") path = name;  // preloaded, or linked by path
     const std::string file = name.substr(name.rfind('/') + 1);
     if (!is_verbs_library(file)) continue;
     const std::string real = real_path(path);
@@ -175,7 +177,7 @@ std::string cannot_be_run(const std::string& file, const std::string& folder) {
   if (linker.empty()) return {};
   std::string other = foreign_library(listing(linker, file), folder);
   if (other.empty()) return {};
-  // The program names folders of its own (RPATH), which come before ours.
+  // The program has folders of its own (RPATH), which the linker searches before ours.
   std::string preload = folder + "/" + kLibraries[1] + ":" + folder + "/" + kLibraries[0];
   const char* old = getenv("LD_PRELOAD");
   if (old != nullptr && *old != 0) preload += ":" + std::string(old);

@@ -1,18 +1,18 @@
-// The drop-in verbs libraries (src/dropin): where they are, and which programs take them.
+// The drop-in verbs libraries (src/dropin): where they are, and which programs can use them.
 #pragma once
 
 #include <string>
 
 namespace urnic::cli {
 
-// Beside this program, built or installed; empty when there are none.
+// The folder beside this program, built or installed; empty if the libraries are missing.
 std::string dropin_folder();
 
-// librspreload.so among them.
+// The path of librspreload.so in that folder.
 std::string sockets_library(const std::string& folder);
 
-// Why `file` would not use the libraries in `folder`, which LD_LIBRARY_PATH names already; empty:
-// it will. Where the program's own RPATH comes first, LD_PRELOAD is set as well.
+// The reason why `file` would not use the libraries in `folder`, which LD_LIBRARY_PATH already
+// names; empty if it would. If the program's RPATH takes precedence, also sets LD_PRELOAD.
 std::string cannot_be_run(const std::string& file, const std::string& folder);
 
 }  // namespace urnic::cli

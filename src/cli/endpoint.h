@@ -1,4 +1,4 @@
-// The other end as a person names it: an address or a name of a host, and a port.
+// The peer's address as a user writes it: an address or a host name, and a port.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 namespace urnic::cli {
 
 struct Endpoint {
-  std::string host;             // as it was written
-  std::optional<IpAddress> ip;  // unless it is a name
+  std::string host;             // as written by the user
+  std::optional<IpAddress> ip;  // empty if the host is a name
   std::uint16_t port = 0;
 
   // "10.77.0.1:18700", "[fd77::1]:18700", "host:18700"
@@ -23,15 +23,16 @@ struct Endpoint {
   bool operator==(const Endpoint&) const = default;
 };
 
-// "10.77.0.1", "fd77::1", "[fd77::1]:7", "[fe80::1%eth0]:7", "host", "host:7". Addresses are tried
-// first; what is neither is nullopt.
+// Parses "10.77.0.1", "fd77::1", "[fd77::1]:7", "[fe80::1%eth0]:7", "host", "host:7". Addresses are
+// tried before names; nullopt if the text is neither.
 std::optional<Endpoint> parse_endpoint(std::string_view text, std::uint16_t default_port);
 
-// Where to connect, in order: "10.77.0.1:18700". A name is looked up, which takes 10 s at most. The
-// error is one line.
+// The places to connect to, in order: "10.77.0.1:18700". Looks up a name, which takes at most 10 s.
+// The error is one line.
 Outcome<std::vector<std::string>, std::string> places_of(const Endpoint& endpoint);
 
-// Those that the device has a way to; all when it has to none, so that connecting says why.
+// The places that the device has a route to. Returns all if it has a route to none, so that the
+// connection attempt reports the reason.
 std::vector<std::string> reachable(Device& device, std::vector<std::string> places);
 
 }  // namespace urnic::cli

@@ -1,4 +1,4 @@
-// A file descriptor with an owner, which closes it.
+// A file descriptor with an owner that closes it.
 #pragma once
 
 #include <unistd.h>

@@ -10,7 +10,7 @@
 namespace urnic::cli {
 namespace {
 
-// The operations we need must be known to this kernel, not only the system calls allowed.
+// Allowed system calls are not enough: this kernel must also support the operations we need.
 bool knows_operations(io_uring* ring) {
   io_uring_probe* probe = io_uring_get_probe_ring(ring);
   if (probe == nullptr) return false;
@@ -48,7 +48,7 @@ FileQueue::FileQueue(unsigned depth, bool use_uring) : depth_(depth) {
 }
 
 FileQueue::~FileQueue() {
-  // The kernel may still be writing into buffers that their owner frees after this.
+  // The kernel may still be writing into buffers that their owner frees after this call.
   Done ignored;
   waiting_.clear();
   while (ring_ != nullptr && free_.size() < depth_) {
@@ -93,7 +93,7 @@ bool FileQueue::advance(Operation& op, std::int64_t result) {
     op.done += static_cast<std::uint32_t>(result);
     if (op.done < op.length) return false;
   }
-  // A write that moves nothing would be repeated for ever.
+  // A write of 0 bytes would be repeated forever.
   if (result == 0 && op.write && op.done < op.length) result = -EIO;
   done_.push_back({op.tag, result < 0 ? result : static_cast<std::int64_t>(op.done)});
   return true;
@@ -127,7 +127,7 @@ bool FileQueue::reap() {
     const std::int64_t result = cqe->res;
     io_uring_cqe_seen(ring_.get(), cqe);
     Operation& op = slots_[slot];
-    if (!advance(op, result)) waiting_.push_front(op);  // the rest of it
+    if (!advance(op, result)) waiting_.push_front(op);  // continue with the remaining bytes
     free_.push_back(slot);
     any = true;
   }

@@ -1,7 +1,8 @@
-// Reads and writes of files in the background with io_uring; where the kernel or a container
-// refuses io_uring, the same calls work at once with pread and pwrite.
+// Reads and writes files in the background with io_uring. If the kernel or a container refuses
+// io_uring, the same calls complete at once with pread and pwrite.
 //
-// One thread at a time. Buffers and descriptors must stay until the operation has been reported.
+// Not thread safe: use it from one thread at a time. Buffers and descriptors must stay valid until
+// the operation has been reported.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +18,12 @@ class FileQueue {
  public:
   struct Done {
     std::uint64_t tag = 0;
-    // Bytes moved: all that were asked for, fewer only where the file ended (reads). Or -errno.
+    // Bytes moved: the requested length, or less if a read reached the end of the file. Or -errno.
     std::int64_t result = 0;
   };
 
-  // `depth` operations are given to the kernel at once; more wait their turn here. With
-  // `use_uring` false, or when the probe fails, the fallback is used.
+  // At most `depth` operations are in the kernel at once; further ones wait in a queue. If
+  // `use_uring` is false, or if the probe fails, the fallback is used.
   // bound: file reads and writes pending in the kernel; limit: 64; beyond: further ones wait; test:
   // FileQueue.MoreOperationsThanItsDepthAllComplete
   explicit FileQueue(unsigned depth = 64, bool use_uring = true);
@@ -30,19 +31,20 @@ class FileQueue {
   FileQueue(const FileQueue&) = delete;
   FileQueue& operator=(const FileQueue&) = delete;
 
-  // "io_uring", or "pread/pwrite (...why)".
+  // "io_uring", or "pread/pwrite (reason)".
   const std::string& backend() const { return backend_; }
 
   void read(int fd, void* to, std::uint32_t length, std::uint64_t offset, std::uint64_t tag);
   void write(int fd, const void* from, std::uint32_t length, std::uint64_t offset,
              std::uint64_t tag);
-  // Next finished operation, or false. Gives waiting ones to the kernel.
+  // The next finished operation, or false. Also submits waiting operations to the kernel.
   bool poll(Done* out);
-  // Asked for and not yet reported.
+  // Operations requested but not yet reported.
   unsigned outstanding() const { return outstanding_; }
-  // Readable when poll() may have something; -1 for the fallback, where it always has at once.
+  // Readable when poll() may have a result; -1 for the fallback, where results are available at
+  // once.
   int event_fd() const { return event_fd_; }
-  // Clears event_fd(); poll() once more before sleeping on it.
+  // Clears event_fd(). Call poll() once more before sleeping on the descriptor.
   void clear_event();
 
  private:
@@ -57,7 +59,7 @@ class FileQueue {
   void submit_waiting();
   void run_now(Operation& op);
   bool reap();
-  // One partial result taken in; true when the operation has ended.
+  // Accounts for one partial result; true if the operation has ended.
   bool advance(Operation& op, std::int64_t result);
 
   std::unique_ptr<io_uring> ring_;

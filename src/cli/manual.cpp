@@ -10,7 +10,7 @@
 namespace urnic::cli {
 namespace {
 
-// Escapes text so that roff takes no character of it for a command.
+// Escapes text so that roff does not treat any character as a command.
 std::string plain(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -96,7 +96,8 @@ std::string synopsis(const CLI::App& command, const std::vector<OptionText>& opt
   return out + "\n";
 }
 
-// The command's own footer; CLI11 returns the program's if it has none.
+// The command's own footer. Without this check CLI11 returns the program's footer for a command
+// that has none.
 std::string footer_of(const CLI::App& app) {
   const CLI::App* program = app.get_parent();
   const bool own = program == nullptr || app.get_footer() != program->get_footer();

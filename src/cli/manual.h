@@ -1,4 +1,4 @@
-// Manual pages in the language of man(7), made of what the command says of itself.
+// Manual pages in the man(7) format, generated from the definitions of the commands.
 #pragma once
 
 #include <string>

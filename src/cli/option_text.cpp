@@ -17,8 +17,9 @@ std::vector<std::string> split(const std::string& text, const std::string& by) {
   }
 }
 
-// "[16]" is a default, all else the name of what follows; behind colons what the checks say of
-// themselves: "{auto,always}", "INT in [1 - 32]".
+// Parses CLI11's description of a type. "[16]" is a default; any other first part is the name of
+// the value. After colons follow the descriptions of the checks: "{auto,always}", "INT in [1 -
+// 32]".
 void read_type(const std::string& type, OptionText* text) {
   const std::vector<std::string> parts = split(type, ":");
   const std::string& first = parts.front();
@@ -42,7 +43,7 @@ void read_type(const std::string& type, OptionText* text) {
   if (text->value.empty()) text->value = text->bounds.empty() ? "VALUE" : "N";
 }
 
-// What a setting may be is said when it is set to what it cannot be.
+// Sets an invalid value to obtain the allowed values from the error message.
 void read_refusal(const std::string& name, OptionText* text) {
   Config config;
   const auto refused = config.set(name, "?");
@@ -103,7 +104,7 @@ std::vector<OptionText> settings_text() {
     text.value = "VALUE";
     text.help = s.help;
     text.is_setting = true;
-    // A path, and what the help tells already, depend on who asks.
+    // Skip defaults that differ between users (paths) or that the help already mentions.
     const bool is_own = s.value.find('/') != std::string::npos || s.name == "name";
     if (!is_own) text.standard = s.value;
     read_refusal(s.name, &text);

@@ -34,7 +34,7 @@ RdmaBuffer& RdmaBuffer::operator=(RdmaBuffer&& o) noexcept {
 }
 
 RdmaBuffer::~RdmaBuffer() {
-  region_ = MemoryRegion();  // first: the engine may still read it
+  region_ = MemoryRegion();  // must come first: the engine may still read the memory
   if (memory_ != nullptr) munmap(memory_, length_);
 }
 
@@ -61,7 +61,7 @@ Result<Config> serving(const Config& config, const std::string& what) {
 Result<void> wait_ready(Device& device, const std::string& port, const std::string& whom,
                         int timeout_ms) {
   const double until = now_seconds() + timeout_ms / 1000.0;
-  // In short waits, so that a signal ends this too.
+  // Wait in short steps, so that a signal can end the wait.
   while (!device.wait_link(100)) {
     if (stop_requested()) return Error{Errc::closed, "stopped"};
     if (now_seconds() > until) {
@@ -78,7 +78,7 @@ Result<void> wait_ready(Device& device, const std::string& port, const std::stri
 Result<void> not_ourselves(Device& device, const std::string& endpoint) {
   const DeviceInfo info = device.info();
   const auto to = SocketAddress::parse_zoned(endpoint);
-  if (!to || info.mtu == 0) return {};  // over the kernel's TCP that is possible
+  if (!to || info.mtu == 0) return {};  // possible over the kernel's TCP
   if ((" " + info.addresses).find(" " + to->ip.without_zone().to_string() + "/") ==
       std::string::npos) {
     return {};

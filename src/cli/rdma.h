@@ -1,5 +1,5 @@
-// What the commands that use a device share: memory, the wait for the link, and how a queue pair
-// begins.
+// Shared by the commands that use a device: registered memory, the wait for the link, and the first
+// state of a queue pair.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace urnic::cli {
 
-// Memory of our own, registered: pages come with first use.
+// Memory of our own, registered. Pages are allocated on first use.
 class RdmaBuffer {
  public:
   static Result<RdmaBuffer> make(Device& device, const ProtectionDomain& pd, std::size_t length,
@@ -35,27 +35,30 @@ class RdmaBuffer {
   MemoryRegion region_;
 };
 
-// Why nothing can be sent over `port`, from what the port knows: one line for a person.
+// The reason why nothing can be sent over `port`, from the port's own information, as one line for
+// the user.
 std::string no_link_text(const std::string& port, const std::string& reason,
                          const std::string& whom);
 
-// Waits until frames can flow and own addresses may be used (duplicate-address detection takes a
-// second on some ports). `whom` is asked for in the error: "the target".
+// Waits until frames can be sent and own addresses may be used (duplicate address detection takes a
+// second on some ports). The error names `whom` as the missing peer: "the target".
 Result<void> wait_ready(Device& device, const std::string& port, const std::string& whom,
                         int timeout_ms);
 
-// `endpoint` is not one of the device's own addresses, where nobody else can listen.
+// Returns an error if `endpoint` is one of the device's own addresses, where no other process can
+// listen.
 Result<void> not_ourselves(Device& device, const std::string& endpoint);
 
-// The configuration of a command that serves: its end of a memif wire says so to the other, and
-// refuses to become the client of one that serves as well.
+// The configuration of a command that acts as a server. Its end of a memif wire announces this role
+// to the other end, and refuses to become the client of another server.
 Result<Config> serving(const Config& config, const std::string& what);
 
-// The transport that the configuration names; iWARP if it names both.
+// The configured transport; iWARP if both are configured.
 Transport configured_transport(const Config& config);
 
-// Brings a queue pair to a state in which receives can be posted. A queue pair of RoCE goes from
-// reset to init, one of iWARP is there already. The peer may read and write what it is granted.
+// Brings a queue pair to a state in which receives can be posted: a RoCE queue pair goes from reset
+// to init; an iWARP queue pair is ready from the beginning. The peer may read and write the memory
+// that it is granted.
 Result<void> make_ready(QueuePair& qp);
 
 }  // namespace urnic::cli

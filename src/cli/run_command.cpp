@@ -1,5 +1,6 @@
-// urnic run: an unmodified verbs program on urnic. The libraries of src/dropin come before the
-// system's, the settings go by way of the environment, and the program takes our place.
+// urnic run: runs an unmodified verbs program on urnic. The libraries of src/dropin take precedence
+// over the system's, the settings are passed in the environment, and the program replaces this
+// process.
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -27,7 +28,7 @@
 namespace urnic::cli {
 namespace {
 
-// As a shell says it.
+// The exit codes that a shell uses.
 constexpr int kExitNotRunnable = 126, kExitNotFound = 127;
 
 std::string search_path(const std::string& program) {
@@ -47,10 +48,10 @@ std::string search_path(const std::string& program) {
   }
 }
 
-// A connection over the kernel's TCP takes a descriptor, where one of a card takes none: a program
-// that has many of them is written for fewer descriptors than it needs here.
+// A connection over the kernel's TCP takes a descriptor, unlike one of a hardware RNIC. A program
+// with many connections may therefore need more descriptors than its limit allows.
 void raise_descriptor_limit() {
-  constexpr rlim_t kEnough = 65536;  // more makes programs slow that close all there may be
+  constexpr rlim_t kEnough = 65536;  // more slows programs that close all descriptors
   rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   const rlim_t most = std::min(limit.rlim_max, kEnough);
@@ -133,7 +134,7 @@ class RunCommand : public Command {
   }
 
  private:
-  // Before what the user, or we, preload already.
+  // Put it before the libraries that the user or urnic already preloads.
   static void preload(const std::string& library, std::map<std::string, std::string>* variables) {
     std::string& all = (*variables)["LD_PRELOAD"];
     if (const char* users = std::getenv("LD_PRELOAD"); all.empty() && users != nullptr) all = users;

@@ -17,13 +17,13 @@ namespace urnic::cli {
 namespace {
 
 std::atomic<bool> stop_flag{false}, finish_flag{false};
-bool json_complaints = false;  // set once, before anything is done
+bool json_complaints = false;  // set once at the beginning
 int stop_event = -1;
-constexpr std::size_t kMostShown = 400;  // of a line
+constexpr std::size_t kMostShown = 400;  // of one line
 
 std::atomic<std::int64_t> first_signal_ms{0};
-// `timeout` and shells signal a process and then its group: that is one request to stop, which
-// comes twice.
+// `timeout` and shells signal a process and then its group: that is one stop request that arrives
+// twice.
 std::int64_t same_request = 0;
 
 void on_signal(int number) {
@@ -34,7 +34,7 @@ void on_signal(int number) {
   std::int64_t first = 0;
   if (!first_signal_ms.compare_exchange_strong(first, now) && now - first >= same_request) {
     signal(number, SIG_DFL);
-    raise(number);  // when this has returned: somebody means it
+    raise(number);  // takes effect when this handler has returned: the user insists
   }
   stop_flag = true;
   const std::uint64_t one = 1;
@@ -65,7 +65,7 @@ std::string printable(const std::string& text) {
   return out;
 }
 
-std::string said_in(const std::string& private_data) {
+std::string error_text_in(const std::string& private_data) {
   return printable(
       private_data.substr(0, private_data.find_last_not_of(std::string(" \0", 2)) + 1));
 }
@@ -86,7 +86,7 @@ void complain(const std::string& command, const std::string& message) {
   std::string line = command.empty() ? "urnic: " : "urnic " + command + ": ";
   for (const char c : message) line += c == '\n' || c == '\t' ? ' ' : c;
   while (!line.empty() && line.back() == ' ') line.pop_back();
-  // A name of thousands of characters must not push the reason out of sight.
+  // A name of thousands of characters must not hide the reason.
   if (line.size() > kMostShown) {
     line = line.substr(0, kMostShown / 2) + " ... " + line.substr(line.size() - kMostShown / 2);
   }

@@ -8,7 +8,7 @@
 namespace urnic::cli {
 namespace {
 
-// libcrypto fails here only when memory is out or its own installation is broken.
+// libcrypto fails here only if it is out of memory or its installation is broken.
 void require(int done) {
   if (done == 1) return;
   std::fputs("urnic: libcrypto cannot compute SHA-256\n", stderr);

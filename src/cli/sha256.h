@@ -21,9 +21,9 @@ class Sha256 {
   Sha256& operator=(Sha256&&) noexcept;
 
   void add(std::span<const std::uint8_t> bytes);
-  // Another one that has had the same bytes.
+  // A copy of the state: it has hashed the same bytes.
   Sha256 copy() const;
-  // Ends the message; the object then begins a new one.
+  // Ends the message and returns its digest; the object then begins a new message.
   Digest finish();
 
  private:

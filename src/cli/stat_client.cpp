@@ -19,7 +19,7 @@ namespace urnic::cli {
 namespace {
 
 // bound: bytes of an answer that `urnic stat` reads; beyond: an error names the process; the others
-// are read; test: StatSocketTest.AnAnswerThatDoesNotEndIsGivenUp
+// are read; test: StatSocketTest.AnEndlessAnswerIsAborted
 constexpr std::size_t kMostAnswer = 256 << 20;
 
 // "<pid>.sock" or "<pid>-<n>.sock".
@@ -69,7 +69,7 @@ Result<std::string> read_stat_socket(const std::string& path, int timeout_ms) {
     return failed(std::strerror(errno));
   }
   std::string text;
-  double until = now_seconds() + timeout_ms / 1000.0;  // for the next piece
+  double until = now_seconds() + timeout_ms / 1000.0;  // the deadline for the next piece
   char buffer[65536];
   while (true) {
     pollfd p{fd.get(), POLLIN, 0};

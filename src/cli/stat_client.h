@@ -1,4 +1,4 @@
-// Finding the running urnic processes of this user and asking them for their counters.
+// Finds the running urnic processes of this user and requests their counters.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@ struct StatSocket {
   std::uint64_t pid = 0;
 };
 
-// All sockets in the folder (stats_directory()), by process id. Those of `pid` alone when it is not
-// 0. Sockets left by processes that are gone are removed.
+// All sockets in the folder (stats_directory()), sorted by process id; only those of `pid` if it is
+// not 0. Removes sockets of processes that no longer exist.
 std::vector<StatSocket> find_stat_sockets(const std::string& folder, std::uint64_t pid = 0);
-// The whole document. Errors: one line.
+// The whole document. The error is one line.
 Result<std::string> read_stat_socket(const std::string& path, int timeout_ms = 2000);
 
-// What a person reads about one engine.
+// The counters of one engine as text for people.
 std::string stat_table(const EngineStats& s);
-// The Prometheus text format, all engines together (metrics must not be repeated).
+// The Prometheus text format for all engines together (a metric must not be repeated).
 std::string stat_prometheus(const std::vector<EngineStats>& engines);
 
 }  // namespace urnic::cli

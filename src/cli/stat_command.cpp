@@ -1,4 +1,4 @@
-// urnic stat: the counters of running urnic processes.
+// urnic stat: shows the counters of running urnic processes.
 #include <poll.h>
 
 #include <cstdio>

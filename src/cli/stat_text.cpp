@@ -1,4 +1,4 @@
-// The counters of an engine as text: for people, and for Prometheus.
+// The counters of an engine as text: for people and for Prometheus.
 #include <algorithm>
 #include <cstdio>
 #include <functional>
@@ -26,7 +26,7 @@ ConnectionStats total_of(const EngineStats& s) {
   return t;
 }
 
-// Of UC and UD nothing.
+// Empty for UC and UD.
 std::string type_text(const RoceStats& r) {
   if (r.fast) return r.selective ? " FAST, selective" : " FAST";
   return r.slow_reason.empty() ? "" : " SLOW: " + r.slow_reason;
@@ -68,7 +68,7 @@ std::string connections_text(const EngineStats& s) {
   return table.empty() ? "  no open connections\n" : table.text(2);
 }
 
-// Those that are not 0, by name.
+// Lists the counters that are not 0, with their labels.
 template <std::size_t N>
 std::string counts_text(const std::array<std::uint64_t, N>& counts,
                         const char* (*label)(std::size_t)) {
@@ -80,8 +80,8 @@ std::string counts_text(const std::array<std::uint64_t, N>& counts,
   return out.empty() ? "-" : out;
 }
 
-// Counters as the lines of the table say them. One that no line has said appears by its name as
-// soon as it is not 0.
+// Formats counters for the lines of the table and records which ones have been printed. others()
+// lists every remaining counter that is not 0 by its name.
 class Said {
  public:
   explicit Said(ConnectionStats total) : t(std::move(total)) {}
@@ -107,7 +107,7 @@ class Said {
   std::set<const std::uint64_t*> said_;
 };
 
-// Nothing but a dash where it is not spoken.
+// Returns "-" if the engine does not use RoCE.
 std::string roce_text(const EngineStats& s, Said* said) {
   const RoceHostStats& h = s.roce;
   const RoceStats& r = said->t.roce;
@@ -123,7 +123,7 @@ std::string roce_text(const EngineStats& s, Said* said) {
          " in, " + said->count(r.rnr_naks_sent) + " out";
 }
 
-// What FAST queue pairs of RoCE did about loss: a row of its own where they did anything.
+// How FAST queue pairs of RoCE handled loss: a row of its own if there was any.
 std::string behind_gaps_text(const EngineStats& s, Said* said) {
   const RoceStats& r = said->t.roce;
   if (s.roce.held_bytes + r.requests_held + r.requests_parked + r.gap_recoveries +
@@ -138,29 +138,31 @@ std::string behind_gaps_text(const EngineStats& s, Said* said) {
          said->count(r.roce_upgrades) + " upgrades";
 }
 
-// What the network said of RoCE's congestion, and what came of it (S-10): a row of its own where it
-// said anything.
+// Congestion signals from the network for RoCE, and the reactions (S-10): a row of its own if there
+// were any.
 std::string congestion_text(Said* said) {
   const RoceStats& r = said->t.roce;
-  if (r.marks_received + r.cnps_sent + r.cnps_received + r.window_cuts == 0) return "-";
-  return "window reduced " + said->count(r.window_cuts) + " times; CNPs " +
+  if (r.ce_marks_received + r.cnps_sent + r.cnps_received + r.window_reductions == 0) return "-";
+  return "window reduced " + said->count(r.window_reductions) + " times; CNPs " +
          said->count(r.cnps_received) + " in (" + said->count(r.cnps_ignored) + " ignored), " +
-         said->count(r.cnps_sent) + " out; " + said->count(r.marks_received) +
+         said->count(r.cnps_sent) + " out; " + said->count(r.ce_marks_received) +
          " packets received with a CE mark";
 }
 
-// Connection management of RoCE: a row of its own where there was any.
+// Connection management of RoCE: a row of its own if there was any.
 std::string management_text(const EngineStats& s) {
   const RoceHostStats& h = s.roce;
-  if (h.cm_received + h.cm_sent + h.cm_repeated + h.cm_answered_again + h.cm_dropped + h.cm_stale +
-          h.resting_numbers + h.hellos_sent + h.hellos_received + h.hellos_refused ==
+  if (h.cm_received + h.cm_sent + h.cm_resent_on_timeout + h.cm_resent_on_request + h.cm_dropped +
+          h.cm_stale + h.numbers_in_time_wait + h.hellos_sent + h.hellos_received +
+          h.hellos_refused ==
       0) {
     return "-";
   }
   return format_count(h.cm_received) + " messages in, " + format_count(h.cm_dropped) +
-         " dropped; " + format_count(h.cm_sent) + " out, resent " + format_count(h.cm_repeated) +
-         " on timeout, " + format_count(h.cm_answered_again) + " on request; " +
-         format_count(h.cm_stale) + " stale rejected; " + format_count(h.resting_numbers) +
+         " dropped; " + format_count(h.cm_sent) + " out, resent " +
+         format_count(h.cm_resent_on_timeout) + " on timeout, " +
+         format_count(h.cm_resent_on_request) + " on request; " + format_count(h.cm_stale) +
+         " stale rejected; " + format_count(h.numbers_in_time_wait) +
          " queue pair numbers in time-wait; hellos " + format_count(h.hellos_sent) + " out, " +
          format_count(h.hellos_received) + " in, " + format_count(h.hellos_refused) + " refused";
 }
@@ -209,11 +211,11 @@ std::string stat_table(const EngineStats& s) {
        {"connections",
         format_count(s.connections_opened) + " opened, " + format_count(s.connections_closed) +
             " closed, " + format_count(s.connections_failed) + " failed, " +
-            format_count(s.iwarp.turned_away) + " turned away, " + format_count(s.peers_denied) +
-            " denied, " + format_count(s.peers_over_limit) + " over a limit; " +
-            format_count(s.iwarp.rst_sent) + " resets sent, cookies " +
+            format_count(s.iwarp.connections_refused) + " refused for lack of resources, " +
+            format_count(s.peers_denied) + " denied, " + format_count(s.peers_over_limit) +
+            " over a limit; " + format_count(s.iwarp.rst_sent) + " resets sent, cookies " +
             format_count(s.iwarp.cookies_sent) + " sent and " +
-            format_count(s.iwarp.cookies_taken) + " taken, challenge ACKs " +
+            format_count(s.iwarp.cookies_accepted) + " accepted, challenge ACKs " +
             format_count(s.iwarp.challenge_acks) + " sent and " +
             format_count(s.iwarp.challenge_acks_withheld) + " withheld"},
        {"received", format_share(fast, accepted) + " of " + size_of(accepted) +

@@ -30,7 +30,7 @@ Error trouble(const std::string& what, int error) {
   return {Errc::io, "--sysfs: " + what + ": " + std::strerror(error)};
 }
 
-// The child's part; the exit status is an errno value.
+// Runs in the child; the exit status is an errno value.
 [[noreturn]] void write_and_exit(const std::string& library, const std::string& to,
                                  const std::map<std::string, std::string>& variables) {
   restore_signals();
@@ -61,10 +61,11 @@ int written_by_child(const std::string& library, const std::string& to,
 
 void add_text(Sha256& hash, const std::string& text) {
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(text.c_str());
-  hash.add(std::span(bytes, text.size() + 1));  // its end as well
+  hash.add(std::span(bytes, text.size() + 1));  // includes the terminating zero byte
 }
 
-// Of names and contents, whatever the order in which a folder gives them.
+// Hashes names and contents in sorted order, independent of the order in which the folder lists
+// them.
 std::string name_by_content(const fs::path& tree) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::recursive_directory_iterator(tree)) files.push_back(entry.path());
@@ -79,7 +80,7 @@ std::string name_by_content(const fs::path& tree) {
   return "sysfs-" + to_hex(hash.finish()).substr(0, 16);
 }
 
-// Gone with its end of scope unless it got another name.
+// Deletes the tree at the end of the scope unless it was renamed.
 struct Unfinished {
   fs::path path;
   ~Unfinished() {
@@ -90,7 +91,7 @@ struct Unfinished {
 
 Result<std::string> keep(const Unfinished& tree, const fs::path& folder) {
   const fs::path kept = folder / name_by_content(tree.path);
-  // Of two with the same content it is all the same which is there.
+  // If a tree with the same content already exists, that one is used.
   if (rename(tree.path.c_str(), kept.c_str()) != 0 && errno != ENOTEMPTY && errno != EEXIST) {
     return trouble(kept.string(), errno);
   }

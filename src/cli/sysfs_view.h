@@ -1,5 +1,5 @@
-// The files of RDMA devices that `urnic run --sysfs` shows a program: where they are, and the
-// library that leads there.
+// The sysfs files of RDMA devices that `urnic run --sysfs` shows to a program: where they are, and
+// the library that redirects the program to them.
 #pragma once
 
 #include <map>
@@ -9,14 +9,14 @@
 
 namespace urnic::cli {
 
-// Has the drop-in libraries in `folder` write them for the devices these variables set up, as a
-// process of its own, which opens and closes the devices. What it gives is the folder they lie in,
-// one for each content, of this user alone, left for those that run behind us. The error is one
+// Runs a child process in which the drop-in libraries in `folder` write the files for the devices
+// that these variables configure. The child opens and closes the devices. Returns the folder with
+// the files: one folder per content, private to this user, kept for later runs. The error is one
 // line.
 Result<std::string> write_sysfs(const std::string& folder,
                                 const std::map<std::string, std::string>& variables);
 
-// The library to be preloaded, in the folder of the drop-in libraries.
+// The library to preload, in the folder of the drop-in libraries.
 std::string sysfs_library(const std::string& folder);
 
 }  // namespace urnic::cli

@@ -5,7 +5,7 @@
 namespace urnic::cli {
 namespace {
 
-// Columns of UTF-8 text, without regard to wide characters.
+// The number of columns of UTF-8 text; wide characters count as one.
 std::size_t width_of(const std::string& s) {
   return static_cast<std::size_t>(
       std::count_if(s.begin(), s.end(), [](char c) { return (c & 0xc0) != 0x80; }));

@@ -10,12 +10,12 @@ class Table {
  public:
   enum class Align : unsigned char { Left, Right };
 
-  // Headings with the alignment of their columns.
+  // Headings and the alignment of their columns.
   explicit Table(std::vector<std::pair<std::string, Align>> columns);
-  // Missing cells are empty; surplus ones are dropped.
+  // Missing cells are empty; extra cells are dropped.
   void add(std::vector<std::string> cells);
   bool empty() const { return rows_.empty(); }
-  // Every line ends with a line feed and has no blanks at its end. `indent` blanks in front.
+  // Every line ends with a line feed and has no trailing blanks. Lines begin with `indent` blanks.
   std::string text(unsigned indent = 0) const;
 
  private:
@@ -23,11 +23,11 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// "key   value" lines, keys padded to one width.
+// "key   value" lines, with all keys padded to the same width.
 std::string key_values(const std::vector<std::pair<std::string, std::string>>& lines,
                        unsigned indent = 0);
-// `text` broken at blanks into lines of at most `width` columns, each after `indent` blanks (the
-// first one not).
+// Breaks `text` at blanks into lines of at most `width` columns. All lines but the first begin with
+// `indent` blanks.
 std::string wrapped(const std::string& text, unsigned indent, unsigned width);
 
 }  // namespace urnic::cli

@@ -1,5 +1,5 @@
-// What the settings must be together: the legal combinations of framing policy and InLogic variant
-// (E-3), addresses and gateways.
+// Checks the consistency of all settings: the legal combinations of framing policy and InLogic
+// variant (E-3), addresses and gateways.
 #include <string>
 #include <vector>
 
@@ -12,11 +12,11 @@ namespace {
 struct Combination {
   const char* framing;
   const char* in_logic;
-  int least_attempts;     // of max_recovery_attempts
+  int least_attempts;     // minimum of max_recovery_attempts
   const char* condition;  // for `urnic config --matrix`
 };
 
-// Fig 3 finds frames by markers; Figs 9 and 10 do without (E-3).
+// Fig 3 finds frames by markers; Figs 9 and 10 need none (E-3).
 constexpr Combination kLegal[] = {
     {"no-markers", "fig9", 1, "max_recovery_attempts >= 1"},
     {"no-markers", "fig10", 1, "max_recovery_attempts >= 1"},
@@ -46,12 +46,12 @@ std::vector<std::string> split(const std::string& text) {
 Result<void> check_framing(const Config& c) {
   const std::string framing = c.get("framing"), in_logic = c.get("in_logic"), port = c.get("port");
   if (framing != "no-markers" && (port == "tcp" || port.starts_with("tcp:"))) {
-    return bad("framing = " + framing + " does not go with port = " + port +
+    return bad("framing = " + framing + " cannot be combined with port = " + port +
                ": the kernel's TCP does not expose segments; use framing = no-markers");
   }
   for (const Combination& legal : kLegal) {
     if (framing != legal.framing || (in_logic != "auto" && in_logic != legal.in_logic)) continue;
-    // RoCE has no such limit: a packet that was damaged comes again.
+    // RoCE has no such limit: a damaged packet is retransmitted.
     if (c.get("transport") != "roce" && c.get_int("max_recovery_attempts") < legal.least_attempts) {
       return bad(
           "max_recovery_attempts = 0: must be at least 1 without markers, or one corrupted segment "
@@ -59,7 +59,7 @@ Result<void> check_framing(const Config& c) {
     }
     return {};
   }
-  return bad("framing = " + framing + " does not go with in_logic = " + in_logic +
+  return bad("framing = " + framing + " cannot be combined with in_logic = " + in_logic +
              " (fig9 and fig10 are for no-markers, fig3 for the other policies); see `urnic config "
              "--matrix`");
 }
@@ -67,18 +67,18 @@ Result<void> check_framing(const Config& c) {
 Result<void> check_transport(const Config& c) {
   const std::string transport = c.get("transport"), port = c.get("port");
   if (transport != "iwarp" && (port == "tcp" || port.starts_with("tcp:"))) {
-    return bad("transport = " + transport + " does not go with port = " + port +
+    return bad("transport = " + transport + " cannot be combined with port = " + port +
                ": the kernel's TCP carries only iWARP; use transport = iwarp");
   }
   const std::string identity = c.get("identity");
   const char* const wanted = identity == "roce" ? "roce" : identity != "auto" ? "iwarp" : nullptr;
   if (wanted != nullptr && transport != wanted && transport != "both") {
-    return bad("identity = " + identity + " does not go with transport = " + transport +
+    return bad("identity = " + identity + " cannot be combined with transport = " + transport +
                "; use transport = " + wanted + " or both");
   }
   if (port != "udp" && !port.starts_with("udp:")) return {};
   if (transport != "roce") {
-    return bad("transport = " + transport + " does not go with port = " + port +
+    return bad("transport = " + transport + " cannot be combined with port = " + port +
                ": the kernel's UDP carries only RoCE; use transport = roce");
   }
   return {};
@@ -121,7 +121,8 @@ Result<void> check_addresses(const Config& c) {
   return {};
 }
 
-// What a section is for: one that has no port of its own would have that of who names none.
+// Every device section must set a port. Otherwise the device would have the same port as an unnamed
+// device.
 Result<void> check_port_named(const Config& c, const std::string& device) {
   if (device.empty()) return {};
   for (const Setting& s : c.settings()) {

@@ -1,6 +1,6 @@
-// Config (D12): values by name, each with its origin. The table of names is keys.cpp, file and
-// environment are load.cpp, several devices are devices.cpp, the consistency of the whole is
-// check.cpp.
+// Config (D12): values by name, each with its origin. keys.cpp has the table of names, load.cpp
+// reads file and environment, devices.cpp handles several devices, and check.cpp checks the
+// consistency of the whole.
 #include "urnic/config.h"
 
 #include <charconv>

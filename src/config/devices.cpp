@@ -1,4 +1,4 @@
-// Several devices of one configuration: which there are, and what one of them is opened with.
+// Several devices in one configuration: their names, and the settings of each.
 #include <algorithm>
 #include <utility>
 
@@ -8,7 +8,7 @@
 namespace urnic {
 namespace {
 
-// What two devices cannot share.
+// Settings that two devices cannot share.
 constexpr const char* kOfOneDevice[] = {"port", "address", "gateway", "mac", "capture"};
 
 Error bad(std::string message) {
@@ -49,7 +49,7 @@ Result<Config> Config::device(std::string_view name) const {
   c.device_ = name;
   const auto settings = c.settings();
   for (std::size_t i = 0; i < settings.size(); ++i) {
-    // Processes show up by name: each device of one as itself.
+    // Processes are listed by name: each device of a process gets its own.
     if (settings[i].name == "name" && settings[i].origin == Origin::standard) {
       c.values_[i].text += "/" + c.device_;
     }
@@ -67,7 +67,7 @@ Result<Config> Config::one() const {
              "); choose one with the setting device");
 }
 
-// Of several, none chosen.
+// Checks a configuration with several devices of which none is chosen.
 Result<void> Config::check_devices() const {
   for (const Setting& s : settings()) {
     const bool is_of_one = std::find(std::begin(kOfOneDevice), std::end(kOfOneDevice), s.name) !=
@@ -78,7 +78,7 @@ Result<void> Config::check_devices() const {
                  "); set it in their sections, or choose one with device");
     }
   }
-  std::vector<std::pair<std::string, std::string>> ports;  // and whose
+  std::vector<std::pair<std::string, std::string>> ports;  // port, and name of its device
   for (const Section& section : sections_) {
     auto c = device(section.name);
     if (!c) return c.error();
@@ -87,7 +87,7 @@ Result<void> Config::check_devices() const {
     };
     if (auto ok = c->check(); !ok) return named(ok.error());
     const std::string port = c->get("port");
-    if (port.starts_with("mem:")) continue;  // both ends of it are in this process
+    if (port.starts_with("mem:")) continue;  // both ends are in this process
     for (const auto& [other, whose] : ports) {
       if (other != port) continue;
       return named(bad("has the same port as device " + whose + ": " + port));

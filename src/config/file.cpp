@@ -14,10 +14,10 @@
 namespace urnic::config {
 namespace {
 
-// bound: bytes of a configuration file; beyond: an error; test: ConfigTest.AFileHasAMiBAtMost
+// bound: bytes of a configuration file; beyond: an error; test: ConfigTest.AFileIsLimitedToOneMiB
 constexpr std::size_t kMostFile = 1 << 20;
 // bound: devices of a configuration file; beyond: an error; test:
-// ConfigDevicesTest.MalformedSectionsAreOneLineWithTheirPlace
+// ConfigDevicesTest.MalformedSectionsGiveOneLineWithTheirPosition
 constexpr std::size_t kMostDevices = 32, kMostName = 32;
 
 Result<std::string> read_all(const std::string& path, bool must_exist) {
@@ -51,7 +51,7 @@ Result<std::string> read_all(const std::string& path, bool must_exist) {
   return text;
 }
 
-// One TOML value as the text set() would take.
+// Converts one TOML value to the text that set() accepts.
 Result<std::string> text_of(const toml::node& node) {
   if (const auto* s = node.as_string()) return s->get();
   if (const auto* b = node.as_boolean()) return std::string(b->get() ? "on" : "off");
@@ -118,7 +118,7 @@ Result<DeviceSection> section_of(const toml::key& key, const toml::node& node,
   return section;
 }
 
-// Tables of TOML are sorted by name; the first device of the file is the first.
+// Tables in TOML are sorted by name; this restores the order of the file.
 Result<std::vector<DeviceSection>> sections_of(const toml::table& all, const std::string& path) {
   std::vector<std::pair<toml::source_position, DeviceSection>> found;
   for (const auto& [key, node] : all) {

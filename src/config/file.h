@@ -1,5 +1,5 @@
-// What a configuration file says: settings as text with their places, at the top and in the section
-// of each device.
+// The content of a configuration file: settings as text with their positions, at the top level and
+// in the section of each device.
 #pragma once
 
 #include <string>
@@ -21,12 +21,11 @@ struct DeviceSection {
 
 struct File {
   std::vector<Assignment> settings;
-  std::vector<DeviceSection> devices;  // in the order of the file, no name twice
+  std::vector<DeviceSection> devices;  // in the order of the file, names are unique
 };
 
-// Nothing where the file is missing and need not exist. Errors: permission, io, and
-// invalid_argument for what is no TOML or has sections of other kinds; names of settings are not
-// looked at.
+// Returns nothing if the file is missing and not required. Errors: permission, io, and
+// invalid_argument for invalid TOML or other kinds of sections. Names of settings are not checked.
 Result<File> read_file(const std::string& path, bool must_exist);
 
 }  // namespace urnic::config

@@ -26,12 +26,12 @@ constexpr Key kKeys[] = {
   {"mac", Kind::Mac, "auto", "MAC address; auto: the port's own, or else a random address chosen at start"},
   {"vlan", Kind::Number, "0", "VLAN ID of the tag on every frame; 0: no tag", "", 0, 4094},
   {"mtu", Kind::Number, "auto", "IP MTU in bytes; auto: what the port carries, at most 9000", "auto", 576, 65521},
-  {"transport", Kind::Choice, "iwarp", "RDMA protocol of the device: iWARP, RoCEv2 (UDP port 4791), or both at the same time", "iwarp|roce|both"},
+  {"transport", Kind::Choice, "iwarp", "RDMA protocol of the device: iwarp, roce (RoCEv2, UDP port 4791) or both at the same time", "iwarp|roce|both"},
   {"connection_type", Kind::Choice, "fast", "path on which new connections start: fast (place data directly from each segment or packet) or slow (ordinary TCP reassembly; RoCE: strict packet order)", "fast|slow"},
-  {"in_logic", Kind::Choice, "auto", "rule that decides which received TCP segments a FAST connection accepts; auto: fig9 without MPA markers, fig3 with markers; see `urnic config --matrix`", "auto|fig9|fig10|fig3"},
-  {"framing", Kind::Choice, "no-markers", "MPA framing of iWARP messages in TCP segments; see `urnic config --matrix`", "no-markers|markers|absolute-markers|modified-length"},
+  {"in_logic", Kind::Choice, "auto", "rule that decides which received TCP segments a FAST connection accepts: fig9, fig10 or fig3; auto: fig9 without MPA markers, fig3 with markers; see `urnic config --matrix`", "auto|fig9|fig10|fig3"},
+  {"framing", Kind::Choice, "no-markers", "MPA framing of iWARP messages in TCP segments: no-markers, markers, absolute-markers or modified-length; see `urnic config --matrix`", "no-markers|markers|absolute-markers|modified-length"},
   {"max_recovery_attempts", Kind::Number, "32", "segments dropped in one recovery after which a FAST connection becomes SLOW; RoCE: sequence gaps after which a FAST queue pair becomes SLOW", "", 0, 1'000'000},
-  {"max_cut_frames", Kind::Number, "2", "FPDUs received cut into two segments, within 1 MiB of the stream, after which a FAST connection becomes SLOW; 0: no limit", "", 0, 1'000'000},
+  {"max_cut_frames", Kind::Number, "2", "FPDUs received in two segments, within 1 MiB of the stream, after which a FAST connection becomes SLOW; 0: no limit", "", 0, 1'000'000},
   {"max_same_segment", Kind::Number, "4", "times in a row that the next expected segment (at RCV.NXT) is refused before a FAST connection becomes SLOW; 0: no limit", "", 0, 1'000'000},
   {"upgrade_after", Kind::Number, "64", "aligned in-order segments after which a SLOW connection becomes FAST; RoCE: requests in order", "", 1, 65536},
   {"hole_limit", Kind::Number, "256", "gaps in the received TCP stream that a connection may have at a time", "", 1, 65535},
@@ -48,11 +48,11 @@ constexpr Key kKeys[] = {
   {"selective", Kind::Switch, "on", "RoCE: selective retransmission if the peer is urnic too: the receiver reports which packets arrived, only the others are resent"},
   {"rq_nudge", Kind::Switch, "on", "send duplicate ACKs when a receive is posted for a Send that was dropped for lack of one, so that the peer resends it early"},
   {"receive_wait_ms", Kind::Number, "0", "time in ms that a Send already acknowledged by TCP, and all data after it, waits for a posted receive before the connection ends; 0: end the connection immediately; the drop-in libraries: 120000", "", 0, 86'400'000},
-  {"completion_method", Kind::Number, "2", "completion of received Sends: 1 (one receive entry and one completion each) or 2 (one completion for a run of Sends)", "", 1, 2},
-  {"completion_threshold", Kind::Number, "auto", "sends waiting after TCP gaps from which their completion is no longer written to the receive (completion_method 2 only); auto: 16", "auto", 0, 65536},
+  {"completion_method", Kind::Number, "2", "method for completions of received Sends: 1 (update the receive and write one completion for each Send) or 2 (one completion for a run of Sends)", "", 1, 2},
+  {"completion_threshold", Kind::Number, "auto", "received Sends after TCP gaps for which a connection keeps the completion data in its own memory; for further ones it writes the data to their receives (completion_method 2 only); auto: 16", "auto", 0, 65536},
   {"mpa_revision", Kind::Number, "2", "MPA request revision: 2 (enhanced connection setup, RFC 6581) or 1 (RFC 5044)", "", 1, 2},
   {"peer_to_peer", Kind::Switch, "on", "MPA peer-to-peer connection setup (RFC 6581)"},
-  {"rtr", Kind::Set, "write,read", "ready-to-receive (RTR) messages offered and accepted in peer-to-peer setup", "write|read"},
+  {"rtr", Kind::Set, "write,read", "ready-to-receive (RTR) messages offered and accepted in peer-to-peer setup: write, read or both, separated by a comma", "write|read"},
   {"first_fpdu_delay_ms", Kind::Number, "0", "time in ms that the initiator waits after the MPA Reply before it sends its first FPDU (Linux siw loses FPDUs that arrive too early, docs/interop.md)", "", 0, 10'000},
   {"ird", Kind::Number, "32", "incoming RDMA Reads that a connection serves at a time (IRD)", "", 0, 16382},
   {"ord", Kind::Number, "32", "outgoing RDMA Reads that a connection has outstanding at a time (ORD)", "", 0, 16382},
@@ -67,11 +67,11 @@ constexpr Key kKeys[] = {
   {"sack", Kind::Switch, "on", "TCP selective acknowledgements (RFC 2018)"},
   {"timestamps", Kind::Switch, "on", "TCP timestamps (RFC 7323)"},
   {"window_scaling", Kind::Switch, "on", "TCP window scaling (RFC 7323)"},
-  {"ack_policy", Kind::Choice, "per-burst", "when to acknowledge in-order data: after each burst, every second segment, or every segment immediately", "per-burst|every-second|immediate"},
-  {"count_plain_dupacks", Kind::Switch, "off", "count duplicate ACKs without new SACK information too, when SACK is in use"},
+  {"ack_policy", Kind::Choice, "per-burst", "TCP acknowledgement of in-order data: per-burst (one ACK for all segments received together), every-second (at least every second full-sized segment, a single one within 40 ms) or immediate (every segment)", "per-burst|every-second|immediate"},
+  {"count_plain_dupacks", Kind::Switch, "off", "count duplicate ACKs without new SACK information as signs of loss too (RFC 6675 does not); matters only with sack = on"},
   {"rto_min_ms", Kind::Number, "auto", "smallest TCP retransmission timeout, in ms; auto: 20 on memif and mem, otherwise 200", "auto", 1, 60'000},
-  {"congestion", Kind::Choice, "newreno", "TCP congestion control (RFC 5681, 6582, 9438, 8257); dctcp needs ecn", "reno|newreno|cubic|dctcp"},
-  {"ecn", Kind::Choice, "off", "explicit congestion notification of TCP (RFC 3168): off, accept it when the peer requests it, or request it; dctcp needs it at both ends", "off|accept|request"},
+  {"congestion", Kind::Choice, "newreno", "TCP congestion control: reno (RFC 5681), newreno (RFC 6582), cubic (RFC 9438) or dctcp (RFC 8257; needs ecn)", "reno|newreno|cubic|dctcp"},
+  {"ecn", Kind::Choice, "off", "explicit congestion notification of TCP (RFC 3168): off, accept (use it if the peer requests it) or request; dctcp needs it at both ends", "off|accept|request"},
   {"rack", Kind::Switch, "on", "detect TCP loss by time (RACK, RFC 8985), with SACK; off: by counting SACKed data (RFC 6675)"},
   {"name_corrupted", Kind::Switch, "on", "report segments with a wrong CRC to the peer, so that it resends them without reducing its window; needs rack, and this setting at both ends"},
   {"tlp", Kind::Switch, "on", "TCP tail loss probes (RFC 8985), with SACK"},
@@ -81,15 +81,15 @@ constexpr Key kKeys[] = {
   {"link_timeout_ms", Kind::Number, "5000", "time in ms that the link may be down before connections fail; 0: no limit", "", 0, 3'600'000},
   {"keepalive", Kind::Switch, "on", "send keepalive probes on idle connections to detect a peer that died, also behind `urnic switch`; RoCE: on RC queue pairs only"},
   {"keepalive_s", Kind::Number, "30", "seconds without a frame from the peer before the first keepalive probe; without a response to three probes the connection ends after as many seconds again (RoCE: up to twice as many)", "", 1, 86'400},
-  {"progress", Kind::Choice, "auto", "thread that runs the engine: auto (the program while it polls, else a background thread), poll (only the polling program) or thread (only a background thread)", "auto|poll|thread"},
+  {"progress", Kind::Choice, "auto", "thread that runs the engine: auto (the program while it polls, otherwise a background thread), poll (only the program; nothing moves while it does not poll) or thread (always a background thread)", "auto|poll|thread"},
   {"spin_us", Kind::Number, "0", "time in us that the background thread polls for work before it sleeps", "", 0, 1'000'000},
-  {"lookout_us", Kind::Number, "50", "time in us that a program which waits for completions again and again polls before it sleeps; 0: sleep immediately", "", 0, 1'000'000},
-  {"doze_us", Kind::Number, "200", "time in us that an empty poll over the kernel's TCP sleeps when other threads need the core; 0: keep the core", "", 0, 400},
-  {"identity", Kind::Choice, "auto", "kind of device that the drop-in libraries report; auto: roce with transport = roce, otherwise iwarp", "auto|iwarp|ib-like|roce"},
-  {"capture", Kind::Text, "", "write every frame of the port to this pcapng file"},
-  {"faults", Kind::Text, "", "faults on the frames that this process sends; see `urnic wire --help` for the format"},
-  {"stat", Kind::Switch, "on", "let `urnic stat` read this process"},
-  {"log", Kind::Choice, "off", "least severe level of messages to log", "off|error|warn|info|debug"},
+  {"lookout_us", Kind::Number, "50", "longest time in us that a program polls before it sleeps, if it waits for completions again and again; 0: sleep immediately", "", 0, 1'000'000},
+  {"doze_us", Kind::Number, "200", "longest time in us that an empty poll over the kernel's TCP sleeps when other threads need the core; 0: keep the core", "", 0, 400},
+  {"identity", Kind::Choice, "auto", "kind of device that the drop-in libraries report: iwarp, ib-like (iWARP on the wire) or roce; auto: roce with transport = roce, otherwise iwarp", "auto|iwarp|ib-like|roce"},
+  {"capture", Kind::Text, "", "pcapng file to which every frame of the port is written; empty: none"},
+  {"faults", Kind::Text, "", "faults to inject into the frames that this process sends, not into received ones; empty: none; see `urnic wire --help` for the format"},
+  {"stat", Kind::Switch, "on", "let `urnic stat` read the counters of this process"},
+  {"log", Kind::Choice, "off", "least severe messages to log: error, warn, info or debug; off: none", "off|error|warn|info|debug"},
   {"log_file", Kind::Text, "", "file for log messages; empty: standard error"},
 };
 // clang-format on
@@ -249,7 +249,7 @@ Outcome<std::string, std::string> mac(std::string_view text) {
 
 Outcome<std::string, std::string> port(std::string_view text) {
   const std::size_t colon = text.find(':');
-  if (text == "tcp" || text == "udp") return std::string(text);  // which need no more than a name
+  if (text == "tcp" || text == "udp") return std::string(text);  // these need no further text
   if (colon == 0 || colon == std::string_view::npos) {
     return fail(
         std::string("expected kind:key=value,..., e.g. memif:socket=/run/user/1000/u.sock"));
@@ -257,7 +257,7 @@ Outcome<std::string, std::string> port(std::string_view text) {
   return std::string(text);
 }
 
-// A folder of the user's own: systemd's, else one below /tmp that only this user may enter.
+// A folder that only this user can access: systemd's, else one below /tmp.
 std::string default_port() {
   const char* run = std::getenv("XDG_RUNTIME_DIR");
   std::string socket;

@@ -1,5 +1,5 @@
-// The table of settings: every key of the configuration once, with its default, its one line of
-// help and how its text is checked. The order is that of `urnic config`.
+// The table of settings: every key of the configuration with its default, one line of help and the
+// check of its value. The order is that of `urnic config`.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ namespace urnic::config {
 
 enum class Kind : std::uint8_t {
   Text,       // anything without control characters
-  Number,     // lo..hi; "auto" as well where `choices` says so
-  Size,       // bytes in lo..hi, with K, M, G (powers of 1024) behind the number
-  Switch,     // on | off (yes/no, true/false, 1/0 are understood)
+  Number,     // lo..hi; also "auto" if it is in `choices`
+  Size,       // bytes in lo..hi, with the suffixes K, M, G (powers of 1024)
+  Switch,     // on | off (also yes/no, true/false, 1/0)
   Choice,     // one of `choices`
   Set,        // some of `choices`, separated by commas
   Addresses,  // "auto", or address/prefix,...
@@ -35,12 +35,13 @@ struct Key {
 };
 
 std::span<const Key> keys();
-// Position in keys(), or -1.
+// The position in keys(), or -1.
 int find_key(std::string_view name);
-// The known key most like `name`.
+// The known key most similar to `name`.
 std::string nearest_key(std::string_view name);
 std::string default_text(const Key& key);
-// `text` in its one normal form ("on", plain decimal numbers, no blanks), or what is wrong with it.
+// Converts `text` to its canonical form ("on", plain decimal numbers, no blanks), or returns the
+// error.
 Outcome<std::string, std::string> normalise(const Key& key, std::string_view text);
 
 }  // namespace urnic::config

@@ -1,5 +1,4 @@
-// Where settings come from besides the command line: one TOML file (file.cpp) and the environment
-// (D12, E-34).
+// Loads settings from one TOML file (file.cpp) and the environment (D12, E-34).
 #include <unistd.h>
 
 #include <cstdlib>
@@ -14,10 +13,10 @@ extern char** environ;  // NOLINT(readability-redundant-declaration): not in eve
 namespace urnic {
 namespace {
 
-// Variables that begin like settings but say something else.
+// Variables with the prefix of settings that have another meaning.
 constexpr const char* kOtherVariables[] = {"URNIC_CONFIG", "URNIC_PLUGIN_DIR", "URNIC_SYSFS"};
 
-// The usual place; empty when the environment names none.
+// The default path; empty if the environment does not provide one.
 std::string usual_path() {
   if (const char* home = std::getenv("XDG_CONFIG_HOME"); home != nullptr && home[0] == '/') {
     return std::string(home) + "/urnic/urnic.toml";
@@ -43,7 +42,7 @@ std::string name_of(std::string_view variable) {
 }
 
 bool is_other(std::string_view variable) {
-  if (variable.starts_with("URNIC_TEST_")) return true;  // of the test scripts
+  if (variable.starts_with("URNIC_TEST_")) return true;  // used by the test scripts
   for (const char* other : kOtherVariables) {
     if (variable == other) return true;
   }

@@ -5,7 +5,7 @@ namespace {
 
 using verbs::AccessVerdict;
 
-// A verdict as each of the two kinds of access calls it.
+// The violations that each kind of access reports for a verdict.
 struct Words {
   Violation bad_key, not_associated, rights, wraps, bounds;
 };
@@ -66,7 +66,8 @@ Violation check_atomic_target(const SharedState& shared, std::uint32_t stag, std
   const AccessVerdict v =
       verbs::check_remote_atomic(*shared.memory, stag, to, sizeof(std::uint64_t), {pd, stream});
   if (v != AccessVerdict::Ok) return violation_of(kRead, v, shared, stag, stream);
-  // As the peer names it (RFC 7306, 5), and as the processor does.
+  // Checks the alignment of the address as the peer gives it (RFC 7306, 5), and of the address in
+  // our memory.
   const verbs::Region* r = shared.memory->find(stag);
   const auto address = reinterpret_cast<std::uintptr_t>(r->base) + (to - r->address);
   return ((to | address) & 7) == 0 ? Violation::None : Violation::AtomicMisaligned;

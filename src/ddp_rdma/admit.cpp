@@ -1,35 +1,24 @@
-// Admission: every check that can be made before a segment is taken, without changing anything (D2,
-// E-5).
+// Admission: every check that can be made before a segment is accepted, without changing any state
+// (D2, E-5).
 #include "ddp_rdma/access.h"
 #include "ddp_rdma/plain_write.h"
 #include "ddp_rdma/serial.h"
 #include "ddp_rdma/stream.h"
+#include "verbs/sge_walk.h"
 
 namespace urnic::ddp {
 namespace {
 
-// The one contiguous destination of [mo, mo + len) in a receive's SGEs, if it is one. False when an
-// SGE that is needed may not be written.
+// Finds the destination of [mo, mo + len) in a receive's SGEs, if it is one contiguous piece.
+// Returns false if a needed SGE may not be written.
 bool resolve_receive(const Stream& s, std::uint32_t msn, std::uint64_t mo, std::uint32_t len,
                      std::uint8_t** direct) {
-  std::uint64_t skip = mo;
-  std::uint32_t left = len;
-  for (const Sge& sge : s.rq.sges(msn)) {
-    if (skip >= sge.length) {
-      skip -= sge.length;
-      continue;
-    }
-    const auto memory = resolve_sge(*s.memory, sge, s.receive_pd(), true);
-    if (memory.data() == nullptr) return false;
-    const auto n = static_cast<std::uint32_t>(sge.length - skip);
-    if (n >= left) {
-      if (left == len) *direct = memory.data() + skip;
-      return true;
-    }
-    left -= n;
-    skip = 0;
-  }
-  return left == 0;
+  const auto resolve = [&](const Sge& sge, std::uint64_t at, std::uint64_t n) {
+    std::uint8_t* const base = resolve_sge(*s.memory, sge, s.receive_pd(), true).data();
+    if (base != nullptr && n == len) *direct = base + at;
+    return base != nullptr;
+  };
+  return verbs::for_each_piece(s.rq.sges(msn), mo, len, resolve);
 }
 
 void violate(Admission& a, Violation v) {
@@ -54,7 +43,7 @@ void Admitter::next(ByteView ulpdu, Admission* out) {
   a.violation = Violation::None;
   a.direct = nullptr;
   if (const std::uint32_t control = control_of(ulpdu);
-      is_write(control)) {  // the hot case: straight to its fields
+      is_write(control)) {  // the common case: parse its fields directly
     SegmentHeader& h = a.segment.header;
     h.op = Opcode::Write;
     h.last = is_last(control);
@@ -86,7 +75,7 @@ void Admitter::next(ByteView ulpdu, Admission* out) {
       break;
     case Opcode::Terminate:
       a.what = Admit::Place;
-      break;  // there is always room for one
+      break;  // there is always room for a Terminate
     default:
       admit_send(a);
       break;
@@ -97,7 +86,7 @@ void Admitter::admit_write(Admission& a) const {
   const SegmentHeader& h = a.segment.header;
   const std::uint64_t len = a.segment.payload.size();
   a.what = Admit::Place;
-  if (len == 0) return;  // STag and TO are not looked at (RFC 5041, 5.1)
+  if (len == 0) return;  // STag and TO are not checked (RFC 5041, 5.1)
   const Region* r = s_->memory->find(h.stag);
   if (r == nullptr || !r->may_write({s_->config.pd, s_->config.id}, h.to, len)) [[unlikely]] {
     return violate(a, check_write(*s_->shared, h.stag, h.to, len, s_->config.pd, s_->config.id));
@@ -117,19 +106,20 @@ void Admitter::admit_send(Admission& a) {
   } else if (msn_distance(h.msn, s_->next_send_msn()) < 0) {
     return violate(a, Violation::UntaggedMsnRange);
   }
-  if (!s_->rq.has(h.msn)) {  // the WQE of that MSN is not posted (yet)
+  if (!s_->rq.has(h.msn)) {  // the WQE for that MSN is not posted yet
     a.what = Admit::NoReceive;
     return;
   }
   const ReceiveWqe& w = s_->rq.wqe(h.msn);
   if (h.mo > w.capacity) return violate(a, Violation::UntaggedMo);
   if (len > w.capacity - h.mo) return violate(a, Violation::UntaggedTooLong);
-  // Contiguity is known only of messages no part of which came out of order.
+  // Contiguity is known only for messages of which no part arrived out of order.
   if (in_order_ && h.mo != send_mo_ && msn_distance(h.msn, s_->mo_unchecked) > 0) {
     return violate(a, Violation::UntaggedMo);
   }
   if (len != 0 && !resolve_receive(*s_, h.msn, h.mo, len, &a.direct)) {
-    return violate(a, Violation::LocalCatastrophic);  // the consumer's own memory is not there
+    return violate(a, Violation::LocalCatastrophic);  // the consumer's memory is not registered any
+                                                      // more
   }
   a.what = Admit::Place;
   if (h.last) {
@@ -154,8 +144,8 @@ void Admitter::admit_read_request(Admission& a) {
   a.what = Admit::Place;
 }
 
-// In order, a response must be that of the oldest read, follow what came of it before, and end
-// where the read ends.
+// In order, a response must belong to the oldest read, continue where the previous part ended, and
+// end where the read ends.
 Violation Admitter::check_response_order(const SegmentHeader& h, std::uint32_t len) {
   Sender::ReadCursor after = reads_;
   std::uint32_t sink = 0, size = 0;
@@ -185,7 +175,8 @@ void Admitter::admit_read_response(Admission& a) {
     v = check_read_response(*s_->shared, h.stag, h.to, len, s_->config.id);
     if (v != Violation::None) return violate(a, v);
     r = s_->shared->sinks.find(h.stag);
-    // The message is as long as the request asked for (RFC 5040, 5.2.2: sink MAY check).
+    // The message must have the length that the request asked for (RFC 5040, 5.2.2: sink MAY
+    // check).
     if (h.last && h.to + len != r->length) return violate(a, Violation::TaggedBounds);
   }
   if (in_order_) v = check_response_order(h, len);
@@ -194,8 +185,8 @@ void Admitter::admit_read_response(Admission& a) {
   if (r != nullptr && r->base != nullptr) a.direct = r->base + h.to;
 }
 
-// Told by its id whose it is; in order it must be that of the oldest request, and number as many as
-// came before.
+// The id identifies the atomic. In order, it must be the oldest request, and its MSN must be the
+// next one.
 void Admitter::admit_atomic_response(Admission& a) {
   const SegmentHeader& h = a.segment.header;
   if (atomic_sink(*s_->shared, h.atomic_reply.id, s_->config.id) == nullptr) {

@@ -6,7 +6,7 @@
 namespace urnic::ddp {
 namespace {
 
-constexpr std::uint32_t kCodeMask = 0x0f;  // the rest is reserved
+constexpr std::uint32_t kCodeMask = 0x0f;  // the other bits are reserved
 constexpr auto kFetchAdd = static_cast<std::uint32_t>(AtomicCode::FetchAdd);
 constexpr auto kCmpSwap = static_cast<std::uint32_t>(AtomicCode::CmpSwap);
 

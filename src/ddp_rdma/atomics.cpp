@@ -6,9 +6,11 @@
 namespace urnic::ddp {
 namespace {
 
-// Each field of `boundaries`, which ends with a bit that is set, is added apart (RFC 7306, 5.1.1).
+// Adds each field separately (RFC 7306, 5.1.1). A bit set in `boundaries` is the highest bit of a
+// field.
 std::uint64_t add_fields(std::uint64_t a, std::uint64_t b, std::uint64_t boundaries) {
-  // Without the highest bit of each field no carry leaves it; those bits are added without one.
+  // Without the highest bits, no carry leaves a field. The highest bits are then added without
+  // carry.
   return ((a & ~boundaries) + (b & ~boundaries)) ^ ((a ^ b) & boundaries);
 }
 

@@ -9,11 +9,11 @@
 
 namespace urnic::ddp {
 
-// What the eight bytes are afterwards.
+// Returns the new value of the eight bytes.
 std::uint64_t result_of(const AtomicRequest&, std::uint64_t original);
 
-// Checks the target and does it; `*original` is what was there. Atomic also against the processors
-// of this machine, and so against every other device of ours.
+// Checks the target and carries out the operation; `*original` is the old value. Atomic also with
+// respect to the processors of this machine, and therefore to all our other devices.
 Violation carry_out(const SharedState&, const AtomicRequest&, verbs::PdId pd, StreamId stream,
                     std::uint64_t* original);
 

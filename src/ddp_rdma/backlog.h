@@ -1,5 +1,5 @@
-// How many bytes of the stream the work that has not begun will take: requests of the send queue
-// and Read Responses owed. An estimate, brought up to date when somebody asks.
+// Estimates how many stream bytes the work that has not begun will take: requests of the send queue
+// and pending Read Responses. Updated when it is read.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace urnic::ddp {
 
 class Backlog {
  public:
-  // All three outlive it.
+  // All three must outlive this object.
   Backlog(const SendQueue* queue, const ReadQueue* responses, const FpduSizes* sizes,
           std::uint32_t first_msn)
       : sq_(*queue), owed_(*responses), sizes_(*sizes), response_seen_(first_msn) {}
@@ -25,7 +25,7 @@ class Backlog {
     return bytes_;
   }
 
-  // From now on it is counted exactly, by who cuts it.
+  // This request begins: the code that cuts it counts its bytes exactly from now on.
   void request_begins(std::uint32_t seq) {
     if (seen_ == seq) {
       ++seen_;
@@ -41,13 +41,13 @@ class Backlog {
     }
   }
 
-  // The sizes have changed: all that has not begun is counted again.
+  // The FPDU sizes have changed: counts everything again that has not begun.
   void recount() {
     seen_ = sq_.started();
     response_seen_ = owed_.next_response();
     bytes_ = {};
   }
-  // Nothing of what is there now will be sent.
+  // The work that is queued now will not be sent.
   void forget() {
     seen_ = sq_.tail();
     response_seen_ = owed_.next();
@@ -65,7 +65,7 @@ class Backlog {
   const SendQueue& sq_;
   const ReadQueue& owed_;
   const FpduSizes& sizes_;
-  // Of requests up to seen_, responses up to response_seen_.
+  // The counts of requests up to seen_, and of responses up to response_seen_.
   mutable std::uint32_t seen_ = 0, response_seen_;
   mutable Bytes bytes_;
 };

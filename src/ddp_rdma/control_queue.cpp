@@ -6,7 +6,7 @@ namespace urnic::ddp {
 
 void ControlQueue::add(KeptBytes* kept, ByteView bytes, bool raw) {
   const auto len = static_cast<std::uint32_t>(bytes.size());
-  items_.reserve(items_.size() + 1);  // few; a place before the block, which would be lost without
+  items_.reserve(items_.size() + 1);  // make room first: if that failed later, the block would leak
   std::uint8_t* block = kept->allocate(len);
   std::memcpy(block, bytes.data(), len);
   items_.push_back({block, len, raw});

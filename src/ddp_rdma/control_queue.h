@@ -1,5 +1,5 @@
-// What goes out that is no message of a work queue: bytes of the MPA start-up, and ready ULPDUs
-// (RTR, Terminate). Waits here, copied, until it is cut.
+// Outgoing bytes that are not a message of a work queue: frames of the MPA start-up, and ready
+// ULPDUs (RTR, Terminate). They are copied and wait here until they are cut.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,19 @@ class ControlQueue {
   struct Item {
     std::uint8_t* block;  // in KeptBytes
     std::uint32_t len;
-    bool raw;  // no FPDU
+    bool raw;  // not an FPDU
   };
 
   bool empty() const { return items_.empty(); }
   const Item& front() const { return items_.front(); }
-  // What cannot be sent is not taken: nothing, more than one block holds, a ULPDU without an
-  // opcode.
+  // Both ignore bytes that cannot be sent: an empty range, more than one block holds, or a ULPDU
+  // without an opcode.
   void add_raw(KeptBytes* kept, ByteView bytes);
   void add_ulpdu(KeptBytes* kept, ByteView ulpdu);
-  // The first one leaves; its block is the caller's.
+  // Removes the first item. The caller then owns its block.
   void pop();
   void clear(KeptBytes* kept);
-  // Bytes of the stream it will take.
+  // Stream bytes that the queue will take.
   std::uint64_t estimate(const FpduSizes& sizes) const;
 
  private:

@@ -1,4 +1,4 @@
-// Delivery (9.3, 9.4): what placed messages mean once everything before them has come.
+// Delivery (9.3, 9.4): completes placed messages once everything before them has arrived.
 #include "ddp_rdma/access.h"
 #include "ddp_rdma/stream.h"
 
@@ -23,10 +23,10 @@ Violation deliver_send(Stream& s, Delivered* d, ByteView* offending) {
   ReceiveWqe& w = s.rq.wqe(msn);
   SendEnd end;
   d->stored = false;
-  // What came in order counts; one held for the same message, or an earlier one, is out of date.
+  // The end that arrived in order is valid. One held for this message, or an earlier one, is stale.
   const bool held = s.held.size() != 0 && s.held.take(msn, &end);
   if (!s.shared->fresh_sends.take(s.config.id, msn, &end) && !held) {
-    // Out of order a peer may have ended one message twice and another never.
+    // With out-of-order segments, a peer may have ended one message twice and another never.
     if (!w.ended) return Violation::UntaggedMsnRange;
     d->stored = true;
     end = {w.end, s.rq.part<ReceivePart>(msn).last_mo};
@@ -48,18 +48,20 @@ Violation deliver_send(Stream& s, Delivered* d, ByteView* offending) {
   }
   verbs::fill_completion(w, end.verbs, &d->completion);
   d->position = s.rq.position(msn);
-  if (d->stored) s.rq.store()->lend(d->position);  // before the head moves: who posts looks there
+  if (d->stored)
+    s.rq.store()->lend(d->position);  // before the head moves, because posting a
+                                      // receive looks there
   s.rq.pop(d->stored);
   return Violation::None;
 }
 
-// One CQE for as many Sends as lie in neighbouring WQEs; with method 1 for one.
+// One CQE covers all Sends in neighbouring WQEs; with method 1, only one Send.
 bool joins(const Stream& s, const StoredSends& run, std::uint32_t position) {
   return s.config.completion_method == CompletionMethod::Shared && run.count != 0 &&
          position == run.first + run.count;
 }
 
-// Of memory, and then of the queue pair (RFC 5040, 7.2: rights come last).
+// Checks the memory first, then the queue pair (RFC 5040, 7.2: rights come last).
 Violation check_read_request(const Stream& s, const ReadRequest& q, const AtomicRequest* atomic) {
   const Violation v = atomic != nullptr ? check_atomic_target(*s.shared, atomic->stag, atomic->to,
                                                               s.config.pd, s.config.id)
@@ -76,7 +78,7 @@ Violation deliver_read_requests(Stream& s, std::uint32_t n, ByteView* offending)
     const std::uint32_t msn = s.inbound_reads.next();
     const ReadRequest* q = s.inbound_reads.to_deliver();
     if (q == nullptr) return Violation::UntaggedMsnRange;
-    if (q->size != 0) {  // zero-length: the source is not looked at (RFC 5040, 5.2.1)
+    if (q->size != 0) {  // zero-length: the source is not checked (RFC 5040, 5.2.1)
       const Violation v = check_read_request(s, *q, s.inbound_reads.atomic(msn));
       if (v != Violation::None) {
         std::uint8_t* const at = s.shared->offending.data();

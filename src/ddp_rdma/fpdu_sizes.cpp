@@ -9,9 +9,9 @@ bool FpduSizes::fit(StreamOffset at, bool tagged, std::uint32_t remaining, bool 
   const std::uint32_t header = header_of(tagged);
   *payload = std::min(remaining, most(tagged));
   if (of(at, header + *payload) <= room.bytes) return true;
-  // Behind other FPDUs a message begins only with an FPDU of full size or whole: a shorter one
-  // would cost one more FPDU and save nothing, unless pack_partial asks for it. A smaller MULPDU
-  // is allowed down to 128 (RFC 5044, 5.1) and keeps the alignment.
+  // After other FPDUs, a message begins only with an FPDU of full size or as a whole. A shorter one
+  // would add an FPDU and save nothing, unless pack_partial requests it. A smaller MULPDU is
+  // allowed down to 128 (RFC 5044, 5.1) and keeps the alignment.
   const bool shrink = room.first ? room.must_cut : fresh && pack_partial_;
   if (shrink && room.bytes >= estimate(mpa::kMinMulpdu)) {
     *payload = std::min(remaining, mpa::framed_mulpdu(framing_.policy, room.bytes) - header);

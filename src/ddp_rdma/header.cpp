@@ -8,12 +8,12 @@
 namespace urnic::ddp {
 namespace {
 
-// Byte 0, DDP control (RFC 5041, 4.1): T, L, four reserved bits that are never checked, DV.
+// Byte 0, DDP control (RFC 5041, 4.1): T, L, four reserved bits that are not checked, DV.
 constexpr std::uint8_t kT = 0x80;
 constexpr std::uint8_t kL = 0x40;
 constexpr std::uint8_t kDvMask = 0x03;
 constexpr std::uint8_t kDv = 0x01;
-// Byte 1, RDMAP control (RFC 5040, 4.1): RV, two reserved bits that are never checked, opcode.
+// Byte 1, RDMAP control (RFC 5040, 4.1): RV, two reserved bits that are not checked, opcode.
 constexpr std::uint8_t kRvMask = 0xc0;
 constexpr std::uint8_t kRv = 0x40;
 constexpr std::uint8_t kOpcodeMask = 0x0f;
@@ -31,7 +31,7 @@ constexpr std::uint32_t queue_of(Opcode op) {
   return kQnSend;
 }
 
-// RV and opcode, and whether the opcode belongs to this kind of buffer and queue (RFC 5040, 4.1).
+// Checks RV and opcode, and that the opcode fits this kind of buffer and queue (RFC 5040, 4.1).
 Violation check_rdmap(std::uint8_t control, bool tagged, std::uint32_t qn) {
   if ((control & kRvMask) != kRv) return Violation::RdmapVersion;
   if ((control & kOpcodeMask) > kHighestOpcode) return Violation::UnexpectedOpcode;
@@ -42,7 +42,7 @@ Violation check_rdmap(std::uint8_t control, bool tagged, std::uint32_t qn) {
   return Violation::None;
 }
 
-// `head`: the copy that is believed; `ulpdu`: where the payload lies.
+// `head`: the private copy of the header; `ulpdu`: contains the payload.
 Outcome<ParsedSegment, Violation> parse_tagged(ByteView head, ByteView ulpdu) {
   if (head.size() < kTaggedHeader) return fail(Violation::StreamCatastrophic);
   const std::uint8_t* p = head.data();
@@ -57,8 +57,8 @@ Outcome<ParsedSegment, Violation> parse_tagged(ByteView head, ByteView ulpdu) {
   return s;
 }
 
-// Queues 1, 2 and 3 have buffers of one message that fits any MULPDU (>= 128): a message that does
-// not begin and end in its one segment has a wrong offset or is longer than its buffer.
+// Queues 1, 2 and 3 have buffers for one message that fits any MULPDU (>= 128). A message that is
+// not complete in one segment has a wrong offset or is longer than its buffer.
 Violation check_single(const SegmentHeader& h) {
   if (h.mo != 0) return Violation::UntaggedMo;
   if (!h.last) return Violation::UntaggedTooLong;
@@ -112,7 +112,7 @@ Violation parse_immediate(ByteView head, ByteView ulpdu, ParsedSegment& s) {
   return Violation::None;
 }
 
-// The checks go layer by layer: all of DDP's before RDMAP's (RFC 5041, 7; RFC 5040, 7).
+// The checks are made layer by layer: all of DDP's before RDMAP's (RFC 5041, 7; RFC 5040, 7).
 Outcome<ParsedSegment, Violation> parse_untagged(ByteView head, ByteView ulpdu) {
   if (head.size() < kUntaggedHeader) return fail(Violation::StreamCatastrophic);
   const std::uint8_t* p = head.data();
@@ -164,7 +164,7 @@ Outcome<ParsedSegment, Violation> parse_segment(ByteView ulpdu) {
   const CopiedHead<kMaxHeader> copied(ulpdu);
   const ByteView head = copied.view();
   const bool tagged = (head[0] & kT) != 0;
-  // Before any length: another DDP version may have another header.
+  // Checked before any length, since another DDP version may have another header.
   if ((head[0] & kDvMask) != kDv) {
     return fail(tagged ? Violation::TaggedVersion : Violation::UntaggedVersion);
   }

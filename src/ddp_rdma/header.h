@@ -29,7 +29,7 @@ inline constexpr std::size_t kOpcodes = 12;
 inline constexpr std::uint32_t kTaggedHeader = 14;
 inline constexpr std::uint32_t kUntaggedHeader = 18;
 inline constexpr std::uint32_t kReadRequestHeader = 46;     // untagged header + 28
-inline constexpr std::uint32_t kImmediateData = 8;          // behind the untagged header
+inline constexpr std::uint32_t kImmediateData = 8;          // after the untagged header
 inline constexpr std::uint32_t kAtomicResponseHeader = 30;  // untagged header + 12
 inline constexpr std::uint32_t kMaxHeader = 46;
 inline constexpr std::uint32_t kQnSend = 0, kQnReadRequest = 1, kQnTerminate = 2,
@@ -38,7 +38,7 @@ inline constexpr std::uint32_t kQnSend = 0, kQnReadRequest = 1, kQnTerminate = 2
 constexpr bool carries_immediate(Opcode op) {
   return op == Opcode::Immediate || op == Opcode::ImmediateSe;
 }
-// A message that uses a receive: of queue 0.
+// True if the message uses a receive (queue 0).
 constexpr bool uses_receive(Opcode op) {
   constexpr unsigned kThose = 0b11'0111'1000;
   return ((kThose >> static_cast<unsigned>(op)) & 1) != 0;
@@ -54,7 +54,7 @@ struct ReadRequest {
 
 struct AtomicResponse {
   std::uint32_t id = 0;
-  std::uint64_t original = 0;  // what was there before
+  std::uint64_t original = 0;  // the old value of the target
 };
 
 struct SegmentHeader {
@@ -69,7 +69,7 @@ struct SegmentHeader {
   ReadRequest read;             // ReadRequest only
   AtomicResponse atomic_reply;  // AtomicResponse only
   // Immediate, ImmediateSe: the first segment of the message begins with the Immediate Data. `mo`
-  // is that of the payload behind it, 8 less than on the wire.
+  // is that of the payload after it, 8 less than on the wire.
   bool with_immediate = false;
   std::uint64_t immediate = 0;
 
@@ -78,12 +78,12 @@ struct SegmentHeader {
 
 struct ParsedSegment {
   SegmentHeader header;
-  ByteView payload;  // behind all headers; for Terminate: the Terminate header and what follows
+  ByteView payload;  // after all headers; for Terminate: the Terminate header and the rest
 };
 
-// Checks everything that can be seen in the header alone: lengths, DV, RV, opcode against T and QN,
-// exact size of a Read Request and of atomics (the payload of an Atomic Request is kAtomicRequest
-// bytes that name an operation). Violations are rows of the one table (E-36).
+// Checks everything that the header alone shows: lengths, DV, RV, opcode against T and QN, exact
+// size of a Read Request and of atomics (the payload of an Atomic Request must be kAtomicRequest
+// bytes with a known operation). Violations are rows of the one table (E-36).
 Outcome<ParsedSegment, Violation> parse_segment(ByteView ulpdu);
 
 // Writes the header to `dst` (kMaxHeader bytes); returns its length (14, 18, 26, 30 or 46).

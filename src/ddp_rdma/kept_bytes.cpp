@@ -9,8 +9,8 @@
 namespace urnic::ddp {
 namespace {
 
-// The first chunk is small, for connections that hold a few bytes; a sender that needs a second
-// one at the same time gets larger ones.
+// The first chunk is small, for connections that keep few bytes. Further chunks that are needed at
+// the same time are larger.
 constexpr unsigned kFirstShift = 12;
 constexpr unsigned kNextShift = 16;
 
@@ -24,7 +24,7 @@ std::uint8_t* KeptBytes::allocate(std::uint32_t len) {
   assert(len != 0 && len <= kMaxBlock);
   const std::uint32_t need = kBlockHeader + ((len + 7) & ~7u);
   if (current_ == nullptr || current_->size - current_->used < need) {
-    // What is left of the current chunk is lost until its blocks are freed.
+    // The rest of the current chunk is unused until its blocks are freed.
     const std::uint32_t whole = need + static_cast<std::uint32_t>(sizeof(Chunk));
     const unsigned shift = std::max<unsigned>(chunks_ == 0 ? kFirstShift : kNextShift,
                                               static_cast<unsigned>(std::bit_width(whole - 1)));

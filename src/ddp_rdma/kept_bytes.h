@@ -1,6 +1,6 @@
-// Copies of FPDUs that are kept until acknowledged (E-22). Blocks come out of chunks of the pool;
-// a chunk goes back when its last block is freed, so blocks may be freed in any order and an idle
-// sender owns nothing.
+// Copies of FPDUs, kept until they are acknowledged (E-22). Blocks are allocated from chunks of the
+// pool. A chunk is returned when its last block is freed, so blocks may be freed in any order, and
+// an idle sender owns no memory.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ class KeptBytes {
   static constexpr std::uint32_t kMaxBlock = 100000;  // more than any FPDU
 
   explicit KeptBytes(BufferPool* pool) : pool_(pool) {}
-  // Everything allocated must have been freed.
+  // All blocks must have been freed.
   ~KeptBytes();
   KeptBytes(const KeptBytes&) = delete;
   KeptBytes& operator=(const KeptBytes&) = delete;
@@ -28,7 +28,7 @@ class KeptBytes {
  private:
   struct Chunk {
     std::uint32_t size;
-    std::uint32_t used;  // bytes handed out, this header included
+    std::uint32_t used;  // bytes allocated, including this header
     std::uint32_t live;  // blocks not yet freed
     std::uint32_t shift;
   };

@@ -39,7 +39,7 @@ void Ledger::release() {
 
 std::uint32_t Ledger::find(std::uint32_t at) {
   assert(!empty());
-  // TCP asks for what was cut last, or walks on from what it retransmitted last.
+  // TCP usually asks for the newest record, or for the next one after the last retransmission.
   for (std::uint32_t p = hint_; p - head_ < size() && p - hint_ < 3; ++p) {
     const Record& r = records_[p & mask_];
     if (at - r.begin < r.wire) {

@@ -1,6 +1,6 @@
-// The ledger: which FPDU lies where in the outgoing stream, from the moment it is cut until it is
-// acknowledged (D5). A ring of small records in stream order; memory is the pool's and is given
-// back when the ring is empty.
+// The ledger: the position of every FPDU in the outgoing stream, from cutting until acknowledgement
+// (D5). A ring of small records in stream order. Its memory belongs to the pool and is returned
+// when the ring is empty.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 namespace urnic::ddp {
 
 enum class RecordKind : std::uint8_t {
-  Raw,       // bytes that are not FPDUs (MPA frames); always kept
-  Control,   // a ready ULPDU, or a Read Request; always kept
-  Message,   // part of a Send or Write: rebuilt from its WQE, unless kept
-  Response,  // part of a Read Response: kept when first built (E-22)
+  Raw,       // bytes that are not FPDUs (MPA frames); always copied
+  Control,   // a ready ULPDU, or a Read Request; always copied
+  Message,   // part of a Send or Write: rebuilt from its WQE, unless copied
+  Response,  // part of a Read Response: copied when first built (E-22)
 };
 
 enum RecordFlag : std::uint8_t {
   kRecordLast = 1,    // the message ends here
-  kRecordFilled = 2,  // has been handed to TCP at least once
+  kRecordFilled = 2,  // passed to TCP at least once
   kRecordOnAck = 4,   // its WQE is done when this is acknowledged
 };
 
@@ -28,12 +28,12 @@ struct Record {
   std::uint32_t begin = 0;    // low half of the stream offset of its first byte
   std::uint32_t wire = 0;     // bytes in the stream
   std::uint32_t owner = 0;    // Message: sequence number of the WQE. Response: MSN of the request
-  std::uint32_t offset = 0;   // of the payload in the message
-  std::uint32_t payload = 0;  // bytes of it
+  std::uint32_t offset = 0;   // offset of the payload within the message
+  std::uint32_t payload = 0;  // bytes of payload
   RecordKind kind = RecordKind::Raw;
   std::uint8_t flags = 0;
-  Opcode op = Opcode::Write;     // but in Raw
-  std::uint8_t* kept = nullptr;  // copy of the whole, in KeptBytes
+  Opcode op = Opcode::Write;     // valid except in Raw
+  std::uint8_t* kept = nullptr;  // copy of the whole record, in KeptBytes
 };
 static_assert(sizeof(Record) == 32);
 
@@ -46,13 +46,13 @@ class Ledger {
 
   bool empty() const { return head_ == tail_; }
   std::uint32_t size() const { return tail_ - head_; }
-  // 0 is the oldest.
+  // Index 0 is the oldest.
   Record& operator[](std::uint32_t i) { return records_[(head_ + i) & mask_]; }
   Record& front() { return records_[head_ & mask_]; }
   const Record& front() const { return records_[head_ & mask_]; }
   Record& back() { return records_[(tail_ - 1) & mask_]; }
 
-  // An empty one, to be filled in where it lies.
+  // Adds an empty record, to be filled in place.
   Record& push() {
     if (records_ == nullptr || size() > mask_) grow();
     Record& r = records_[tail_++ & mask_];
@@ -65,13 +65,13 @@ class Ledger {
     if (empty()) release();
   }
 
-  // The newest leaves again.
+  // Removes the newest record.
   void pop_back() {
     --tail_;
     if (empty()) release();
   }
 
-  // Position of the record that holds byte `at`, which must lie within the ledger.
+  // Index of the record that holds byte `at`, which must lie within the ledger.
   std::uint32_t find(std::uint32_t at);
 
  private:

@@ -1,12 +1,12 @@
-// Messages that end in a segment.
+// Counters of the messages that end in a segment.
 #pragma once
 
 #include <cstdint>
 
 namespace urnic::ddp {
 
-// Messages whose end lies in a segment, by how they are delivered (9.3). Also the counters of a
-// TCP hole: CompletedSendsNum 302, CompletedReadResponseNum 306, PendingReadResponseNum 300.
+// Messages whose end lies in a segment, by their kind of delivery (9.3). Also the counters of a TCP
+// hole: CompletedSendsNum 302, CompletedReadResponseNum 306, PendingReadResponseNum 300.
 struct MessageCounts {
   std::uint32_t sends = 0;
   std::uint32_t read_responses = 0;

@@ -1,5 +1,5 @@
-// What lies in memory that a peer may write meanwhile is read once: a value that has been looked at
-// is not read a second time behind the decision, whatever the compiler would like (E-19).
+// Reads memory that a peer may write at the same time exactly once: after a check, the compiler
+// cannot read the value a second time (E-19).
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace urnic::ddp {
 
-// `value`, of which the compiler no longer knows where it came from.
+// Returns `value` and hides its origin from the compiler.
 template <class T>
 [[gnu::always_inline]] inline T once(T value) {
   asm("" : "+r"(value));
   return value;
 }
 
-// The first bytes of a ULPDU, at most N, copied out.
+// A copy of the first bytes of a ULPDU, at most N.
 template <std::size_t N>
 class CopiedHead {
  public:

@@ -1,5 +1,5 @@
-// Placement (9.1): payload to its destination, Read Requests to their entries. Everything here may
-// be repeated with the same result, since a downgrade forgets what was placed out of order.
+// Placement (9.1): copies payload to its destination, and Read Requests to their entries. All of it
+// may be repeated with the same result, since a downgrade forgets what was placed out of order.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -9,15 +9,16 @@
 #include "ddp_rdma/plain_write.h"
 #include "ddp_rdma/serial.h"
 #include "ddp_rdma/stream.h"
+#include "verbs/sge_walk.h"
 
 namespace urnic::ddp {
 namespace {
 
 constexpr std::size_t kTail = 64;
 
-// Programs poll the last byte of a message: the last 64 bytes are stored after the rest, and of
-// those the last ones (up to eight) in one store after the others (E-13). On a machine that orders
-// stores a compiler barrier is enough; elsewhere the fence is real.
+// Programs poll the last byte of a message. Therefore the last 64 bytes are stored after the rest,
+// and the very last ones (up to eight) in one store after those (E-13). On a machine with ordered
+// stores a compiler barrier is enough; on others the fence is a real one.
 void store_barrier() {
   std::atomic_thread_fence(std::memory_order_release);
 }
@@ -55,21 +56,22 @@ void copy_payload(std::uint8_t* dst, const std::uint8_t* src, std::size_t n) {
   copy_small(dst, src, n);
 }
 
-// False when the memory has gone.
+// Returns false if the memory is gone.
 [[nodiscard]] bool place_payload(std::uint8_t* to, ByteView payload) {
   return guarded(to, payload.size(), [=] { copy_payload(to, payload.data(), payload.size()); });
 }
 
-// A long Write goes on where this part of it ends, most likely. The stores of a part wait for their
-// cache lines, and what the protocol stores waits behind them, unless the lines are asked for a few
-// segments ahead. `end` is one past the part, `n` its length, `behind` what is left of the region.
-// Always in line: a function of prefetches alone has no effect the compiler would call it for.
+// A long Write most likely continues where this part ends. Without a prefetch, the stores of the
+// next part would wait for their cache lines, and delay the protocol's stores that follow. So the
+// lines are fetched a few segments ahead. `end` is one past this part, `n` its length, `behind` the
+// bytes left in the region. Always inline: the compiler would drop calls to a function that only
+// prefetches.
 [[gnu::always_inline]] inline void prefetch_destination(const std::uint8_t* end, std::size_t n,
                                                         std::uint64_t behind) {
   constexpr std::size_t kLine = 64, kAhead = 4096, kSmall = 512;
   if (n < kSmall || behind < kAhead) return;
   n = std::min<std::size_t>(n, behind - kAhead);
-  // Four at a time: a line or two more than asked for does no harm, the loop would cost more.
+  // Four lines at a time: a few extra lines cost less than a longer loop.
   for (std::size_t i = 0; i < n; i += 4 * kLine) {
     const std::uint8_t* const p = end + kAhead + i;
     __builtin_prefetch(p, 1);
@@ -85,28 +87,23 @@ Violation place_write(const Admission& a) {
   return done ? Violation::None : Violation::TaggedInvalidStag;
 }
 
-// Writes `payload` from `skip` bytes on into `count` pieces. A piece's memory is asked for only
-// when a byte goes there. False when it has gone.
-template <class Length, class Memory>
-[[nodiscard]] bool scatter(ByteView payload, std::uint64_t skip, std::size_t count, Length&& length,
+// Writes `payload` into `pieces`, starting `offset` bytes into them. Gets a piece's memory only
+// when a byte is written to it. Returns false if the memory is gone.
+template <class Pieces, class Memory>
+[[nodiscard]] bool scatter(ByteView payload, std::uint64_t offset, const Pieces& pieces,
                            Memory&& memory) {
-  for (std::size_t i = 0; i < count && !payload.empty(); ++i) {
-    if (skip >= length(i)) {
-      skip -= length(i);
-      continue;
-    }
-    const std::span<std::uint8_t> piece = memory(i);
-    if (piece.size() <= skip) return true;  // was admitted, so this does not happen
-    const std::size_t n = std::min<std::size_t>(payload.size(), piece.size() - skip);
-    if (!place_payload(piece.data() + skip, payload.first(n))) return false;
+  const auto put = [&](const auto& piece, std::uint64_t at, std::uint64_t n) {
+    const std::span<std::uint8_t> to = memory(piece);
+    if (to.empty()) return true;  // cannot happen, since the segment was admitted
+    const ByteView part = payload.first(n);
     payload = payload.subspan(n);
-    skip = 0;
-  }
-  return true;
+    return place_payload(to.data() + at, part);
+  };
+  return verbs::for_each_piece(pieces, offset, payload.size(), put);
 }
 
-// The completion of the Send `msn` (9.4): method 1 writes it into the WQE 516R; method 2 does so
-// only for Sends out of order of which M are pending already.
+// Records the completion of Send `msn` (9.4). Method 1 writes it into the WQE 516R. Method 2 does
+// so only for out-of-order Sends, when M of them are already pending.
 void note_end(Stream& s, std::uint32_t msn, bool in_order, const SendEnd& end) {
   if (s.config.completion_method == CompletionMethod::Shared) {
     if (in_order) {
@@ -126,11 +123,8 @@ bool place_in_receive(Stream& s, const Admission& a) {
   const SegmentHeader& h = a.segment.header;
   const ByteView payload = a.segment.payload;
   if (a.direct != nullptr) return place_payload(a.direct, payload);
-  if (payload.empty()) return true;
-  const auto sges = s.rq.sges(h.msn);
-  return scatter(
-      payload, h.mo, sges.size(), [&](std::size_t i) { return sges[i].length; },
-      [&](std::size_t i) { return resolve_sge(*s.memory, sges[i], s.receive_pd(), true); });
+  return scatter(payload, h.mo, s.rq.sges(h.msn),
+                 [&](const Sge& sge) { return resolve_sge(*s.memory, sge, s.receive_pd(), true); });
 }
 
 Violation place_send(Stream& s, const Admission& a, MessageCounts* counts) {
@@ -163,28 +157,25 @@ Violation place_send(Stream& s, const Admission& a, MessageCounts* counts) {
   return Violation::None;
 }
 
-// A Send as well, with Immediate Data for its completion. That waits in the WQE, since the segment
-// it came with need not be the last.
+// Like place_send(), with Immediate Data for the completion. The data waits in the WQE, since the
+// segment it arrived with may not be the last.
 Violation place_immediate(Stream& s, const Admission& a, MessageCounts* counts) {
   const SegmentHeader& h = a.segment.header;
   if (h.with_immediate) s.rq.wqe(h.msn).immediate = h.immediate;
   return place_send(s, a, counts);
 }
 
-// Where the answers of a Read or atomic go has gone: that request fails.
+// The memory for the response of a Read or atomic is gone: that request fails.
 Violation fail_gone_sink(Stream& s, std::uint32_t sink) {
   fail_request_of_sink(s.sender, sink);
   return Violation::LocalCatastrophic;
 }
 
-// The bytes of an answer to where `sink` has them.
+// Copies the bytes of a response to the memory of `sink`.
 bool place_answer(const ReadSink& sink, std::uint8_t* direct, std::uint64_t at, ByteView bytes) {
   if (direct != nullptr) return place_payload(direct, bytes);
-  if (bytes.empty() || !sink.pieces) return true;
-  const auto& pieces = *sink.pieces;
-  return scatter(
-      bytes, at, pieces.size(), [&](std::size_t i) { return pieces[i].size(); },
-      [&](std::size_t i) { return pieces[i]; });
+  if (!sink.pieces) return true;
+  return scatter(bytes, at, *sink.pieces, [](const auto& piece) { return piece; });
 }
 
 Violation place_read_response(Stream& s, const Admission& a, MessageCounts* counts) {
@@ -193,7 +184,7 @@ Violation place_read_response(Stream& s, const Admission& a, MessageCounts* coun
   counts->read_responses = h.last ? 1 : 0;
   ReadSink* r = s.shared->sinks.find(h.stag);
   const bool own = r != nullptr && r->stream == s.config.id;
-  if (!own) return Violation::None;  // zero-length: its STag means nothing
+  if (!own) return Violation::None;  // zero-length: its STag has no meaning
   if (!place_answer(*r, a.direct, h.to, payload)) return fail_gone_sink(s, h.stag);
   if (!a.in_order) {
     r->out_of_order = true;
@@ -204,7 +195,7 @@ Violation place_read_response(Stream& s, const Admission& a, MessageCounts* coun
   return Violation::None;
 }
 
-// What was there before, to where the request said: a number of this machine.
+// Writes the old value to the memory of the request, in this machine's byte order.
 Violation place_atomic_response(Stream& s, const Admission& a, MessageCounts* counts) {
   const AtomicResponse& reply = a.segment.header.atomic_reply;
   counts->read_responses = 1;
@@ -217,7 +208,7 @@ Violation place_atomic_response(Stream& s, const Admission& a, MessageCounts* co
   return Violation::None;
 }
 
-// All but Writes.
+// All opcodes except Write.
 Violation place_other(Stream& s, const Admission& a, MessageCounts* counts) {
   const SegmentHeader& h = a.segment.header;
   switch (h.op) {
@@ -233,7 +224,7 @@ Violation place_other(Stream& s, const Admission& a, MessageCounts* counts) {
       return Violation::None;
     case Opcode::AtomicResponse:
       return place_atomic_response(s, a, counts);
-    case Opcode::Terminate:  // recorded now, acted on when delivered
+    case Opcode::Terminate:  // recorded now, processed when delivered
       s.terminate.info =
           parse_terminate(a.segment.payload, s.sender.has_sent_fpdus() ? TerminateWhen::Later
                                                                        : TerminateWhen::AtSetup);
@@ -263,7 +254,8 @@ MessageCounts place(Stream& s, const Admission& a) {
 }
 
 Violation place(Stream& s, const Admission& a, MessageCounts* counts) {
-  if (a.segment.header.op == Opcode::Write) [[likely]]  // ends no message anybody hears of
+  if (a.segment.header.op == Opcode::Write) [[likely]]  // a Write does not end a message that is
+                                                        // delivered
     return place_write(a);
   MessageCounts own;
   const Violation v = place_other(s, a, &own);

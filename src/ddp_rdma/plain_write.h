@@ -1,6 +1,6 @@
-// The FPDU that bulk data consists of: a Write whose destination is in order. Admitted and placed
-// in line, by the same two steps as everything else (D2, E-5); what is not of that kind, refusals
-// included, is left to Admitter and place().
+// The fast path for the FPDUs of bulk data: a Write whose destination is valid. It is admitted and
+// placed inline, by the same two steps as all other FPDUs (D2, E-5). Other FPDUs, and all
+// violations, are left to Admitter and place().
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace urnic::ddp {
 
-// The two control bytes of a ULPDU, DDP's first, read once (E-19); 0 when it has none.
+// The two control bytes of a ULPDU, DDP's first, read once (E-19); 0 if it is too short.
 inline std::uint32_t control_of(ByteView ulpdu) {
   return ulpdu.size() >= kTaggedHeader ? once<std::uint32_t>(load_be16(ulpdu.data())) : 0;
 }
-// Told by them (reserved bits are not looked at).
+// Both test the control bytes (reserved bits are ignored).
 inline bool is_write(std::uint32_t control) {
   return (control & 0x83cf) == 0x8140;
 }
@@ -26,12 +26,12 @@ inline bool is_last(std::uint32_t control) {
 
 struct PlainWrite {
   ByteView payload;      // not empty
-  std::uint8_t* to;      // where it goes
-  std::uint64_t behind;  // bytes of the region behind that
+  std::uint8_t* to;      // destination
+  std::uint64_t behind;  // bytes of the region after that destination
 };
 
-// Admitter::next() of a Write with payload that may be placed: pure. False for everything else;
-// then an Admitter has to be asked.
+// Same as Admitter::next() for a Write with payload that may be placed; changes nothing. Returns
+// false for everything else, and then an Admitter must decide.
 inline bool admit_plain_write(const Stream& s, ByteView ulpdu, PlainWrite* out) {
   if (!is_write(control_of(ulpdu)) || ulpdu.size() == kTaggedHeader) return false;
   const std::uint32_t stag = once(load_be32(ulpdu.data() + 2));
@@ -49,7 +49,8 @@ inline bool admit_plain_write(const Stream& s, ByteView ulpdu, PlainWrite* out) 
   return true;
 }
 
-// place() of it. Ends no message anybody hears of. False when its memory has gone.
+// Same as place() for such a Write. It ends no message that is delivered. Returns false if its
+// memory is gone.
 [[nodiscard]] bool place_plain_write(const PlainWrite& write);
 
 }  // namespace urnic::ddp

@@ -1,7 +1,7 @@
 // Read Queue 214: inbound Read and Atomic Requests, circular by MSN (Fig 11, R-89..R-92; RFC 7306,
-// 5: both are numbered together and share the IRD). A request is placed
-// into the entry its MSN names, in any order; the doorbell makes entries ready strictly in order;
-// an entry is free again when the last byte of its response has been acknowledged.
+// 5: both are numbered together and share the IRD). A request is placed into the entry for its MSN,
+// in any order. The doorbell makes entries ready strictly in order. An entry is free again when the
+// last byte of its response was acknowledged.
 //
 //   oldest            next_response           ready_end            oldest + limit
 //      | being sent, or sent | ready, waiting     | placed or empty       |
@@ -19,18 +19,18 @@ class ReadQueue {
  public:
   struct Entry {
     ReadRequest request;
-    AtomicRequest atomic;  // with is_atomic
+    AtomicRequest atomic;  // valid if is_atomic
     bool placed;
     bool is_atomic;
   };
 
-  // `pool` lends the entries while there are any.
+  // `pool` provides the memory of the entries while there are any.
   explicit ReadQueue(BufferPool* pool, std::uint32_t first_msn = 1);
   ~ReadQueue();
   ReadQueue(const ReadQueue&) = delete;
   ReadQueue& operator=(const ReadQueue&) = delete;
 
-  // Negotiated IRD; only while empty.
+  // Sets the negotiated IRD. Only while empty.
   // bound: the peer's Reads and atomics served at once (IRD); setting: ird; beyond: one more is a
   // protocol error: Terminate; test: ReadQueue.CapacityIsTheNegotiatedMaximum,
   // Admitting.ReadRequestsMeetTheNegotiatedLimit, Reads.MoreRequestsThanNegotiatedTerminate
@@ -39,38 +39,38 @@ class ReadQueue {
   void reset(std::uint32_t first_msn = 1);
 
   std::uint32_t oldest() const { return oldest_; }           // oldest unfinished
-  std::uint32_t next() const { return ready_end_; }          // next to be delivered
-  std::uint32_t next_response() const { return response_; }  // next to be answered
+  std::uint32_t next() const { return ready_end_; }          // next to deliver
+  std::uint32_t next_response() const { return response_; }  // next to answer
   std::uint32_t ready() const { return ready_end_ - response_; }
   bool empty() const { return entries_ == nullptr; }
 
-  // Is there an entry for `msn`, [next(), oldest() + limit)?
+  // True if there is a free entry for `msn`, in [next(), oldest() + limit).
   bool has_room(std::uint32_t msn) const {
     return msn - oldest_ < limit_ && msn - oldest_ >= ready_end_ - oldest_;
   }
 
-  // Write the request into its entry (has_room(msn)); may be repeated.
+  // Writes the request into its entry; requires has_room(msn); may be repeated.
   void place(std::uint32_t msn, const ReadRequest& request);
   void place(std::uint32_t msn, const AtomicRequest& request);
-  // The entry to be delivered next, nullptr when it was never placed.
+  // The entry to deliver next, nullptr if it was never placed.
   const ReadRequest* to_deliver() const;
-  // Doorbell for that one.
+  // Rings the doorbell for that entry.
   void announce() { ++ready_end_; }
-  // The request a response is being built for: [oldest, ready_end).
-  // Of an atomic, what a Read would be that costs as much and looks at the same memory.
+  // The request whose response is being built: [oldest, ready_end). For an atomic, returns a Read
+  // of the same cost on the same memory.
   const ReadRequest& request(std::uint32_t msn) const { return entry(msn).request; }
-  // Writes the request again, the first `offset` bytes done (of a Read), as far as a Terminate
-  // copies it, to `dst` (kMaxRequest bytes); returns how many.
+  // Writes the request again, as far as a Terminate copies it, to `dst` (kMaxRequest bytes). For a
+  // Read, its first `offset` bytes are done. Returns the number of bytes.
   static constexpr std::uint32_t kMaxRequest = kUntaggedHeader + kAtomicRequest;
   std::uint32_t emit(std::uint32_t msn, std::uint32_t offset, std::uint8_t* dst) const;
-  // It is an atomic; nullptr: a Read.
+  // The atomic at `msn`; nullptr if it is a Read.
   const AtomicRequest* atomic(std::uint32_t msn) const {
     const Entry& e = entry(msn);
     return e.is_atomic ? &e.atomic : nullptr;
   }
-  // The response to next_response() has been started.
+  // The response to next_response() has begun.
   void start_response() { ++response_; }
-  // The oldest response is acknowledged.
+  // The oldest response was acknowledged.
   void finish_oldest();
 
  private:

@@ -3,7 +3,7 @@
 namespace urnic::ddp {
 
 std::uint32_t ReadSinks::open(StreamId stream, std::span<const std::span<std::uint8_t>> pieces) {
-  // All that memory may be missing for comes before the key, which nobody else would give back.
+  // All allocations come before the key, which would leak if one failed.
   if (free_ == kNone) {
     sinks_.emplace_back().stream = kNone;
     free_ = static_cast<std::uint32_t>(sinks_.size() - 1);

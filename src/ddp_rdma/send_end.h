@@ -1,5 +1,5 @@
-// What is known of a Send once its last segment has been placed, and where that waits when the
-// segment was in order.
+// The data about a Send once its last segment was placed, and its storage if the segment was in
+// order.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,18 @@
 namespace urnic::ddp {
 
 struct SendEnd {
-  verbs::ReceiveEnd verbs;    // what its completion will say
-  std::uint32_t last_mo = 0;  // of its last segment
+  verbs::ReceiveEnd verbs;    // contents of its completion
+  std::uint32_t last_mo = 0;  // MO of its last segment
 };
 
 // This transport's part of a receive WQE 516R.
 struct ReceivePart {
-  std::uint32_t last_mo;  // SendEnd
+  std::uint32_t last_mo;  // as in SendEnd
 };
 
-// Method 2 of 9.4, Sends that end in order: their WQEs are not written. Held for the segment at
-// hand, one for all streams of an engine: between placing a segment in order and delivering what it
-// ends no other stream has its turn.
+// Method 2 of 9.4, for Sends that end in order: their WQEs are not written. Holds the data for the
+// current segment; one object serves all streams of an engine, since no other stream runs between
+// placing a segment in order and delivering the messages it ends.
 class FreshSends {
  public:
   void put(std::uint32_t stream, std::uint32_t msn, const SendEnd& end) {
@@ -34,7 +34,7 @@ class FreshSends {
     }
     ends_.push_back(end);
   }
-  // That of `msn`, forgotten here from now on. False when it is not the next one.
+  // Takes the end of Send `msn` and forgets it. Returns false if it is not the next one.
   bool take(std::uint32_t stream, std::uint32_t msn, SendEnd* out) {
     if (stream != stream_ || msn != first_ || next_ == ends_.size()) return false;
     *out = ends_[next_++];

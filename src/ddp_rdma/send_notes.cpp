@@ -7,7 +7,7 @@
 namespace urnic::ddp {
 
 bool HeldSends::put(std::uint32_t msn, const SendEnd& end) {
-  // Mostly behind the last one.
+  // Usually it goes after the last one.
   std::uint32_t at = count_;
   while (at != 0 && msn_distance(notes_[first_ + at - 1].msn, msn) > 0) --at;
   if (at != 0 && notes_[first_ + at - 1].msn == msn) {

@@ -1,5 +1,5 @@
-// Completion information of Sends that stays in the RNIC instead of being written to their WQEs
-// (method 2 of 9.4): of the first M that are pending out of order. Those in order are in
+// Completion data of Sends that stays in the RNIC instead of being written to their WQEs (method 2
+// of 9.4), for the first M Sends that are pending out of order. Data of Sends in order is in
 // FreshSends.
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace urnic::ddp {
 
-// The first M pending Sends of one stream, in the order of their MSNs. Memory is the pool's, and
-// given back when none is held.
+// The first M pending Sends of one stream, in MSN order. Memory belongs to the pool, and is
+// returned when no Send is held.
 class HeldSends {
  public:
   HeldSends(BufferPool* pool, std::uint32_t threshold) : pool_(pool), threshold_(threshold) {}
@@ -19,9 +19,9 @@ class HeldSends {
   HeldSends(const HeldSends&) = delete;
   HeldSends& operator=(const HeldSends&) = delete;
 
-  // False when M are held already; one held for `msn` before is replaced.
+  // Returns false if M are held already. An earlier entry for `msn` is replaced.
   bool put(std::uint32_t msn, const SendEnd& end);
-  // That of `msn`, forgotten here from now on with all earlier ones.
+  // Takes the entry for `msn`, and forgets it and all earlier ones.
   bool take(std::uint32_t msn, SendEnd* out);
   void clear();
   std::uint32_t size() const { return count_; }

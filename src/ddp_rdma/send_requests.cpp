@@ -55,7 +55,7 @@ void SendRequests::detach(std::uint32_t stag, ReadSinks* sinks) {
     SendPart& p = part(seq);
     if (w.done || verbs::is_local(w.op) || !uses_region(seq, stag)) continue;
     if (awaits_response(w.op)) {
-      // The response has nowhere to go: it will be refused as one for an unknown STag.
+      // The response has no destination any more: it will be rejected like one for an unknown STag.
       sinks->close(p.msn);
     } else if (!p.whole) {
       p.broken = true;

@@ -1,5 +1,6 @@
-// The requests of the send queue that have begun, until their completion is reported: the memory
-// they read or fill, the regions that must stay for them (E-25), and completion in posting order.
+// The requests of the send queue from their beginning until their completion is reported: the
+// memory they read or fill, the regions that must stay registered for them (E-25), and completion
+// in posting order.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ namespace urnic::ddp {
 
 class SendRequests {
  public:
-  // Both outlive it.
+  // Both must outlive this object.
   SendRequests(SendQueue* queue, MemoryTable* memory, PdId pd)
       : sq_(*queue), memory_(memory), pd_(pd) {}
 
@@ -25,7 +26,7 @@ class SendRequests {
   PdId pd() const { return pd_; }
   SendWqe& wqe(std::uint32_t seq) const { return sq_.wqe(seq); }
   SendPart& part(std::uint32_t seq) const { return sq_.part<SendPart>(seq); }
-  // Of the message it begins with, and how long that is in its untagged or tagged buffer.
+  // Opcode of the first message of a request; length() is that message's length in its buffer.
   static Opcode opcode_of(const SendWqe& w) {
     const bool solicited = (w.flags & kSolicited) != 0;
     switch (w.op) {
@@ -44,12 +45,12 @@ class SendRequests {
   static std::uint32_t bytes_of(const SendWqe& w) {
     return w.length + (w.op == WrOp::SendImm ? kImmediateData : 0);
   }
-  // Of the Immediate Data of one that has some.
+  // Opcode of the Immediate Data of a request that has some.
   static Opcode immediate_of(const SendWqe& w) {
     return (w.flags & kSolicited) != 0 ? Opcode::ImmediateSe : Opcode::Immediate;
   }
 
-  // May all of its payload be read?
+  // True if all of its payload may be read.
   bool may_read(std::uint32_t seq) const {
     if ((wqe(seq).flags & kInline) != 0) return true;
     for (const Sge& sge : sq_.sges(seq)) {
@@ -57,10 +58,11 @@ class SendRequests {
     }
     return true;
   }
-  // Where a Read's payload goes: at most kMaxSges pieces. False when it may not.
+  // Finds the memory for a Read's response: at most kMaxSges pieces. Returns false if access is not
+  // allowed.
   bool find_sink(std::uint32_t seq, std::span<std::uint8_t>* pieces, std::size_t* count) const;
-  // Memory of an SGE of a request that has begun; nullptr when its region has gone. Looked up anew
-  // each time: a region that was deregistered without detach() is noticed, one that was only
+  // Memory of an SGE of a request that has begun; nullptr if its region is gone. Looked up each
+  // time: a region deregistered without detach() is detected, and a region that was only
   // invalidated still holds our data.
   const std::uint8_t* memory_of(const Sge& sge) const {
     const Region* region = memory_->find_registered(sge.lkey);
@@ -69,8 +71,8 @@ class SendRequests {
     if (offset > region->length || sge.length > region->length - offset) return nullptr;
     return region->base + offset;
   }
-  // `len` bytes of the payload from `offset` on, piece by piece (at most kMaxSges). False when
-  // their memory has gone.
+  // Gets `len` bytes of the payload from `offset` on, piece by piece (at most kMaxSges). Returns
+  // false if their memory is gone.
   bool gather(std::uint32_t seq, std::uint32_t offset, std::uint32_t len, ByteView* pieces,
               std::uint32_t* count) const {
     *count = 0;
@@ -94,19 +96,20 @@ class SendRequests {
     if (part(seq).counted) uncount_uses(seq);
     wqe(seq).done = true;
   }
-  // Its memory is not its regions' any more.
+  // The request no longer uses the memory of its regions.
   void uncount(std::uint32_t seq) {
     if (part(seq).counted) uncount_uses(seq);
   }
-  // Gives back what an unfinished one, or each of them, holds.
+  // Releases what one unfinished request, or each of them, holds.
   void release(std::uint32_t seq, ReadSinks* sinks);
   void release_all(ReadSinks* sinks);
-  // Does it read or fill memory of `stag`?
+  // True if the request reads or fills memory of `stag`.
   bool uses_region(std::uint32_t seq, std::uint32_t stag) const;
-  // E-25: none of them reads or fills memory of `stag` any more.
+  // E-25: from now on no request reads or fills memory of `stag`.
   void detach(std::uint32_t stag, ReadSinks* sinks);
 
-  // The oldest, if it is done, leaves the queue. False when there is none to report.
+  // Removes the oldest request from the queue if it is done. Returns false if there is none to
+  // report.
   bool next_completion(Completion* c);
   template <class Sink>
   void report(Sink&& on_completion) {

@@ -13,10 +13,10 @@ namespace {
 
 using Kind = CurrentMessage::Kind;
 
-// ---- choosing
+// ---- choosing the next message
 
-// Can the oldest request that has bytes and has not begun be begun now? What is due and has none
-// is out of the way (execute_due), or stands behind a fence.
+// True if the oldest request that has bytes and has not begun can begin now. Due requests without
+// bytes are finished (execute_due), or wait at a fence.
 bool can_begin_request(const SenderState& s) {
   const SendQueue& sq = s.requests.queue();
   if (s.ended || sq.all_started()) return false;
@@ -26,7 +26,7 @@ bool can_begin_request(const SenderState& s) {
   return !awaits_response(w.op) || s.reads.has_credit();
 }
 
-// Can anything be cut at the end?
+// True if anything can be cut at the end of the stream.
 bool ready(const SenderState& s) {
   if (!s.control.empty() && (s.started || s.control.front().raw)) return true;
   if (!s.started || s.ended) return false;
@@ -74,22 +74,22 @@ void begin_response(SenderState& s) {
   s.current = {Kind::Response, Opcode::ReadResponse, msn, 0, s.inbound->request(msn).size};
 }
 
-// ---- cutting
+// ---- cutting FPDUs
 
-// The Write of a request with Immediate Data has been cut: that follows, a message of its own (RFC
-// 7306, 6).
+// The Write of a request with Immediate Data was cut. The Immediate Data follows as a message of
+// its own (RFC 7306, 6).
 void begin_immediate(SenderState& s, const SendWqe& w, SendPart& p) {
   ++s.counters.sends;
   p.msn = s.next_msn.send++;
   s.current = {Kind::Request, SendRequests::immediate_of(w), s.current.id, 0, kImmediateData};
 }
 
-// The next FPDU of the current request. 0 when its memory has gone.
+// Appends the next FPDU of the current request. Returns 0 if its memory is gone.
 std::uint32_t append_of_request(SenderState& s, std::uint32_t payload) {
   const CurrentMessage at = s.current;
   const SendWqe& w = s.requests.wqe(at.id);
   SendPart& p = s.requests.part(at.id);
-  // Regions of a kept message are not counted (E-25): they may have gone since it began.
+  // The regions of a copied message are not counted (E-25), so they may be gone since it began.
   if (p.broken || (p.kept && at.offset != 0 && !s.requests.may_read(at.id))) {
     s.fail_request(at.id, Status::LocalProtection);
     return 0;
@@ -122,11 +122,11 @@ std::uint32_t append_of_request(SenderState& s, std::uint32_t payload) {
   return r.wire;
 }
 
-// The same of the current Read Response.
+// The same for the current Read Response.
 std::uint32_t append_of_response(SenderState& s, std::uint32_t payload) {
   const CurrentMessage at = s.current;
   const ReadRequest& q = s.inbound->request(at.id);
-  if (payload != 0) {  // rights may have gone since the last segment
+  if (payload != 0) {  // rights may have been removed since the last segment
     const Violation v = check_read_source(*s.shared, q.source_stag, q.source_to + at.offset,
                                           payload, s.requests.pd(), s.stream);
     if (v != Violation::None) {
@@ -185,7 +185,7 @@ AtomicRequest atomic_of(const SendWqe& w, const verbs::AtomicOperands& o, std::u
   return a;
 }
 
-// The request of a Read or an atomic. Both are answered in their order.
+// Appends the request of a Read or an atomic. Both are answered in order.
 std::uint32_t append_read(SenderState& s, std::uint32_t seq, const Room& room) {
   const bool atomic = is_atomic(s.requests.wqe(seq).op);
   const std::uint32_t header = atomic ? kUntaggedHeader + kAtomicRequest : kReadRequestHeader;
@@ -226,8 +226,8 @@ std::uint32_t append_read(SenderState& s, std::uint32_t seq, const Room& room) {
   return append_ulpdu(s, {ulpdu, header});
 }
 
-// What earlier Reads were to see is copied before memory changes (RFC 7306, 7). False when it has
-// gone, which shows when those are filled.
+// Copies what earlier Reads must return before an atomic changes memory (RFC 7306, 7). Returns
+// false if the memory is gone, which is reported when those responses are filled.
 bool keep_responses(SenderState& s) {
   for (std::uint32_t i = s.retained.size(); i != 0; --i) {
     Record& r = s.retained[i - 1];
@@ -238,7 +238,7 @@ bool keep_responses(SenderState& s) {
   return true;
 }
 
-// An atomic of the peer's has its turn: it is carried out, once, and the response is kept.
+// Carries out the peer's next atomic, exactly once, and keeps the response as a copy.
 std::uint32_t append_atomic(SenderState& s, std::uint32_t msn, const Room& room) {
   const std::uint32_t wire = s.sizes.of(s.retained.end(), kAtomicResponseHeader);
   if (wire > room.bytes && !(room.first && room.must_cut)) return 0;
@@ -249,7 +249,7 @@ std::uint32_t append_atomic(SenderState& s, std::uint32_t msn, const Room& room)
   h.last = true;
   h.qn = kQnAtomicResponse;
   h.atomic_reply.id = a.id;
-  // Rights may have gone since it came.
+  // Rights may have been removed since the request arrived.
   const Violation v = carry_out(*s.shared, a, s.requests.pd(), s.stream, &h.atomic_reply.original);
   if (v != Violation::None) {
     s.current = {Kind::Response, Opcode::AtomicResponse, msn, 0, 0};
@@ -294,8 +294,8 @@ std::uint32_t append_control(SenderState& s, const Room& room) {
   return wire;
 }
 
-// One record more: what follows next in the stream, if it may begin in `room`. Returns its bytes
-// (more than there are in `room` when it has to be cut), 0 for nothing.
+// Appends one record: the next data in the stream, if it may begin in `room`. Returns its bytes
+// (more than `room` has if it must be cut), or 0 if there is none.
 std::uint32_t append(SenderState& s, const Room& room) {
   if (!s.control.empty() && (s.current.kind == Kind::None || s.stopped)) {
     return append_control(s, room);
@@ -331,7 +331,8 @@ std::uint32_t append(SenderState& s, const Room& room) {
                                          : append_of_response(s, payload);
 }
 
-// A segment of bytes cut before: the original FPDU boundaries, as many as fit (E-24).
+// Makes a segment of bytes that were cut before: the original FPDU boundaries, as many as fit
+// (E-24).
 SegmentCut recut(SenderState& s, StreamOffset begin, std::uint32_t limit, bool must_cut) {
   Retained& retained = s.retained;
   if (!retained.holds(begin)) return {};
@@ -340,12 +341,12 @@ SegmentCut recut(SenderState& s, StreamOffset begin, std::uint32_t limit, bool m
   const Record* r = &retained[i];
   const std::uint32_t rest = r->wire - skip;
   if (rest > limit) {
-    // What has been sent before must be sendable again whatever has happened to the MSS.
+    // Bytes sent before must be sendable again, whatever happened to the MSS.
     const bool may = must_cut || skip != 0 || begin < retained.sent() || r->kind == RecordKind::Raw;
     return {may ? limit : 0, false};
   }
   std::uint32_t len = rest;
-  // Behind the tail of a cut FPDU the segment ends, so that the next one is aligned again.
+  // After the tail of a cut FPDU the segment ends, so that the next one is aligned again.
   if (skip == 0 && r->kind != RecordKind::Raw) {
     while (i + 1 < retained.size() && retained[i + 1].kind != RecordKind::Raw &&
            retained[i + 1].wire <= limit - len) {
@@ -356,7 +357,7 @@ SegmentCut recut(SenderState& s, StreamOffset begin, std::uint32_t limit, bool m
   return {len, begin + len == retained.end() && (r->flags & kRecordLast) != 0 && !ready(s)};
 }
 
-// An invalidation or a bind: what is posted behind it finds it done.
+// Carries out an invalidation or a bind. Requests posted after it find it done.
 Status execute_local(SenderState& s, std::uint32_t seq) {
   MemoryTable& memory = s.requests.memory();
   const SendQueue& sq = s.requests.queue();
@@ -375,7 +376,7 @@ void execute_requests(SenderState& s) {
   while (s.started && !s.stopped && !s.ended && !sq.all_started()) {
     const std::uint32_t seq = sq.started();
     SendWqe& w = sq.wqe(seq);
-    if (w.done) {  // it does not happen (Sender::leave)
+    if (w.done) {  // not carried out (Sender::leave)
       s.backlog.request_begins(seq);
       sq.start();
       continue;
@@ -422,7 +423,7 @@ SegmentCut cut_segment(SenderState& s, StreamOffset begin, std::uint32_t limit, 
                        bool must_cut) {
   set_emss(s, emss);
   if (limit == 0 || begin > s.retained.end()) return {};
-  // A segment as large as they get that holds no FPDU: there will be no better one.
+  // If the segment is as large as possible and holds no FPDU, no later one would be better.
   must_cut = must_cut || limit >= emss;
   if (begin < s.retained.end()) return recut(s, begin, limit, must_cut);
   SegmentCut result;
@@ -442,7 +443,7 @@ SegmentCut cut_segment(SenderState& s, StreamOffset begin, std::uint32_t limit, 
     result.len += n;
     if (r.kind == RecordKind::Raw) break;
   }
-  if (ends) execute_due(s);  // what waits behind may need no byte
+  if (ends) execute_due(s);  // the next requests may need no byte
   result.push = ends && !ready(s);
   return result;
 }

@@ -1,4 +1,4 @@
-// Choosing what goes next, and cutting it into whole FPDUs.
+// Chooses what to send next, and cuts it into whole FPDUs.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct SegmentCut {
   bool push = false;  // the last message ends here and nothing follows: PSH (E-7)
 };
 
-// Local invalidations whose turn has come: all that was posted before them has been cut.
+// Executes local invalidations that are due: everything posted before them was cut.
 void execute_requests(SenderState& s);
 inline void execute_due(SenderState& s) {
   if (s.current.kind == CurrentMessage::Kind::None && !s.requests.queue().all_started()) {
@@ -20,9 +20,9 @@ inline void execute_due(SenderState& s) {
   }
 }
 
-// One past what could be cut now, as Sender::available.
+// Same as Sender::available.
 StreamOffset available(const SenderState& s);
-// As Sender::cut.
+// Same as Sender::cut.
 SegmentCut cut_segment(SenderState& s, StreamOffset begin, std::uint32_t limit, std::uint32_t emss,
                        bool must_cut);
 

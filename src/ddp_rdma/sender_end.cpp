@@ -4,18 +4,18 @@
 namespace urnic::ddp {
 namespace {
 
-// Statuses that belong to a request on the wire rather than to one that could not be begun.
+// True for a status of a request on the wire, as opposed to one that could not begin.
 bool is_of_request_on_wire(Status s) {
   return s == Status::RemoteAccess || s == Status::RemoteOperation ||
          s == Status::RemoteInvalidRequest || s == Status::FatalTransport;
 }
 
-// What is retained no longer needs its WQEs nor consumer memory.
+// Copies all retained records, so that they need neither WQEs nor consumer memory.
 void capture_retained(SenderState& s) {
   for (std::uint32_t i = 0; i < s.retained.size(); ++i) {
     Record& r = s.retained[i];
     std::uint32_t sum;
-    if (r.kept == nullptr && !capture(s, r, &sum)) {  // cannot be sent again: the stream ends here
+    if (r.kept == nullptr && !capture(s, r, &sum)) {  // cannot be resent: the stream ends here
       s.retained.drop();
       return;
     }
@@ -36,7 +36,7 @@ void Sender::detach_region(std::uint32_t stag) {
                            ? s_.inbound->request(r.owner).source_stag == stag
                            : s_.requests.uses_region(r.owner, stag);
     std::uint32_t sum;
-    if (reads) capture(s_, r, &sum);  // a failure shows when the record is to be filled again
+    if (reads) capture(s_, r, &sum);  // a failure is reported when the record is filled again
   }
   s_.requests.detach(stag, &s_.shared->sinks);
 }

@@ -13,13 +13,13 @@
 namespace urnic::ddp {
 namespace {
 
-// Room for the pieces of one FPDU, not cleared: this is made for every FPDU there is.
+// Room for the pieces of one FPDU. Not initialized, since this is made for every FPDU.
 union Pieces {
   Pieces() {}
   ByteView at[kMaxSges];
 };
 
-// The same of a message with Immediate Data: its first FPDU begins with that.
+// The same for a message with Immediate Data, which is at the beginning of the first FPDU.
 bool describe_immediate(const SenderState& s, const Record& r, SegmentHeader* h, ByteView* pieces,
                         std::uint32_t* count) {
   h->qn = kQnSend;
@@ -33,7 +33,7 @@ bool describe_immediate(const SenderState& s, const Record& r, SegmentHeader* h,
   return s.requests.gather(r.owner, h->mo, r.payload, pieces, count);
 }
 
-// Header and payload of a Message or Response record.
+// Sets header and payload of a Message or Response record.
 inline bool describe(const SenderState& s, const Record& r, SegmentHeader* header, ByteView* pieces,
                      std::uint32_t* count) {
   SegmentHeader& h = *header;
@@ -72,7 +72,7 @@ inline bool describe(const SenderState& s, const Record& r, SegmentHeader* heade
   return true;
 }
 
-// From the first of them to the last, and what lies between.
+// The memory from the first to the last of the pieces, with what lies between them.
 ByteView span_around(std::span<const ByteView> pieces) {
   if (pieces.size() == 1) [[likely]]
     return pieces[0];
@@ -84,7 +84,7 @@ ByteView span_around(std::span<const ByteView> pieces) {
   return {begin, end};
 }
 
-// False when the memory of its payload has gone.
+// Builds the FPDU of a record. Returns false if the memory of its payload is gone.
 bool build(const SenderState& s, const Record& r, std::uint8_t* dst, std::uint32_t* sum) {
   SegmentHeader h;
   Pieces pieces;
@@ -106,12 +106,13 @@ bool build(const SenderState& s, const Record& r, std::uint8_t* dst, std::uint32
   });
 }
 
-// May it be built from its source again and again (E-21)?
+// True if the record may be rebuilt from its source any number of times (E-21).
 bool rebuilds(const SenderState& s, const Record& r) {
   return r.kind == RecordKind::Message && !s.requests.part(r.owner).kept;
 }
 
-// First time in TCP's hands: a request that is kept is done once all of it is (E-23).
+// The record is passed to TCP for the first time. A copied request is done once all its records
+// were (E-23).
 void note_filled(SenderState& s, Record& r) {
   if ((r.flags & kRecordFilled) != 0) return;
   r.flags |= kRecordFilled;
@@ -121,8 +122,8 @@ void note_filled(SenderState& s, Record& r) {
   if (p.kept && --p.unfilled == 0 && p.whole) s.requests.finish(r.owner);
 }
 
-// Record `i` cannot be built: its source is gone. If it was never sent, it and all behind it leave
-// the stream, so that a Terminate can follow what was.
+// Record `i` cannot be built: its source is gone. If it was never sent, it and all later records
+// are removed from the stream, so that a Terminate can follow the data sent.
 [[gnu::noinline, gnu::cold]] void take_back(SenderState& s, std::uint32_t i) {
   const Record r = s.retained[i];
   if (!s.retained.take_back(i)) s.failure.torn = true;
@@ -148,7 +149,7 @@ bool capture(SenderState& s, Record& r, std::uint32_t* sum) {
   return true;
 }
 
-void note_source_gone(SenderState& s, StreamOffset at) {
+void note_source_removed(SenderState& s, StreamOffset at) {
   if (!s.retained.holds(at)) return;
   std::uint32_t skip;
   take_back(s, s.retained.find(at, &skip));
@@ -207,7 +208,7 @@ std::uint32_t fill_segment(SenderState& s, StreamOffset begin, std::uint32_t len
       }
     }
     note_filled(s, r);
-    // A piece that begins at an odd offset adds with its bytes swapped (RFC 1071, 2 (B)).
+    // The sum of a piece that begins at an odd offset is byte-swapped (RFC 1071, 2 (B)).
     total += (at & 1) != 0 ? __builtin_bswap16(inet_fold(sum)) : sum;
     at += n;
   }

@@ -1,4 +1,4 @@
-// A sender whose consumer has gone (E-25): what was posted goes out of copies.
+// A sender whose consumer is gone (E-25): what it posted is sent from copies.
 #include <cstring>
 #include <new>
 
@@ -15,7 +15,7 @@ bool sends(const SendWqe& w) {
   return !awaits_response(w.op) && !verbs::is_local(w.op);
 }
 
-// f(index) for each request that is not wholly cut, until one says no.
+// Calls f(index) for each request that is not completely cut, until one call returns false.
 template <class F>
 bool each_unsent(const SenderState& s, F&& f) {
   const SendQueue& sq = s.requests.queue();
@@ -26,8 +26,8 @@ bool each_unsent(const SenderState& s, F&& f) {
   return true;
 }
 
-// Bytes to copy. False when some may not be read, or the peer waits for bytes of a Read. Of a
-// stream that is stopped only what was cut is left, and a Terminate: it owes nobody anything more.
+// Counts the bytes to copy. Returns false if some may not be read, or if the peer waits for bytes
+// of a Read. A stopped stream needs none: it only sends what was cut, and a Terminate.
 bool measure(const SenderState& s, std::uint64_t* bytes) {
   if (s.stopped) return true;
   if (s.failure.violation != Violation::None || s.current.kind == Kind::Response) return false;
@@ -42,7 +42,7 @@ bool measure(const SenderState& s, std::uint64_t* bytes) {
   });
 }
 
-// What has been cut needs its source no more.
+// Copies everything that was cut, so that it no longer needs its source.
 bool capture_all(SenderState& s) {
   for (std::uint32_t i = 0; i < s.retained.size(); ++i) {
     std::uint32_t sum;
@@ -51,12 +51,13 @@ bool capture_all(SenderState& s) {
   return true;
 }
 
-// A request whose payload is in consumer memory.
+// True for a request whose payload is in consumer memory.
 bool reads_consumer_memory(const SendWqe& w) {
   return sends(w) && (w.flags & kInline) == 0;
 }
 
-// The payloads of all that is not wholly cut, one behind the other. False when one has gone.
+// Copies the payloads of all requests that are not completely cut, one after the other. Returns
+// false if memory of one is gone.
 bool copy_payloads(const SenderState& s, std::uint8_t* to) {
   return each_unsent(s, [&](std::uint32_t seq) {
     if (!reads_consumer_memory(s.requests.wqe(seq))) return true;
@@ -72,7 +73,7 @@ bool copy_payloads(const SenderState& s, std::uint8_t* to) {
   });
 }
 
-// Request `seq` reads `to` from now on, where its payload is.
+// From now on request `seq` reads its payload at `to`.
 void move_payload(SenderState& s, std::uint32_t seq, const std::uint8_t* to) {
   SendWqe& w = s.requests.wqe(seq);
   s.requests.uncount(seq);

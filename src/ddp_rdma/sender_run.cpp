@@ -12,7 +12,7 @@
 namespace urnic::ddp {
 namespace {
 
-// Where the bytes are, and the first head.
+// Finds the memory of the bytes, and builds the first head.
 bool describe_run(const SenderState& s, SendRun* run) {
   const CurrentMessage at = s.current;
   const SendWqe& w = s.requests.wqe(at.id);
@@ -48,12 +48,12 @@ bool begin_run(SenderState& s, StreamOffset begin, std::uint32_t emss, SendRun* 
   const SendWqe& w = s.requests.wqe(s.current.id);
   const SendPart& p = s.requests.part(s.current.id);
   if (p.kept || p.broken || (w.flags & kInline) != 0 || w.num_sge != 1) return false;
-  if (carries_immediate(s.current.op)) return false;  // not where its payload is
+  if (carries_immediate(s.current.op)) return false;  // its payload is elsewhere
   const bool tagged = s.current.tagged();
   run->payload = s.sizes.most(tagged);
   const std::uint32_t ulpdu = header_of(tagged) + run->payload;
   run->wire = mpa::fpdu_size(ulpdu);
-  // The FPDU has to be the whole segment, and must need no pad.
+  // The FPDU must be the whole segment, and must need no pad.
   if (run->wire > emss || emss - run->wire >= FpduSizes::kSmallestFpdu || mpa::pad_of(ulpdu) != 0) {
     return false;
   }
@@ -68,7 +68,7 @@ bool next_of_run(SenderState& s, SendRun* run, std::uint8_t* dst, std::uint32_t*
   const ByteView payload(run->source, run->payload);
   std::uint8_t* const body = dst + run->head_bytes;
   std::uint8_t* const tail = body + run->payload;
-  std::uint64_t sum = 0;  // head and payload begin at even offsets: their sums add up
+  std::uint64_t sum = 0;  // head and payload begin at even offsets, so their sums can be added
   std::uint32_t crc = 0;
   const bool there = guarded(payload.data(), payload.size(), [&] {
     if (s.crc) {
@@ -98,7 +98,7 @@ bool next_of_run(SenderState& s, SendRun* run, std::uint8_t* dst, std::uint32_t*
   s.current.offset += run->payload;
   run->source += run->payload;
   --run->left;
-  // The next head: TO, or MO, has moved on.
+  // The next head has a higher TO or MO.
   if (run->tagged) {
     std::uint8_t* const to = run->head.data() + mpa::kLengthField + kTaggedHeader - 8;
     store_be64(to, load_be64(to) + run->payload);

@@ -1,5 +1,5 @@
-// What a sender stands on. Choosing and cutting (sender_cut.h), writing bytes (sender_fill.h) and
-// runs (sender_run.h) work with it; each part keeps what is its own.
+// The state of a sender. Choosing and cutting (sender_cut.h), writing bytes (sender_fill.h) and
+// runs (sender_run.h) work on it.
 #pragma once
 
 #include <array>
@@ -20,45 +20,45 @@ namespace urnic::ddp {
 struct SenderConfig {
   StreamId stream = 0;
   PdId pd = 0;
-  std::uint32_t keep_below = 256;  // messages up to this are kept for retransmission (E-22)
-  // Begin a message in the room a segment has left also when it does not fit whole: fewer segments,
+  std::uint32_t keep_below = 256;  // messages up to this size are copied for retransmission (E-22)
+  // Begins a message in the rest of a segment even if it does not fit as a whole: fewer segments,
   // more FPDUs (RFC 5044, 5.1 allows both).
   bool pack_partial = false;
 };
 
-// Messages begun, their payload, and FPDUs.
+// Counts messages begun, their payload, and FPDUs.
 struct SenderCounters {
-  std::uint64_t writes = 0, sends = 0, reads = 0, read_responses = 0;  // reads: atomics as well
+  std::uint64_t writes = 0, sends = 0, reads = 0, read_responses = 0;  // reads: also atomics
   std::uint64_t write_bytes = 0, send_bytes = 0, read_response_bytes = 0;
-  std::array<std::uint64_t, kOpcodes> fpdus{};  // by opcode, when first handed to TCP
+  std::array<std::uint64_t, kOpcodes> fpdus{};  // by opcode, counted when first passed to TCP
 };
 
-// The message that is being cut: messages are never interleaved.
+// The message that is being cut. Messages are never interleaved.
 struct CurrentMessage {
   enum class Kind : std::uint8_t { None, Request, Response };
   Kind kind = Kind::None;
   Opcode op = Opcode::Write;
   std::uint32_t id = 0;      // Request: index of its WQE. Response: MSN of the Read Request
-  std::uint32_t offset = 0;  // bytes of it that have been cut
-  std::uint32_t length = 0;  // of all of it, Immediate Data included
+  std::uint32_t offset = 0;  // bytes of it already cut
+  std::uint32_t length = 0;  // total, including Immediate Data
 
   bool tagged() const { return op == Opcode::Write || op == Opcode::ReadResponse; }
 };
 
-// Why nothing new is cut any more, if a request or response could not be sent.
+// The reason why nothing new is cut, if a request or response could not be sent.
 struct SendFailure {
   Violation violation = Violation::None;
-  Status status = Status::Success;  // of request `seq`, until that has been reported
+  Status status = Status::Success;  // status of request `seq`, until it is reported
   bool torn = false;                // the peer may have a part of an FPDU whose rest cannot be sent
   std::uint32_t seq = 0;
 };
 
-// Of what we send in queues 0 and 3. OutstandingReads numbers the requests of queue 1.
+// MSNs of what we send in queues 0 and 3. OutstandingReads numbers the requests of queue 1.
 struct NextMsn {
   std::uint32_t send, atomic_response;
 };
 
-// Behind Sender::leave: what is still to be sent, and its key.
+// The copied payload that is still to be sent after Sender::leave, and its key.
 struct LeftPayload {
   std::unique_ptr<std::uint8_t[]> bytes;
   std::uint32_t key = 0;
@@ -79,15 +79,15 @@ struct SenderState {
         backlog(queue, inbound_reads, &sizes, first_msn) {}
 
   SharedState* shared;
-  ReadQueue* inbound;  // Reads of the peer, of which we owe the responses
+  ReadQueue* inbound;  // Reads of the peer that we must answer
   SendRequests requests;
   Retained retained;
   CurrentMessage current;
   bool crc = true;
   bool started = false;          // full operation
-  bool stopped = false;          // no message begins
-  bool ended = false;            // none goes on either
-  bool prefer_response = false;  // turns between the send queue and responses
+  bool stopped = false;          // no new message begins
+  bool ended = false;            // no message continues either
+  bool prefer_response = false;  // alternates between the send queue and responses
   NextMsn next_msn;
   StreamId stream;
   std::uint32_t keep_below;

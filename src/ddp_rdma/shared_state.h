@@ -1,5 +1,5 @@
-// What the streams of one engine share besides the memory they give access to. Same ownership as
-// the streams.
+// State that the streams of one engine share besides the memory table. Same ownership as the
+// streams.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 namespace urnic::ddp {
 
 struct SharedState {
-  // `table` outlives it.
+  // `table` must outlive this object.
   explicit SharedState(verbs::MemoryTable* table) : memory(table), sinks(table) {}
   SharedState(const SharedState&) = delete;
   SharedState& operator=(const SharedState&) = delete;
@@ -22,8 +22,8 @@ struct SharedState {
   verbs::MemoryTable* memory;
   ReadSinks sinks;
   BufferPool pool;                                             // scratch memory of busy streams
-  FreshSends fresh_sends;                                      // of the segment at hand
-  std::array<std::uint8_t, ReadQueue::kMaxRequest> offending;  // what a Terminate is to copy
+  FreshSends fresh_sends;                                      // for the current segment
+  std::array<std::uint8_t, ReadQueue::kMaxRequest> offending;  // header to copy into a Terminate
 };
 
 }  // namespace urnic::ddp

@@ -13,16 +13,16 @@ struct Delivered {
   std::uint32_t position = 0;
 };
 
-// One Send, the oldest receive's: its completion, with the invalidation done before it is seen.
+// Delivers the Send of the oldest receive: its completion, after its invalidation was done.
 Violation deliver_send(Stream& s, Delivered* d, ByteView* offending);
-// Does the WQE at `position` belong to the CQE of `run`?
+// True if the WQE at `position` belongs to the CQE of `run`.
 bool joins(const Stream& s, const StoredSends& run, std::uint32_t position);
-// `n` Read Requests: sources checked, then one doorbell.
+// Delivers `n` Read Requests: checks their sources, then rings one doorbell.
 Violation deliver_read_requests(Stream& s, std::uint32_t n, ByteView* offending);
 void deliver_terminate(Stream& s);
 bool flush_receive(Stream& s, Status* first, Completion* c);
 
-// The CQE of a run, if there is one, and forget it.
+// Reports the CQE of a run, if there is one, and clears the run.
 template <class Sink>
 void report(Stream& s, StoredSends* run, Sink&& on_completion) {
   if (run->count == 0) return;
@@ -40,7 +40,7 @@ void report(Stream& s, StoredSends* run, Sink&& on_completion) {
   *run = {};
 }
 
-// `n` Sends, oldest first. A run of them is reported before anything later.
+// Delivers `n` Sends, oldest first. A run of them is reported before anything later.
 template <class Sink>
 Violation deliver_sends(Stream& s, std::uint32_t n, Sink&& on_completion, ByteView* offending) {
   StoredSends run;
@@ -77,7 +77,7 @@ Violation deliver(Stream& s, const MessageCounts& counts, Sink&& on_completion,
   if (offending == nullptr) offending = &unwanted;
   *offending = {};
   if (counts.read_responses != 0 && !s.sender.reads_done(counts.read_responses, on_completion)) {
-    return Violation::TaggedInvalidStag;  // a response without an open read
+    return Violation::TaggedInvalidStag;  // a response without an outstanding Read
   }
   if (counts.sends != 0) {
     const Violation v = detail::deliver_sends(s, counts.sends, on_completion, offending);
@@ -93,7 +93,7 @@ Violation deliver(Stream& s, const MessageCounts& counts, Sink&& on_completion,
 
 template <class Sink>
 void flush(Stream& s, Status first, Sink&& on_completion) {
-  // A send request that failed here is the one at fault; the receives are then bystanders.
+  // If a send request failed here, it is at fault, and not the oldest receive.
   if (s.sender.failed() && first == Status::LocalProtection) first = Status::Flushed;
   s.sender.flush(first, on_completion);
   s.held.clear();

@@ -12,7 +12,7 @@ constexpr std::uint32_t kControl = 4;
 constexpr std::uint32_t kSegmentLength = 2;
 constexpr std::uint32_t kReadHeader = kReadRequestHeader - kUntaggedHeader;
 
-// Header control bits of byte 2: as RFC 5040 4.8 has them, and as little-endian siw packs them.
+// Header control bits of byte 2, in RFC 5040 4.8 and as siw packs them on little-endian machines.
 constexpr std::uint8_t kM = 0x80, kD = 0x40, kR = 0x20;
 constexpr std::uint8_t kRfcBits = kM | kD | kR;
 constexpr std::uint8_t kSwappedBits = 0x07;
@@ -28,8 +28,8 @@ bool is_read_request(ByteView ulpdu) {
          (ulpdu[1] & 0x0f) == static_cast<std::uint8_t>(Opcode::ReadRequest);
 }
 
-// Whether the registries know this error (iwarp error codes, RFC 6580 and 6581), and it can be
-// meant at this time: MPA's errors of set-up answer a start-up frame, the others an FPDU.
+// True if the registries define this error (iwarp error codes, RFC 6580 and 6581) and it is
+// possible at this time: MPA's set-up errors answer a start-up frame, the others an FPDU.
 bool possible(std::uint8_t layer, std::uint8_t etype, std::uint8_t code, TerminateWhen when) {
   if (when == TerminateWhen::AtSetup) return layer == 2 && etype == 0 && code >= 4 && code <= 7;
   switch (layer << 4 | etype) {
@@ -54,8 +54,8 @@ bool possible(std::uint8_t layer, std::uint8_t etype, std::uint8_t code, Termina
   }
 }
 
-// Header control bits tell first: both packings set some whenever a header follows. Without any,
-// the reading of an error that is possible wins, the RFC's when both are.
+// The header control bits decide first: both packings set some if a header follows. If none is set,
+// the packing that gives a possible error is chosen, the RFC's if both do.
 bool read_swapped(const std::uint8_t* control, TerminateWhen when) {
   if ((control[2] & kRfcBits) != 0) return false;
   if ((control[2] & kSwappedBits) != 0) return true;
@@ -83,7 +83,7 @@ std::uint32_t build_terminate(Violation violation, ByteView offending, std::uint
   dst[n + 3] = 0;
   n += kControl;
   if (!with_ddp) return n;
-  // "DDP Segment Length" is taken as that of the whole segment, header included.
+  // "DDP Segment Length" is interpreted as the length of the whole segment, including the header.
   store_be16(dst + n, static_cast<std::uint16_t>(offending.size()));
   n += kSegmentLength;
   const std::uint32_t copied = ddp + (with_rdmap ? kReadHeader : 0);
@@ -102,8 +102,8 @@ TerminateInfo parse_terminate(ByteView whole, TerminateWhen when) {
   info.code = body[1];
   if (body.size() < kControl + kSegmentLength) return info;
   info.segment_length = load_be16(body.data() + kControl);
-  // What follows is told by the length alone: siw sets R where no Read header follows, and leaves
-  // M and D readable as 0 where a header does.
+  // The length alone tells what follows. siw sets R without a Read header, and leaves M and D at 0
+  // when a header follows.
   const ByteView rest = body.subspan(kControl + kSegmentLength);
   if (rest.empty()) return info;
   const std::uint32_t ddp = ddp_header_of(rest[0]);

@@ -1,4 +1,4 @@
-// The words of verbs that this room speaks all the time.
+// Names from verbs that this folder uses often.
 #pragma once
 
 #include "verbs/memory.h"

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kRows = static_cast<std::size_t>(Violation::kCount);
 
-// What of the offending segment goes into the Terminate (RFC 5040, 4.8).
+// The part of the offending segment that is copied into the Terminate (RFC 5040, 4.8).
 enum class Copy : std::uint8_t { Nothing, Ddp, DdpAndRdmap };
 
 struct Entry {
@@ -126,7 +126,7 @@ constexpr bool complete() {
 }
 static_assert(complete(), "every Violation has its row, in the order of the enumeration");
 
-// Layers and types that exist, and codes in the ranges the registries know (RFC 6580).
+// Checks that all layers, types and codes are in the ranges of the registries (RFC 6580).
 constexpr bool registered() {
   for (std::size_t i = 1; i < kRows; ++i) {
     const ViolationRow& r = kTable[i].row;

@@ -1,5 +1,5 @@
-// The one table of violations (E-36): each row has its Terminate layer, error type and code (RFC
-// 5040 4.8, RFC 5041, RFC 5044 8, RFC 6581), and what of the offending headers is copied.
+// The one table of violations (E-36). Each row has the layer, error type and code of its Terminate
+// (RFC 5040 4.8, RFC 5041, RFC 5044 8, RFC 6581), and the offending headers to copy.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +55,7 @@ struct ViolationRow {
   bool with_ddp;          // M and D: DDP segment length and header are copied
   bool with_rdmap;        // R as well: the Read Request header
   std::string_view name;  // for people
-  std::string_view why;   // the rule, and the choice where RFCs leave one
+  std::string_view why;   // the rule, and the choice if RFCs leave one
 };
 
 // Row of a violation; valid for every enumerator but None and kCount.

@@ -1,8 +1,8 @@
-// Tells our thread that the application, which was polling or posting all the time, has stayed
-// away. The application puts the alarm off while it is there: a system call now and then, and
-// our thread, asleep on the descriptor, does not have to get up to look.
+// An alarm that tells our thread when an application that polled or posted all the time has
+// stopped. While the application is active it postpones the alarm now and then, by a system call.
+// Our thread sleeps on the descriptor and does not have to wake up to check.
 //
-// Under the ownership of the engine, but for fd().
+// Needs the ownership of the engine, except for fd().
 #pragma once
 
 #include <sys/timerfd.h>
@@ -14,8 +14,8 @@ namespace urnic::device {
 
 class Absence {
  public:
-  // How long it may stay away before it is noticed, and how much of that is left when the alarm is
-  // put off: who is kept from its polls for less has not gone.
+  // How long the application may be silent before the alarm fires, and the time left at which the
+  // alarm is postponed: an application that is interrupted for less than that is still active.
   static constexpr Duration kNoticed = Duration::us(500), kPutOff = Duration::us(250);
 
   Absence() : timer_(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) {}
@@ -24,14 +24,14 @@ class Absence {
   }
   Absence(const Absence&) = delete;
   Absence& operator=(const Absence&) = delete;
-  // Readable when it has stayed away; -1 when there was no descriptor for it.
+  // Readable when the application has been silent too long; -1 when no descriptor was left.
   int fd() const { return timer_; }
 
-  // It is there at `now`.
+  // The application is active at `now`.
   void seen(Instant now) {
     if (now + kPutOff >= alarm_) begin(now);
   }
-  // It is watched from now on.
+  // Starts to watch the application.
   void begin(Instant now) {
     alarm_ = now + kNoticed;
     itimerspec at{};

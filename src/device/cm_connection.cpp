@@ -1,4 +1,4 @@
-// Connections whose queue pairs the program moves itself, as the public API has them.
+// The public API of connections whose queue pairs the program moves itself.
 #include <utility>
 
 #include "device/connect_options.h"
@@ -33,7 +33,7 @@ Result<std::shared_ptr<CmConnectionImpl>> make(const std::shared_ptr<DeviceImpl>
   return made;
 }
 
-// `call` of the engine, which names the connection before anything of it can be told.
+// Runs `call` on the engine; the connection has its id before any event of it can be delivered.
 template <class Call>
 Result<void> begin(CmConnectionImpl& c, Call&& call) {
   return c.device->driver->own([&](Instant now) -> Result<void> {
@@ -162,7 +162,8 @@ Result<CmConnection> ConnectRequest::accept_number(const CmQueuePair& qp, const 
       });
     });
     if (!begun) {
-      // The peer is not left waiting, or the request can be answered otherwise.
+      // After no_memory the peer gets a refusal; after invalid_argument the request can be answered
+      // again.
       if (begun.error().code == Errc::no_memory) impl_->refuse({});
       if (begun.error().code == Errc::invalid_argument) impl_->answered = false;
       return begun.error();

@@ -12,12 +12,12 @@ Result<void> check_ranges(const ConnectionOptions& o) {
   if (o.iwarp.close_wait_ms < 0 || o.iwarp.close_wait_ms > 60'000) {
     return Error{Errc::invalid_argument, "close_wait_ms: must be between 0 and 60000"};
   }
-  constexpr std::uint8_t kMostRetries = 7;  // three bits of its messages
+  constexpr std::uint8_t kMostRetries = 7;  // a 3-bit field of the messages
   if (o.roce.retry_count.value_or(0) > kMostRetries ||
       o.roce.rnr_retry.value_or(0) > kMostRetries) {
     return Error{Errc::invalid_argument, "retry_count, rnr_retry: must be between 0 and 7"};
   }
-  constexpr std::uint8_t kLastTimeout = 31;  // five bits of its messages
+  constexpr std::uint8_t kLastTimeout = 31;  // a 5-bit field of the messages
   if (o.roce.ack_timeout.value_or(0) > kLastTimeout ||
       o.roce.min_rnr_timer.value_or(0) > kLastTimeout) {
     return Error{Errc::invalid_argument, "ack_timeout, min_rnr_timer: must be between 0 and 31"};

@@ -1,4 +1,4 @@
-// Questions for queue pairs of UD as the public API has them, and their answers.
+// The public API for resolving UD queue pairs, and for answering such requests.
 #include "device/datagram_service.h"
 
 #include <utility>
@@ -32,7 +32,7 @@ Result<void> serve_datagrams(RequestImpl& request, QpImpl& qp, const ConnectionO
     auto& questions = request.device->engine->roce_control().connections().resolver();
     return questions.serve(handle, *qp.qp, qkey, options.private_data, now);
   });
-  // The peer still waits for an answer, which may be another one.
+  // The peer still waits for an answer; the program may send another one.
   if (!served && served.error().code != Errc::closed) request.answered = false;
   return served;
 }
@@ -108,7 +108,7 @@ Result<std::shared_ptr<ResolutionImpl>> begin(const std::shared_ptr<DeviceImpl>&
   auto asked = device->driver->own([&](Instant now) -> Result<roce::SidrResolver::Asked> {
     auto& questions = device->engine->roce_control().connections().resolver();
     auto r = questions.ask(made.get(), *to, *ask, now);
-    if (r) {  // before it can be told
+    if (r) {  // set before an event can be delivered
       made->id = r->id;
       made->local = r->from;
     }

@@ -1,4 +1,4 @@
-// Answers to questions for queue pairs of UD, as the public API has them.
+// Answers requests for UD queue pairs, for the public API.
 #pragma once
 
 #include "device/device_impl.h"

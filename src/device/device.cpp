@@ -1,4 +1,4 @@
-// The public device: opens the port, owns engine and driver, and carries events to the consumer.
+// The public device: opens the port, owns engine and driver, and delivers events to the consumer.
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,8 +33,8 @@ DeviceImpl::DeviceImpl(const Config& c, std::string spec, port::Port p,
                                       : device::Progress::Auto;
   d.spin = Duration::us(config.get_int("spin_us"));
   d.lookout = Duration::us(config.get_int("lookout_us"));
-  // Two ends of a memif that meet on one core would stay there: asleep by turns they are no load
-  // that the scheduler would spread, and polling they are.
+  // Two ends of a memif on the same core would stay there: if they sleep by turns, the scheduler
+  // sees no load to spread; if they poll, it does.
   if (engine->over_kernel_tcp()) d.doze = Duration::us(config.get_int("doze_us"));
   driver = std::make_unique<device::Driver>(d, engine.get(), &port, 0);
   if (config.get_bool("stat")) {
@@ -51,7 +51,7 @@ DeviceImpl::DeviceImpl(const Config& c, std::string spec, port::Port p,
 }
 
 DeviceImpl::~DeviceImpl() {
-  if (driver->inherited()) {  // the engine may be in any state; ports know what a fork is
+  if (driver->inherited()) {  // the engine may be in any state; ports can handle a fork
     [[maybe_unused]] const auto* left_alone = engine.release();
     if (logger != nullptr) logger->forget();
     return;
@@ -79,7 +79,7 @@ std::string DeviceImpl::why_down() const {
   return port.why();
 }
 
-// The ownership is given up between two pieces: whoever waits for it has it first.
+// The ownership is released between two pieces, so that waiting threads get it first.
 EngineStats DeviceImpl::stats() {
   constexpr std::size_t kPiece = 64;
   EngineStats s = totals();
@@ -197,8 +197,8 @@ DeviceInfo Device::info() const {
 
 namespace {
 
-// The link is there, and no own address still waits for its duplicate detection: until then a
-// connection has nothing to come from.
+// True if the link is up and every own address has passed duplicate detection; before that, a
+// connection has no source address.
 bool ready_to_connect(device::DeviceImpl& device) {
   return device.driver->own([&](Instant) {
     const auto& own = device.engine->interface().addresses();

@@ -1,11 +1,11 @@
-// How the connections of a device end when it goes, or when its program does.
+// Ends the connections of a device when the device is destroyed, or its program exits.
 #include <unistd.h>
 
 #include "device/device_impl.h"
 
 namespace urnic::device {
 
-// Queue pairs that were destroyed leave connections that end in order: for a moment.
+// Destroyed queue pairs leave connections that end in order; this waits for them for a moment.
 void DeviceImpl::finish_ends() {
   constexpr Duration kMoment = Duration::s(1);
   Instant until = monotonic_now() + kMoment;
@@ -15,7 +15,8 @@ void DeviceImpl::finish_ends() {
     const bool says_so =
         port.info().link_up != 0 && engine->roce_control().connections().leaving() != 0;
     if (iwarp.leaving() == 0 && !says_so) return true;
-    // As long as they get on, on a busy machine too; linger_timeout bounds each of them.
+    // Continue as long as they make progress, even on a busy machine; linger_timeout bounds each of
+    // them.
     if (const std::uint64_t so_far = iwarp.leaving_sent(); so_far != sent) {
       sent = so_far;
       until = now + kMoment;

@@ -1,4 +1,4 @@
-// What the engine tells, on its way to the consumer: event queues, completion queues, the log.
+// Delivers the engine's reports to the consumer: event queues, completion queues, the log.
 #include <algorithm>
 #include <cstring>
 
@@ -9,7 +9,7 @@ namespace urnic {
 namespace device {
 
 EventQueueImpl::~EventQueueImpl() {
-  if (device == nullptr) return;  // there was no descriptor for it
+  if (device == nullptr) return;  // no descriptor was left for the queue
   const std::lock_guard guard(device->mutex);
   if (device->events == this) device->events = nullptr;
 }
@@ -93,7 +93,7 @@ void DeviceImpl::tell(EventKind kind, const void* from, void* about, const char*
     event.error.message = why;
     from != nullptr ? events->push(std::move(event), from) : events->push_news(std::move(event));
   } catch (const std::bad_alloc&) {
-    // News of the device: lost, and no connection with them.
+    // The event of the device is lost; connections are not affected.
   }
 }
 
@@ -104,7 +104,7 @@ void DeviceImpl::forget_events(const void* from) {
 
 void DeviceImpl::on_cq_overrun(verbs::CompletionQueue* queue) {
   auto* cq = static_cast<CqImpl*>(queue);
-  cq->notify();  // armed or not: whoever sleeps on it would sleep for ever
+  cq->notify();  // armed or not: otherwise a thread that sleeps on it would never wake
   log_quietly(device::LogLevel::Error, [&] {
     return "completion queue overrun: all " + std::to_string(cq->depth()) +
            " entries are in use; create it larger";
@@ -200,7 +200,7 @@ const char* name_of(verbs::CmEvent::Kind kind) {
   return "";
 }
 
-// Of what says nothing of the connection.
+// The event for those reports that do not change the state of the connection.
 std::optional<EventKind> asynchronous(verbs::CmEvent::Kind kind) {
   using Kind = verbs::CmEvent::Kind;
   switch (kind) {
@@ -231,8 +231,9 @@ void DeviceImpl::on_note(verbs::Note note, const SocketAddress& local, const Soc
               [&] { return ends_of(local, peer) + ": " + name_of(note) + ": " + why; });
 }
 
-// Memory is allocated first. Once the request is queued it is the consumer's alone: its last owner
-// refuses it, for which we, who own the engine, would wait for ever.
+// Allocates memory first. Once the request is queued, the consumer may own it alone: destroying the
+// last reference refuses the request, which needs the ownership of the engine and would deadlock
+// here, because this thread already holds it.
 void DeviceImpl::pass_on(verbs::CmEvent e) {
   auto* const listener = static_cast<ListenerImpl*>(e.listener->owner);
   if (listener == nullptr) return;
@@ -257,7 +258,7 @@ void DeviceImpl::on_cm_event(verbs::CmEvent e) {
   if (e.kind == Kind::ConnectRequest) return pass_on(std::move(e));
   auto* qp = static_cast<QpImpl*>(e.qp->owner);
   if (qp == nullptr) return;
-  // What needs memory comes before what is changed: the engine tells again what it could not.
+  // Allocate memory before changing anything: if that fails, the engine reports the event again.
   Event event;
   event.connection = qp->connection.number;
   event.context = qp->context;
@@ -302,7 +303,7 @@ void DeviceImpl::on_cm_event(verbs::CmEvent e) {
   log_event(*qp, e);
 }
 
-// Memory is allocated first: without it the answer is reported again later.
+// Allocates memory first: without it the answer is reported again later.
 void DeviceImpl::on_datagram_answer(void* owner, const verbs::DatagramAnswer& answer) {
   auto& asked = *static_cast<ResolutionImpl*>(owner);
   Event event;
@@ -326,7 +327,7 @@ void DeviceImpl::on_datagram_answer(void* owner, const verbs::DatagramAnswer& an
   asked.events->push(std::move(event), &asked);
 }
 
-// Memory is allocated first: without it an end is reported again later.
+// Allocates memory first: without it an end is reported again later.
 void DeviceImpl::on_cm_connection(void* owner, const verbs::CmEvent& e) {
   using Kind = verbs::CmEvent::Kind;
   auto& c = *static_cast<CmConnectionImpl*>(owner);

@@ -1,4 +1,4 @@
-// What stands behind the handles of include/urnic/verbs.h.
+// The objects that the handles of include/urnic/verbs.h refer to.
 #pragma once
 
 #include <errno.h>
@@ -31,17 +31,17 @@ struct CqImpl;
 
 struct EventQueueImpl {
   // bound: unfetched events of a device (link, address conflict); beyond: the oldest is dropped;
-  // test: DeviceNews.SoManyWaitAndTheLatestAreThere
+  // test: DeviceNews.EventsOfTheDeviceAreBoundedAndTheLatestAreKept
   static constexpr std::size_t kMostNews = 64;
-  // Whose event it is: an object of this file.
+  // An event, and the object of this file that it belongs to.
   struct Entry {
     Event event;
     const void* from = nullptr;
   };
   std::shared_ptr<DeviceImpl> device;
   std::mutex mutex;
-  std::list<Entry> events;  // going from one queue to another takes no memory
-  bool woken = false;       // who waits is to come back
+  std::list<Entry> events;  // a list: moving events to another queue allocates no memory
+  bool woken = false;       // wait() must return
   device::EventFd fd;       // readable while there are events, or `woken`
 
   EventQueueImpl() = default;
@@ -50,11 +50,11 @@ struct EventQueueImpl {
   ~EventQueueImpl();
 
   void push(Event e, const void* from);
-  // Of the device itself, which goes on telling whether anybody fetches it or not: of more than
-  // kMostNews the oldest goes.
+  // Adds an event of the device itself. The device reports such events even if they are not
+  // fetched; when there are more than kMostNews, the oldest is dropped.
   void push_news(Event e);
   bool pop(Event* out);
-  // What is queued of that object, taken out.
+  // Removes and returns the queued events of that object.
   std::list<Entry> take_of(const void* from);
   void put(std::list<Entry> more);
   void wake();
@@ -62,17 +62,17 @@ struct EventQueueImpl {
   bool usable() const { return fd.get() >= 0; }
 };
 
-// Completion queues with something to tell, oldest first. They take leave of it before they go.
+// Completion queues with events, oldest first. A queue removes itself before it is destroyed.
 struct ChannelImpl {
   explicit ChannelImpl(std::shared_ptr<DeviceImpl> d) : device(std::move(d)) {}
-  // Takes no memory: it is in the middle of a burst.
+  // Allocates no memory, because it runs in the middle of a burst.
   void push(CqImpl& cq);
   bool pop(void** context);
   void remove(CqImpl& cq);
   bool usable() const { return fd.get() >= 0; }
 
   std::shared_ptr<DeviceImpl> device;
-  device::EventFd fd;  // readable while there are some
+  device::EventFd fd;  // readable while completion queues are queued
 
  private:
   void emptied();
@@ -84,9 +84,10 @@ struct CqImpl : verbs::CompletionQueue {
   CqImpl(std::shared_ptr<DeviceImpl> d, std::uint32_t depth)
       : verbs::CompletionQueue(depth), device(std::move(d)) {}
   ~CqImpl();
-  // Whoever sleeps for it wakes.
+  // Wakes the threads that sleep on it.
   void notify();
-  // Made now if need be, as most queues are polled and nothing else; null without descriptors.
+  // Created by the first call, because most queues are only polled; null when no descriptor is
+  // left.
   device::EventFd* descriptor();
   void deliver_to(std::shared_ptr<ChannelImpl> channel, void* its_context);
 
@@ -95,11 +96,11 @@ struct CqImpl : verbs::CompletionQueue {
 
  private:
   friend struct ChannelImpl;
-  std::mutex mutex_;  // of the next three
+  std::mutex mutex_;  // for the next three members
   std::shared_ptr<ChannelImpl> channel_;
   std::unique_ptr<device::EventFd> fd_;
-  bool had_event_ = false;  // before there was a descriptor
-  // The channel's, under its mutex.
+  bool had_event_ = false;  // an event arrived before there was a descriptor
+  // Owned by the channel, under its mutex.
   void* channel_context_ = nullptr;
   CqImpl* next_ = nullptr;
   bool queued_ = false;
@@ -117,7 +118,7 @@ struct MrImpl {
   std::optional<std::uint64_t> iova;
   std::uint32_t access = 0;
   std::uint32_t stag = 0;
-  // As the table has it.
+  // As in the memory table.
   verbs::Extent extent() const;
   ~MrImpl();
 };
@@ -129,12 +130,12 @@ struct WindowImpl {
 };
 struct AddressHandleImpl {
   std::shared_ptr<PdImpl> pd;
-  std::uint32_t handle = 0;  // of RoCE's side
+  std::uint32_t handle = 0;  // of the RoCE side
   ~AddressHandleImpl();
 };
-// What is wrong with it as a region, if anything.
+// Returns an error if it cannot become a region.
 std::optional<Error> not_registrable(const MrImpl&);
-// Its memory is not there, or may not be written to though the rights want it.
+// Returns an error if its memory is not mapped, or not writable although the rights require it.
 std::optional<Error> not_present(const MrImpl&);
 
 struct SrqImpl {
@@ -142,10 +143,11 @@ struct SrqImpl {
   std::shared_ptr<PdImpl> pd;
   std::shared_ptr<EventQueueImpl> events;
   void* context = nullptr;
-  std::shared_ptr<XrcDomainImpl> xrc;  // both of XRC alone
+  std::shared_ptr<XrcDomainImpl> xrc;  // XRC only, like the next member
   std::shared_ptr<CqImpl> receive_cq;
-  verbs::SharedReceiveQueue* queue = nullptr;  // the engine's; under ownership but for posting
-  Spinlock lock;                               // among threads that post
+  // owned by the engine; needs its ownership, except for posting
+  verbs::SharedReceiveQueue* queue = nullptr;
+  Spinlock lock;  // among threads that post
   ~SrqImpl();
 };
 
@@ -153,27 +155,27 @@ struct QpImpl {
   std::shared_ptr<DeviceImpl> device;
   std::shared_ptr<PdImpl> pd;
   std::shared_ptr<SrqImpl> srq;
-  std::shared_ptr<XrcDomainImpl> xrc;  // a receiving end's
+  std::shared_ptr<XrcDomainImpl> xrc;  // of a receiving end
   std::shared_ptr<CqImpl> send_cq, receive_cq;
   std::shared_ptr<EventQueueImpl> events;
   void* context = nullptr;
   bool signal_all = false;
   bool asynchronous_events = false;
-  std::uint32_t most_datagram = 0;       // UD: bytes of a request
-  std::atomic<bool> early_sends{false};  // taken before there is a connection
-  verbs::QueuePair* qp = nullptr;        // the engine's; queue_pair.h says what needs ownership
+  std::uint32_t most_datagram = 0;       // UD: most bytes of a request
+  std::atomic<bool> early_sends{false};  // accept sends before there is a connection
+  verbs::QueuePair* qp = nullptr;        // owned by the engine; see queue_pair.h
   Spinlock send_lock, receive_lock;      // among threads that post
   // Outcome of the current connect or accept, for the blocking calls.
   std::mutex mutex;
   enum class Attempt : std::uint8_t { None, Pending, Established, Failed } attempt = Attempt::None;
   Error error;
   std::string private_data;
-  struct {                                 // the last that was begun
+  struct {                                 // the connection that was started last
     std::string peer;                      // for the log
     std::atomic<std::uint32_t> number{0};  // counted from 1; changed under ownership
   } connection;
-  std::unique_ptr<device::EventFd> settled;  // while somebody waits for it
-  void settle() {                            // under `mutex`
+  std::unique_ptr<device::EventFd> settled;  // while a thread waits for the outcome
+  void settle() {                            // needs `mutex`
     if (settled != nullptr) settled->signal();
   }
   ~QpImpl();
@@ -181,7 +183,7 @@ struct QpImpl {
 
 struct BindingImpl {
   std::shared_ptr<DeviceImpl> device;
-  verbs::Listener* bound = nullptr;  // null: it has become a listener
+  verbs::Listener* bound = nullptr;  // null once it has become a listener
   SocketAddress at;
   ~BindingImpl();
 };
@@ -204,7 +206,7 @@ struct ResolutionImpl {
   ~ResolutionImpl();
 };
 
-// Calls of the engine are under its ownership.
+// Calls on the engine need its ownership.
 struct CmConnectionImpl {
   std::shared_ptr<DeviceImpl> device;
   std::shared_ptr<EventQueueImpl> events;
@@ -223,7 +225,7 @@ struct RequestImpl {
 };
 
 struct DeviceImpl : verbs::Hooks, std::enable_shared_from_this<DeviceImpl> {
-  // `kernel` when the port is the kernel's TCP.
+  // `kernel` is set if the port is the kernel's TCP.
   DeviceImpl(const Config& config, std::string port_spec, port::Port p,
              std::shared_ptr<engine::KernelTcp> kernel, std::unique_ptr<device::Log> log,
              const engine::Options& options);
@@ -239,7 +241,8 @@ struct DeviceImpl : verbs::Hooks, std::enable_shared_from_this<DeviceImpl> {
                const char* why) override;
   void on_address_conflict(const IpAddress& address, const MacAddress& with) override;
   void on_link(bool up, const std::string& why) override;
-  // From now on changes of the machine's addresses are seen and reported. Before the driver starts.
+  // Starts watching for changes of the machine's addresses and reporting them. Call before the
+  // driver starts.
   void watch_addresses();
   void pass_on(verbs::CmEvent request);
   void finish_ends();
@@ -247,58 +250,60 @@ struct DeviceImpl : verbs::Hooks, std::enable_shared_from_this<DeviceImpl> {
   EngineStats stats();
   EngineStats totals();  // all but the connections
   std::string why_down() const;
-  // Says on what device events arrive (link, overrun) that nobody else is asked about.
-  // `from` is the object it is about; it has `about` as its context, or that of the device if null.
+  // Reports an event of the device to its event queue (link, overrun). `from` is the object that
+  // the event is about; the event has `about` as its context, or the device's context if `about` is
+  // null.
   void tell(EventKind kind, const void* from, void* about, const char* why);
-  // What is queued there of that object is not told any more.
+  // Removes the queued events of that object.
   void forget_events(const void* from);
   void log_event(QpImpl& qp, const verbs::CmEvent& e) const;
   void log(device::LogLevel level, const std::string& text) {
     if (logger != nullptr) logger->line(level, text);
   }
-  // Within a burst. A line is not worth a connection: without memory there is none.
+  // For use within a burst. If there is no memory for the line it is dropped; the connection goes
+  // on.
   template <class Text>
   void log_quietly(device::LogLevel level, Text&& text) const {
     if (logger == nullptr || !logger->wants(level)) return;
     try {
       logger->line(level, text());
     } catch (const std::bad_alloc&) {
-      // what the line would have said is told by an event
+      // an event reports the same to the program
     }
   }
 
-  device::FaultHandler fault_handler;  // goes last
+  device::FaultHandler fault_handler;  // destroyed last
   Config config;
   std::string port_spec;
   port::Port port;
-  std::shared_ptr<fault::CaptureFile> capture;  // which `port` writes; null without one
+  std::shared_ptr<fault::CaptureFile> capture;  // written by `port`; null without a capture
   std::unique_ptr<engine::Engine> engine;
   std::unique_ptr<device::StatServer> stat_server;
-  std::unique_ptr<kernel_tcp::AddressNews> address_news;  // null: nobody looks for them
+  std::unique_ptr<kernel_tcp::AddressNews> address_news;  // null: addresses are not watched
   std::unique_ptr<device::Driver> driver;
   Instant opened;
   std::unique_ptr<device::Log> logger;  // null: log = off
-  std::mutex mutex;                     // of the next two
-  // Where it delivers its own events. Queues keep their device alive and take leave of it, so that
-  // it is never the device's thread that lets go of the last one.
+  std::mutex mutex;                     // for the next two members
+  // The queue for the device's own events. A queue keeps its device alive and removes itself from
+  // here when it is destroyed. So the device's thread never drops the last reference to the device.
   EventQueueImpl* events = nullptr;
   void* context = nullptr;
   XrcDomains xrc_domains;
-  std::string link_reason;  // under ownership: why the link went
+  std::string link_reason;  // needs the ownership; why the link went down
 };
 
-// The control path of the transport that is named, or else of the device's own. Errors:
+// The control path of the transport `named`, or else of the device's default transport. Errors:
 // invalid_argument, unsupported (the device does not speak it).
 Result<verbs::ControlPath*> control_of(engine::Engine&, const std::optional<Transport>& named);
 
 // bound: entries of a completion queue; beyond: creating or resizing it fails with
-// invalid_argument; test: CompletionQueueMemory.NoMoreEntriesThanMayBeAskedFor
+// invalid_argument; test: CompletionQueueMemory.TheDepthIsLimited
 inline constexpr std::uint32_t kMostCompletions = 1u << 24;
 inline Error depth_error() {
   return {Errc::invalid_argument, "completion queue: must have between 1 and 16777216 entries"};
 }
 
-// What every call of a device asks first.
+// The first check of every call on a device.
 inline std::optional<Error> unusable(const std::shared_ptr<DeviceImpl>& device) {
   if (device == nullptr) return empty_handle("device");
   if (device->driver->inherited()) return device::inherited_error();

@@ -19,13 +19,13 @@
 namespace urnic::device {
 namespace {
 
-// How long what arrives may lie while a thread posts without a pause.
+// How long arrivals may wait while a thread posts without a pause.
 constexpr Duration kMostUnserved = Duration::us(200);
-constexpr std::int64_t kInside = std::numeric_limits<std::int64_t>::max();  // a poll goes on
+constexpr std::int64_t kInside = std::numeric_limits<std::int64_t>::max();  // a poll is in progress
 
-// A woken thread goes before one that has run for long if the slice it asks for is short (Linux
-// 6.12 on; others refuse, or know of none, which does no harm). Without it a program that spins on
-// memory would keep the core for milliseconds.
+// Linux (6.12 on) runs a woken thread before one that has run for long, if the woken thread has
+// requested a short slice; other kernels refuse or ignore the request, which does no harm. Without
+// it, a program that spins on memory would keep the core for milliseconds.
 void ask_for_short_slice() {
   struct Attributes {  // of sched_setattr(2), version 0
     std::uint32_t size, policy;
@@ -41,7 +41,7 @@ void ask_for_short_slice() {
   syscall(SYS_sched_setattr, 0, &a, 0);
 }
 
-// Forks between the first device of the family and this process.
+// Number of forks between the first device of the process family and this process.
 std::atomic<std::uint64_t> forks{0};
 
 std::uint64_t count_forks() {
@@ -72,7 +72,7 @@ bool Driver::inherited() const {
 }
 
 Driver::~Driver() {
-  if (inherited()) {  // the thread is not there, and its descriptors are closed with the others
+  if (inherited()) {  // the child has no such thread, and its descriptors are closed already
     if (thread_.joinable()) thread_.detach();
     return;
   }
@@ -87,10 +87,10 @@ Result<void> Driver::start() {
                  "cannot create the engine: no file descriptor left (see ulimit -n)"};
   }
   if (options_.progress == Progress::Poll) return {};
-  // The caller's signals are the caller's: none is delivered to our thread.
+  // Signals belong to the caller: block them in our thread.
   sigset_t all, old;
   sigfillset(&all);
-  for (const int fault : {SIGSEGV, SIGBUS}) sigdelset(&all, fault);  // guarded accesses
+  for (const int fault : {SIGSEGV, SIGBUS}) sigdelset(&all, fault);  // needed for guarded accesses
   pthread_sigmask(SIG_SETMASK, &all, &old);
   const char* wrong = nullptr;
   Errc code = Errc::unavailable;
@@ -111,8 +111,8 @@ Result<void> Driver::start() {
   return {};
 }
 
-// Without memory a burst ends early: what it had not come to is lost as on the wire, and TCP sends
-// it again.
+// Without memory a burst ends early: frames that it had not processed are lost as on the wire, and
+// TCP retransmits them.
 bool Driver::poll_engine(Instant now, bool comes_back) {
   last_burst_ = now;
   try {
@@ -122,11 +122,11 @@ bool Driver::poll_engine(Instant now, bool comes_back) {
   }
 }
 
-void Driver::transmit_now(verbs::QueuePair& qp, Instant now) {
+void Driver::answer(verbs::QueuePair& qp, std::uint8_t posted, Instant now) {
   try {
-    engine_->work_posted(qp, now);
+    engine_->work_posted(qp, posted, now);
   } catch (const std::bad_alloc&) {
-    // What was posted stays posted; the next burst takes it up.
+    // The request stays posted; the next burst sends it.
   }
 }
 
@@ -156,12 +156,14 @@ bool Driver::app_poll() {
   return any;
 }
 
-// The application's burst. Behind it the sleeper is as it must be: awake, or asleep on a port that
-// wakes it, or watching an application that polls all the time. `rouse`: it is to be woken.
+// A burst of the application. After it the sleeper is in the right state: awake, or asleep on a
+// port that wakes it, or watching an application that polls all the time. `rouse`: the caller must
+// wake it.
 bool Driver::poll_and_rearm(Instant* time, bool* rouse) {
   const Instant now = *time;
   const std::uint64_t long_polls = engine_->counters().long_polls;
-  // Who polls all the time is back before an ACK is late; else the thread, which watches, is (E-7).
+  // If the application polls all the time, it polls again before a delayed ACK is due; if it stops,
+  // the watching thread sends the ACK (E-7).
   bool any = poll_engine(now, caller_.habit.steady());
   if (any && engine_->counters().long_polls != long_polls) {
     *time = monotonic_now();
@@ -172,7 +174,7 @@ bool Driver::poll_and_rearm(Instant* time, bool* rouse) {
   if (sleeper == Sleeper::OnPort) {
     if (caller_.habit.steady()) {
       *rouse = watch_from_now_on();
-    } else if (any && port_->arm(queue_)) {  // more came meanwhile
+    } else if (any && port_->arm(queue_)) {  // more frames arrived meanwhile
       any |= poll_engine(now, false);
       *rouse = port_->arm(queue_);
     }
@@ -181,7 +183,7 @@ bool Driver::poll_and_rearm(Instant* time, bool* rouse) {
   return any;
 }
 
-// The thread, asleep on the port, is woken to watch an application that comes back all the time.
+// Wakes the thread, asleep on the port, to watch an application that polls or posts all the time.
 bool Driver::watch_from_now_on() {
   port_->disarm(queue_);
   asleep_.armed = false;
@@ -191,44 +193,44 @@ bool Driver::watch_from_now_on() {
 
 void Driver::hand_over() {
   if (options_.progress != Progress::Auto || inherited()) return;
-  // Either we see the thread watching, or it sees this before it sleeps.
+  // Either we see that the thread is watching, or the thread sees this flag before it sleeps.
   if (announced_.exchange(true)) return;
   if (sleeper_.load() == Sleeper::Watching) wake_.signal();
 }
 
-void Driver::ring(verbs::QueuePair& qp) {
+void Driver::ring(verbs::QueuePair& qp, verbs::Posted what) {
   if (inherited()) return;
   if (ownership_.try_take()) {
     const Instant now = monotonic_now();
-    leave(transmit_or_defer(qp, now));
+    leave(answer_or_defer(qp, what, now));
     return;
   }
-  leave_doorbell(qp);
+  leave_doorbell(qp, what);
   ownership_.rang();
-  if (ownership_.try_take()) {  // the owner may have gone without seeing it
+  if (ownership_.try_take()) {  // the owner may have left without seeing the doorbell
     answer_doorbells();
     leave();
   }
 }
 
-void Driver::leave_doorbell(verbs::QueuePair& qp) {
-  if (!qp.rung.exchange(true)) doorbells_.push(&qp);
+void Driver::leave_doorbell(verbs::QueuePair& qp, verbs::Posted what) {
+  if (qp.rung.fetch_or(what) == 0) doorbells_.push(&qp);
 }
 
-// The doorbell of the application's thread, which has the engine. True: wake the sleeper.
-bool Driver::transmit_or_defer(verbs::QueuePair& qp, Instant now) {
+// Handles a doorbell of the thread that owns the engine. Returns true if the sleeper must be woken.
+bool Driver::answer_or_defer(verbs::QueuePair& qp, verbs::Posted what, Instant now) {
   caller_.habit.post(now);
   if (options_.progress == Progress::Auto && engine_->over_kernel_tcp()) {
     caller_.posting.post(now);
     last_seen_.store(now.ns(), std::memory_order_relaxed);
     if (sleeper_.load(std::memory_order_relaxed) == Sleeper::Watching) absence_.seen(now);
   }
-  if (gathers(qp, now)) {
-    leave_doorbell(qp);
+  if (what == verbs::kPostedSends && gathers(qp, now)) {
+    leave_doorbell(qp, what);
     return false;
   }
   send_gathered();
-  transmit_now(qp, now);
+  answer(qp, what, now);
   caller_.gathering.sent();
   if (caller_.posting.streams() && sleeper_.load(std::memory_order_relaxed) == Sleeper::OnPort) {
     return watch_from_now_on();
@@ -236,13 +238,13 @@ bool Driver::transmit_or_defer(verbs::QueuePair& qp, Instant now) {
   return serve_between_posts(now);
 }
 
-// Whether a doorbell may wait for those behind it.
+// True if the doorbell of a Send may wait for later ones.
 bool Driver::gathers(verbs::QueuePair& qp, Instant now) {
   if (!engine_->over_kernel_tcp() || !caller_.comes_back() ||
       sleeper_.load(std::memory_order_relaxed) != Sleeper::Watching) {
     return false;
   }
-  if (qp.state != verbs::QpState::Rts || qp.starved.load(std::memory_order_relaxed)) return false;
+  if (qp.state != verbs::QpState::Rts) return false;
   const std::uint32_t tail = qp.sq.tail(), waiting = tail - qp.sq.started();
   return waiting != 0 && caller_.gathering.keeps(waiting, qp.sq.wqe(tail - 1).length, now);
 }
@@ -251,14 +253,15 @@ void Driver::send_gathered() {
   if (caller_.gathering.any()) answer_doorbells();
 }
 
-// A thread that posts without a pause has the engine nearly all the time, and perhaps the core too:
-// the one whose turn it is to serve arrivals may wait for milliseconds. True: wake the sleeper.
+// A thread that posts without a pause owns the engine nearly all the time, and perhaps the core:
+// our thread may wait for milliseconds to serve arrivals. Returns true if the sleeper must be
+// woken.
 bool Driver::serve_between_posts(Instant now) {
   if (now - last_burst_ < kMostUnserved) return false;
   const bool any = poll_engine(now, false);
   if (sleeper_.load(std::memory_order_relaxed) != Sleeper::OnPort) return false;
   if (!any || !port_->arm(queue_)) return false;
-  sleeper_ = Sleeper::Awake;  // more came meanwhile
+  sleeper_ = Sleeper::Awake;  // more frames arrived meanwhile
   return true;
 }
 
@@ -266,13 +269,13 @@ void Driver::answer_doorbells() {
   ownership_.answer();
   const Instant now = monotonic_now();
   while (verbs::QueuePair* qp = doorbells_.pop()) {
-    qp->rung.exchange(false);  // first: what is posted from now on rings again
-    transmit_now(*qp, now);
+    const std::uint8_t posted = qp->rung.exchange(0);  // first, so that later posts ring again
+    answer(*qp, posted, now);
   }
   caller_.gathering.sent();
 }
 
-// The thread sleeps on the port past something that has come up since.
+// True if the thread sleeps on the port although new work is due earlier.
 bool Driver::sleeps_too_long() const {
   if (engine_->has_more_to_send()) return true;
   if (engine_->waits_for_room() && !asleep_.for_room) return true;
@@ -287,8 +290,8 @@ bool Driver::rouse_for_work() {
   return true;
 }
 
-// End of an ownership, which may have given the engine something to do later. Nobody is left
-// behind: who rang meanwhile is answered, and the sleeper knows.
+// Releases the ownership. If the engine has something to do later than the sleeper knew, the
+// sleeper is woken; doorbells that rang meanwhile are answered.
 void Driver::leave(bool rouse) {
   rouse |= rouse_for_work();
   EventFd* whose = &bell();
@@ -336,7 +339,7 @@ void Driver::run() {
   }
 }
 
-// Under ownership. What it did a while ago is forgotten.
+// Needs the ownership. Activity that is too old does not count.
 bool Driver::application_drives(Instant now) {
   if (options_.progress != Progress::Auto || !caller_.comes_back()) return false;
   if (announced_.load()) return false;
@@ -347,8 +350,9 @@ bool Driver::application_drives(Instant now) {
   return false;
 }
 
-// Until the application no longer polls all the time. It may have been kept from putting the alarm
-// off in time: then it is watched anew.
+// Watches until the application no longer polls all the time. If the alarm fires although the
+// application is still active, because it could not postpone the alarm in time, the watch starts
+// again.
 void Driver::watch_application() {
   while (!stop_ && sleeper_.load() == Sleeper::Watching && !announced_.load() &&
          monotonic_now().ns() - last_seen_.load(std::memory_order_relaxed) <
@@ -364,7 +368,7 @@ void Driver::watch_application() {
   leave();
 }
 
-// Arm the port and sleep, unless there is work already.
+// Arms the port and sleeps, unless there is work already.
 void Driver::sleep_until_work() {
   ownership_.take();
   if (seat_.lent() || !fall_asleep()) {
@@ -380,8 +384,8 @@ void Driver::sleep_until_work() {
   leave();
 }
 
-// Whoever is to sleep on the port: all is noted that could come up before it must wake. False:
-// there is work. Under ownership, as wake_up(), which is the other end of it.
+// Prepares to sleep on the port: records the conditions under which the sleeper must be woken.
+// Returns false if there is work. Needs the ownership; wake_up() is the counterpart.
 bool Driver::fall_asleep() {
   asleep_.armed = !port_->arm(queue_);
   if (!asleep_.armed) {

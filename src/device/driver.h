@@ -1,10 +1,10 @@
-// Drives an engine in real time (D8): the one place where the engine meets a clock and a thread.
+// Drives an engine in real time (D8): only here the engine meets a clock and a thread.
 //
-// Whoever has the ownership drives: the application inside its polls (app_poll), and a thread of
-// ours that sleeps on the port's descriptors and the next timer while no poll is going on. A poll
-// leaves the port armed for that sleeper, so that what arrives is served by one wake-up whatever
-// the application does next. Only while it polls all the time (PollingHabit) is the port not armed:
-// the thread then looks now and then whether it still does. An idle engine uses no CPU (E-39).
+// The owner drives: the application inside its polls (app_poll), or our own thread, which sleeps on
+// the port's descriptors and the next timer while no poll is in progress. A poll leaves the port
+// armed for the sleeping thread, so that one wake-up serves an arrival whatever the application
+// does next. Only while the application polls all the time (PollingHabit) is the port not armed:
+// then the thread checks now and then whether it still does. An idle engine uses no CPU (E-39).
 // Posting never waits: it transmits inline when the engine is free, and otherwise leaves a doorbell
 // (ring). The protocol between poll and sleeper: docs/progress.md.
 #pragma once
@@ -35,20 +35,21 @@ namespace urnic::device {
 
 using engine::Engine;
 
-// What every call on a device says in a forked child.
+// The error of every call on a device in a forked child.
 Error inherited_error();
 
 enum class Progress : std::uint8_t {
   Auto,    // application and background thread, as needed
-  Poll,    // the application alone; nothing moves while it does not poll
-  Thread,  // the background thread alone
+  Poll,    // only the application; nothing moves while it does not poll
+  Thread,  // only the background thread
 };
 
 struct DriverOptions {
   Progress progress = Progress::Auto;
-  Duration spin;     // how long the thread looks before it sleeps
-  Duration lookout;  // how long a thread of the application does in its place, at most
-  Duration doze;     // how long a poll in vain sleeps on a core that others need; 0: it keeps it
+  Duration spin;     // how long our thread polls before it sleeps
+  Duration lookout;  // how long an application thread in its place polls, at most
+  // how long a poll without result sleeps on a core that other threads need; 0: it does not sleep
+  Duration doze;
 };
 
 class Driver {
@@ -58,46 +59,48 @@ class Driver {
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
-  // Extra descriptor the thread watches; `service` runs without ownership when it is readable.
-  // Before start().
+  // Adds a descriptor that the thread watches; `service` runs without ownership when it is
+  // readable. Call before start().
   void watch(int fd, std::function<void()> service) { watched_.watch(fd, std::move(service)); }
-  // Errors: no descriptor to be woken by, no thread.
+  // Errors: no descriptor for waking up, no thread.
   Result<void> start();
 
-  // In a child forked since: the engine belongs to the parent, whose thread may have been in the
-  // middle of a burst. Nothing here touches it any more (D11).
+  // True in a child forked since: the engine belongs to the parent, whose thread may have been in
+  // the middle of a burst. The child does not touch the engine any more (D11).
   bool inherited() const;
 
-  // Run `f(now)` as owner; waits for the current burst of another thread. Inherited: f is not run,
-  // the result is an error where it can be one.
+  // Runs `f(now)` as owner; waits for the current burst of another thread. In a forked child f is
+  // not run, and the result is an error if its type allows one.
   template <class F>
   auto own(F&& f) -> decltype(f(Instant())) {
     if (inherited()) return refused<decltype(f(Instant()))>();
     const Owner owner(this);
     return tried(std::forward<F>(f));
   }
-  // Work was posted to `qp`: done now if the engine is free and nothing is gained by waiting for
-  // more (gathering.h), else by its owner before anybody could sleep. Never waits. Any thread.
-  void ring(verbs::QueuePair& qp);
-  // Own, as above, when no doorbell of `qp` is left: it may go afterwards.
+  // Reports that work was posted to `qp`. It is handled now if the engine is free and waiting for
+  // more posts has no benefit (gathering.h), otherwise by the owner before any thread could sleep.
+  // Never waits. Any thread.
+  void ring(verbs::QueuePair& qp, verbs::Posted what);
+  // Like own(), but runs when no doorbell of `qp` is left: `qp` may be destroyed afterwards.
   template <class F>
   auto own_last(verbs::QueuePair& qp, F&& f) -> decltype(f(Instant())) {
     if (inherited()) return refused<decltype(f(Instant()))>();
     const Owner owner(this);
-    while (qp.rung.load()) {
-      answer_doorbells();  // not found at once only while another thread is ringing
-      if (qp.rung.load()) std::this_thread::yield();
+    while (qp.rung.load() != 0) {
+      answer_doorbells();  // finds none only while another thread is ringing
+      if (qp.rung.load() != 0) std::this_thread::yield();
     }
     return tried(std::forward<F>(f));
   }
-  // What CompletionQueue::poll does when it found nothing: one burst, unless another thread drives.
+  // Runs one burst, unless another thread drives. CompletionQueue::poll calls it when it found
+  // nothing.
   bool app_poll();
-  // The application is about to sleep, whatever it did before: from now on arrivals are the
-  // thread's, but for what the one poll between arming a completion queue and sleeping finds.
+  // The application is about to sleep, whatever it did before: from now on our thread serves
+  // arrivals, except those found by the one poll between arming a completion queue and sleeping.
   void hand_over();
   // The application sleeps until `fd` is readable, or something was served that may have made it
-  // so, or `most` has passed (kForEver: it never does): it sits in our thread's place meanwhile, if
-  // it is one that waits again and again (seat.h). False: a signal ended it.
+  // readable, or `most` has passed (kForEver: without limit). An application that waits again and
+  // again takes the place of our thread meanwhile (seat.h). False: a signal ended the sleep.
   bool wait(int fd, Duration most);
   std::uint64_t sleeps() const { return sleeps_.load(std::memory_order_relaxed); }
   bool has_thread() const { return options_.progress != Progress::Poll; }
@@ -107,7 +110,7 @@ class Driver {
    public:
     explicit Owner(Driver* d) : d_(d) {
       d_->ownership_.take();
-      d_->send_gathered();  // what is done now was asked for behind it
+      d_->send_gathered();  // requests posted earlier go first
     }
     ~Owner() { d_->leave(); }
     Owner(const Owner&) = delete;
@@ -138,9 +141,9 @@ class Driver {
     }
   }
   bool poll_engine(Instant now, bool comes_back);
-  // `*time` is when it begins, and then, if that is some time later, when what it did was done.
+  // `*time` is the start of the burst; if the burst takes noticeable time, it is set to the end.
   bool poll_and_rearm(Instant* time, bool* rouse);
-  // The core of who polls (driver_core.cpp).
+  // The core of the polling application (driver_core.cpp).
   class Core {
    public:
     explicit Core(Driver* driver) : d_(driver) {}
@@ -151,9 +154,9 @@ class Driver {
     bool doze(Instant now);
     Driver* d_;
   };
-  void transmit_now(verbs::QueuePair& qp, Instant now);
-  void leave_doorbell(verbs::QueuePair& qp);
-  bool transmit_or_defer(verbs::QueuePair& qp, Instant now);
+  void answer(verbs::QueuePair& qp, std::uint8_t posted, Instant now);
+  void leave_doorbell(verbs::QueuePair& qp, verbs::Posted what);
+  bool answer_or_defer(verbs::QueuePair& qp, verbs::Posted what, Instant now);
   bool gathers(verbs::QueuePair& qp, Instant now);
   void send_gathered();
   bool serve_between_posts(Instant now);
@@ -163,11 +166,11 @@ class Driver {
   bool rouse_for_work();
   void leave(bool rouse = false);
 
-  // Where a thread of the application waits.
+  // The place where an application thread waits.
   enum class Place : std::uint8_t {
-    Beside,  // the port is another's
+    Beside,  // another thread is on the port
     Seated,  // asleep on the port, and woken by the bell
-    Served,  // nowhere: there was work, which is done
+    Served,  // not waiting: there was work, which is done
   };
   class Sitting;
   Place sit_down(Instant* until);
@@ -190,7 +193,7 @@ class Driver {
   Engine* engine_;
   port::Port* port_;
   unsigned queue_;
-  const std::uint64_t forks_;  // of this process' ancestry when we began
+  const std::uint64_t forks_;  // number of forks in this process' ancestry at construction
   Ownership ownership_;
   MpscQueue<verbs::QueuePair> doorbells_;
   EventFd wake_;
@@ -198,18 +201,18 @@ class Driver {
   std::thread thread_;
   std::atomic<bool> stop_{false};
 
-  // What the thread is doing, or who sits in its place. Written under ownership; read without by
-  // hand_over().
+  // State of the thread, or of the application thread in its place. Written under ownership;
+  // hand_over() reads it without.
   enum class Sleeper : std::uint8_t {
-    Awake,     // or woken: it takes the ownership before it sleeps, and sees what is then
+    Awake,     // or woken: it takes the ownership before it sleeps, and sees the present state then
     OnPort,    // asleep on the port, which is armed, until asleep_.until
-    Watching,  // asleep until the application, which polls or posts all the time, stays away
+    Watching,  // asleep until the application, which polls or posts all the time, stops
   };
   std::atomic<Sleeper> sleeper_{Sleeper::Awake};
   std::atomic<bool> announced_{false};      // the application is about to sleep
-  std::atomic<std::int64_t> last_seen_{0};  // the application, polling or posting; ns
+  std::atomic<std::int64_t> last_seen_{0};  // last poll or post of the application; ns
   std::atomic<std::uint64_t> sleeps_{0};
-  // Under ownership.
+  // Needs the ownership.
   struct Caller {
     PollingHabit habit;
     PollWait wait;
@@ -220,7 +223,7 @@ class Driver {
       habit.forget();
       posting.forget();
     }
-  } caller_;  // what the application does
+  } caller_;  // behaviour of the application
   struct Asleep {
     Instant until;
     bool for_room = false;

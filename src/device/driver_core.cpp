@@ -1,4 +1,4 @@
-// The core of an application that polls in vain (poll_wait.h).
+// The core of an application whose polls find nothing (poll_wait.h).
 #include <poll.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace urnic::device {
 
-// Under ownership, at the end of a poll of the application's.
+// Needs the ownership; called at the end of a poll by the application.
 PollWait::Core Driver::Core::after(bool any, Instant now) {
   if (any) {
     d_->caller_.wait.forget();
@@ -20,14 +20,15 @@ PollWait::Core Driver::Core::after(bool any, Instant now) {
   if (d_->engine_->waits_for_room()) {
     what = d_->engine_->over_kernel_tcp() ? PollWait::For::SocketRoom : PollWait::For::PortRoom;
   } else if (d_->options_.doze == Duration() || !d_->caller_.habit.steady()) {
-    return PollWait::Core::Kept;  // as it was told, or it does something else between its polls
+    // `doze` is 0, or the application does other work between its polls
+    return PollWait::Core::Kept;
   }
   const PollWait::Core core = d_->caller_.wait.in_vain(what, now);
   if (core != PollWait::Core::Kept) d_->caller_.habit.yield();
   return core;
 }
 
-// Without ownership. Returns when it was over.
+// Call without ownership. Returns the time at which it ended.
 Instant Driver::Core::leave(PollWait::Core how, Instant now) {
   if (how == PollWait::Core::SleptOn && doze(now)) return monotonic_now();
   std::this_thread::yield();
@@ -38,8 +39,9 @@ Instant Driver::Core::leave(PollWait::Core how, Instant now) {
   return back;
 }
 
-// Sleeps on the port, which our thread, watching, does not, until something comes or is due, and
-// for a moment only: for our thread the application is still in its poll. False: it is not to be.
+// Sleeps on the port until something arrives or is due, and only for a moment, because for our
+// thread the application is still in its poll. Our thread, which is watching, does not sleep on the
+// port meanwhile. False: dozing is not allowed now.
 bool Driver::Core::doze(Instant now) {
   if (d_->options_.doze == Duration()) return false;
   d_->ownership_.take();

@@ -1,4 +1,4 @@
-// A thread of the application in the place of ours, while it waits (seat.h).
+// An application thread that takes the place of our thread while it waits (seat.h).
 #include <errno.h>
 #include <poll.h>
 
@@ -7,7 +7,7 @@
 #include "device/uncancelled.h"
 
 namespace urnic::device {
-// Gets up also where the thread is cancelled in its sleep. The seat is kept for it.
+// Leaves the seat, also when the thread is cancelled in its sleep. The seat is kept for the thread.
 class Driver::Sitting {
  public:
   explicit Sitting(Driver* driver) : d_(driver) {}
@@ -23,7 +23,7 @@ class Driver::Sitting {
   }
   Sitting(const Sitting&) = delete;
   Sitting& operator=(const Sitting&) = delete;
-  bool serves = false;  // something has come, or is due
+  bool serves = false;  // something has arrived, or is due
 
  private:
   Driver* d_;
@@ -70,14 +70,15 @@ Driver::Place Driver::sit_down(Instant* until) {
   return place;
 }
 
-// Under ownership. Who comes back all the time without sleeping, in another thread, drives.
+// Needs the ownership. Another application thread that comes back all the time without sleeping
+// drives.
 Driver::Place Driver::choose_place(Instant now) {
   const bool lent = seat_.lent();
   if (caller_.comes_back() || sleeper_.load(std::memory_order_relaxed) == Sleeper::Watching ||
       !seat_.sit(now)) {
     return Place::Beside;
   }
-  if (!lent) wake_.signal();  // our thread, perhaps asleep on the port, is relieved
+  if (!lent) wake_.signal();  // relieves our thread, which may be asleep on the port
   if (fall_asleep()) return Place::Seated;
   sleeper_ = Sleeper::Awake;
   poll_engine(now, false);
@@ -86,7 +87,7 @@ Driver::Place Driver::choose_place(Instant now) {
   return Place::Served;
 }
 
-// Our thread, until the seat is its own again.
+// Our thread waits here until the seat is its own again.
 void Driver::be_relieved() {
   for (bool lent = true; lent && !stop_;) {
     pollfd fds[2 + WatchedDescriptors::kMost] = {{wake_.get(), POLLIN, 0},

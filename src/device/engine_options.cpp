@@ -24,7 +24,7 @@ std::uint8_t rtr_kinds(const std::string& text) {
   return kinds;
 }
 
-// auto: what the framing policy allows, and Fig 9 where there is a choice (E-35).
+// auto: the variant that the framing policy requires, or Fig 9 if there is a choice (E-35).
 fastpath::InLogicVariant variant_of(const std::string& text, mpa::Policy policy) {
   if (mpa::has_markers(policy)) return fastpath::InLogicVariant::Fig3;
   return text == "fig10" ? fastpath::InLogicVariant::Fig10 : fastpath::InLogicVariant::Fig9;
@@ -35,7 +35,7 @@ ib::CongestionRule congestion_rule(const std::string& name) {
   return name == "dcqcn" ? ib::CongestionRule::Dcqcn : ib::CongestionRule::Window;
 }
 
-// S-1: what iWARP has as well has the same names.
+// S-1: settings that iWARP has too have the same names.
 ib::LossRules loss_rules(const Config& c) {
   ib::LossRules r;
   const auto number = [&](const char* name) { return static_cast<std::uint32_t>(c.get_int(name)); };

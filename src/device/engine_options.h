@@ -11,7 +11,7 @@ namespace urnic::device {
 using engine::Options;
 
 // Settings of `config` as Options. Assumes config.check() has passed. `port_kind` is the configured
-// one, whatever the port is wrapped in.
+// kind, regardless of wrappers around the port.
 Options options_from(const Config& config, std::string_view port_kind);
 
 }  // namespace urnic::device

@@ -1,4 +1,4 @@
-// Connection events on their way to the consumer: a queue with a level-triggered eventfd.
+// The eventfd of a queue of events; level-triggered.
 #pragma once
 
 #include <condition_variable>
@@ -19,7 +19,7 @@ class EventFd {
   int get() const { return fd_; }
   void signal();
   void clear();
-  // Sleeps until signalled, at most so long (kForEver: without a bound). False when it is not, or a
+  // Sleeps until signalled, at most `most` (kForEver: without limit). False on time-out, or if a
   // signal handler ran (EINTR).
   bool wait(Duration most) const;
 

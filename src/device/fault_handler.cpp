@@ -16,19 +16,19 @@ namespace {
 constexpr std::array kSignals = {SIGSEGV, SIGBUS};
 // bound: signal handlers that a program installs over urnic's; beyond: urnic's is not put in front
 // again, and a fault of a guarded access goes to the program; test:
-// FaultHandlerTest.IsPutBeforeAHandlerThatCameLater
+// FaultHandlerTest.IsInstalledInFrontOfALaterHandler
 constexpr unsigned kMostBefore = 8;
 
-// What was in our place, oldest first. Entries are written before they are counted, and a signal
-// handler reads only what is counted.
+// The handlers installed before ours, oldest first. Entries are written before they are counted,
+// and a signal handler reads only counted entries.
 struct Before {
   std::array<struct sigaction, kMostBefore> actions{};
   std::atomic<unsigned> count{0};
 };
 std::array<Before, kSignals.size()> before;
 
-// A handler that we call may call ours, as the one it replaced: that goes to the next older one.
-// It is a new signal, and not such a call, unless our frame lies below that of the first call.
+// A handler that we call may call ours, because it replaced ours: such a call goes to the next
+// older handler. If our frame is not below that of the first call, it is a new signal instead.
 struct Chain {
   const void* context = nullptr;
   std::uintptr_t frame = 0;
@@ -45,7 +45,7 @@ bool is_sent(const siginfo_t* info) {
 }
 
 // The instruction is repeated under the default action, which ends the process with the registers
-// of the fault in its core. What somebody has sent is sent again.
+// of the fault in its core dump. A signal that was sent by a process is sent again.
 void act_by_default(int number, const siginfo_t* info, bool ignored) {
   if (ignored && is_sent(info)) return;
   struct sigaction action {};
@@ -87,7 +87,7 @@ bool same_handler(const struct sigaction& a, const struct sigaction& b) {
                                         : a.sa_handler == b.sa_handler;
 }
 
-// Where it is in the list, if the program has put an older one back; else the end.
+// Index of the handler in the list, if the program has put an older one back; else the end.
 unsigned place_of(const Before& b, const struct sigaction& action) {
   const unsigned n = b.count.load(std::memory_order_relaxed);
   for (unsigned i = 0; i < n; ++i) {
@@ -96,7 +96,7 @@ unsigned place_of(const Before& b, const struct sigaction& action) {
   return n;
 }
 
-// Under the lock.
+// Needs the lock.
 void install(int number) {
   Before& b = before_of(number);
   struct sigaction now {};
@@ -105,8 +105,8 @@ void install(int number) {
   if (at == kMostBefore) return;
   b.actions[at] = now;
   b.count.store(at + 1, std::memory_order_release);
-  // As the program's handler wants to run, and on its stack for signals: it may look at faults of a
-  // stack that is full.
+  // Use the mask and the stack that the program's handler wants: it may handle faults of a full
+  // stack.
   struct sigaction ours {};
   ours.sa_sigaction = handle;
   ours.sa_mask = now.sa_mask;
@@ -123,7 +123,8 @@ void give_back(int number) {
   b.count.store(n - 1, std::memory_order_relaxed);
 }
 
-// A fault whose signal is blocked ends the process without a handler. No program waits for one.
+// A fault whose signal is blocked ends the process without a handler. No program waits for such
+// signals, so they can be unblocked.
 void unblock() {
   sigset_t faults;
   sigemptyset(&faults);

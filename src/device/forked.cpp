@@ -10,13 +10,13 @@ namespace urnic::device {
 
 void let_private_descriptors_go() {
   int nothing = eventfd(0, EFD_CLOEXEC);
-  bool is_in_place = false;  // it has a number that shall stay taken
+  bool is_in_place = false;  // `nothing` has a number that must stay occupied
   for (int fd; (fd = private_descriptors::take()) >= 0;) {
     if (nothing >= 0) {
       dup3(nothing, fd, O_CLOEXEC);
       continue;
     }
-    // No number is free but this one.
+    // No number is free except this one.
     close(fd);
     nothing = eventfd(0, EFD_CLOEXEC);
     is_in_place = nothing == fd;

@@ -1,11 +1,11 @@
-// What a child of a fork does with what its parent's devices have.
+// Handles the descriptors of the parent's devices in a forked child.
 #pragma once
 
 namespace urnic::device {
 
-// In the child, as pthread_atfork's handler: each private descriptor is let go. Its number stays
-// taken, by a descriptor that refers to nothing, so that what an object of the parent's closes
-// later is no file of the child's.
+// The child's handler of pthread_atfork: it releases each private descriptor. The number stays
+// occupied by a descriptor that refers to nothing, so that when an object of the parent's closes it
+// later, no file of the child is closed.
 void let_private_descriptors_go();
 
 }  // namespace urnic::device

@@ -1,10 +1,11 @@
 // Sends that an application posts one after the other, without a poll between them, leave together
 // over the kernel's TCP: one system call carries them instead of one each. The first goes at once,
-// so nobody waits who posts and polls in turn; those behind it are kept until the application
-// polls, until they are many, or old, or one is so large that nothing is gained.
+// so that a program that posts and polls in turn does not wait. Later ones are kept until the
+// application polls, until they are many or old, or until one is so large that gathering has no
+// benefit.
 //
-// Only of an application that polls all the time (PollingHabit) and is watched: when it stops, the
-// thread finds what is kept with everything else. Under the engine's ownership.
+// Used only for an application that polls all the time (PollingHabit) and is watched: when it
+// stops, our thread sends what is kept. Needs the engine's ownership.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +19,12 @@ class Gathering {
   // bound: posted requests gathered to leave together; beyond: they are sent; test:
   // Gathering.ManyAreNotKept
   static constexpr std::uint32_t kMost = 64;     // requests of one queue pair
-  static constexpr std::uint32_t kLarge = 4096;  // bytes of one that goes at once
+  static constexpr std::uint32_t kLarge = 4096;  // bytes of a request that goes at once
   static constexpr unsigned kDoorbells = 64;     // of all queue pairs
   static constexpr Duration kLongest = Duration::us(20);
 
-  // A doorbell of a queue pair with so many `requests` that have not begun, the newest of `bytes`.
-  // True: it is kept. Else everything goes now.
+  // Handles a doorbell of a queue pair with `requests` requests that have not started, the newest
+  // of `bytes`. True: the doorbell is kept. False: everything is sent now.
   bool keeps(std::uint32_t requests, std::uint32_t bytes, Instant now) {
     if (!follows_ || bytes >= kLarge || requests >= kMost) return false;
     if (kept_ == 0) since_ = now;
@@ -32,17 +33,17 @@ class Gathering {
     return true;
   }
   bool any() const { return kept_ != 0; }
-  // A doorbell was answered, and all that were kept with it.
+  // A doorbell was answered, together with all that were kept.
   void sent() {
     kept_ = 0;
     follows_ = true;
   }
-  // The application polls: it has posted what it had to post.
+  // The application polls: it has finished posting.
   void polled() { follows_ = false; }
 
  private:
   unsigned kept_ = 0;     // doorbells
-  bool follows_ = false;  // something went since the last poll
+  bool follows_ = false;  // a request was sent since the last poll
   Instant since_;
 };
 

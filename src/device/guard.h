@@ -1,5 +1,5 @@
-// What every public call does alike: an empty handle answers an error, and so does a call that
-// finds no memory; no exception leaves the library.
+// Common error handling of every public call: an empty handle and a lack of memory become errors;
+// no exception leaves the library.
 #pragma once
 
 #include <new>
@@ -22,7 +22,8 @@ inline Error no_memory() {
   return {Errc::no_memory, "out of memory"};
 }
 
-// Why a call failed, for who wants to know: as `why` has it, or that there is no memory to say it.
+// Stores why a call failed, if `to` is not null: the error from `why`, or no_memory if it cannot be
+// built.
 template <class F>
 void explain(Error* to, F&& why) noexcept {
   if (to == nullptr) return;
@@ -33,7 +34,7 @@ void explain(Error* to, F&& why) noexcept {
   }
 }
 
-// f() with a Result of its own, or the error it could not return.
+// Runs f(), which returns a Result, and converts exceptions into errors.
 template <class F>
 auto guarded(F&& f) noexcept -> decltype(f()) {
   try {
@@ -47,7 +48,7 @@ auto guarded(F&& f) noexcept -> decltype(f()) {
   }
 }
 
-// The same where there is no Result to put an error into: an empty value.
+// The same for calls without a Result: returns an empty value.
 template <class F>
 auto or_nothing(F&& f) noexcept -> decltype(f()) {
   try {

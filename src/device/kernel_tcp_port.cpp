@@ -7,12 +7,12 @@
 namespace urnic::device {
 namespace {
 
-// A port without frames: always up, awake when a socket is ready.
+// A port without frames: always up; it wakes up when a socket is ready.
 class KernelTcpPort {
  public:
   explicit KernelTcpPort(std::shared_ptr<iwarp::KernelTcp> t) : transport_(std::move(t)) {}
 
-  // Not opened by name: that is open_kernel_tcp's.
+  // It cannot be opened by name; open_kernel_tcp() opens it.
   static Outcome<std::unique_ptr<KernelTcpPort>, std::string> make(port::Args&) {
     return fail(std::string("port = tcp carries no Ethernet frames"));
   }

@@ -1,5 +1,5 @@
-// Opens the kernel-TCP transport by name and makes it look like a port to the driver, which sleeps
-// on it; frames it has none.
+// Opens the kernel-TCP transport by name and presents it to the driver as a port without frames, on
+// which the driver can sleep.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace urnic::device {
 
 inline constexpr std::string_view kKernelTcpKind = "tcp";
 
-// Whether `spec` ("tcp", "tcp:bind=127.0.0.1") names this transport and not a port.
+// True if `spec` ("tcp", "tcp:bind=127.0.0.1") names this transport instead of a port.
 bool names_kernel_tcp(std::string_view spec);
 
 // Settings that need frames (faults, capture) are refused with one line.

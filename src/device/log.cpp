@@ -22,7 +22,7 @@ namespace urnic::device {
 namespace {
 
 // bound: log lines not yet in the file; beyond: the oldest are dropped, so that the program never
-// waits; test: LogTest.AFullQueueLosesTheOldestAndHoldsNobodyUp
+// waits; test: LogTest.AFullQueueDropsTheOldestAndBlocksNoThread
 constexpr std::size_t kWaiting = 1024;  // lines
 
 spdlog::level::level_enum spd_level(LogLevel level) {
@@ -39,8 +39,8 @@ spdlog::level::level_enum spd_level(LogLevel level) {
   return spdlog::level::debug;
 }
 
-// A descriptor, one write() for each line. The library's own file sink buffers, and keeps a full
-// disk to itself.
+// Writes to a descriptor, one write() for each line. spdlog's own file sink buffers, and does not
+// report a full disk.
 class DescriptorSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   DescriptorSink(port::Fd file, std::string name)
@@ -65,7 +65,7 @@ class DescriptorSink final : public spdlog::sinks::base_sink<std::mutex> {
  private:
   void failed(int error) {
     failed_ = true;
-    if (!file_) return;  // standard error itself: nobody is left to tell
+    if (!file_) return;  // standard error itself failed: nowhere to report it
     const std::string text =
         "urnic: log_file " + name_ + ": " + std::strerror(error) + "; logging stopped\n";
     [[maybe_unused]] const auto n = ::write(STDERR_FILENO, text.data(), text.size());
@@ -87,7 +87,7 @@ Log::Log(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Log::~Log() {
   if (impl_ == nullptr) return;
-  impl_->pool.reset();  // waits for what is left to be written, and for its thread
+  impl_->pool.reset();  // waits until all lines are written, and for its thread
   impl_->logger.reset();
 }
 
@@ -107,7 +107,7 @@ Result<std::unique_ptr<Log>> Log::open(const Config& config) {
     }
   }
   auto impl = std::make_unique<Impl>();
-  // The caller's signals are the caller's: none is delivered to the log's thread.
+  // Signals belong to the caller: block them in the log's thread.
   sigset_t all, old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -142,7 +142,7 @@ bool Log::wants(LogLevel level) const {
 
 void Log::line(LogLevel level, const std::string& text) {
   if (impl_ == nullptr) return;
-  // By argument, not as the format: the text has words of peers in it.
+  // The text is an argument and not the format, because it contains words from peers.
   impl_->logger->log(spd_level(level), "{}", text);
 }
 

@@ -1,9 +1,9 @@
 // The log of a device (settings `log` and `log_file`): one line for each event of a connection or
-// the link at info, one for each refusal and downgrade at debug. Lines are written by a thread of
-// the log's own, off the paths that move data; when it does not keep up the oldest lines are
-// dropped.
+// the link at info, one for each refusal and downgrade at debug. The log has a thread of its own
+// that writes the lines, so that the data paths do not wait; when it does not keep up, the oldest
+// lines are dropped.
 //
-// Thread safe. Nothing of it exists while `log` is off.
+// Thread safe. No object exists while `log` is off.
 #pragma once
 
 #include <memory>
@@ -18,16 +18,17 @@ enum class LogLevel : std::uint8_t { Error, Warn, Info, Debug };
 
 class Log {
  public:
-  // What `config` asks for; null when log = off. Errors: the file cannot be opened, no thread. A
-  // file that cannot be written later (a full disk) is said once on standard error.
+  // Opens the log that `config` describes; null when log = off. Errors: the file cannot be opened,
+  // no thread. If the file cannot be written later (a full disk), one line on standard error
+  // reports it.
   static Result<std::unique_ptr<Log>> open(const Config& config);
-  ~Log();  // what was said is written
+  ~Log();  // all lines are written first
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
 
   bool wants(LogLevel level) const;
   void line(LogLevel level, const std::string& text);
-  // In a forked child: the thread is the parent's.
+  // In a forked child: the log's thread exists only in the parent.
   void forget();
 
  private:

@@ -1,9 +1,9 @@
-// How long who sits on the port looks out for an arrival before it sleeps. Its answer is often a
-// few microseconds away, and to wake a thread on another core that has gone to sleep takes longer
-// than that. The core is left to others between two looks, so that a peer on the same one is not
-// held up.
+// How long the thread on the port polls for an arrival before it sleeps. The answer it waits for is
+// often only a few microseconds away, and waking a sleeping thread on another core takes longer
+// than that. Between two polls the thread yields the core, so that a peer on the same core is not
+// delayed.
 //
-// Under the ownership of the engine, but for out(), which is of who sits.
+// Needs the ownership of the engine, except for out(), which the thread on the port calls.
 #pragma once
 
 #include <poll.h>
@@ -18,15 +18,15 @@ namespace urnic::device {
 
 class Lookout {
  public:
-  // Others took the core for so long when it was left to them: there is no core to look out with.
+  // If other threads use the yielded core for this long, there is no core to poll on.
   static constexpr Duration kPutAside = Duration::us(100);
-  // Nobody looks out for so long then.
+  // Then no polling for this long.
   static constexpr Duration kRest = Duration::ms(100);
 
-  // `longest` 0: never.
+  // `longest` 0: never poll.
   explicit Lookout(Duration longest) : longest_(longest) {}
 
-  // As ppoll(2), for as long as that is promising, and not beyond `end`.
+  // Like ppoll(2), as long as polling is worthwhile, and at most until `end`.
   int out(pollfd* fds, unsigned n, Instant begun, Instant end) {
     const Instant until = std::min(begun + begin(begun), end);
     for (Instant now = begun; now < until;) {
@@ -39,17 +39,17 @@ class Lookout {
     }
     return 0;
   }
-  // How long to look out in a wait that begins.
+  // How long a wait that starts at `now` should poll.
   Duration begin(Instant now) const {
     return brief_ && now >= rests_until_ ? longest_ : Duration();
   }
-  // The core was left to others. False: they needed it.
+  // The core was yielded from `before` to `now`. False: other threads needed it.
   bool goes_on(Instant before, Instant now) {
     if (now - before < kPutAside) return true;
     rests_until_ = now + kRest;
     return false;
   }
-  // A wait has taken so long. Half of one that was slept through may have been the waking.
+  // A wait has taken this long. If the thread slept, up to half of it may have been the wake-up.
   void ended(Duration took) { brief_ = took < longest_ + longest_; }
 
  private:

@@ -1,5 +1,5 @@
-// Between the enumerators and structs of include/urnic and those behind them. Each pair is
-// asserted, so that a change of one side alone does not compile.
+// Converts between the enumerators and structs of include/urnic and the internal ones. Each pair is
+// asserted, so that a change on one side alone does not compile.
 #pragma once
 
 #include <cstddef>
@@ -51,7 +51,7 @@ static_assert(same(Opcode::send, inner::WrOp::Send) &&
 constexpr Opcode to_public(inner::WrOp op) {
   return static_cast<Opcode>(op);
 }
-// Of a send request: anything but `receive`.
+// True for send requests: every opcode but `receive`.
 constexpr bool is_send(Opcode op) {
   return op < Opcode::receive;
 }
@@ -75,7 +75,7 @@ constexpr std::uint32_t kAccessRights = kWindowRights | access_local_write | acc
 
 static_assert(same(WindowType::type1, inner::WindowType::One) &&
               same(WindowType::type2, inner::WindowType::Two));
-// A right that no window has becomes another such one, lest it be cut off.
+// An unknown right must not be cut off: it is replaced by another right that windows cannot have.
 constexpr inner::WindowBind to_inner(const WindowBind& b) {
   const bool known = (b.access & ~kWindowRights) == 0;
   const std::uint32_t access = known ? b.access : std::uint32_t{inner::kLocalWrite};
@@ -102,7 +102,7 @@ constexpr Service to_public(verbs::Service s) {
   return static_cast<Service>(s);
 }
 
-// Posted by the consumer in spans, read by the engine in place.
+// The consumer posts them in spans, and the engine reads them in place.
 static_assert(sizeof(Sge) == sizeof(inner::Sge) && alignof(Sge) == alignof(inner::Sge));
 static_assert(offsetof(Sge, address) == offsetof(inner::Sge, addr) &&
               sizeof(Sge::address) == sizeof(inner::Sge::addr));

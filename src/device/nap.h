@@ -1,4 +1,4 @@
-// How long a thread waits, and sleeps in ppoll(2).
+// Time-outs of waits, for ppoll(2).
 #pragma once
 
 #include <time.h>
@@ -12,17 +12,17 @@ namespace urnic::device {
 
 inline constexpr Duration kForEver = Duration::ns(-1);
 
-// When a wait of at most `timeout_ms` that begins now ends (-1: never).
+// The end of a wait of at most `timeout_ms` that begins now (-1: never).
 inline Instant deadline_in(int timeout_ms) {
   return timeout_ms < 0 ? Instant::never() : monotonic_now() + Duration::ms(timeout_ms);
 }
 
-// How long it is until then.
+// The time left until then.
 inline Duration left_until(Instant until, Instant now = monotonic_now()) {
   return until.is_never() ? kForEver : std::max(Duration(), until - now);
 }
 
-// As ppoll(2) wants it, null for ever.
+// A time-out in ppoll(2)'s form; null: without limit.
 class Nap {
  public:
   explicit Nap(Duration most)

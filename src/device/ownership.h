@@ -1,9 +1,10 @@
-// Who drives the engine (E-28): taken for one burst by whoever gets it, given up with a look at the
-// doorbells that rang meanwhile.
+// The right to drive the engine (E-28): a thread takes it for one burst, and after releasing it
+// checks for doorbells that rang meanwhile.
 //
-// A thread that finds the engine taken never waits to post: it leaves its doorbell, says so
-// (rang()), and tries once more. An owner gives up first and looks then. All four accesses are
-// sequentially consistent, so that one of the two sees the other: no doorbell is lost.
+// A thread that posts and finds the engine taken never waits: it leaves its doorbell, sets the flag
+// (rang()), and tries once more. An owner first releases the engine and then checks the flag. All
+// four accesses are sequentially consistent, so that at least one of the two sees the other: no
+// doorbell is lost.
 #pragma once
 
 #include <atomic>
@@ -25,8 +26,8 @@ class Ownership {
     if (!taken) count_here(-1);
     return taken;
   }
-  // Whether this thread owns an engine. A signal handler asks it: the frame that it has interrupted
-  // may, and waiting for that would not end.
+  // True if this thread owns an engine. A signal handler checks it: the interrupted frame may be
+  // the owner, and waiting for it would never end.
   static bool is_owner() { return owned_here != 0; }
 
   // Waits for the end of another owner's burst.
@@ -42,30 +43,30 @@ class Ownership {
     }
     waiting_.fetch_sub(1);
   }
-  // True when doorbells rang that nobody has answered: the owner takes the engine again, answers
-  // them and gives it up again. If that fails, the next owner does.
+  // Returns true when doorbells rang that are not answered: then the owner takes the engine again,
+  // answers them and releases it again. If it cannot take it, the next owner answers them.
   [[nodiscard]] bool give_up() {
     taken_.store(false);
     count_here(-1);
     return rang_.load();
   }
-  // A thread waits in take(): an owner that would go straight on lets it pass.
+  // True if a thread waits in take(): an owner that would continue at once lets it go first.
   bool wanted() const { return waiting_.load(std::memory_order_relaxed) != 0; }
 
-  // A doorbell has been left for the owner.
+  // A doorbell was left for the owner.
   void rang() { rang_.store(true); }
-  // By the owner, before it reads the doorbells.
+  // The owner calls it before it reads the doorbells.
   void answer() { rang_.store(false); }
 
  private:
   static constexpr int kSpins = 64;
-  // Before it is taken and after it is given up: a handler that comes between finds it owned.
+  // Called before taking and after releasing: a signal handler in between sees it as owned.
   static void count_here(int by) {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     owned_here += by;
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
-  // In the block of the thread that exists from its beginning: a signal handler may read it.
+  // In static TLS, which exists from the thread's start: a signal handler may read it.
   static inline constinit thread_local int owned_here [[gnu::tls_model("initial-exec")]] = 0;
   std::atomic<bool> taken_{false};
   std::atomic<bool> rang_{false};

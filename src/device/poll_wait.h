@@ -1,14 +1,15 @@
-// What becomes of the core of an application that polls in vain.
+// Decides what an application whose polls find nothing does with its core.
 //
 // Room in a socket is made by the peer's program through the kernel, which may need this very core:
-// it is left at once. What else is waited for, an arrival or room in a port, comes from somebody
-// who polls too, as a rule at this moment, and to leave the core to a third one would cost a slice
-// of the scheduler's: it is left only when nothing has come for so long that he is not running.
+// the core is yielded at once. Arrivals, or room in a port, come from a peer that usually is
+// polling at this moment, and yielding the core to a third thread would cost a slice of the
+// scheduler: the core is yielded only when nothing has arrived for so long that the peer is
+// probably not running.
 //
-// Where others then keep it for long there are more of them than cores. Who leaves a core there by
-// yielding gets it back when all others have had a slice, whatever has come meanwhile; who sleeps
-// is woken by what comes, and has what it did not use to its credit. So for a while waits are slept
-// through. A function of the times it is told.
+// If other threads then keep the core for long, there are more of them than cores. A thread that
+// yields such a core gets it back only after all others have had a slice, even if something
+// arrives; a thread that sleeps is woken by the arrival, and keeps its unused time as credit. So
+// for a while waits are slept through. A function of the times passed to it.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +21,9 @@ namespace urnic::device {
 class PollWait {
  public:
   static constexpr Duration kPatience = Duration::us(50);
-  // Others kept the core for so long: it is one that they need.
+  // If other threads keep the core this long, they need it.
   static constexpr Duration kTaken = Duration::us(100);
-  // That is believed for so long.
+  // How long that conclusion is valid.
   static constexpr Duration kBelieved = Duration::ms(100);
 
   enum class For : std::uint8_t { Arrival, PortRoom, SocketRoom };
@@ -38,7 +39,7 @@ class PollWait {
     if (what == For::Arrival) since_ = now;
     return Core::Yielded;
   }
-  // The core was yielded then, and is ours again.
+  // The core was yielded at `then`, and is ours again at `now`.
   void yielded(Instant then, Instant now) {
     if (now - then >= kTaken) needed_until_ = now + kBelieved;
   }
@@ -46,8 +47,9 @@ class PollWait {
   void forget() { since_ = Instant::never(); }
 
  private:
-  Instant since_ = Instant::never();  // polls in vain, or since they last yielded
-  Instant needed_until_;              // others need the core
+  // start of polls without result, or of those since the last yield
+  Instant since_ = Instant::never();
+  Instant needed_until_;  // other threads need the core
 };
 
 }  // namespace urnic::device

@@ -1,9 +1,10 @@
-// Does the application poll all the time? Judged by what share of its time it spends in polls, one
-// window after the other. Who polls back to back counts as being in them; who computes, sleeps or
-// spins on memory in between does not. What a post takes, which may have sent, says neither.
+// Decides whether the application polls all the time, by the share of its time that it spends in
+// polls, one window after the other. Polls back to back count as time in polls; time between polls
+// in which it computes, sleeps or spins on memory does not. The time of a post, which may have
+// sent, counts as neither.
 //
-// Only of such an application may the sleeping thread be left without a wake-up by the port
-// (driver.h); it then looks by itself. A function of the times it is told.
+// Only for such an application may the port be left without a wake-up for the sleeping thread
+// (driver.h), which then checks by itself. A function of the times passed to it.
 #pragma once
 
 #include "base/time.h"
@@ -12,9 +13,9 @@ namespace urnic::device {
 
 class PollingHabit {
  public:
-  // How long it takes to believe it, and how long a pause ends it.
+  // How long the habit must last to count, and how long a pause ends it.
   static constexpr Duration kWindow = Duration::ms(1), kPause = Duration::us(50);
-  // Polls that begin so soon after each other are back to back.
+  // Polls that begin within this time of each other are back to back.
   static constexpr Duration kBackToBack = Duration::us(2);
 
   // A poll begins.
@@ -35,19 +36,19 @@ class PollingHabit {
     last_ = now;
     posted_ = yielded_ = false;
   }
-  // It ends after it did much; one that found nothing or little is over in no time.
+  // A poll ends that did much; one that found little or nothing takes no time.
   void end(Instant now) {
     inside_ = inside_ + (now - last_);
     last_ = now;
   }
-  // It will end by leaving the core to others, for want of room, which may take long.
+  // The poll will end by yielding the core, for want of room, which may take long.
   void yield() { yielded_ = true; }
   // The application posted.
   void post(Instant now) {
     begin(now);
     posted_ = true;
   }
-  // It says, or it has turned out, that it does something else.
+  // The application announced, or its behaviour showed, that it does something else.
   void forget() {
     steady_ = false;
     inside_ = outside_ = Duration();

@@ -42,7 +42,7 @@ Result<PortStack> open_port_stack(const Config& config) {
   port::Port& port = stack.port;
   port = std::move(*opened);
   if (const std::string text = config.get("faults"); !text.empty()) {
-    // What this process sends meets the plan; the peer configures its own side.
+    // The plan applies to frames that this process sends; the peer configures its own side.
     const auto plan = fault::FaultPlan::parse(text);
     if (!plan) return Error{Errc::invalid_argument, "faults: " + plan.error()};
     fault::FaultOptions options;

@@ -1,5 +1,5 @@
-// The port a configuration names, inside the wrappers it asks for: faults (E-37), then capture on
-// the outside of them, so that a capture shows what the engine really saw.
+// The port named by a configuration, inside the wrappers that it requests: faults (E-37), then
+// capture outside of them, so that a capture shows the frames that the engine really handled.
 #pragma once
 
 #include <memory>
@@ -13,10 +13,10 @@ namespace urnic::device {
 
 struct PortStack {
   port::Port port;
-  std::shared_ptr<fault::CaptureFile> capture;  // null without one
+  std::shared_ptr<fault::CaptureFile> capture;  // null without a capture
 };
-// What a port says when it cannot be had, as an error. It says so in words alone; that no
-// descriptor was left stands at their end, as the system says it.
+// Converts a port's message why it cannot be opened into an error. Ports only have text; if no
+// descriptor was left, the text ends with the system's message for that.
 Error why_unavailable(std::string words);
 
 Result<PortStack> open_port_stack(const Config& config);

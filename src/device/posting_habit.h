@@ -1,6 +1,6 @@
-// Does the application post without a pause? Then it comes back before what it posted is old, and
-// its sends may wait for each other (gathering.h). Who does so may poll as well; polls that find
-// completions are not seen here. A function of the times it is told.
+// Decides whether the application posts without a pause. Then it posts again before the last post
+// is old, and its sends may wait for each other (gathering.h). Such an application may poll as
+// well; polls that find completions are not counted here. A function of the times passed to it.
 #pragma once
 
 #include "base/time.h"
@@ -10,8 +10,8 @@ namespace urnic::device {
 
 class PostingHabit {
  public:
-  // How long it takes to believe it, how many doorbells there are in that time, and how long a
-  // pause ends it.
+  // How long the habit must last to count, the least number of doorbells in that time, and how long
+  // a pause ends it.
   static constexpr Duration kWindow = Duration::ms(1), kPause = PollingHabit::kPause;
   static constexpr unsigned kLeast = 64;
 
@@ -24,11 +24,11 @@ class PostingHabit {
     streams_ = now - begin_ < kWindow * 2;
     posts_ = 0;
   }
-  // Whether it still does, asked at another moment.
+  // Checks at another moment whether the habit still lasts.
   void look(Instant now) {
     if (streams_ && now - last_ > kPause) forget();
   }
-  // It says, or it has turned out, that it does something else.
+  // The application announced, or its behaviour showed, that it does something else.
   void forget() {
     streams_ = false;
     posts_ = 0;

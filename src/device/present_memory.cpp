@@ -16,10 +16,10 @@
 namespace urnic::device {
 namespace {
 
-// Older headers do not have them.
+// Older headers do not define them.
 constexpr int kPopulateRead = 22, kPopulateWrite = 23;
-// Up to here the pages are faulted in. Beyond, that would allocate memory that the program may
-// never use, and take 50 ms and more for each GiB.
+// Up to this size the pages are faulted in. For larger ranges that would allocate memory that the
+// program may never use, and take 50 ms and more for each GiB.
 constexpr std::uint64_t kSmall = std::uint64_t{4} << 20;
 
 std::uint64_t page_size() {
@@ -32,8 +32,8 @@ struct Range {
   std::uint64_t begin, end;
 };
 
-// The whole pages that hold [begin, begin + length); an end of 0 if that reaches the last page of
-// the address space.
+// The whole pages that contain [begin, begin + length); an end of 0 if that includes the last page
+// of the address space.
 Range pages_of(std::uint64_t begin, std::uint64_t length) {
   const std::uint64_t page = page_size();
   return {begin & ~(page - 1), ((begin + (length - 1)) & ~(page - 1)) + page};
@@ -97,7 +97,8 @@ class Mappings {
   }
 
  private:
-  static constexpr std::size_t kUseful = 128;  // of a line: what stands before the path
+  // bytes of a line that are needed: the part before the path
+  static constexpr std::size_t kUseful = 128;
   bool refill() {
     ssize_t n;
     do {
@@ -115,7 +116,7 @@ class Mappings {
   char buffer_[8192];
 };
 
-// A mapping may go on behind the end of its file. If its last page is there, all are.
+// A mapping may extend past the end of its file. If its last page is present, all are.
 bool has_its_file(const Mapping& m, const Range& asked, bool populating) {
   if (!m.of_file || !populating) return true;
   const std::uint64_t end = std::min(m.range.end, asked.end);

@@ -1,12 +1,13 @@
-// Whether memory that a program wants to register is mapped and allows the access. A kernel finds
-// out when it pins the pages; urnic pins nothing and asks the kernel before it grants a region.
+// Checks that memory which a program wants to register is mapped and allows the access. A kernel
+// finds out when it pins the pages; urnic pins nothing and asks the kernel before it grants a
+// region.
 #pragma once
 
 #include <cstdint>
 
 namespace urnic::device {
 
-// How to ask. Tests leave one out.
+// Ways to check. Tests disable one of them.
 struct PresenceMeans {
   bool populate = true;  // MADV_POPULATE_READ and _WRITE, Linux 5.14
   bool maps = true;      // /proc/self/maps

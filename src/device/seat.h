@@ -1,9 +1,10 @@
-// Who sleeps on the port: our thread, or a thread of the application that waits for a completion
-// anyway and takes the place of ours for so long. What arrives is then one wake-up away from the
-// application, not two. Behind its wait the place is kept for it for a moment, so that who comes
-// back at once wakes nobody; if it does not, our thread takes it back.
+// The seat: the place of the one thread that sleeps on the port. It is our thread, or an
+// application thread that waits for a completion anyway and takes the place of ours meanwhile. Then
+// the application gets an arrival after one wake-up instead of two. After its wait the seat is kept
+// for the application for a moment, so that if it comes back at once, no thread has to be woken;
+// otherwise our thread takes the seat back.
 //
-// Under the ownership of the engine, but for back(), away() and offered().
+// Needs the ownership of the engine, except for back(), away() and offered().
 #pragma once
 
 #include <sys/timerfd.h>
@@ -21,10 +22,11 @@ namespace urnic::device {
 
 class Seat {
  public:
-  // Who comes back so soon is offered the seat, and for so long it is kept at least.
+  // A thread that comes back within this time is offered the seat, which is kept at least this
+  // long.
   static constexpr Duration kSoon = Duration::us(50);
-  // How long it may be kept, which is how late may be served what arrives then: the alarm is put
-  // off only when less than kSoon of it is left, for that is a system call.
+  // How long the seat may be kept, which is also the longest delay of an arrival meanwhile. The
+  // alarm is only postponed when less than kSoon of it is left, because that is a system call.
   static constexpr Duration kKept = Duration::us(150);
 
   explicit Seat(Duration lookout = {}) : lookout_(lookout) {}
@@ -34,7 +36,7 @@ class Seat {
   Seat(const Seat&) = delete;
   Seat& operator=(const Seat&) = delete;
 
-  // A thread of the application begins to wait, or has waited. One that came back soon is offered
+  // An application thread begins to wait, or has waited. A thread that came back soon is offered
   // the seat.
   void back(Instant now) {
     const Instant left = Instant::from_ns(left_.load(std::memory_order_relaxed));
@@ -43,8 +45,8 @@ class Seat {
   void away(Instant now) { left_.store(now.ns(), std::memory_order_relaxed); }
   bool offered() const { return returns_.load(std::memory_order_relaxed); }
 
-  // False: somebody sits there, or there are no descriptors for it. The alarm of the last time is
-  // stopped where it would go off meanwhile, as it did.
+  // False: the seat is taken, or no descriptor is left. If an earlier sit lasted long, the old
+  // alarm could fire during this one, so it is stopped.
   bool sit(Instant now) {
     if (taken_ || !open()) return false;
     if (lent_ && sits_long_) stop();
@@ -59,7 +61,7 @@ class Seat {
     lookout_.ended(now - since_);
     if (alarm_ < now + kSoon) set(now);
   }
-  // The alarm may have gone off. True: nobody came back, and our thread has the seat again.
+  // The alarm may have fired. True: no thread came back, and our thread has the seat again.
   bool take_back(Instant now) {
     if (now >= alarm_) stop();
     if (taken_ || !lent_ || now < alarm_) return false;
@@ -68,12 +70,12 @@ class Seat {
   }
   bool lent() const { return lent_; }
 
-  // Of who sits, before it sleeps.
+  // Used by the thread in the seat, before it sleeps.
   Lookout& lookout() { return lookout_; }
-  // Wakes who sits; there when somebody has sat.
+  // Wakes the thread in the seat; valid once a thread has sat.
   EventFd& bell() { return *bell_; }
-  // Readable when the seat has been kept for long enough, until it is taken back or kept anew; -1
-  // before anybody sat.
+  // Readable when the seat has been kept long enough, until it is taken back or kept anew; -1
+  // before the first sit.
   int timer() const { return timer_; }
 
  private:
@@ -100,7 +102,7 @@ class Seat {
   std::optional<EventFd> bell_;
   int timer_ = -1;
   bool taken_ = false, lent_ = false, sits_long_ = false;
-  Instant since_, alarm_;  // who sits there does; past: it does not go off
+  Instant since_, alarm_;  // start of the present sit; time of the alarm, in the past if it is off
   std::atomic<bool> returns_{false};
   std::atomic<std::int64_t> left_{0};
 };

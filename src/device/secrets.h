@@ -1,4 +1,4 @@
-// Randomness from the system, for what others must not guess (E-49), and a MAC address of one's own
+// Random secrets from the system, which peers must not guess (E-49), and a random MAC address
 // (E-34).
 #pragma once
 
@@ -9,9 +9,9 @@
 
 namespace urnic::device {
 
-// All keys of an engine follow from it. Without randomness nothing may run: an error.
+// The seed of all keys of an engine. Without randomness the engine must not run: an error.
 Result<std::uint64_t> random_seed();
-// Locally administered, of one station.
+// Locally administered, unicast.
 Result<MacAddress> random_mac();
 
 }  // namespace urnic::device

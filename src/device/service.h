@@ -1,4 +1,4 @@
-// What a queue pair of its service is not asked for, in words, when it is posted or connected.
+// Checks that a post or a connection fits the service of the queue pair; errors are texts.
 #pragma once
 
 #include <optional>
@@ -7,14 +7,15 @@
 
 namespace urnic::device {
 
-// Null: nothing is wrong. `handle`: what is behind that of the request, null when there is none.
+// Null: no error. `handle`: the object of the request's address handle, null when there is none.
 const char* not_of_service(const QpImpl& qp, const SendRequest& request,
                            const AddressHandleImpl* handle) noexcept;
-// What is wrong with its queues; null: nothing. XRC has one kind of them at each end.
+// The error in its queues; null: no error. Each end of XRC has only one kind of queue.
 const char* not_of_end(const QpOptions& options) noexcept;
-// Only RC and the sending end of XRC are connected by a connection manager.
+// An error unless it is RC or the sending end of XRC: only these are connected by a connection
+// manager.
 std::optional<Error> not_to_connect(const QpImpl& qp);
-// And accepted is what was asked for: RC, or the receiving end.
+// An error unless the queue pair has the requested service: RC, or the receiving end of XRC.
 std::optional<Error> not_to_accept(const QpImpl& qp, Service asked);
 
 }  // namespace urnic::device

@@ -25,10 +25,10 @@ std::atomic<unsigned> next_device{0};
 
 // Clients that have not read all of their answer.
 // bound: readers of statistics with an unfinished answer; beyond: the oldest is disconnected; test:
-// StatServerTest.AReaderThatDoesNotReadHoldsUpNobody, StatServerTest.OneCallNeverWaits
+// StatServerTest.AReaderThatDoesNotReadBlocksNoOther, StatServerTest.OneCallNeverWaits
 constexpr std::size_t kMostClients = 8;
 
-// Ours alone: a directory somebody else made under a public /tmp is not used.
+// A private directory of this user: one that another user made under a public /tmp is not used.
 bool private_directory(const std::string& path) {
   if (mkdir(path.c_str(), 0700) == 0) return true;
   struct stat st;
@@ -36,21 +36,22 @@ bool private_directory(const std::string& path) {
          (st.st_mode & 077) == 0;
 }
 
-// Files to be taken away when the process ends without closing its devices, as programs of the
-// drop-in do. No lock: exit() may be called from a signal handler.
+// Files to remove when the process ends without closing its devices, as programs of the drop-in do.
+// No lock: exit() may be called from a signal handler.
 // bound: devices whose socket file is removed at exit; limit: 64; beyond: the file stays until
-// another process removes it; test: StatServerTest.WhatDeadProcessesHaveLeftIsSwept
+// another process removes it; test: StatServerTest.SocketsOfDeadProcessesAreRemoved
 std::array<std::atomic<char*>, 64> left_at_exit;
-std::atomic<pid_t> exits{0};  // the process they are of
+std::atomic<pid_t> exits{0};  // the process that they belong to
 
 void remove_at_exit() {
   if (exits != getpid()) return;
   for (auto& path : left_at_exit) {
-    if (const char* const p = path; p != nullptr) unlink(p);  // freeing could wait for a lock
+    // not freed: that could wait for a lock
+    if (const char* const p = path; p != nullptr) unlink(p);
   }
 }
 
-// Also a child that was forked: what it has from its parent is not its own.
+// Also handles a forked child: the files of its parent are not its own.
 void note_for_exit(const std::string& path) {
   [[maybe_unused]] static const int once = std::atexit(remove_at_exit);
   if (exits.exchange(getpid()) != getpid()) {
@@ -81,8 +82,8 @@ bool fits(const std::string& path, sockaddr_un* addr) {
   return true;
 }
 
-// Of a process that is gone. One that is not seen from here may run in another container: then
-// somebody listens.
+// True if the file belongs to a process that no longer exists. A process that cannot be seen from
+// here may run in another container: then a connection succeeds.
 bool is_left_over(const std::string& folder, const std::string& name) {
   if (!name.ends_with(".sock")) return false;
   char* end = nullptr;
@@ -97,7 +98,7 @@ bool is_left_over(const std::string& folder, const std::string& name) {
 }
 
 void sweep(const std::string& folder) {
-  constexpr int kAtOnce = 1000;  // the rest is the next one's
+  constexpr int kAtOnce = 1000;  // the next process removes the rest
   DIR* const d = opendir(folder.c_str());
   if (d == nullptr) return;
   int swept = 0;
@@ -129,7 +130,7 @@ StatServer::StatServer(StatSource source) : source_(std::move(source)), owner_(g
   socket_.reset(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   port::Fd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!socket_ || !epoll) return;
-  unlink(path_.c_str());  // left by a process of the same id that is gone
+  unlink(path_.c_str());  // left by a dead process with the same id
   if (bind(socket_.get(), reinterpret_cast<sockaddr*>(&addr), sizeof addr) != 0 ||
       ::listen(socket_.get(), 8) != 0) {
     return;
@@ -151,7 +152,7 @@ void StatServer::watch(int fd, std::uint32_t events) const {
   epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &e);
 }
 
-// What follows in the text; false when that was all.
+// Builds the next part of the text; false when there is none.
 bool StatServer::next_piece(Client& c) {
   if (c.whole) return false;
   std::vector<ConnectionStats> some;
@@ -166,7 +167,7 @@ bool StatServer::next_piece(Client& c) {
   return true;
 }
 
-// One piece at most.
+// Sends at most one piece.
 bool StatServer::finished(Client& c) {
   if (c.done == c.text.size() && !next_piece(c)) return true;
   while (c.done < c.text.size()) {
@@ -181,7 +182,7 @@ bool StatServer::finished(Client& c) {
 void StatServer::take_client() {
   port::Fd socket(accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (!socket) return;
-  const int room = 1 << 20;  // a hint: all at once, if the system lets us
+  const int room = 1 << 20;  // a hint: send everything at once, if the system allows it
   setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
   Client c;
   c.socket = std::move(socket);
@@ -195,7 +196,7 @@ void StatServer::take_client() {
 
 void StatServer::serve() {
   if (!epoll_) return;
-  // One after the other, and whoever wants in when each has had its turn.
+  // Clients are served one after the other; a new one is accepted when each has had its turn.
   if (turn_ >= clients_.size()) {
     turn_ = 0;
     take_client();

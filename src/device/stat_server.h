@@ -1,6 +1,6 @@
 // Serves the counters of this process to `urnic stat` (D10): a unix stream socket of the user that
-// answers every connection with one JSON document and closes it. The document is made piece by
-// piece, so that however many connections there are no call takes longer than a burst.
+// answers every connection with one JSON document and closes it. The document is built piece by
+// piece, so that no call takes longer than a burst, however many connections there are.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace urnic::device {
 
 using engine::StatsPlace;
 
-// Where the counters come from: all but the connections, and then some of those at a time, from
-// `place` on, until it is false.
+// Source of the counters: everything but the connections, and then some connections at a time,
+// starting at `place`, until it returns false.
 struct StatSource {
   std::function<EngineStats()> totals;
   std::function<bool(StatsPlace* place, std::size_t most, std::vector<ConnectionStats>* out)>
@@ -35,18 +35,18 @@ class StatServer {
   StatServer(const StatServer&) = delete;
   StatServer& operator=(const StatServer&) = delete;
 
-  // Readable when there is something to serve; -1 when the socket could not be made (then there is
-  // just no `urnic stat`).
+  // Readable when there is something to serve; -1 when the socket could not be created (then only
+  // `urnic stat` does not work).
   int fd() const { return epoll_.get(); }
-  // Takes one waiting client, or goes on with one that has not got all of its answer: by a piece.
-  // fd() stays readable while there is more to do. Never blocks: it may run in the thread that
-  // drives the engine. Of clients that do not read, the oldest are cut off.
+  // Accepts one waiting client, or sends another piece to a client whose answer is unfinished. fd()
+  // stays readable while there is more to do. Never blocks: it may run in the thread that drives
+  // the engine. If too many clients do not read, the oldest is disconnected.
   void serve();
 
  private:
   struct Client {
     port::Fd socket;
-    std::string text;  // a piece, of which `done` bytes have gone
+    std::string text;  // a piece, of which `done` bytes have been sent
     std::size_t done = 0;
     ConnectionStats ended;
     StatsPlace place;
@@ -62,10 +62,10 @@ class StatServer {
   int owner_;  // process: a forked child leaves the socket file alone
   port::Fd socket_, epoll_;
   std::deque<Client> clients_;  // oldest first
-  std::size_t turn_ = 0;        // whose it is
+  std::size_t turn_ = 0;        // index of the next client
 };
 
-// Where the sockets of this user live: $XDG_RUNTIME_DIR/urnic or /tmp/urnic-<uid>.
+// The directory of this user's sockets: $XDG_RUNTIME_DIR/urnic or /tmp/urnic-<uid>.
 std::string stat_directory();
 
 }  // namespace urnic::device

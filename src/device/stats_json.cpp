@@ -26,7 +26,7 @@ void engine_members(S& s, F&& f) {
   for (const auto& c : engine_gauges()) f(c.group, c.name, c.of(s));
 }
 
-// The object a group of members stands in: "iwarp.tcp" is the object tcp of the object iwarp.
+// The object that contains a group of members: "iwarp.tcp" is the object tcp of the object iwarp.
 Json& object_of(Json* j, std::string_view group) {
   while (!group.empty()) {
     const std::size_t dot = group.find('.');
@@ -49,12 +49,12 @@ Json to_json(const ConnectionStats& s) {
   return j;
 }
 
-// Reads members into place; remembers the first that has another type.
+// Reads members into place; records the first that has another type.
 class Reader {
  public:
   explicit Reader(const Json& object) : object_(object) {}
 
-  // Null where there is none.
+  // Null if there is no such member.
   const Json* find(std::string_view group, const char* name) {
     const Json* j = &object_;
     while (!group.empty()) {
@@ -118,7 +118,7 @@ std::string text_of(const Json& j) {
   return j.dump(1, ' ', false, Json::error_handler_t::replace);
 }
 
-// A line for each member, so deep. No text has an end of line of its own in it.
+// Indents each line, one per member, by `depth`. Texts never contain an end of line.
 std::string indented(std::string text, int depth) {
   const std::string margin(static_cast<std::size_t>(depth), ' ');
   for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos;) {

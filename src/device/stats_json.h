@@ -7,8 +7,8 @@
 
 namespace urnic {
 
-// The same document in pieces, for who has many connections and little time: what stands before
-// them, each of them (the first is told that it is), and what stands behind.
+// The same document in pieces, for many connections and little time: the part before the
+// connections, each connection (`first` for the first one), and the part after them.
 std::string stats_head_to_json(const EngineStats&);
 std::string stats_connection_to_json(const ConnectionStats&, bool first);
 std::string stats_tail_to_json(const ConnectionStats& ended, bool any);

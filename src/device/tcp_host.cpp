@@ -23,7 +23,7 @@ net::InterfaceConfig fitted(net::InterfaceConfig c, const port::Info& info) {
 tcp::StackConfig fitted(tcp::StackConfig c, const net::Interface& interface) {
   c.addresses.clear();
   c.options.mtu = interface.mtu();
-  // Checked here, where it is known which checksums the kernel has left unfinished.
+  // Checked in this file, which knows the checksums that the kernel has left unfinished.
   c.verify_checksums = false;
   return c;
 }
@@ -93,7 +93,7 @@ bool TcpHost::receive_burst(Instant now) {
 }
 
 void TcpHost::take_frame(const port::Frame& f, Instant now) {
-  // A copy: the stack wants it in one piece, and a peer may still write to shared memory (E-19).
+  // A copy: the stack needs it in one piece, and a peer may still write to shared memory (E-19).
   frame_.resize(port::frame_len(f));
   if (f.len[0] != 0) std::memcpy(frame_.data(), f.data[0], f.len[0]);
   if (f.len[1] != 0) std::memcpy(frame_.data() + f.len[0], f.data[1], f.len[1]);
@@ -166,7 +166,7 @@ void TcpHost::take_events(Instant now) {
           add_usable_addresses();
           break;
         case Kind::NeighbourForgotten:  // every datagram is resolved anew
-        case Kind::AddressDuplicate:    // accepts() and choose_source() know
+        case Kind::AddressDuplicate:    // accepts() and choose_source() take care of it
         case Kind::AddressConflict:
           break;
       }
@@ -182,7 +182,8 @@ bool TcpHost::send_all(Instant now) {
   bool room = send_control();
   while (room && !unsent_.empty()) {
     const net::Resolution r = interface_.resolve(unsent_.front().next_hop, now);
-    // Held for room, so it was resolved a moment ago; if that has changed, TCP sends again.
+    // It was held for room, so the address was resolved a moment ago; if that has changed, TCP
+    // retransmits.
     if (r.kind == net::Resolution::Kind::Mac) {
       room = send_frame(unsent_.front().datagram, r.mac);
       if (!room) break;
@@ -191,7 +192,7 @@ bool TcpHost::send_all(Instant now) {
   }
   tcp::Datagram d;
   while (stack_.next_output(&d)) send(d.bytes, now);
-  send_control();  // what resolving has asked for
+  send_control();  // requests that resolving has caused
   tx_.flush();
   return counters_.frames_out != before;
 }
@@ -232,7 +233,7 @@ bool TcpHost::send_frame(ByteView datagram, const MacAddress& to) {
   const std::size_t header = net::emit_ethernet(
       {to, interface_.mac(), interface_.vlan(), v6 ? net::kEtherTypeIpv6 : net::kEtherTypeIpv4},
       f->data[0]);
-  if (header + datagram.size() > tx_.frame_size()) {  // larger than the link: no way to send it
+  if (header + datagram.size() > tx_.frame_size()) {  // larger than the link: cannot be sent
     ++counters_.unreachable;
     return true;
   }
@@ -244,7 +245,7 @@ bool TcpHost::send_frame(ByteView datagram, const MacAddress& to) {
   return true;
 }
 
-// Those for `next_hop` (null: all) are tried again, in order; others keep waiting.
+// Sends those for `next_hop` (null: all) again, in order; others keep waiting.
 void TcpHost::release_waiting(const IpAddress* next_hop, Instant now) {
   for (std::size_t n = unresolved_.size(); n > 0; --n) {
     Held held = std::move(unresolved_.front());
@@ -257,7 +258,7 @@ void TcpHost::release_waiting(const IpAddress* next_hop, Instant now) {
   }
 }
 
-// ARP, ND, ICMP. False when the port is full.
+// Sends ARP, ND and ICMP. False when the port is full.
 bool TcpHost::send_control() {
   while (interface_.output_size() != 0) {
     port::Frame* f = tx_.next();
@@ -276,7 +277,7 @@ bool TcpHost::send_control() {
 // --------------------------------------------------------------------------------------
 
 void TcpHost::wait(Instant until, std::span<pollfd> more) {
-  send_all(monotonic_now());  // what the caller has written since poll()
+  send_all(monotonic_now());  // data that the caller has written since poll()
   if (port_.arm(queue_)) {
     port_.disarm(queue_);
     return;

@@ -1,12 +1,13 @@
-// The byte-stream TCP on a wire: one tcp::Stack and one net::Interface on one port. For programs
-// that want bytes and no RDMA; what is said on the wire is said by those two.
+// Byte-stream TCP on a port: one tcp::Stack and one net::Interface on one port. For programs that
+// need bytes and no RDMA.
 //
-// A function of (state, frames, now) but for wait(), the one place that sleeps. One thread at a
-// time.
+// A function of (state, frames, now), except for wait(), which sleeps. One thread at a time.
 //
 //   TcpHost host({.interface = {.addresses = {*IpPrefix::parse("10.0.0.2/24")}}},
-//   std::move(port)); Endpoint e = host.stack().open(); host.connect(e,
-//   *SocketAddress::parse("10.0.0.1:7"), monotonic_now()); for (;;) {
+//                std::move(port));
+//   Endpoint e = host.stack().open();
+//   host.connect(e, *SocketAddress::parse("10.0.0.1:7"), monotonic_now());
+//   for (;;) {
 //     while (host.poll(monotonic_now())) use(host.stack());
 //     host.wait(Instant::never());
 //   }
@@ -30,16 +31,17 @@
 namespace urnic::device {
 
 struct TcpHostConfig {
-  // Must pass net::check(). A zero MAC becomes the port's, if it has one. An MTU above what the
-  // port carries becomes that.
+  // Must pass net::check(). A zero MAC is replaced by the port's, if it has one. An MTU above the
+  // port's is replaced by the port's.
   net::InterfaceConfig interface;
-  // Of the stack; its addresses are the interface's usable ones, its MTU the interface's.
+  // Configuration of the stack; its addresses are the interface's usable ones, its MTU the
+  // interface's.
   tcp::StackConfig stack;
-  // Datagrams that wait for an ARP or ND answer, or for room in the port, each; the newest are
-  // dropped beyond (TCP sends again).
+  // Limit of datagrams that wait for an ARP or ND answer, and of those that wait for room in the
+  // port; beyond it the newest are dropped (TCP retransmits).
   // bound: datagrams waiting for a next hop, and for the port; limit: 1024; beyond: the newest is
   // dropped, counted (`overflow`), and TCP retransmits; test:
-  // TcpHostTest.WaitingForANeighbourIsBounded, TcpHostTest.FullPortHoldsBackAndLosesNothing
+  // TcpHostTest.WaitingForANeighbourIsBounded, TcpHostTest.AFullPortDelaysDatagramsAndLosesNone
   std::size_t waiting_limit = 1024;
 };
 
@@ -47,7 +49,7 @@ struct TcpHostCounters {
   std::uint64_t frames_in = 0, frames_out = 0;
   std::uint64_t not_for_us = 0;    // TCP to other addresses
   std::uint64_t bad_checksum = 0;  // TCP
-  std::uint64_t unreachable = 0;   // datagrams without a way to their destination
+  std::uint64_t unreachable = 0;   // datagrams without a route to their destination
   std::uint64_t overflow = 0;      // datagrams beyond the waiting limit
 };
 
@@ -63,16 +65,17 @@ class TcpHost {
   port::Port& port() { return port_; }
   const TcpHostCounters& counters() const { return counters_; }
 
-  // As Stack::connect(), from the source address the interface chooses unless one is bound.
+  // Like Stack::connect(); the interface chooses the source address unless one is bound.
   tcp::Status connect(tcp::Endpoint, const SocketAddress& remote, Instant now);
 
-  // One burst in, timers, everything out that the port takes. False when there was nothing to do.
+  // Receives one burst, runs timers, and sends everything that the port takes. False when there was
+  // nothing to do.
   bool poll(Instant now);
   // Earliest timer; never() when none runs.
   Instant next_deadline() const;
 
-  // Sends what there is, then sleeps until a frame, a timer, `until`, or one of `more` (its revents
-  // are set). Returns at once when the port has work already. Monotonic clock.
+  // Sends what is pending, then sleeps until a frame, a timer, `until`, or one of `more` (its
+  // revents are set). Returns at once when the port has work already. Monotonic clock.
   void wait(Instant until, std::span<pollfd> more = {});
 
  private:
@@ -100,12 +103,12 @@ class TcpHost {
   tcp::Stack stack_;
   port::TxBatch tx_;
   TcpHostCounters counters_;
-  Ring<Held> unresolved_;            // for a next hop that is being asked for
-  Ring<Held> unsent_;                // for room in the port
+  Ring<Held> unresolved_;            // waiting for a next hop to be resolved
+  Ring<Held> unsent_;                // waiting for room in the port
   Ring<Held> loop_;                  // to ourselves
-  std::vector<std::uint8_t> frame_;  // the one being looked at
+  std::vector<std::uint8_t> frame_;  // the frame being processed
   std::vector<net::Event> events_;
-  std::vector<IpAddress> known_;  // own addresses the stack has
+  std::vector<IpAddress> known_;  // own addresses that the stack has
   std::uint32_t link_epoch_ = 0;
 };
 

@@ -17,7 +17,7 @@ IpPrefix alone(const IpAddress& a) {
 std::vector<IpPrefix> usable(const std::vector<IpAddress>& all) {
   std::vector<IpPrefix> own;
   for (const IpAddress& a : all) {
-    // Two links may have the same one.
+    // Two links may have the same address.
     const IpPrefix p = alone(a);
     if (std::find(own.begin(), own.end(), p) == own.end()) own.push_back(p);
   }

@@ -1,4 +1,4 @@
-// What addresses a device has whose frames go through the kernel's UDP.
+// The addresses of a device whose frames go through the kernel's UDP.
 #pragma once
 
 #include <string>
@@ -10,15 +10,15 @@
 
 namespace urnic::device {
 
-// Of "udp" or "udp:bind=ADDRESS,...": that one, or all of this machine that are up now, each alone
-// ("192.0.2.1/32"). Errors: unavailable.
+// For "udp" all addresses of this machine that are up now, for "udp:bind=ADDRESS,..." that one,
+// each as a prefix of full length ("192.0.2.1/32"). Errors: unavailable.
 Result<std::vector<std::string>> addresses_of_udp_port(std::string_view spec);
 
-// The same with the zones of those that are link-local; empty when they cannot be listed.
+// The same, with zones for link-local addresses; empty when they cannot be listed.
 std::vector<IpAddress> zoned_addresses_of_udp_port(std::string_view spec);
-// Without bind=.
+// True without bind=.
 bool has_addresses_of_machine(std::string_view udp_spec);
-// What those are now; empty when there is none, or they cannot be listed.
+// The machine's present addresses; empty when there is none, or they cannot be listed.
 std::vector<IpPrefix> udp_addresses_now();
 
 }  // namespace urnic::device

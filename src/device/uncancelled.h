@@ -1,4 +1,4 @@
-// pthread_cancel and the threads of the application that are inside of ours.
+// Handles pthread_cancel of application threads that are inside our calls.
 #pragma once
 
 #include <errno.h>
@@ -10,8 +10,7 @@
 
 namespace urnic::device {
 
-// A thread that is cancelled ends where it sleeps, and nowhere else: not with the engine in its
-// hands.
+// A cancelled thread ends only where it sleeps, never while it owns the engine.
 class Uncancelled {
  public:
   Uncancelled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
@@ -19,7 +18,7 @@ class Uncancelled {
   Uncancelled(const Uncancelled&) = delete;
   Uncancelled& operator=(const Uncancelled&) = delete;
 
-  // As ppoll(2), for `most`; negative: for ever.
+  // Like ppoll(2), for `most`; negative: without limit.
   int sleep(pollfd* fds, unsigned n, Duration most) const {
     pthread_setcancelstate(before_, nullptr);
     const int woken = ::ppoll(fds, n, Nap(most).get(), nullptr);

@@ -1,4 +1,4 @@
-// Own addresses and ports as the public API has them: questions, binding, listening.
+// The public API of own addresses and ports: queries, binding, listening.
 #include <algorithm>
 #include <cstring>
 
@@ -21,7 +21,7 @@ Error no_route(const IpAddress& to) {
 }
 
 // bound: addresses and prefixes of a listener's lists; beyond: binding fails with invalid_argument
-// and the number; test: Access.WhatIsNoRuleIsRefusedAndNothingIsBound
+// and the number; test: Access.AnInvalidRuleIsRefusedAndNothingIsBound
 constexpr std::size_t kMostPrefixes = 1024;
 constexpr std::uint32_t kMostRate = 1'000'000;
 
@@ -52,7 +52,7 @@ Error no_list(int error) {
   return {Errc::io, std::string("cannot list addresses: ") + strerror(error)};
 }
 
-// Over the kernel's TCP: what bind= restricts the device to.
+// Over the kernel's TCP: the address to which bind= restricts the device.
 const IpAddress* only_address(const device::DeviceImpl& device) {
   const engine::KernelTcp& kernel = *device.engine->iwarp().state().kernel;
   return kernel.options.bind.is_any() ? nullptr : &kernel.options.bind;
@@ -62,7 +62,7 @@ bool is_over_udp(const device::DeviceImpl& device) {
   return device.engine->options().socket_port != 0;
 }
 
-// An address of two links is the first's.
+// If two links have the same address, it gets the zone of the first.
 void name_zones(const device::DeviceImpl& device, std::vector<IpAddress>* own) {
   if (std::none_of(own->begin(), own->end(),
                    [](const IpAddress& a) { return a.is_link_local(); })) {
@@ -77,7 +77,7 @@ void name_zones(const device::DeviceImpl& device, std::vector<IpAddress>* own) {
   }
 }
 
-// Without a zone it is that address on whichever link the device has it.
+// An address without a zone matches the same address on any link of the device.
 bool is_same(const IpAddress& own, const IpAddress& named) {
   const bool one_link = own.zone() == named.zone() || own.zone() == 0 || named.zone() == 0;
   return one_link && own.without_zone() == named.without_zone();
@@ -101,8 +101,7 @@ Result<std::vector<IpAddress>> own_addresses(device::DeviceImpl& device) {
   return std::move(*all);
 }
 
-// Over the kernel's TCP or UDP networks are those of the machine, around the addresses that the
-// device has.
+// Over the kernel's TCP or UDP: the networks of the machine that contain an address of the device.
 Result<std::vector<IpPrefix>> own_networks(device::DeviceImpl& device) {
   const auto own = device.driver->own([&](Instant) {
     std::vector<IpPrefix> found;
@@ -125,7 +124,8 @@ Result<std::vector<IpPrefix>> own_networks(device::DeviceImpl& device) {
   return std::move(*all);
 }
 
-// Over UDP: the own address on the link of a link-local one, that one itself if it is an own one.
+// Over UDP: the own address on the link of a link-local one; that address itself if it is an own
+// one.
 std::optional<IpAddress> source_on_link(device::DeviceImpl& device, const IpAddress& to) {
   auto own = own_addresses(device);
   if (!own.ok()) return std::nullopt;
@@ -200,7 +200,7 @@ Result<std::string> Device::source_for(std::string_view address) const {
       if (device::is_none_left(source.error())) return device::no_descriptor("a route request");
       return no_route(to);
     }
-    // Over UDP the kernel's routes lead there, or nothing does.
+    // Over UDP only the kernel's routes count.
     const bool over_udp = is_over_udp(*impl_);
     const bool on_link = over_udp && to.is_v6() && to.is_link_local();
     const auto source = on_link ? source_on_link(*impl_, *given) : impl_->driver->own([&](Instant) {
@@ -218,7 +218,7 @@ Result<unsigned> Device::prefix_length_for(std::string_view address) const {
   if (const auto source = source_for(address); !source) return source.error();
   return device::guarded([&]() -> Result<unsigned> {
     const IpAddress given = *port::parse_with_zone(address);
-    // An interface that is named is the kernel's: another device that has it is the nearer one.
+    // A zone names an interface of the kernel: a device that has this interface is nearer.
     const bool is_kernels = impl_->engine->over_kernel_tcp() || is_over_udp(*impl_);
     if (given.zone() != 0 && !is_kernels) return 0u;
     const IpAddress to = device::as_device_has(*impl_, given);
@@ -287,7 +287,7 @@ Result<Listener> Device::listen(Binding& at, int backlog, const EventQueue& even
     l->port = at.port();
     auto listens = impl_->driver->own([&](Instant) {
       verbs::Listener& bound = *at.impl_->bound;
-      bound.owner = l.get();  // before the first request can come
+      bound.owner = l.get();  // before the first request can arrive
       auto begun = device::guarded([&] { return bound.control->listen(bound, backlog); });
       if (begun) {
         l->place = std::exchange(at.impl_->bound, nullptr);

@@ -7,8 +7,8 @@
 namespace urnic {
 namespace device {
 
-// A level: signalled and cleared with the first and the last, so neither ever waits. A forked
-// child's descriptor is the parent's.
+// The descriptor is level-triggered: signalled with the first event and cleared with the last, so
+// neither call ever waits. In a forked child the descriptor belongs to the parent.
 void ChannelImpl::push(CqImpl& cq) {
   const std::lock_guard guard(mutex_);
   if (cq.queued_) return;
@@ -99,7 +99,7 @@ bool CompletionChannel::sleep() {
   device::Driver& driver = *impl_->device->driver;
   if (driver.inherited()) return true;
   if (driver.has_thread()) return driver.wait(impl_->fd.get(), device::kForEver);
-  if (driver.app_poll()) return true;  // nobody else drives: look and nap
+  if (driver.app_poll()) return true;  // no other thread drives: poll and sleep a little
   errno = 0;
   return impl_->fd.wait(Duration::ms(1)) || errno != EINTR;
 }

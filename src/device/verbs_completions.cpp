@@ -1,4 +1,4 @@
-// The public verbs handles that hold what work needs: memory regions and completion queues.
+// The public API of memory regions, memory windows and completion queues.
 #include <poll.h>
 
 #include <algorithm>
@@ -149,7 +149,7 @@ Result<void> MemoryRegion::reregister(const RegionChange& change) {
     if (!impl_) return device::empty_handle("memory region");
     auto& device = impl_->pd->device;
     if (device->driver->inherited()) return device::inherited_error();
-    device::MrImpl wanted;  // keeps no domain, so it ends no registration
+    device::MrImpl wanted;  // has no domain, so its destruction ends no registration
     wanted.address = impl_->address;
     wanted.length = impl_->length;
     wanted.iova = impl_->iova;
@@ -221,7 +221,7 @@ namespace {
 
 int take(verbs::CompletionQueue& queue, std::span<Completion> out) {
   constexpr std::size_t kAtOnce = 64;
-  // Values they have when they are polled: most polls find none, and would set 4 KiB for nothing.
+  // Not initialised: most polls find no completion, and would set 4 KiB for nothing.
   static_assert(std::is_trivially_copyable_v<verbs::Cqe>);
   alignas(verbs::Cqe) std::byte storage[kAtOnce * sizeof(verbs::Cqe)];
   auto* const cqes = reinterpret_cast<verbs::Cqe*>(storage);
@@ -247,7 +247,7 @@ int CompletionQueue::poll(std::span<Completion> out) {
 void CompletionQueue::arm(bool solicited_only) {
   if (!impl_) return;
   impl_->verbs::CompletionQueue::arm(solicited_only);
-  impl_->device->driver->hand_over();  // verbs: poll once more, then sleep
+  impl_->device->driver->hand_over();  // verbs programs poll once more, then sleep
 }
 int CompletionQueue::fd() const {
   if (!impl_) return -1;
@@ -283,7 +283,7 @@ bool CompletionQueue::wait(int timeout_ms) {
     if (driven && fd != nullptr) {
       (void)driver.wait(fd->get(), most);
     } else {
-      ::poll(nullptr, 0, 1);  // no descriptor, or nobody else drives: look and nap
+      ::poll(nullptr, 0, 1);  // no descriptor, or no other thread drives: sleep a little
     }
   });
 }

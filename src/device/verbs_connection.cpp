@@ -1,5 +1,4 @@
-// Connections as the public API has them: connecting, requests and their answers, events,
-// listeners.
+// The public API of connections: connecting, requests and their answers, events, listeners.
 #include <utility>
 
 #include "device/connect_options.h"
@@ -28,7 +27,7 @@ ListenerImpl::~ListenerImpl() {
     place->control->close(*place, now);
     return 0;
   });
-  // Requests that nobody has fetched are refused; those that were are their holder's.
+  // Requests that were not fetched are refused; fetched ones belong to their holder.
   events->take_of(this);
 }
 
@@ -43,12 +42,8 @@ void RequestImpl::refuse(ByteView private_data) const {
   });
 }
 
-}  // namespace device
-
-namespace device {
-
-// What happens to a connection may be told before the call that begins it has returned: it has its
-// number by then.
+// An event of the connection may be delivered before the call that starts it has returned, so the
+// connection gets its number first.
 template <class Call>
 Result<void> begin(QpImpl& qp, Call&& call) {
   return qp.device->driver->own([&](Instant now) -> Result<void> {
@@ -57,6 +52,25 @@ Result<void> begin(QpImpl& qp, Call&& call) {
     if (!begun) --qp.connection.number;
     return begun;
   });
+}
+
+// `qp` must have a descriptor to wait on.
+Result<void> wait_until_settled(QpImpl& qp) {
+  Driver& driver = *qp.device->driver;
+  const auto look = [&]() -> std::optional<bool> {
+    const std::lock_guard guard(qp.mutex);
+    if (qp.attempt == QpImpl::Attempt::Established) return true;
+    return qp.attempt == QpImpl::Attempt::Failed ? std::optional(false) : std::nullopt;
+  };
+  const bool established = wait_for(driver, -1, look, [&](Duration most, bool driven) {
+    if (driven) driver.hand_over();
+    qp.settled->wait(most);
+    qp.settled->clear();
+  });
+  if (established) return {};
+  if (driver.inherited()) return inherited_error();
+  const std::lock_guard guard(qp.mutex);
+  return qp.error;
 }
 
 }  // namespace device
@@ -91,13 +105,6 @@ Result<void> QueuePair::connect_start(std::string_view address, const Connection
   });
 }
 
-namespace device {
-
-// Of a queue pair that has something to wait on.
-Result<void> wait_until_settled(QpImpl& qp);
-
-}  // namespace device
-
 Result<void> QueuePair::connect(std::string_view address, const ConnectionOptions& options) {
   auto waits = device::guarded([&]() -> Result<void> {
     if (!impl_) return device::empty_handle("queue pair");
@@ -118,39 +125,16 @@ Result<void> QueuePair::connect(std::string_view address, const ConnectionOption
   return started;
 }
 
-namespace device {
-
-Result<void> wait_until_settled(QpImpl& qp) {
-  device::Driver& driver = *qp.device->driver;
-  for (;;) {
-    if (driver.inherited()) return device::inherited_error();
-    {
-      const std::lock_guard guard(qp.mutex);
-      if (qp.attempt == QpImpl::Attempt::Established) return {};
-      if (qp.attempt == QpImpl::Attempt::Failed) return qp.error;
-    }
-    if (driver.has_thread()) {
-      driver.hand_over();
-      qp.settled->wait(Duration::ms(100));
-      qp.settled->clear();
-    } else if (!driver.app_poll()) {
-      qp.settled->wait(Duration::ms(1));
-    }
-  }
-}
-
-}  // namespace device
-
 namespace {
 
-// Where the events of `object` go from now on: under ownership, so that none comes meanwhile.
+// Redirects the events of `object`: under ownership, so that none arrives meanwhile.
 Result<void> move_events(auto& object, const std::shared_ptr<device::EventQueueImpl>& to,
                          void* context) {
   if (object.device->driver->inherited()) return device::inherited_error();
   if (to == nullptr || to->device != object.device) {
     return Error{Errc::invalid_argument, "the event queue is empty or belongs to another device"};
   }
-  std::shared_ptr<device::EventQueueImpl> from;  // goes behind the ownership
+  std::shared_ptr<device::EventQueueImpl> from;  // destroyed after the ownership is released
   object.device->driver->own([&](Instant) {
     from = std::exchange(object.events, to);
     object.context = context;
@@ -290,8 +274,8 @@ Result<void> ConnectRequest::accept(QueuePair& qp, const ConnectionOptions& opti
       });
     });
     if (accepted) return accepted;
-    // The peer is not left waiting, or the request can be answered otherwise. Nothing happens to a
-    // connection that has ended meanwhile.
+    // After no_memory the peer gets a refusal; after the other two errors the request can be
+    // answered again. `closed`: the connection has ended meanwhile, nothing to do.
     const Errc why = accepted.error().code;
     if (why == Errc::no_memory) impl_->refuse({});
     if (why == Errc::invalid_argument || why == Errc::wrong_state) impl_->answered = false;

@@ -13,7 +13,7 @@ namespace device {
 AddressHandleImpl::~AddressHandleImpl() {
   if (handle == 0 || !pd) return;
   pd->device->driver->own([&](Instant) {
-    pd->device->engine->roce().ways().close(handle);
+    pd->device->engine->roce().paths().close(handle);
     return 0;
   });
 }
@@ -25,7 +25,7 @@ QpImpl::~QpImpl() {
     qp->control->destroy(qp, now);
     return 0;
   });
-  if (events) events->take_of(this);  // its context is nobody's any more
+  if (events) events->take_of(this);  // its context is no longer valid
 }
 
 }  // namespace device
@@ -35,7 +35,8 @@ AddressHandle::~AddressHandle() = default;
 
 void QueuePair::discard() {
   if (!impl_) return;
-  // Of XRC's receiving end they lie in queues of others: reset knows which.
+  // The completions of XRC's receiving end are in the completion queues of its SRQs: reset finds
+  // them.
   if (impl_->xrc != nullptr) (void)modify(QpState::reset);
   const std::uint32_t gone = number();
   const std::shared_ptr<device::CqImpl> queues[] = {impl_->send_cq, impl_->receive_cq};
@@ -64,7 +65,7 @@ Result<void> QueuePair::modify(QpState to, const QpAttributes& attributes) {
     if (!impl_) return device::empty_handle("queue pair");
     if (impl_->device->driver->inherited()) return device::inherited_error();
     {
-      // Who posts has looked at the state under these: what is discarded stays empty.
+      // Posting threads check the state under these locks: a queue that was discarded stays empty.
       const std::lock_guard sends(impl_->send_lock);
       const std::lock_guard receives(impl_->receive_lock);
       auto moved = impl_->device->driver->own([&](Instant now) -> Result<void> {
@@ -79,7 +80,7 @@ Result<void> QueuePair::modify(QpState to, const QpAttributes& attributes) {
       const std::lock_guard guard(impl_->mutex);
       impl_->connection.peer = attributes.path->remote;
     }
-    if (to == QpState::reset) {  // nobody else would tell who waits for a connection
+    if (to == QpState::reset) {  // a thread that waits for a connection gets no other report
       const std::lock_guard guard(impl_->mutex);
       if (impl_->attempt == device::QpImpl::Attempt::Pending) {
         impl_->attempt = device::QpImpl::Attempt::Failed;
@@ -107,7 +108,7 @@ void QueuePair::take_early_sends(bool on) {
 
 namespace {
 
-// The first request of a queue takes memory, and the first of some kinds.
+// The first request of a queue allocates memory, and so does the first one of some kinds.
 std::optional<verbs::Post> post_if_there_is_memory(verbs::SendQueue& queue,
                                                    const verbs::SendWr& wr) noexcept {
   try {
@@ -171,22 +172,20 @@ std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* w
           break;
         }
       }
-      verbs::SendWr wr;
-      wr.wr_id = r.wr_id;
-      wr.op = device::to_inner(r.opcode);
-      wr.flags = static_cast<std::uint8_t>(r.flags | (impl_->signal_all ? verbs::kSignaled : 0));
-      wr.sges = device::to_inner(r.sges);
-      wr.remote_address = r.remote_address;
-      wr.rkey = r.rkey;
-      wr.inv_key = r.invalidate_rkey;
-      wr.immediate = r.immediate;
-      wr.remote_srq = r.remote_srq;
+      const std::uint32_t flags = r.flags | (impl_->signal_all ? verbs::kSignaled : 0);
+      verbs::SendWr wr{.wr_id = r.wr_id,
+                       .op = device::to_inner(r.opcode),
+                       .flags = static_cast<std::uint8_t>(flags),
+                       .sges = device::to_inner(r.sges),
+                       .remote_address = r.remote_address,
+                       .rkey = r.rkey,
+                       .inv_key = r.invalidate_rkey,
+                       .immediate = r.immediate,
+                       .atomic = r.atomic,
+                       .remote_srq = r.remote_srq};
       if (r.opcode == Opcode::bind_window && r.bind != nullptr) {
         bind = device::to_inner(*r.bind);
         wr.bind = &bind;
-      } else if (verbs::is_atomic(wr.op)) {
-        const AtomicOperands& o = r.atomic;
-        wr.atomic = {o.data, o.compare, o.boundaries, o.data_mask, o.compare_mask};
       }
       if (handle != nullptr) ib::set_destination(&wr, {handle->handle, r.remote_qp, r.remote_qkey});
       const auto result = post_if_there_is_memory(qp.sq, wr);
@@ -197,7 +196,7 @@ std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* w
       ++taken;
     }
   }
-  if (taken != 0) impl_->device->driver->ring(qp);
+  if (taken != 0) impl_->device->driver->ring(qp, verbs::kPostedSends);
   return taken;
 }
 
@@ -237,9 +236,11 @@ Result<void> QueuePair::post_receive(const ReceiveRequest& r) {
                        "more scatter/gather elements than the queue allows"};
       }
     }
-    // A receive is silent unless the engine waits for it (E-17) or flushes. It sets either of these
-    // before it looks at the queue, and we look at them after the post.
-    if (qp.starved || verbs::flushes_posts(qp.state)) impl_->device->driver->ring(qp);
+    // Notify the engine only if it waits for a receive (E-17) or flushes. The engine sets either
+    // condition before it checks the queue, and we check both after the post.
+    if (qp.starved || verbs::rights(qp.state).flush_receives) {
+      impl_->device->driver->ring(qp, verbs::kPostedReceives);
+    }
     return {};
   });
 }

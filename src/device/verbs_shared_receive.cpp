@@ -14,7 +14,8 @@ SrqImpl::~SrqImpl() {
     if (xrc != nullptr) {
       device->engine->roce_control().destroy_xrc_queue(queue);
     } else {
-      device->engine->queue_pairs().destroy_shared(queue);  // who kept us is gone
+      // the queue pairs that kept us alive are gone
+      device->engine->queue_pairs().destroy_shared(queue);
     }
     return 0;
   });
@@ -25,7 +26,8 @@ SrqImpl::~SrqImpl() {
 
 namespace {
 
-// An ordinary one, or one of XRC, which has a domain and completions of its own.
+// Checks the options of an ordinary queue, or of an XRC queue, which has a domain and a CQ of its
+// own.
 std::optional<Error> wrong_with(const SrqOptions& o, const device::DeviceImpl* device,
                                 const device::XrcDomainImpl* domain, const device::CqImpl* cq) {
   if (o.max_receive == 0 || o.max_receive > 65536 || o.max_receive_sge > 32 ||
@@ -102,7 +104,7 @@ std::size_t SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> req
       ++taken;
     }
   }
-  // Silent unless the engine waits for it (E-17).
+  // Notify the engine only if it waits for a receive (E-17).
   if (taken != 0 && impl_->queue->wanted) {
     impl_->device->driver->own([&](Instant now) {
       impl_->device->engine->iwarp().shared_posted(*impl_->queue, now);

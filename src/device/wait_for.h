@@ -1,5 +1,4 @@
-// The loop of the calls in which a thread of the program waits for something that the engine
-// brings.
+// The loop of calls in which a program's thread waits for something from the engine.
 #pragma once
 
 #include <optional>
@@ -9,14 +8,14 @@
 
 namespace urnic::device {
 
-// Waits until look() has an answer, at most `timeout_ms` (-1: for ever). False when the time is
-// over, and in a forked child.
+// Waits until look() returns an answer, at most `timeout_ms` (-1: without limit). False on
+// time-out, and in a forked child.
 //
-// look() returns the answer, or nothing yet. sleep(most, driven) sleeps until there may be news, at
-// most so long; `driven`: a thread of the device drives the engine meanwhile.
+// look() returns the answer, or nothing yet. sleep(most, driven) sleeps until there may be
+// something new, at most `most`; `driven`: a thread of the device drives the engine meanwhile.
 template <class Look, class Sleep>
 bool wait_for(Driver& driver, int timeout_ms, Look&& look, Sleep&& sleep) {
-  constexpr Duration kNap = Duration::ms(1);  // nobody else drives: look and nap
+  constexpr Duration kNap = Duration::ms(1);  // if no other thread drives: poll and sleep in turn
   const Instant until = deadline_in(timeout_ms);
   for (;;) {
     if (driver.inherited()) return false;

@@ -1,5 +1,5 @@
-// Descriptors beside the port that somebody has to look at now and then: served by one thread at a
-// time, without the ownership of the engine.
+// Descriptors besides the port that must be checked now and then: served by one thread at a time,
+// without the ownership of the engine.
 #pragma once
 
 #include <poll.h>
@@ -16,9 +16,9 @@ namespace urnic::device {
 
 class WatchedDescriptors {
  public:
-  static constexpr unsigned kMost = 2;  // statistics, news of addresses
+  static constexpr unsigned kMost = 2;  // statistics, changes of addresses
 
-  // Before anybody serves them; no more than kMost.
+  // Call before the first serve(); no more than kMost.
   void watch(int fd, std::function<void()> service) {
     watched_[number_++] = {fd, std::move(service)};
   }
@@ -27,7 +27,7 @@ class WatchedDescriptors {
     for (unsigned i = 0; i < number_; ++i) fds[i] = {watched_[i].fd, POLLIN, 0};
     return number_;
   }
-  // Serves those that are readable unless another thread does.
+  // Serves the readable ones, unless another thread is serving.
   void serve() {
     if (number_ == 0 || serving_.test_and_set(std::memory_order_acquire)) return;
     pollfd fds[kMost];
@@ -39,7 +39,7 @@ class WatchedDescriptors {
     }
     serving_.clear(std::memory_order_release);
   }
-  // The same, not more often than every kPeriod.
+  // Calls serve(), but not more often than every kPeriod.
   void serve_when_due(Instant now) {
     if (number_ == 0) return;
     std::int64_t due = next_.load(std::memory_order_relaxed);

@@ -24,7 +24,7 @@ std::shared_ptr<XrcDomainImpl> XrcDomains::open(const std::shared_ptr<DeviceImpl
   return made;
 }
 
-// Another may have its name by now.
+// A new domain may have the name by now.
 void XrcDomains::close(const XrcDomainImpl& domain) {
   const std::lock_guard guard(mutex_);
   const auto at = by_name_.find(domain.name);

@@ -1,4 +1,4 @@
-// The domains of XRC of a device, some of which have a name by which others find them. Any thread.
+// The XRC domains of a device; a domain with a name can be opened by others. Any thread may call.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,17 @@ struct DeviceImpl;
 
 struct XrcDomainImpl {
   std::shared_ptr<DeviceImpl> device;
-  std::uint32_t id = 0;  // of RoCE's side
-  std::string name;      // empty: nobody else's
+  std::uint32_t id = 0;  // of the RoCE side
+  std::string name;      // empty: private
   ~XrcDomainImpl();
 };
 
 class XrcDomains {
  public:
-  // The one of that name, or a new one of `device` if there is none, or no name.
+  // The domain of that name; a new one of `device` if there is none, or no name.
   std::shared_ptr<XrcDomainImpl> open(const std::shared_ptr<DeviceImpl>& device,
                                       std::string_view name);
-  // It goes.
+  // Called when the domain is destroyed.
   void close(const XrcDomainImpl&);
 
  private:

@@ -1,7 +1,8 @@
-// The zones of link-local addresses (IpAddress::zone()) as a device knows them.
+// The zones of link-local addresses (IpAddress::zone()) in a device.
 //
-// Over the kernel's TCP an address keeps its zone. Frames say none: a device of frames is on one
-// link, and the port udp sends by the interface that has the own address (port/own_links.h).
+// Over the kernel's TCP an address keeps its zone. Frames carry no zone: a device of frames is on
+// one link, and the port udp sends through the interface that has the own address
+// (port/own_links.h).
 #pragma once
 
 #include <optional>
@@ -24,9 +25,9 @@ inline std::optional<SocketAddress> parse_place(const DeviceImpl& device, std::s
   return at;
 }
 
-// The own address that a connection to `place` leaves from, if its zone decides that: over UDP, to
-// a link-local address. Else none, and the engine chooses. Errors: unreachable (no own address is
-// on that link, or no link is named).
+// The local address for a connection to `place`, if the zone decides that: over UDP, to a
+// link-local address. Otherwise none, and the engine chooses. Errors: unreachable (no own address
+// is on that link, or no link is named).
 Result<std::optional<IpAddress>> source_by_zone(DeviceImpl& device, std::string_view place);
 
 }  // namespace urnic::device

@@ -56,7 +56,8 @@ std::uint8_t Adapter::most_reads(const char* setting) const {
 }
 
 int Adapter::open() {
-  if (made_in_ != generation.load()) return ENODEV;  // the parent's; its lock may be taken
+  // it belongs to the parent, and its lock may be taken
+  if (made_in_ != generation.load()) return ENODEV;
   const std::lock_guard guard(mutex_);
   if (device_) return 0;
   auto device = Device::open(config_);
@@ -71,28 +72,28 @@ int Adapter::open() {
   }
   device_ = std::move(*device);
   events_ = std::move(*events);
-  if (device_.info().link_up) had_link_ = true;  // before anybody listened
+  if (device_.info().link_up) had_link_ = true;  // the link was up before events were delivered
   shown_active_ = is_port_up();
   const int error = start();
   if (error != 0) {
     events_ = {};
     device_ = {};
   } else {
-    (void)look_at_gids(nullptr);  // those that are there are no news
-    // Behind all that the device has made and that goes at exit as well.
+    (void)look_at_gids(nullptr);  // entries that exist at the start are not reported as changes
+    // Registered after everything of the device that also runs at exit.
     [[maybe_unused]] static const int once = std::atexit(Process::leave_all);
   }
   return error;
 }
 
-// A lock that a thread of the program holds meanwhile is not waited for.
+// Does not wait for a lock that a thread of the program holds.
 void Adapter::disconnect_all(int most_ms) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (lock && device_ && made_in_ == generation.load()) device_.disconnect_all(most_ms);
 }
 
-// Of one of several, which is tried again by every call that looks for a way, the same is said
-// once.
+// With several devices, each call that looks for a route tries to open a failed one again; the same
+// message is printed only once.
 void Adapter::complain(const std::string& what) {
   if (is_one_of_several_ && what == complained_) return;
   complained_ = what;
@@ -100,7 +101,7 @@ void Adapter::complain(const std::string& what) {
   std::fprintf(stderr, "urnic: %s%s\n", whose.c_str(), what.c_str());
 }
 
-// The program's signals are the program's.
+// Signals belong to the program: block them in our thread.
 int Adapter::start() {
   sigset_t all, old;
   sigfillset(&all);
@@ -115,8 +116,8 @@ int Adapter::start() {
   return error;
 }
 
-// The wire of a memif is there when both programs are, and a server starts before its client: until
-// its first link that port can be used, as one of the kernel's TCP can.
+// A memif has a link only when both programs run, and a server starts before its client. So until
+// its first link the port is reported as usable, as a port of the kernel's TCP is.
 bool Adapter::is_port_up() const {
   const std::string port = config_.get("port"), kind = port.substr(0, port.find(':'));
   if (kind == "tcp" || device_.info().link_up) return true;
@@ -176,7 +177,7 @@ void Adapter::serve() {
         Process::get().dispatch(event);
       }
     } catch (const std::exception&) {
-      // Without memory an event is lost, as it is where a device has no room for it.
+      // Without memory an event is lost, as on a device that has no room for it.
     }
   }
 }
@@ -191,14 +192,14 @@ void Adapter::on_device_event(const Event& event) {
   }
 }
 
-// The link that was there when the device was opened, or was waited for as if it were, is no news.
+// Programs are not told about a link that was up, or assumed to be up, when the device was opened.
 void Adapter::show_port(bool active) {
   if (active == shown_active_) return;
   shown_active_ = active;
   tell_contexts(active ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
 }
 
-// True if they have changed. What two threads see is put in one after the other.
+// True if they have changed. The lock serializes updates of several threads.
 bool Adapter::look_at_gids(GidSlots* seen) {
   const std::lock_guard guard(gids_.mutex);
   const bool changed = gids_.slots.update(present_gids(*this));
@@ -212,9 +213,9 @@ GidSlots Adapter::gids() {
   return seen;
 }
 
-// A program that never asks for them may live long, and its link and addresses come and go.
+// A program that never fetches these events may run long while its link and addresses change.
 // bound: unfetched port events (up, down, GIDs) of a context; beyond: the oldest is dropped; test:
-// SignalledQueueTest.OfOneKindTheLastAreKept
+// SignalledQueueTest.KeepLastKeepsTheNewestOfOneKind
 static constexpr std::size_t kMostPortEvents = 64;
 
 void Adapter::tell_contexts(ibv_event_type what) {

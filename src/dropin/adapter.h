@@ -1,6 +1,6 @@
-// One device of the drop-in: what programs know it by, its configuration and the library's Device
-// behind it, opened when somebody wants it, and the thread that brings its events to whom they
-// concern.
+// One device of the drop-in: the ibv_device that programs see, its configuration, and the library's
+// Device, which is opened on demand. A thread delivers the device's events to the objects they
+// belong to.
 #pragma once
 
 #include <atomic>
@@ -21,15 +21,15 @@ namespace urnic::dropin {
 class Adapter;
 struct Context;
 
-// The program's ibv_device, with room for what drivers of others look for behind it (a pointer to
-// their own functions, which must be null).
+// The program's ibv_device. The zeros follow it because other vendors' drivers look there for a
+// pointer to their own functions, which must be null.
 struct DeviceSlot {
   ibv_device device;
   std::uint64_t zeros[8];
   Adapter* adapter;
 };
 
-// How many of each there are (a child of a fork has adapters of its own, without its parent's).
+// Numbers of objects (a child of a fork has its own adapters, without its parent's objects).
 struct Counts {
   std::atomic<int> queue_pairs{0}, completion_queues{0}, shared_queues{0}, domains{0};
   std::atomic<int> regions{0}, windows{0};
@@ -37,8 +37,8 @@ struct Counts {
 
 class Adapter {
  public:
-  // The configuration is checked. Without a name it is the process's only one: "urnic0". `mac` is
-  // locally administered, the same at every start.
+  // The configuration has been checked. Without a name it is the process's only device: "urnic0".
+  // `mac` is locally administered and the same at every start.
   Adapter(unsigned index, const std::string& name, Config config, const std::uint8_t* mac);
   Adapter(const Adapter&) = delete;
   Adapter& operator=(const Adapter&) = delete;
@@ -52,38 +52,40 @@ class Adapter {
   unsigned index() const { return index_; }
   const std::uint8_t* mac() const { return mac_; }
   const Config& config() const { return config_; }
-  // What it speaks.
+  // The transport that the device speaks, and its features.
   const TransportTraits& traits() const { return traits_; }
   Transport transport() const { return traits_.transport; }
-  // What it is said to be: InfiniBand on Ethernet is RoCE, and iWARP by the setting `identity`.
+  // True if the device is reported as InfiniBand over Ethernet: RoCE always is, iWARP with the
+  // setting `identity`.
   bool is_ib_like() const { return is_ib_like_; }
-  // Reads and atomics at a time: of the setting `ird` or `ord`, as far as the transport and verbs'
-  // numbers go.
+  // How many Reads and atomics at a time: the setting `ird` or `ord`, limited by the transport and
+  // the verbs' 8-bit fields.
   std::uint8_t most_reads(const char* setting) const;
 
-  // Opens the device if it is not open. 0 or an errno value; why is said in one line on standard
-  // error.
+  // Opens the device if it is not open. Returns 0 or an errno value; one line on standard error
+  // says why.
   int open();
-  // After open().
+  // Only after open().
   Device& device() { return device_; }
   EventQueue& events() { return events_; }
-  // The program exits: its connections end, and so long the peers' answers are waited for.
+  // Called when the program exits: ends its connections, and waits at most this long for the peers'
+  // answers.
   void disconnect_all(int most_ms);
-  // What the port is said to be.
+  // The reported state of the port.
   bool is_port_up() const;
 
-  // What rdma_cm gives to everybody: the context of the device, and a domain. Null with errno.
+  // The context and the protection domain that rdma_cm gives to all its users. Null with errno.
   ibv_context* shared_context();
   ibv_pd* default_pd();
 
-  // The table of GIDs by the addresses that are there now. Contexts hear of a change that is seen
-  // first here.
+  // The table of GIDs for the present addresses. If this call sees a change first, it reports it to
+  // the contexts.
   GidSlots gids();
-  // Contexts hear of the port.
+  // Contexts in this list get events of the port.
   void add_context(Context*);
   void remove_context(Context*);
 
-  PeerMatcher& peer_matcher() { return peer_matcher_; }  // under Process::cm
+  PeerMatcher& peer_matcher() { return peer_matcher_; }  // needs Process::cm
   Counts& counts() { return counts_; }
 
  private:
@@ -112,12 +114,12 @@ class Adapter {
     std::mutex mutex;
     GidSlots slots;
   } gids_;
-  bool shown_active_ = false;  // what programs know of the port; of serve() once it runs
-  std::mutex mutex_;           // of all below
+  bool shown_active_ = false;  // reported state of the port; used only by serve() once it runs
+  std::mutex mutex_;           // for all members below
   std::string complained_;
   Device device_;
   EventQueue events_;
-  ibv_context* shared_ = nullptr;  // these two under Process::cm
+  ibv_context* shared_ = nullptr;  // this and the next need Process::cm
   ibv_pd* domain_ = nullptr;
   std::vector<Context*> contexts_;
 };

@@ -22,13 +22,13 @@ int to_path(Adapter& adapter, const ibv_ah_attr& a, std::uint32_t pair, QpPath* 
   out->local = host_of(local);
   out->remote = host_of(remote);
   out->traffic_class = a.grh.traffic_class;
-  // 0 and 1 are said by programs that know of no routers. Linux asks its routes instead.
+  // Programs that know no routers set 0 or 1. Linux uses the hop limit of its route instead.
   if (a.grh.hop_limit > 1) out->hop_limit = a.grh.hop_limit;
   out->source_port = source_port(a.grh.flow_label, pair);
   return 0;
 }
 
-ibv_ah_attr way_between(Adapter& adapter, const Address& own, const Address& peer) {
+ibv_ah_attr address_vector_between(Adapter& adapter, const Address& own, const Address& peer) {
   ibv_ah_attr a{};
   a.is_global = 1;
   a.port_num = 1;
@@ -37,13 +37,13 @@ ibv_ah_attr way_between(Adapter& adapter, const Address& own, const Address& pee
   return a;
 }
 
-ibv_ah_attr to_way(Adapter& adapter, const QpPath& path) {
+ibv_ah_attr to_address_vector(Adapter& adapter, const QpPath& path) {
   const auto address = [](const std::string& host) {
     Address a{};
     (void)from_host(host, &a);
     return a;
   };
-  ibv_ah_attr a = way_between(adapter, address(path.local), address(path.remote));
+  ibv_ah_attr a = address_vector_between(adapter, address(path.local), address(path.remote));
   a.grh.traffic_class = static_cast<std::uint8_t>(path.traffic_class);
   a.grh.hop_limit = static_cast<std::uint8_t>(path.hop_limit);
   return a;
@@ -68,11 +68,11 @@ ibv_ah* create(ibv_pd* p, const ibv_ah_attr& attr) {
   return &ah.release()->base;
 }
 
-// In the 40 bytes in front of a datagram: an IPv6 header, or one of IPv4 in the second half,
-// behind 20 bytes that were left as they were.
+// Checks the 40 bytes in front of a datagram: they are an IPv6 header, or an IPv4 header in the
+// second half after 20 unchanged bytes.
 bool is_v4_header(const std::uint8_t* at) {
   if (at[0] != 0x45) return false;
-  std::uint32_t sum = 0;  // RFC 791: with its checksum the header sums up to all ones
+  std::uint32_t sum = 0;  // RFC 791: a header including its checksum adds up to all ones
   for (int i = 0; i < 20; i += 2) sum += static_cast<std::uint32_t>(at[i] << 8 | at[i + 1]);
   while (sum > 0xffff) sum = (sum & 0xffff) + (sum >> 16);
   return sum == 0xffff;
@@ -85,7 +85,8 @@ ibv_gid mapped(const std::uint8_t* v4) {
   return gid;
 }
 
-// Back to who sent it, from where it came to. 0, or why not.
+// Fills the route back to the sender, from the address where the datagram arrived. Returns 0 or
+// errno.
 int from_headers(const ibv_wc& wc, const ibv_grh& grh, ibv_gid* own, ibv_global_route* back) {
   const auto* const bytes = reinterpret_cast<const std::uint8_t*>(&grh);
   constexpr int kV4 = 20, kSource = 12, kDestination = 16;
@@ -94,7 +95,8 @@ int from_headers(const ibv_wc& wc, const ibv_grh& grh, ibv_gid* own, ibv_global_
     back->dgid = mapped(bytes + kV4 + kSource);
     *own = mapped(bytes + kV4 + kDestination);
     back->traffic_class = bytes[kV4 + 1];
-    back->flow_label = wc.src_qp & kFlowLabels;  // there is none: that of its sender
+    // IPv4 has no flow label: use the sender's QP number
+    back->flow_label = wc.src_qp & kFlowLabels;
     return 0;
   }
   const std::uint32_t first = be32toh(grh.version_tclass_flow);
@@ -125,13 +127,13 @@ int init_from_wc(Adapter& adapter, std::uint8_t port, const ibv_wc& wc, const ib
 }  // namespace
 }  // namespace urnic::dropin
 
-using namespace urnic::dropin;  // the exported functions stand for themselves
+using namespace urnic::dropin;  // the exported functions are in the global namespace
 
 ibv_ah* urnic_ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
   return guarded([&] { return create(pd, *attr); }, nullptr);
 }
 
-// What has not left yet is lost, as any datagram may be.
+// Requests that have not left yet are lost, as any datagram may be.
 int urnic_ibv_destroy_ah(ibv_ah* a) {
   if (is_inherited(a->context)) return 0;
   if (!Ah::of(a)->is_known()) return told(ENOENT);

@@ -1,5 +1,5 @@
-// Address handles: where a datagram goes; and the address of a peer as verbs name it, as a path of
-// the library.
+// Address handles, which name the destination of datagrams; conversions between a peer's address in
+// verbs' form and the library's QpPath.
 #pragma once
 
 #include "dropin/adapter.h"
@@ -18,14 +18,15 @@ struct Ah {
   static Ah* of(ibv_ah* a) { return reinterpret_cast<Ah*>(a); }
 };
 
-// 0, or why it is no address of RoCE, which has no other than GIDs. The port of UDP is the flow
-// label's, as routers may tell ways apart by it; without one `pair` chooses, which is of the two
-// ends.
+// Returns 0, or errno if it is not a RoCE address; RoCE addresses are always GIDs. The UDP port is
+// derived from the flow label, so that routers can distinguish paths by it; without a flow label it
+// is derived from `pair`, a number that identifies the two ends.
 int to_path(Adapter& adapter, const ibv_ah_attr& a, std::uint32_t pair, QpPath* out);
 
-// The other way round, from an own address: as verbs name it. Index 0 where the address has gone.
-ibv_ah_attr way_between(Adapter& adapter, const Address& own, const Address& peer);
-// Of what a queue pair goes by.
-ibv_ah_attr to_way(Adapter& adapter, const QpPath& path);
+// The opposite conversion, for an own and a peer's address. The index is 0 if the own address no
+// longer exists.
+ibv_ah_attr address_vector_between(Adapter& adapter, const Address& own, const Address& peer);
+// The same for the path of a queue pair.
+ibv_ah_attr to_address_vector(Adapter& adapter, const QpPath& path);
 
 }  // namespace urnic::dropin

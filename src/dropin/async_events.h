@@ -1,4 +1,4 @@
-// Which asynchronous event of verbs an event of a queue pair is.
+// Maps an event of a queue pair to an asynchronous event of verbs.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -9,7 +9,7 @@
 
 namespace urnic::dropin {
 
-// The asynchronous event that tells it; none if it is news of the connection, for rdma_cm to tell.
+// The asynchronous event; none for an event of the connection, which rdma_cm reports.
 inline std::optional<ibv_event_type> to_async(EventKind kind) {
   switch (kind) {
     case EventKind::last_receive:
@@ -29,9 +29,9 @@ inline std::optional<ibv_event_type> to_async(EventKind kind) {
   }
 }
 
-// `shown`: the state that the program sees. A queue pair of iWARP is in RTS as soon as it is
-// accepted, where a message establishes nothing; without rdma_cm the program may still have it in
-// RTR.
+// True if the event should be delivered. `shown`: the state that the program sees. An iWARP queue
+// pair is in RTS as soon as it is accepted, where a message does not establish anything; without
+// rdma_cm the program may still have it in RTR.
 inline bool is_news(ibv_event_type event, bool has_comm_est_in_rts, ibv_qp_state shown) {
   return event != IBV_EVENT_COMM_EST || has_comm_est_in_rts || shown != IBV_QPS_RTS;
 }

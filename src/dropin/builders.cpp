@@ -71,7 +71,7 @@ Builder& builder_of(ibv_qp_ex* ex) {
   return *Qp::of(&ex->qp_base)->builder;
 }
 
-// The calls have no answer of their own: wr_complete gives it.
+// These calls return nothing: wr_complete reports their errors.
 template <class F>
 void noted(ibv_qp_ex* ex, F&& f) noexcept {
   Builder& b = builder_of(ex);

@@ -1,5 +1,5 @@
-// Work requests put together call by call (ibv_qp_ex, wr_*): held between wr_start and wr_complete,
-// with copies of what they carry inline.
+// Builds work requests call by call (ibv_qp_ex, wr_*): they are held between wr_start and
+// wr_complete, with copies of their inline data.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ namespace urnic::dropin {
 
 class Builder {
  public:
-  // What `send_ops_flags` may ask for.
+  // The operations that `send_ops_flags` may request.
   static std::uint64_t operations_of(ibv_qp_type type);
-  // Fills the calls of `ex` that were asked for.
+  // Installs the requested functions in `ex`.
   static void install(ibv_qp_ex* ex, std::uint64_t operations);
 
-  // One thread at a time builds: from start() to end().
+  // Only one thread at a time builds, from start() to end().
   void start();
   void end();
   ibv_send_wr& add(const ibv_qp_ex& qp, ibv_wr_opcode opcode);
@@ -27,10 +27,10 @@ class Builder {
   void set_inline(const ibv_data_buf* list, std::size_t number);
   void set_datagram(ibv_ah* ah, std::uint32_t qp_number, std::uint32_t qkey);
   void set_queue(std::uint32_t srq_number);
-  // What is wrong with any of them: 0 or an errno value.
+  // The first error of any request: 0 or an errno value.
   void spoil(int error) { error_ = error_ != 0 ? error_ : error; }
   int error() const { return error_; }
-  // As a list to be posted; null when there are none.
+  // All requests as a list to be posted; null when there are none.
   ibv_send_wr* chain();
 
  private:

@@ -1,5 +1,5 @@
-// pthread_cancel ends a thread where a call of ours waits, as it would in a read of the kernel's,
-// and nowhere else: not in the middle of a burst, with the engine in its hands.
+// Allows pthread_cancel only where one of our calls waits, as in a read() of the kernel. Elsewhere
+// a cancelled thread could end in the middle of a burst while it owns the engine.
 #pragma once
 
 #include <pthread.h>

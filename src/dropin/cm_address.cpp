@@ -144,7 +144,7 @@ int choose_device(const Address& to, const std::vector<Adapter*>& among, Adapter
     *chosen = adapter;
     longest = *length;
   }
-  // As a kernel has it: no route, or one where no device for it is.
+  // A kernel's error codes: no route, or a route that uses no RDMA device.
   if (*chosen == nullptr) return among.size() > 1 ? ENODEV : ENETUNREACH;
   return choose_source(**chosen, to, from);
 }

@@ -1,4 +1,4 @@
-// Where an id is bound and listens, and by which device it goes: rdma_bind_addr, rdma_resolve_addr,
+// Binding and listening of ids, and the choice of their device: rdma_bind_addr, rdma_resolve_addr,
 // rdma_listen.
 #include <algorithm>
 #include <chrono>
@@ -15,13 +15,13 @@ namespace urnic::dropin {
 namespace {
 
 constexpr int kBacklog = 128;
-// Of a device's own addresses, until others on its wire had the time to say that they are theirs.
+// How long to wait for the duplicate detection of a device's own addresses.
 constexpr std::chrono::milliseconds kSettling{1000}, kSettlingStep{20};
-// A wildcard with a port of nobody's choice: the first device's may be taken on the second.
+// For a wildcard without a port: the port chosen on the first device may be taken on the second.
 constexpr int kPortTries = 16;
 
-// On each of them that can, at the same port. A port that somebody has on one of them is one that
-// is taken, since clients reach whoever has it there.
+// Binds on each of these devices that can, at the same port. A port that is taken on one of them
+// counts as taken, since clients would reach the other program there.
 int bind_on(const std::vector<Adapter*>& where, const BindOptions& options, Address* a,
             std::vector<DeviceBinding>* out) {
   int error = 0;
@@ -40,13 +40,13 @@ int bind_on(const std::vector<Adapter*>& where, const BindOptions& options, Addr
   return out->empty() ? error : 0;
 }
 
-// To listen at. A kernel takes a loopback address for a wildcard (its cma_any_addr), though an
-// interface has it; but connects from there.
+// For listening. A kernel treats a loopback address as a wildcard (its cma_any_addr), although an
+// interface has it; but it connects from it.
 bool is_everywhere(const Address& a) {
   return is_wildcard(a) || is_loopback(a);
 }
 
-// Where to bind for an address that names no device: all of them, of its version of IP.
+// The wildcard of the same version of IP, for an address that names no device.
 Address without_device(const Address& a) {
   Address any{};
   any.any.sa_family = a.any.sa_family;
@@ -54,8 +54,8 @@ Address without_device(const Address& a) {
   return any;
 }
 
-// Address and port are the id's from now on; `everywhere`, the port of all addresses. 0 or errno,
-// and its bindings are what they were.
+// Binds the id to this address and port; `everywhere`: to the port of all addresses. Returns 0 or
+// errno; on an error its bindings are unchanged.
 int keep_address(CmId* id, const std::vector<Adapter*>& where, bool everywhere, Address* a) {
   const bool any_port = port_of(*a) == 0;
   for (int tries = any_port && where.size() > 1 ? kPortTries : 1;; --tries) {
@@ -71,14 +71,14 @@ int keep_address(CmId* id, const std::vector<Adapter*>& where, bool everywhere, 
   }
 }
 
-// All that have what the id is for. 0 or errno.
+// All devices that support the id's port space. Returns 0 or errno.
 int devices_for(const CmId& id, std::vector<Adapter*>* out) {
   if (const int e = Process::get().open(out); e != 0) return e;
   if (id.has_datagrams()) keep_those_with_datagrams(out);
   return out->empty() ? ENODEV : 0;
 }
 
-// `connects`: to connect from, and not to listen at.
+// `connects`: binds for connecting instead of listening.
 int bind_to(CmId* id, const sockaddr* address, bool connects = false) {
   Address a;
   if (!copy_address(address, &a)) return EAFNOSUPPORT;
@@ -109,8 +109,8 @@ int bind_to(CmId* id, const sockaddr* address, bool connects = false) {
   return 0;
 }
 
-// As choose_device(), of devices some of which may have been opened a moment ago: another that
-// leads there too is not taken in the place of one that will be nearer.
+// Like choose_device(), but waits if devices were opened only a moment ago: a device that also has
+// a route must not be chosen instead of one that will have a better route.
 int choose_settled(const Address& to, const std::vector<Adapter*>& among, Adapter** chosen,
                    Address* from) {
   for (auto left = kSettling;; left -= kSettlingStep) {
@@ -123,14 +123,14 @@ int choose_settled(const Address& to, const std::vector<Adapter*>& among, Adapte
   }
 }
 
-// Of one version of IP, as the program writes them or as they are.
+// True if both are of the same version of IP, as given or after conversion from v4-mapped.
 bool is_one_family(const sockaddr& a, const sockaddr& b) {
   Address x, y;
   if (a.sa_family == b.sa_family) return true;
   return !copy_address(&a, &x) || !copy_address(&b, &y) || x.any.sa_family == y.any.sa_family;
 }
 
-// From the device that leads there; of the others the id lets go.
+// Assigns the device with the route to the id; the id's bindings on other devices are released.
 int take_device(CmId* id, Adapter& chosen, Address from) {
   const bool had_none = id->adapter == nullptr;
   const bool binds = id->stage == IdState::Idle && chosen.traits().resolve_addr_binds;
@@ -141,7 +141,7 @@ int take_device(CmId* id, Adapter& chosen, Address from) {
     if (binds) id->bindings.clear();
     return e;
   }
-  std::vector<DeviceBinding> left;  // goes without the lock
+  std::vector<DeviceBinding> left;  // destroyed without the lock
   const std::lock_guard guard(Process::get().cm);
   const auto other =
       std::stable_partition(id->bindings.begin(), id->bindings.end(),
@@ -157,8 +157,8 @@ int take_device(CmId* id, Adapter& chosen, Address from) {
   return 0;
 }
 
-// What is wrong with the call is its answer; what the network says comes as an event. An id that
-// was not resolved is bound as before, as with a kernel.
+// An error of the call is returned; an error of the network is reported as an event. An id that
+// could not be resolved stays bound as before, as with a kernel.
 int resolve_address(CmId* id, const sockaddr* source, const sockaddr* destination) {
   if (destination == nullptr) return EINVAL;
   if (id->stage != IdState::Idle && id->stage != IdState::Bound) return EINVAL;
@@ -173,7 +173,8 @@ int resolve_address(CmId* id, const sockaddr* source, const sockaddr* destinatio
   if (binds) {
     if (const int e = bind_to(id, source, true); e != 0) return e;
   }
-  if (id->stage == IdState::Bound && is_link_local(id->source)) {  // and so is the other end
+  // then the destination is on the same link
+  if (id->stage == IdState::Bound && is_link_local(id->source)) {
     give_link(&to, id->source.v6.sin6_scope_id);
     if (is_link_local(to) && to.v6.sin6_scope_id != id->source.v6.sin6_scope_id) return EINVAL;
   }
@@ -184,7 +185,7 @@ int resolve_address(CmId* id, const sockaddr* source, const sockaddr* destinatio
   Address from{};
   Adapter* chosen = nullptr;
   const int unreachable = choose_settled(to, among, &chosen, &from);
-  if (unreachable == EMFILE) return EMFILE;  // nothing has been found out
+  if (unreachable == EMFILE) return EMFILE;  // the result is unknown
   if (unreachable != 0 && is_link_local(to) && to.v6.sin6_scope_id == 0) return EINVAL;
   if (unreachable == 0) {
     if (const int e = take_device(id, *chosen, from); e != 0) return e;
@@ -206,7 +207,7 @@ class ListenSubject : public IdSubject {
   ListenSubject(CmId* id, Adapter& at) : IdSubject(id), at_(at) {}
   void on_event(Event& event) override {
     if (event.kind != EventKind::connect_request) return;
-    // The new id needs the device; both are there since rdma_listen, so this does not fail.
+    // The new id needs the device; both exist since rdma_listen, so this does not fail.
     ibv_context* verbs = at_.shared_context();
     ibv_pd* pd = at_.default_pd();
     if (verbs == nullptr || pd == nullptr) return;
@@ -220,7 +221,7 @@ class ListenSubject : public IdSubject {
 
 int listen_at(CmId* id, DeviceBinding* at, int backlog) {
   Adapter& adapter = *at->adapter;
-  if (adapter.default_pd() == nullptr) return errno;  // for the ids of requests
+  if (adapter.default_pd() == nullptr) return errno;  // needed by the ids of requests
   Process& process = Process::get();
   auto subject = std::make_shared<ListenSubject>(id, adapter);
   at->subject = subject;
@@ -237,11 +238,18 @@ int listen_at(CmId* id, DeviceBinding* at, int backlog) {
   return to_errno(listener.error().code);
 }
 
-// All or none: what listens already is bound again, as it was.
-void bind_again(CmId* id) {
+// After an error on one device, binds the first `listening` bindings again without listening. The
+// others are kept, because another id with RDMA_OPTION_ID_REUSEADDR that listens there would make
+// binding them again fail.
+void bind_again(CmId* id, std::ptrdiff_t listening) {
+  const auto others = id->bindings.begin() + listening;
+  std::vector<DeviceBinding> kept{std::move_iterator(others),
+                                  std::move_iterator(id->bindings.end())};
+  id->bindings.erase(others, id->bindings.end());
   const std::vector<Adapter*> where = id->where_bound();
   id->unbind();
   (void)keep_address(id, where, id->bound_everywhere, &id->source);
+  std::move(kept.begin(), kept.end(), std::back_inserter(id->bindings));
 }
 
 int listen_on(CmId* id, int backlog) {
@@ -254,7 +262,7 @@ int listen_on(CmId* id, int backlog) {
   for (DeviceBinding& at : id->bindings) {
     const int e = listen_at(id, &at, backlog);
     if (e == 0) continue;
-    if (id->bindings.size() > 1) bind_again(id);
+    if (&at != &id->bindings.front()) bind_again(id, &at - &id->bindings.front());
     return e;
   }
   remember_listener(id, backlog);
@@ -270,7 +278,8 @@ int CmId::set_binding(bool* option, bool value) {
   if (stage != IdState::Idle && stage != IdState::Bound) return EINVAL;
   const bool before = std::exchange(*option, value);
   if (stage == IdState::Idle || before == value) return 0;
-  // And again, as is wanted now, for which the port must be free; or else as it was.
+  // Binds again with the new option, which needs the port to be free; on an error, with the old
+  // one.
   const std::vector<Adapter*> where = where_bound();
   bindings.clear();
   const int e = keep_address(this, where, bound_everywhere, &source);
@@ -281,7 +290,7 @@ int CmId::set_binding(bool* option, bool value) {
 }
 
 int CmId::set_ack_timeout(std::uint8_t code) {
-  constexpr std::uint8_t kLastCode = 31;  // five bits of its messages
+  constexpr std::uint8_t kLastCode = 31;  // a 5-bit field of the messages
   if (code > kLastCode) return EINVAL;
   const std::lock_guard guard(Process::get().cm);
   path_options.ack_timeout = code;
@@ -320,7 +329,7 @@ std::vector<Adapter*> CmId::where_bound() const {
 
 }  // namespace urnic::dropin
 
-using namespace urnic::dropin;  // the exported functions stand for themselves
+using namespace urnic::dropin;  // the exported functions are in the global namespace
 
 namespace {
 

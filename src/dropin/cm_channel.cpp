@@ -11,18 +11,18 @@
 namespace urnic::dropin {
 namespace {
 
-struct Known {  // under tables_lock
+struct Known {  // needs tables_lock
   std::unordered_set<const CmChannel*> all;
-  std::deque<CmChannel*> destroyed;  // among them
+  std::deque<CmChannel*> destroyed;  // a subset of `all`
 };
 
-// Never destroyed, as threads may be inside when a program ends.
+// Never destroyed, because threads may be inside when a program ends.
 Known& known() {
   static auto* const it = new Known;
   return *it;
 }
 
-constexpr std::size_t kKept = 8;  // destroyed ones
+constexpr std::size_t kKept = 8;  // destroyed ones that are kept
 
 }  // namespace
 
@@ -68,18 +68,18 @@ void CmChannel::destroy(rdma_event_channel* c) {
     const std::lock_guard guard(tables_lock);
     auto& kept = known().destroyed;
     if (known().all.count(of(c)) == 0 || std::count(kept.begin(), kept.end(), of(c)) != 0) return;
-    if (of(c)->made_in != generation.load()) return;  // the parent's
+    if (of(c)->made_in != generation.load()) return;  // it belongs to the parent
     try {
       kept.push_back(of(c));
     } catch (const std::bad_alloc&) {
-      return;  // it stays
+      return;  // the channel is kept
     }
     const auto oldest =
         std::find_if(kept.begin(), kept.end(), [](const CmChannel* k) { return k->inside == 0; });
     if (kept.size() <= kKept || oldest == kept.end()) return;
     gone = *oldest;
     kept.erase(oldest);
-    known().all.erase(gone);  // nobody comes in any more
+    known().all.erase(gone);  // no thread can enter any more
   }
   delete gone;
 }

@@ -1,4 +1,4 @@
-// Event channels of rdma_cm and the events on them.
+// Event channels of rdma_cm and their events.
 #pragma once
 
 #include <atomic>
@@ -13,16 +13,16 @@ struct CmId;
 
 struct CmEvent {
   rdma_cm_event base{};     // first
-  CmId* counted = nullptr;  // whose event it is: of a request the listener's
+  CmId* counted = nullptr;  // the id that counts the event: for a request, the listener
   std::string private_data;
-  // Of a connection: told with the event, which has it from now on.
+  // For an event of a connection: stores the private data, which the event then owns.
   void keep_data(std::string data);
   static CmEvent* of(rdma_cm_event* e) { return reinterpret_cast<CmEvent*>(e); }
 };
 
 struct CmChannel {
-  // A thread that waits for an event. Of a channel that is not known it is null: libiscsi's thread
-  // comes with what lies by then where it kept the channel's address.
+  // Marks a thread that waits for an event. The channel is null if it is unknown: libiscsi's thread
+  // calls with whatever is by then in the memory where it kept the channel's address.
   class Inside {
    public:
     explicit Inside(rdma_event_channel*);
@@ -40,15 +40,15 @@ struct CmChannel {
   CmChannel(const CmChannel&) = delete;
   CmChannel& operator=(const CmChannel&) = delete;
   static CmChannel* of(rdma_event_channel* c) { return reinterpret_cast<CmChannel*>(c); }
-  // By the program. Programs leave a thread in rdma_get_cm_event, or on the way to it, when they do
-  // so at their end. It sleeps on, as it would in a read of the kernel's; so the channel stays for
-  // a while, and for as long as somebody is inside.
+  // Called by the program. When programs end, they sometimes leave a thread in rdma_get_cm_event,
+  // or just before it. That thread sleeps on, as it would in a read() of the kernel. So the channel
+  // is kept for a while, and as long as a thread is inside.
   static void destroy(rdma_event_channel*);
 
   rdma_event_channel base{};  // first
   SignalledQueue<CmEvent*> events;
   std::atomic<int> inside{0};
-  unsigned made_in = generation.load();  // under tables_lock
+  unsigned made_in = generation.load();  // needs tables_lock
 };
 
 }  // namespace urnic::dropin

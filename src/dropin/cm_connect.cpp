@@ -1,4 +1,4 @@
-// Requests and connections: what the calls of rdma_cm do and what becomes of them.
+// Connection requests and connections of rdma_cm: the calls, and the events that follow them.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -14,10 +14,10 @@
 namespace urnic::dropin {
 namespace {
 
-// More is taken for that many, as the kernel takes it.
+// Larger values are treated as this one, as in the kernel.
 constexpr std::uint8_t kMostRetries = 7;
 
-// 255 is "the most": to connect, of the device; to accept, of what the peer asks for.
+// 255 means "the maximum": when connecting, of the device; when accepting, of the peer's request.
 constexpr std::uint8_t kAsManyReads = 255;
 
 std::uint8_t reads(std::uint8_t asked, std::uint8_t most) {
@@ -31,7 +31,7 @@ bool too_many_reads(const Adapter& on, const rdma_conn_param& p) {
   return above(p.responder_resources, "ird") || above(p.initiator_depth, "ord");
 }
 
-// What a peer's message says of its queue pair.
+// The parameters of the queue pair that a peer's message contains.
 rdma_conn_param shown(const RocePeer& peer) {
   rdma_conn_param p{};
   p.qp_num = peer.qp_number;
@@ -76,7 +76,7 @@ std::shared_ptr<Endpoint> endpoint_for(CmId* id, const rdma_conn_param* p) {
 
 void CmId::on_request(Event& event, Adapter& at, ibv_context* verbs, ibv_pd* pd) {
   CmId* made = make_id(CmChannel::of(id().channel), id().context, id().ps, sync);
-  if (made == nullptr) return;  // dropping the request refuses it
+  if (made == nullptr) return;  // destroying the request refuses it
   Undo whole([&] {
     if (made->sync) delete CmChannel::of(made->id().channel);
     delete made;
@@ -86,13 +86,13 @@ void CmId::on_request(Event& event, Adapter& at, ibv_context* verbs, ibv_pd* pd)
   made->request = std::move(event.request);
   from_text(made->request.local(), &made->source);
   from_text(made->request.peer(), &made->destination);
-  if (is_link_local(made->source)) {  // then the peer is on that link
+  if (is_link_local(made->source)) {  // then the peer is on the same link
     give_link(&made->source, link_of(at, made->source));
     give_link(&made->destination, made->source.v6.sin6_scope_id);
   }
   made->show_addresses();
   rdma_cm_id& r = made->id();
-  // Of what is asked for no more than the device has: so accept takes it as it is told.
+  // Limit the requested values to those of the device, so that accept can take the reported values.
   made->responder_resources =
       static_cast<std::uint8_t>(std::min<unsigned>(made->request.ird(), at.most_reads("ird")));
   made->initiator_depth =
@@ -119,8 +119,8 @@ void CmId::on_request(Event& event, Adapter& at, ibv_context* verbs, ibv_pd* pd)
   whole.keep();
 }
 
-// As agreed, which may be less than this end has asked for. A kernel tells nothing to RoCE's
-// passive end, whose answer holds, not even the private data of the last message.
+// The agreed values, which may be smaller than those this end requested. A kernel reports nothing
+// to RoCE's passive end, not even the private data of the last message.
 rdma_conn_param CmId::agreed(const RocePeer& peer, bool passive) const {
   if (end == nullptr || !end->handle || (passive && !adapter->traits().acceptor_learns_conn_param))
     return {};
@@ -140,7 +140,7 @@ struct Failure {
   int status;
 };
 
-// Of RoCE a refusal is known by its reason, at either end, as its message has it.
+// On RoCE a refusal is recognized by the reject reason in the message, at either end.
 Failure failure_of(const Event& e, bool passive, const TransportTraits& traits) {
   if (const int reason = e.roce_peer.reject_reason; reason != 0) {
     return {RDMA_CM_EVENT_REJECTED, reason};
@@ -172,7 +172,7 @@ void CmId::on_connection(Event& event) {
       const rdma_conn_param shown = agreed(event.roce_peer, passive);
       stage = IdState::Connected;
       if (passive && !adapter->traits().acceptor_learns_conn_param) event.private_data.clear();
-      // Else the port is the one that the request names, which is known since it was bound.
+      // Otherwise the port is the bound one, which is known already.
       if (end != nullptr && !adapter->traits().resolve_addr_binds)
         show_source(end->handle.stats().local);
       tell(RDMA_CM_EVENT_ESTABLISHED, 0, std::move(event.private_data), shown);
@@ -254,7 +254,7 @@ int connect_to(CmId* id, const rdma_conn_param* given) {
   if (!id->bindings.empty()) o.source = &id->bindings.front().bound;
   end->allow(*o.ird != 0);
   end->tell_timeout(timeout);
-  std::string local;  // if connecting has chosen the port
+  std::string local;  // set if connecting chooses the port
   const auto started = [&] {
     const auto held = end->hold();
     auto begun = end->handle.connect_start(to, o);
@@ -312,7 +312,7 @@ int accept_on(CmId* id, const rdma_conn_param* given) {
     return request.accept(end->handle, o);
   }();
   if (ok) {
-    end->refresh();  // over RoCE it is in RTS
+    end->refresh();  // over RoCE it is in RTS now
     return 0;
   }
   const std::lock_guard guard(Process::get().cm);
@@ -321,8 +321,9 @@ int accept_on(CmId* id, const rdma_conn_param* given) {
     id->detach_end();
     return to_errno(ok.error().code);
   }
-  // Who asked has gone, which is no fault of the call's: it comes as an event, as with a card that
-  // finds it out when nobody takes its answer. Programs are ready for that, and not all for more.
+  // The peer has gone, which is not an error of the call. It is reported as an event, as with an
+  // adapter that finds out when its answer is not acknowledged. All programs handle that event, but
+  // not all handle an error here.
   (void)end->handle.modify(QpState::error);
   fail_connection(id, ok.error());
   return 0;
@@ -332,11 +333,11 @@ int accept_on(CmId* id, const rdma_conn_param* given) {
 
 }  // namespace urnic::dropin
 
-using namespace urnic::dropin;  // the exported functions stand for themselves
+using namespace urnic::dropin;  // the exported functions are in the global namespace
 
 namespace {
 
-// There is no connection: the queue pair is in Error, nobody is told and no event comes.
+// There is no connection: moves the queue pair to Error, without any message or event.
 int leave_datagrams(CmId* id) {
   {
     const std::lock_guard guard(Process::get().cm);
@@ -368,7 +369,7 @@ int urnic_rdma_accept(rdma_cm_id* r, rdma_conn_param* p) {
       [&] {
         CmId* id = CmId::of(r);
         if (!id->has_datagrams()) return begun(id, accept_on(id, p));
-        return zero_or_failed(accept_datagrams(id, p));  // no event comes of it
+        return zero_or_failed(accept_datagrams(id, p));  // no event follows
       },
       -1);
 }
@@ -414,8 +415,8 @@ int urnic_rdma_disconnect(rdma_cm_id* r) {
       -1);
 }
 
-// For programs that move their queue pair themselves. iWARP has no such step: a connection whose
-// ESTABLISHED has come is established.
+// For programs that move their queue pair themselves. iWARP has no such step: the connection is
+// established as soon as ESTABLISHED has arrived.
 int urnic_rdma_establish(rdma_cm_id* r) {
   CmId* id = CmId::of(r);
   if (has_number_alone(*id)) {
@@ -426,7 +427,7 @@ int urnic_rdma_establish(rdma_cm_id* r) {
   return moves && r->qp == nullptr && id->stage == IdState::Connected ? 0 : failed(EINVAL);
 }
 
-// The program need not tell what happened on a queue pair of the id.
+// The library knows already what happens on a queue pair of the id; nothing to do.
 int urnic_rdma_notify(rdma_cm_id* r, ibv_event_type event) {
   CmId* id = CmId::of(r);
   if (has_number_alone(*id)) {
@@ -453,7 +454,7 @@ int urnic_rdma_get_request(rdma_cm_id* listen, rdma_cm_id** out) {
           if (urnic_rdma_create_qp(event->id, id->of_requests.pd, &attr) != 0) error = errno;
         }
         if (error != 0) {
-          urnic_rdma_ack_cm_event(event);
+          listen->event = event;  // the program may still answer the request that is in it
           return failed(error);
         }
         *out = event->id;

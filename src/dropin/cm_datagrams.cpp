@@ -10,7 +10,7 @@ namespace urnic::dropin {
 namespace {
 
 constexpr std::uint8_t kHopLimit = 64;
-// What a kernel says with RDMA_CM_EVENT_UNREACHABLE: the status of the peer's answer.
+// The status in RDMA_CM_EVENT_UNREACHABLE, as a kernel sets it: that of the peer's answer.
 constexpr int kNoSuchService = 1, kRejected = 2;
 
 int status_of(const Error& e) {
@@ -26,7 +26,7 @@ void point_at_data(CmEvent* e) {
       static_cast<std::uint8_t>(std::min<std::size_t>(e->private_data.size(), 255));
 }
 
-// The peer has answered, or nobody has. Under Process::cm.
+// The peer has answered, or the request has failed. Needs Process::cm.
 void on_resolved(CmId* id, Event& event) {
   if (id->stage != IdState::Connecting) return;
   auto e = std::make_unique<CmEvent>();
@@ -37,7 +37,7 @@ void on_resolved(CmId* id, Event& event) {
   if (event.kind == EventKind::resolved) {
     id->stage = IdState::Connected;
     e->base.event = RDMA_CM_EVENT_ESTABLISHED;
-    ud.ah_attr = way_between(*id->adapter, id->source, id->destination);
+    ud.ah_attr = address_vector_between(*id->adapter, id->source, id->destination);
     ud.ah_attr.grh.hop_limit = kHopLimit;
     ud.ah_attr.grh.traffic_class = id->path_options.tos.value_or(0);
     ud.qp_num = event.peer.qp;
@@ -105,7 +105,7 @@ int connect_datagrams(CmId* id, const rdma_conn_param* p) {
     process.remove(number);
     return to_errno(code);
   }
-  Event e;  // what the network says comes as an event
+  Event e;  // errors of the network are reported as events
   e.kind = EventKind::resolve_failed;
   e.error = asked.error();
   on_resolved(id, e);
@@ -114,7 +114,8 @@ int connect_datagrams(CmId* id, const rdma_conn_param* p) {
 
 int accept_datagrams(CmId* id, const rdma_conn_param* p) {
   if (id->adapter == nullptr) return EINVAL;
-  // Without a queue pair of the id's the number in `p` is the answer, whoever's it is.
+  // If the id has no queue pair, the number in `p` is the answer, whichever queue pair it belongs
+  // to.
   auto end = id->id().qp != nullptr ? endpoint_for(id, p) : nullptr;
   if (end == nullptr && (id->id().qp != nullptr || p == nullptr)) return EINVAL;
   ConnectRequest request;
@@ -142,7 +143,7 @@ int accept_datagrams(CmId* id, const rdma_conn_param* p) {
     id->stage = IdState::Ended;
     return ECONNRESET;
   }
-  id->stage = IdState::Requested;  // it can be answered otherwise
+  id->stage = IdState::Requested;  // the program may answer it again
   id->request = std::move(request);
   return to_errno(ok.error().code);
 }

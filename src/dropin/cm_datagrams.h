@@ -1,21 +1,22 @@
-// Ids of RDMA_PS_UDP: they have no connection. Who connects is told which queue pair of UD serves
-// there, who accepts says which one does; RoCE alone. 0 or errno, as their callers.
+// Ids of RDMA_PS_UDP: they have no connection. The connecting end learns which UD queue pair serves
+// an address, and the accepting end names that queue pair. RoCE only. The functions return 0 or
+// errno.
 #pragma once
 
 #include "dropin/cm_id.h"
 
 namespace urnic::dropin {
 
-// Of those a program may choose among, only those that have datagrams stay.
+// Removes the adapters that have no datagrams.
 void keep_those_with_datagrams(std::vector<Adapter*>* adapters);
 
 int connect_datagrams(CmId* id, const rdma_conn_param* p);
 int accept_datagrams(CmId* id, const rdma_conn_param* p);
-// To whom a request is: its parameters, with what the peer says.
+// Fills the event of a request: its parameters and the peer's private data.
 void fill_request(CmEvent* e, std::string private_data);
-// From INIT to RTS, with rdma_cm's Q_Key.
+// Moves the queue pair to RTS through INIT and RTR, with rdma_cm's Q_Key.
 int ready_datagrams(ibv_qp* qp);
-// What rdma_init_qp_attr says of the states in between.
+// The attributes that rdma_init_qp_attr returns for these moves.
 int init_datagrams(ibv_qp_attr* attr, int* mask);
 
 }  // namespace urnic::dropin

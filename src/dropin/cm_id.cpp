@@ -1,11 +1,13 @@
-// Identifiers, channels, events: how they come and go.
+// Creation and destruction of ids, channels and events.
 #include "dropin/cm_id.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <list>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "dropin/cm_inherited.h"
@@ -19,6 +21,17 @@ bool has_datagrams(const Process& process) {
   const auto& all = process.adapters();
   return std::any_of(all.begin(), all.end(),
                      [](const auto& a) { return a->traits().has_datagrams; });
+}
+
+// The ids of requests that nobody has fetched follow their listener. Under Process::cm.
+void move_requests(const CmId* listener, const std::list<CmEvent*>& events, CmChannel* to) {
+  for (const CmEvent* e : events) {
+    CmId* const made = CmId::of(e->base.id);
+    if (made == listener) continue;
+    if (made->sync) delete CmChannel::of(made->id().channel);
+    made->sync = false;
+    made->id().channel = &to->base;
+  }
 }
 
 }  // namespace
@@ -110,7 +123,7 @@ void drop_events(CmId* id) {
   for (CmEvent* e : dropped) {
     --id->outstanding;
     CmId* made = CmId::of(e->base.id);
-    if (made != id) {  // a request nobody has seen: dropping it refuses it
+    if (made != id) {  // a request that was not fetched: destroying it refuses it
       if (made->sync) delete CmChannel::of(made->id().channel);
       delete made;
     }
@@ -136,7 +149,7 @@ int complete(CmId* id) {
 
 }  // namespace urnic::dropin
 
-using namespace urnic::dropin;  // the exported functions stand for themselves
+using namespace urnic::dropin;  // the exported functions are in the global namespace
 
 rdma_event_channel* urnic_rdma_create_event_channel() {
   return guarded(
@@ -176,12 +189,13 @@ int urnic_rdma_destroy_id(rdma_cm_id* r) {
   if (let_inherited_go(id)) return 0;
   forget_listener(id);
   drop_last_event(r);
-  // What it listened on and what it was asked goes without the lock: ending them waits.
+  // Its listeners and its pending resolution are destroyed without the lock, because ending them
+  // waits.
   std::vector<DeviceBinding> bindings;
   DatagramQuestion question;
   std::shared_ptr<urnic::CmConnection> numbered;
   urnic::ConnectRequest request;
-  std::shared_ptr<Endpoint> left;  // a connection whose id is gone ends
+  std::shared_ptr<Endpoint> left;  // a connection whose id is destroyed ends
   Process& process = Process::get();
   for (const DeviceBinding& b : id->bindings) {
     if (b.number != 0) process.remove(b.number);
@@ -222,8 +236,9 @@ int urnic_rdma_migrate_id(rdma_cm_id* r, rdma_event_channel* to) {
         CmChannel* target = own ? own.get() : CmChannel::of(to);
         {
           const std::lock_guard guard(Process::get().cm);
-          target->events.put(
-              from->events.take_if([&](const CmEvent* e) { return e->counted == id; }));
+          auto moved = from->events.take_if([&](const CmEvent* e) { return e->counted == id; });
+          if (own == nullptr) move_requests(id, moved, target);
+          target->events.put(std::move(moved));
           r->channel = &target->base;
         }
         if (id->sync) delete from;
@@ -235,10 +250,11 @@ int urnic_rdma_migrate_id(rdma_cm_id* r, rdma_event_channel* to) {
 }
 
 int urnic_rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** out) {
-  pthread_testcancel();  // libiscsi cancels its thread and does not wait: the channel may be gone
+  // libiscsi cancels its thread without waiting: the channel may be destroyed already
+  pthread_testcancel();
   CmEvent* event = nullptr;
   {
-    const CmChannel::Inside of(channel);  // also of who is cancelled
+    const CmChannel::Inside of(channel);  // also ends when the thread is cancelled
     if (of.channel() == nullptr) return failed(EINVAL);
     if (const int e = of.channel()->events.pop(&event); e != 0) return failed(e);
   }

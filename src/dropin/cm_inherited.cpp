@@ -32,14 +32,15 @@ struct Known {
 
 // Never destroyed: a thread of a child reads it while the child exits.
 struct Inherited {
-  std::vector<Known> listeners;  // under tables_lock
-  std::vector<CmId*> taken;      // of them, those that this process has taken over; under `taking`
-  // pidfds of the processes that had the listeners before this one; readable when one has ended.
+  std::vector<Known> listeners;  // needs tables_lock
+  std::vector<CmId*> taken;      // those that this process has taken over; needs `taking`
+  // pidfds of the processes that had the listeners before this one; each is readable when its
+  // process has ended.
   std::vector<int> ancestors;
-  // The parent's bindings are kept, as its devices are not ours to close.
+  // The parent's bindings are kept, because a child must not close the parent's devices.
   std::vector<std::vector<DeviceBinding>> parents_bindings;
   pid_t forking = 0;
-  std::mutex taking;  // while one listener is taken over
+  std::mutex taking;  // held while one listener is taken over
 };
 
 Inherited& inherited() {
@@ -59,7 +60,7 @@ void wait_for_ancestors() {
   }
 }
 
-// The devices of this process that stand for those the parent had it on. 0 or errno.
+// This process's devices that correspond to the parent's. Returns 0 or errno.
 int devices_again(const std::vector<Adapter*>& parents, std::vector<Adapter*>* out) {
   Process& process = Process::get();
   if (const int e = process.configure(); e != 0) return e;
@@ -80,7 +81,7 @@ int listen_in_its_place(const Known& known) {
   if (id->adapter != nullptr) {
     if (const int e = give_device(id, *where.front()); e != 0) return e;
   }
-  id->of_requests.pd = nullptr;  // the parent's
+  id->of_requests.pd = nullptr;  // it belongs to the parent
   new (&id->acknowledged) std::condition_variable;
   {
     const std::lock_guard guard(tables_lock);
@@ -93,7 +94,7 @@ int listen_in_its_place(const Known& known) {
   return 0;
 }
 
-// Another child of the same parent has it: the descriptor that both have is that one's.
+// Another child of the same parent has taken it over, and owns the shared descriptor.
 void leave_to_others(CmId* id) {
   const int silent = eventfd(0, EFD_CLOEXEC);
   if (silent < 0) return;
@@ -110,12 +111,12 @@ void take_over(const Known& known) {
   }
   if (e == 0) return;
   leave_to_others(id);
-  if (e == EADDRINUSE) return;  // by another child, or by this one's program
+  if (e == EADDRINUSE) return;  // taken by another child, or by this child's program
   std::fprintf(stderr, "urnic: process %d cannot listen on port %u in place of its parent: %s\n",
                static_cast<int>(getpid()), port_of(id->source), std::strerror(e));
 }
 
-// Those that are not this process's own yet, one after another.
+// Takes over the listeners that are not this process's own yet, one after another.
 void take_all_over() {
   Inherited& all = inherited();
   std::vector<CmId*> done;
@@ -140,7 +141,8 @@ void take_all_over() {
 void wait_with_a_thread() {
   Inherited& all = inherited();
   const int parent = static_cast<int>(syscall(SYS_pidfd_open, all.forking, 0));
-  if (parent < 0 && errno != ESRCH) return;  // Linux before 5.3: nobody would tell of its end
+  // Linux before 5.3: the end of the parent cannot be detected
+  if (parent < 0 && errno != ESRCH) return;
   if (parent >= 0) all.ancestors.push_back(parent);
   std::thread([] {
     pthread_setname_np(pthread_self(), "urnic-inherits");
@@ -153,7 +155,8 @@ void before_fork() {
   inherited().forking = getpid();
 }
 
-// In the child: no other thread runs, and one of the parent's may have stopped anywhere.
+// Runs in the child, which has no other threads yet; threads of the parent may have stopped at any
+// point.
 void begin_waiting() {
   Inherited& all = inherited();
   if (all.listeners.empty()) return;
@@ -170,7 +173,7 @@ void begin_waiting() {
   try {
     wait_with_a_thread();
   } catch (const std::exception&) {
-    // Without memory or threads the listeners stay the parent's.
+    // Without memory or threads the listeners stay with the parent.
   }
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
 }
@@ -178,7 +181,7 @@ void begin_waiting() {
 }  // namespace
 
 void remember_listener(CmId* id, int backlog) {
-  // It runs behind the handlers of the devices, which let the parent's descriptors go.
+  // Registered after the handlers of the devices, which release the parent's descriptors.
   static const int once = pthread_atfork(before_fork, nullptr, begin_waiting);
   (void)once;
   Inherited& all = inherited();

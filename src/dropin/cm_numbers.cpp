@@ -23,7 +23,7 @@ CmQueuePair named_by(const rdma_conn_param& p) {
   return {p.qp_num & k24Bits, p.srq != 0};
 }
 
-// The call has failed: there is no connection. Under Process::cm.
+// Undoes a failed call: there is no connection. Needs Process::cm.
 void undo(CmId* id, IdState stage) {
   Process::get().remove(id->numbered.number);
   id->numbered.number = 0;
@@ -31,7 +31,7 @@ void undo(CmId* id, IdState stage) {
   id->stage = stage;
 }
 
-// The connection of an id in `stage`, or none. Under Process::cm.
+// The connection of the id if it is in `stage`, else null. Needs Process::cm.
 std::shared_ptr<CmConnection> connection_of(const CmId& id, IdState stage) {
   return id.stage == stage ? id.numbered.connection : nullptr;
 }
@@ -95,11 +95,11 @@ int accept_number(CmId* id, const rdma_conn_param& p) {
     return 0;
   }
   const Errc code = accepted.error().code;
-  if (code == Errc::closed) {  // the peer has gone, as accept_on() has it (cm_connect.cpp)
+  if (code == Errc::closed) {  // the peer has gone, as in accept_on() (cm_connect.cpp)
     fail_connection(id, accepted.error());
     return 0;
   }
-  const bool open = code == Errc::invalid_argument;  // it can be answered otherwise
+  const bool open = code == Errc::invalid_argument;  // the program may answer it again
   if (open) id->request = std::move(request);
   undo(id, open ? IdState::Requested : IdState::Ended);
   return to_errno(code);
@@ -112,7 +112,7 @@ int establish_number(CmId* id) {
     const std::lock_guard guard(Process::get().cm);
     connection = connection_of(*id, IdState::Connecting);
     if (connection == nullptr || !id->numbered.answered) return EINVAL;
-    id->stage = IdState::Connected;  // its end may be told before the call has returned
+    id->stage = IdState::Connected;  // its end may be reported before the call has returned
   }
   if (connection->confirm()) return 0;
   const std::lock_guard guard(Process::get().cm);
@@ -151,7 +151,7 @@ int disconnect_number(CmId* id) {
     const std::lock_guard guard(Process::get().cm);
     connection = id->numbered.connection;
     if (connection == nullptr) return failed(EINVAL);
-    // Nothing is established yet: a kernel does nothing then, and says so.
+    // The connection is not established yet: a kernel returns success and does nothing.
     if (id->stage == IdState::Connecting || id->stage == IdState::Accepting) return 0;
     if (would_wait_forever(*id)) return failed(EINVAL);
   }
@@ -163,8 +163,8 @@ int disconnect_number(CmId* id) {
 
 namespace {
 
-// Which message of connection management has been seen decides what there is to say. Null: none is
-// under way. Under Process::cm.
+// The attributes known so far, which depend on the messages of connection management that were
+// received. Null: no connection is in progress. Needs Process::cm.
 std::optional<Result<QpAttributes>> attributes_of(const CmId& id) {
   switch (id.stage) {
     case IdState::Requested: {
@@ -187,7 +187,8 @@ std::optional<Result<QpAttributes>> attributes_of(const CmId& id) {
   }
 }
 
-// Linux's rdma_cm answers for INIT, whatever it is asked for, before it has a connection.
+// Before there is a connection, Linux's rdma_cm returns the attributes for INIT, whatever state is
+// requested.
 int init_without_connection(const CmId& id, ibv_qp_attr* attr, int* mask) {
   const ibv_qp_attr init = init_attributes(true, mask);
   attr->pkey_index = init.pkey_index;
@@ -206,7 +207,7 @@ int fill(Adapter& adapter, const QpAttributes& a, ibv_qp_attr* attr, int* mask) 
       return 0;
     }
     case IBV_QPS_RTR:
-      if (!a.dest_qp) return EINVAL;  // the peer has not said it yet
+      if (!a.dest_qp) return EINVAL;  // the peer has not sent it yet
       *mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
               IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
       break;
@@ -219,7 +220,7 @@ int fill(Adapter& adapter, const QpAttributes& a, ibv_qp_attr* attr, int* mask) 
       return EINVAL;
   }
   show_numbers(a, *mask, attr);
-  if ((*mask & IBV_QP_AV) != 0) attr->ah_attr = way_of(adapter, a);
+  if ((*mask & IBV_QP_AV) != 0) attr->ah_attr = address_vector_of(adapter, a);
   return 0;
 }
 

@@ -1,7 +1,7 @@
-// The path record of an id: RoCE has one, made of its addresses and its port, as a kernel makes it
-// where nobody is asked for it; iWARP has none. A program that knows a way may say so instead of
-// asking (rdma_resolve_route); it leads to the same peer over the same device, so nothing else of
-// it is looked at.
+// The path record of an id. A RoCE id has one, built from its addresses and its port, as a kernel
+// builds it without a subnet manager; an iWARP id has none. A program that knows a path may set it
+// instead of resolving one (rdma_resolve_route). Such a path leads to the same peer over the same
+// device, so the rest of it is ignored.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <infiniband/sa.h>
@@ -14,12 +14,12 @@
 namespace urnic::dropin {
 namespace {
 
-constexpr std::uint8_t kExactly = 2;  // of the selectors: this value
+constexpr std::uint8_t kExactly = 2;  // selector value: exactly this value
 constexpr std::uint8_t kLifeTime =
-    16;  // 4.096 us << 16, as rdma_cm has it without a subnet manager
+    16;  // 4.096 us << 16, as rdma_cm sets it without a subnet manager
 constexpr std::uint8_t kHops = 64;
 
-// Of the records a program brings the first that says all of the way.
+// True if one of the program's records describes the whole path.
 bool has_whole_path(const void* records, std::size_t bytes) {
   constexpr std::uint32_t kWhole =
       IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL;
@@ -58,7 +58,7 @@ void CmId::show_path() {
   path.pkey = htons(0xffff);
   path.mtu_selector = path.rate_selector = path.packet_life_time_selector = kExactly;
   path.mtu = static_cast<std::uint8_t>(port.active_mtu);
-  path.rate = IBV_RATE_10_GBPS;  // what the port says it has
+  path.rate = IBV_RATE_10_GBPS;  // the rate that the port reports
   path.packet_life_time = kLifeTime;
   id().route.path_rec = &path;
   id().route.num_paths = 1;

@@ -1,4 +1,4 @@
-// Queue pairs, shared receive queues and whole endpoints made by way of an id.
+// Queue pairs, shared receive queues and whole endpoints that are created through an id.
 #include <netdb.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ void destroy_queues(rdma_cm_id* r) {
   }
 }
 
-// A queue with a channel of its own, for who did not bring one.
+// Creates a completion queue with a channel of its own, if the program has not set one.
 bool make_queue(rdma_cm_id* r, std::uint32_t depth, ibv_comp_channel** channel, ibv_cq** cq) {
   *channel = urnic_ibv_create_comp_channel(r->verbs);
   if (*channel == nullptr) return false;
@@ -44,7 +44,7 @@ bool make_queue(rdma_cm_id* r, std::uint32_t depth, ibv_comp_channel** channel, 
   return false;
 }
 
-// As far as rdma_cm moves it without a peer: to INIT, or to RTS where it needs none.
+// Moves the queue pair as far as rdma_cm does without a peer: to INIT, or for UD to RTS.
 int make_ready(const rdma_cm_id& r, ibv_qp* qp) {
   if (r.qp_type == IBV_QPT_UD) return ready_datagrams(qp);
   int mask = 0;
@@ -53,7 +53,7 @@ int make_ready(const rdma_cm_id& r, ibv_qp* qp) {
   return urnic_ibv_modify_qp(qp, &init, mask);
 }
 
-// Fills in what the program has left to us, which stays so if that fails.
+// Fills in the attributes that the program has left open; restores them if the call fails.
 int create_qp(rdma_cm_id* r, ibv_qp_init_attr_ex* attr) {
   if (r->qp != nullptr || r->verbs == nullptr) return failed(EINVAL);
   const bool names_pd = (attr->comp_mask & IBV_QP_INIT_ATTR_PD) != 0 && attr->pd != nullptr;
@@ -96,7 +96,7 @@ int create_qp(rdma_cm_id* r, ibv_qp_init_attr_ex* attr) {
 }  // namespace
 }  // namespace urnic::dropin
 
-using namespace urnic::dropin;  // the exported functions stand for themselves
+using namespace urnic::dropin;  // the exported functions are in the global namespace
 
 int urnic_rdma_create_qp_ex(rdma_cm_id* r, ibv_qp_init_attr_ex* attr) {
   return guarded([&] { return create_qp(r, attr); }, -1);
@@ -151,8 +151,9 @@ void urnic_rdma_destroy_srq(rdma_cm_id* r) {
   r->srq = nullptr;
 }
 
-// What a program that moves the queue pair itself is to say. Over iWARP the connection moves it to
-// RTS, so there is nothing to say of that, and once it has, of no state.
+// Returns the attributes for a program that moves the queue pair itself. Over iWARP the connection
+// moves it to RTS, so there are no attributes for that move, and none with a state once it has
+// happened.
 int urnic_rdma_init_qp_attr(rdma_cm_id* r, ibv_qp_attr* attr, int* mask) {
   if (r->verbs == nullptr) return failed(EINVAL);
   CmId* id = CmId::of(r);

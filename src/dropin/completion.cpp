@@ -57,7 +57,8 @@ ibv_wc_status to_status(WcStatus s) {
   return IBV_WC_RETRY_EXC_ERR;
 }
 
-// The first send of a queue pair that never met its peer is one whose retries are used up.
+// The first flushed send of a queue pair that never reached its peer is reported as "retries
+// exceeded".
 ibv_wc_status status_of(const Adapter& adapter, const Completion& c) {
   if (c.status == WcStatus::flushed && c.opcode != Opcode::receive) {
     const auto end = endpoint_of(adapter, c.qp_number);
@@ -94,7 +95,7 @@ ibv_wc_opcode to_opcode(Opcode o) {
   return IBV_WC_RECV;
 }
 
-// A receive is that of a Send, or of the Immediate Data behind a Write.
+// True if the receive belongs to the Immediate Data of a Write, and not to a Send.
 bool behind_write(const Cq& cq, const Completion& c) {
   if (!cq.has_wide_immediate) return c.behind_write;
   return c.with_immediate && immediate_length(c.immediate) != kWithSend;
@@ -114,9 +115,9 @@ unsigned flags_of(const Completion& c) {
          (c.has_grh ? IBV_WC_GRH : 0);
 }
 
-// A datagram's `sl` says of which kind its packet was, as adapters for RoCE have it (Annex A17 asks
-// for that in a completion and verbs have no member for it): UCX takes no datagram without. RoCE
-// over UDP, and IPv6 or IPv4 below.
+// The `sl` of a datagram gives the packet type, as RoCE adapters set it: Annex A17 requires the
+// type in a completion, verbs have no member for it, and UCX drops datagrams without it. Here: RoCE
+// over UDP, with IPv6 or IPv4.
 std::uint8_t packet_type(const Completion& c) {
   constexpr std::uint8_t kUdp = 8, kIpv6 = 1, kIpv4 = 2;
   if (!c.has_grh) return 0;
@@ -137,14 +138,15 @@ void to_wc(const Cq& cq, const Completion& c, ibv_wc* wc) {
   wc->sl = packet_type(c);
 }
 
-// The last queues that were destroyed. libiscsi polls one from within the call whose completion
-// made the program destroy it; there is nothing in it then, rather than a crash.
+// Keeps the last queues that were destroyed. libiscsi polls a queue inside the call whose
+// completion made the program destroy it; then the queue must be empty, and the poll must not
+// crash.
 class Remains {
  public:
   void keep(Cq* cq) {
     cq->queue = CompletionQueue();
     cq->subject.reset();
-    std::unique_ptr<Cq> last(cq);  // goes without the lock
+    std::unique_ptr<Cq> last(cq);  // destroyed without the lock
     const std::lock_guard guard(tables_lock);
     kept_[next_++ % kMost].swap(last);
   }
@@ -156,14 +158,14 @@ class Remains {
 };
 
 Remains& remains() {
-  static auto* const them = new Remains;  // polled until the process ends
+  static auto* const them = new Remains;  // may be polled until the process ends
   return *them;
 }
 
 int poll_cq(ibv_cq* c, int most, ibv_wc* wc) {
   const Uncancelled uncancelled;
   Cq* cq = Cq::of(c);
-  // Most polls find nothing: what they would find has no values before.
+  // Not initialised, because most polls find nothing.
   static_assert(std::is_trivially_copyable_v<Completion>);
   alignas(Completion) std::byte storage[kAtOnce * sizeof(Completion)];
   auto* const got = reinterpret_cast<Completion*>(storage);
@@ -184,7 +186,7 @@ int req_notify_cq(ibv_cq* c, int solicited_only) {
   return 0;
 }
 
-// ---- the extended queue: one completion at a time, read piece by piece
+// ---- the extended queue: one completion at a time, read field by field
 
 int next_poll(ibv_cq_ex* ex) {
   const Uncancelled uncancelled;
@@ -212,7 +214,7 @@ std::uint32_t read_byte_len(ibv_cq_ex* ex) {
   const Cq& cq = *Cq::of(ex);
   return length_of(cq, cq.current);
 }
-// Immediate data or, in the same place, the key that was invalidated.
+// Immediate data or, at the same place, the key that was invalidated.
 __be32 read_imm_data(ibv_cq_ex* ex) {
   const Cq& cq = *Cq::of(ex);
   const Completion& c = cq.current;
@@ -338,8 +340,8 @@ ibv_cq_ex* create_cq_ex(ibv_context* c, ibv_cq_init_attr_ex* attr) {
       nullptr);
 }
 
-// The next event, counted as handed out before the channel is let go of: who destroys its queue
-// finds it still in there, or waits for its acknowledgement.
+// Takes the next event and counts it before the channel is unlocked: a thread that destroys the
+// queue either finds the event still in the channel, or waits for its acknowledgement.
 bool take_event(ibv_comp_channel* channel, ibv_cq** out, void** out_context) {
   const Uncancelled uncancelled;
   const std::lock_guard guard(Channel::of(channel)->mutex);
@@ -364,7 +366,7 @@ void set_completion_calls(verbs_context* v) {
 
 }  // namespace urnic::dropin
 
-using namespace urnic::dropin;  // the exported functions stand for themselves
+using namespace urnic::dropin;  // the exported functions are in the global namespace
 
 ibv_comp_channel* urnic_ibv_create_comp_channel(ibv_context* c) {
   return guarded(
@@ -374,13 +376,13 @@ ibv_comp_channel* urnic_ibv_create_comp_channel(ibv_context* c) {
         channel->base.refcnt = 0;
         errno = 0;
         auto events = Adapter::of(c).device().create_completion_channel();
-        if (!events) {  // most often a descriptor is missing, which is told by name
+        if (!events) {  // usually a descriptor is missing, which has errno values of its own
           const bool full = errno == EMFILE || errno == ENFILE;
           return nothing(full ? errno : to_errno(events.error().code));
         }
         channel->events = std::move(*events);
         const int fd = channel->base.fd = channel->events.fd();
-        // As a program finds that of the kernel: it waits.
+        // Blocking, as the kernel's descriptor is.
         if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK) != 0) return nullptr;
         Context::of(c)->users.fetch_add(1);
         return &channel.release()->base;
@@ -445,7 +447,8 @@ int urnic_ibv_destroy_cq(ibv_cq* c) {
 }
 
 int urnic_ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** out, void** out_context) {
-  if (Channel::of(channel)->made_in != generation.load()) return failed(EIO);  // the parent's
+  // it belongs to the parent
+  if (Channel::of(channel)->made_in != generation.load()) return failed(EIO);
   for (;;) {
     if (take_event(channel, out, out_context)) return 0;
     if ((fcntl(channel->fd, F_GETFL) & O_NONBLOCK) != 0) return failed(EAGAIN);

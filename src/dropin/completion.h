@@ -12,12 +12,12 @@
 
 namespace urnic::dropin {
 
-// One descriptor for all its queues: readable while one of them has an event, and a program may
-// poll it, watch it in turn and make it non-blocking.
+// One descriptor for all its queues: readable while one of them has an event. A program may poll
+// it, add it to an epoll set, and make it non-blocking.
 struct Channel {
-  ibv_comp_channel base;  // first; refcnt is under `mutex`, and so is who takes an event
+  ibv_comp_channel base;  // first; refcnt and taking events need `mutex`
   std::mutex mutex;
-  CompletionChannel events;  // with its Cqs as contexts
+  CompletionChannel events;  // its contexts are the Cqs
   const unsigned made_in = generation.load();
   static Channel* of(ibv_comp_channel* c) { return reinterpret_cast<Channel*>(c); }
 };
@@ -27,15 +27,15 @@ struct Cq {
       : ex{}, adapter(of), has_wide_immediate(of.traits().has_wide_immediate) {}
   ibv_cq_ex ex;  // first; an ibv_cq up to comp_mask
   Adapter& adapter;
-  const bool has_wide_immediate;  // of its adapter's traits; read by every poll
+  const bool has_wide_immediate;  // a copy from its adapter's traits; read by every poll
   CompletionQueue queue;
   std::shared_ptr<Subject> subject;
-  std::uint64_t number = 0;  // as a subject
+  std::uint64_t number = 0;  // its subject number
   bool is_known() const { return ex.handle == static_cast<std::uint32_t>(number); }
   std::atomic<int> users{0};  // queue pairs
-  // Under ex.mutex: events given to the program.
+  // Need ex.mutex: events handed to the program.
   std::uint32_t events_handed = 0, async_handed = 0;
-  // Of the extended poll: what is being read.
+  // Extended poll: the completion being read.
   Completion current;
 
   static Cq* of(ibv_cq* c) { return reinterpret_cast<Cq*>(c); }

@@ -25,7 +25,7 @@
 namespace urnic::dropin {
 namespace {
 
-constexpr std::uint32_t kVendor = 0x55524e;  // nobody's: programs then take the common way
+constexpr std::uint32_t kVendor = 0x55524e;  // not assigned: so programs use their generic code
 constexpr std::uint64_t kMostRegion = std::uint64_t{1} << 47;
 
 __be64 guid_of(const std::uint8_t* mac) {
@@ -73,7 +73,7 @@ void fill_device(const Adapter& adapter, ibv_device_attr* a) {
   if (traits.has_xrc) a->device_cap_flags |= IBV_DEVICE_XRC;
 }
 
-// Bytes of payload that fit one packet of this IP MTU, also with IPv6 (IB-13).
+// The path MTU that fits this IP MTU, also with IPv6 (IB-13).
 ibv_mtu path_mtu_in(std::uint32_t ip_mtu) {
   constexpr std::uint32_t kAround = 84;
   for (const ibv_mtu mtu : {IBV_MTU_4096, IBV_MTU_2048, IBV_MTU_1024, IBV_MTU_512}) {
@@ -101,7 +101,7 @@ int fill_port(Adapter& adapter, std::uint8_t number, ibv_port_attr* a) {
   a->pkey_tbl_len = 1;
   a->max_vl_num = 1;
   a->active_width = 2;  // 4X
-  a->active_speed = 1;  // the least there is a number for
+  a->active_speed = 1;  // the lowest speed that has a number
   a->phys_state = up ? 5 : 3;
   a->link_layer = IBV_LINK_LAYER_ETHERNET;
   a->flags = traits.port.flags;
@@ -123,7 +123,7 @@ ibv_gid_type gid_type(const Adapter& adapter) {
   return adapter.is_ib_like() ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_IB;
 }
 
-// The program's structure has `size` bytes.
+// `size` is the size of the program's structure.
 void fill_entry(const Adapter& adapter, std::uint32_t index, const ibv_gid& gid, void* entry,
                 std::size_t size) {
   ibv_gid_entry e{};
@@ -167,7 +167,7 @@ ibv_context* Context::make(Adapter& adapter) {
   verbs_context& v = context->verbs;
   ibv_context& c = v.context;
   c.device = adapter.slot();
-  c.cmd_fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);  // programs may look whether it is one
+  c.cmd_fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);  // programs may check that it is a descriptor
   c.async_fd = context->async.fd();
   if (c.cmd_fd < 0 || c.async_fd < 0) {
     const int error = errno;
@@ -200,7 +200,7 @@ void Context::drop(ibv_context* c) {
 
 }  // namespace urnic::dropin
 
-// ---- what is exported
+// ---- exported functions
 
 using urnic::dropin::Adapter;
 using urnic::dropin::Context;
@@ -234,7 +234,7 @@ const char* urnic_ibv_get_device_name(ibv_device* device) {
 }
 
 int urnic_ibv_get_device_index(ibv_device*) {
-  return -1;  // of the kernel; it has none
+  return -1;  // a number of the kernel, which this device does not have
 }
 
 __be64 urnic_ibv_get_device_guid(ibv_device* device) {
@@ -257,8 +257,8 @@ int urnic_ibv_close_device(ibv_context* c) {
   Context* context = Context::of(c);
   context->adapter.remove_context(context);
   close(c->cmd_fd);
-  // What the program has not destroyed (perftest's receive queue of a sender) still has it, as it
-  // would have the real one's; that is no fault to be told of.
+  // Objects that the program has not destroyed (perftest's receive queue of a sender) keep the
+  // context alive, as with a real device; that is not an error.
   Context::drop(c);
   return 0;
 }
@@ -267,7 +267,7 @@ int urnic_ibv_query_device(ibv_context* c, ibv_device_attr* out) {
   return guarded([&] { return urnic::dropin::fill_device(Adapter::of(c), out), 0; }, ENOMEM);
 }
 
-// The caller's structure is the old, shorter one, which ends behind link_layer.
+// The caller's structure is the old, shorter one, which ends after link_layer.
 int urnic_ibv_query_port(ibv_context* c, std::uint8_t number, _compat_ibv_port_attr* out) {
   return guarded(
       [&] {
@@ -302,7 +302,7 @@ ssize_t urnic__ibv_query_gid_table(ibv_context* c, ibv_gid_entry* entries, std::
   if (most < 1) return -EINVAL;
   return guarded(
       [&]() -> ssize_t {
-        // As the kernel answers: without holes, and nothing where there is no room for all.
+        // The kernel also leaves out holes, and fails if there is no room for all.
         const urnic::dropin::GidSlots gids = Adapter::of(c).gids();
         auto* at = reinterpret_cast<char*>(entries);
         std::size_t n = 0;
@@ -321,7 +321,7 @@ int urnic_ibv_query_gid_type(ibv_context* c, std::uint8_t port, unsigned index, 
   ibv_gid gid;
   if (const int e = urnic::dropin::fill_gid(Adapter::of(c), port, index, &gid); e != 0)
     return failed(e);
-  // As sysfs has it: RoCE v2, or IB and RoCE v1, as which a kernel shows a hole too.
+  // The values of sysfs: RoCE v2, or IB and RoCE v1, which a kernel also shows for a hole.
   *type = Adapter::of(c).is_ib_like() && !urnic::dropin::is_hole(gid) ? 1 : 0;
   return 0;
 }
@@ -341,7 +341,7 @@ int urnic_ibv_get_pkey_index(ibv_context*, std::uint8_t port, __be16 key) {
   return 0;
 }
 
-// Memory is never pinned, so a fork copies it as any other.
+// Memory is never pinned, so a fork copies it like any other memory.
 int urnic_ibv_fork_init() {
   return 0;
 }
@@ -384,7 +384,7 @@ int urnic_ibv_read_sysfs_file(const char* dir, const char* file, char* out, std:
 
 namespace {
 
-// What an event is about, as far as it is counted.
+// The counters of the object that an event is about, if it is counted.
 struct Affected {
   pthread_mutex_t* mutex = nullptr;
   pthread_cond_t* cond = nullptr;
@@ -421,7 +421,8 @@ Affected affected_by(const ibv_async_event& e) {
 }  // namespace
 
 int urnic_ibv_get_async_event(ibv_context* c, ibv_async_event* event) {
-  // Counted as it is taken out: who destroys what it is about finds it here, or waits for it.
+  // Counted when it is taken out: a thread that destroys the object finds the event here, or waits
+  // for its acknowledgement.
   return zero_or_failed(Context::of(c)->async.pop(event, [](const ibv_async_event& taken) {
     const Affected a = affected_by(taken);
     if (a.mutex == nullptr) return;

@@ -1,4 +1,4 @@
-// From the library's errors to errno, and the wall that no exception passes.
+// Converts the library's errors to errno, and stops all exceptions.
 #pragma once
 
 #include <errno.h>
@@ -23,7 +23,7 @@ inline int to_errno(Errc code) {
     case Errc::in_use:
       return EADDRINUSE;
     case Errc::no_memory:
-    case Errc::queue_full:  // as libibverbs says of ibv_post_send and ibv_post_recv
+    case Errc::queue_full:  // the error of libibverbs' ibv_post_send and ibv_post_recv
       return ENOMEM;
     case Errc::unreachable:
       return EHOSTUNREACH;
@@ -52,7 +52,7 @@ inline int to_errno(Errc code) {
   return EIO;
 }
 
-// -1 or a null pointer, with errno.
+// Set errno and return -1 or a null pointer.
 inline int failed(int error) {
   errno = error;
   return -1;
@@ -62,26 +62,26 @@ inline std::nullptr_t nothing(int error) {
   return nullptr;
 }
 
-// What a call answers that returns 0 or -1, of an errno value.
+// Converts an errno value into the result of a call that returns 0 or -1.
 inline int zero_or_failed(int error) {
   return error == 0 ? 0 : failed(error);
 }
 
-// What a call answers that returns an errno value: programs look at errno all the same, since a
-// call of a kernel's device that failed has left it there.
+// The result of a call that returns an errno value. It also sets errno, because programs check it,
+// and a failed call of a kernel's device sets it too.
 inline int told(int error) {
   if (error > 0) errno = error;
   return error;
 }
 
-// Runs `f`, which answers for a program written in C; `otherwise` when there was no memory. A wait
-// without a bound is not for in here: a cancelled thread stays in it.
+// Runs `f`, the body of a function called from C; returns `otherwise` when memory runs out. `f`
+// must not wait without a limit: a cancelled thread would stay in it.
 template <class F>
 auto guarded(F&& f, decltype(f()) otherwise) noexcept -> decltype(f()) {
   const Uncancelled uncancelled;
   try {
     if constexpr (std::is_same_v<decltype(f()), int>) {
-      return otherwise > 0 ? told(f()) : f();  // an errno value, or -1
+      return otherwise > 0 ? told(f()) : f();  // `f` returns an errno value, or -1
     } else {
       return f();
     }

@@ -1,5 +1,5 @@
-// What the two libraries export, as liburnic-dropin.so defines it: urnic_<name>, declared as the
-// headers of verbs programs declare <name>. The list is symbols.txt.
+// The exports of the two libraries, as liburnic-dropin.so defines them: urnic_<name>, declared like
+// <name> in the headers of verbs programs. The list is symbols.txt.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 #define URNIC_EXPORTED extern "C" __attribute__((visibility("default")))
 
-// Names that programs import and no header of theirs declares.
+// Names that programs import although no header declares them.
 URNIC_EXPORTED int urnic_ibv_query_gid_type(ibv_context*, std::uint8_t port, unsigned index,
                                             unsigned* type);
 URNIC_EXPORTED unsigned urnic___ioctl_final_num_attrs(unsigned own, void* link);

@@ -1,5 +1,5 @@
-// The answers of what is not supported: what every name that has no function of its own in
-// symbols.txt jumps to. None of them says that something was done.
+// The results of unsupported functions: every name that has no function of its own in symbols.txt
+// jumps here. None of them reports success.
 #include <errno.h>
 
 #include <cstdint>

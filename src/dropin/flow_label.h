@@ -1,15 +1,15 @@
-// The flow label of a global route, which RoCEv2 has no other place for than the source port of
-// UDP.
+// The flow label of a global route. RoCEv2 carries it only in the UDP source port.
 #pragma once
 
 #include <cstdint>
 
 namespace urnic::dropin {
 
-inline constexpr std::uint32_t kFlowLabels = 0xfffff;  // it has 20 bits
+inline constexpr std::uint32_t kFlowLabels = 0xfffff;  // 20 bits
 
-// Ways that may be told apart by it: 0xc000 to 0xffff. A label is longer than that, and its rest is
-// folded in. Without one `pair` chooses, which is of the two ends.
+// The UDP source port, 0xc000 to 0xffff, by which paths can be distinguished. A label has more bits
+// than that, so its upper bits are folded in. Without a label the port is derived from `pair`, a
+// number that identifies the two ends.
 constexpr std::uint32_t source_port(std::uint32_t label, std::uint32_t pair) {
   constexpr std::uint32_t kFirstPort = 0xc000, kPorts = 0x3fff;
   constexpr unsigned kPortBits = 14;

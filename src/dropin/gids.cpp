@@ -23,7 +23,7 @@ ibv_gid to_gid(const Address& a) {
 
 namespace {
 
-// Where in the table.
+// The order in the table.
 enum Rank { kV4, kV6, kLoopback, kLinkLocal };
 Rank rank_of(const Address& a) {
   if (a.any.sa_family == AF_INET) {
@@ -71,14 +71,14 @@ unsigned interface_of(const ibv_gid& gid) {
                              : (i->ifa_flags & IFF_LOOPBACK) == 0;
     if (is_it) found = if_nametoindex(i->ifa_name);
   }
-  // A machine may have loopback alone; all of 127/8 is its, though it shows one address.
+  // The machine may have only loopback; all of 127/8 belongs to it, although it lists one address.
   if (found == 0 && (!of_ip || rank_of(wanted) == kLoopback)) found = if_nametoindex("lo");
   freeifaddrs(all);
   return found;
 }
 
 bool to_address(const ibv_gid& gid, Address* address) {
-  // A MAC address by iWARP's convention, or nothing at all.
+  // A MAC address by iWARP's convention, or all zeros.
   if (std::all_of(gid.raw + 6, gid.raw + 16, [](std::uint8_t b) { return b == 0; })) return false;
   sockaddr_in6 a{};
   a.sin6_family = AF_INET6;

@@ -1,4 +1,4 @@
-// GIDs of addresses, as RoCE has them.
+// GIDs of IP addresses, in RoCE's form.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,17 @@ namespace urnic::dropin {
 
 class Adapter;
 
-// Those of the addresses that the device has now; Adapter::gids() says which index each has. Never
-// empty. As an iWARP device, first the MAC address and zeros, by iWARP's convention; behind it
-// (ib-like and RoCE: alone) own addresses: IPv4, IPv6, loopback, link-local. One that two links
-// have is one GID.
+// The GIDs of the device's present addresses; Adapter::gids() gives their indices. Never empty. For
+// an iWARP device the first GID is the MAC address followed by zeros, by iWARP's convention. Then
+// (for ib-like and RoCE: only) follow the own addresses: IPv4, IPv6, loopback, link-local. An
+// address that two links have is one GID.
 std::vector<ibv_gid> present_gids(Adapter& adapter);
-// As RoCE has it: those of IPv4 mapped.
+// In RoCE's form: IPv4 addresses are mapped.
 ibv_gid to_gid(const Address&);
-// The interface that has it (if_nametoindex); of the MAC address the first that is not loopback. 0:
-// none, where the address is of an engine's own stack.
+// The interface that has the address (if_nametoindex); for the MAC address the first interface that
+// is not loopback. 0: none, because the address belongs to an engine's own stack.
 unsigned interface_of(const ibv_gid& gid);
-// False for one that is no address of IP. A GID does not say of which link an address is.
+// False if the GID is not an IP address. A GID does not include the link of its address.
 bool to_address(const ibv_gid& gid, Address* address);
 
 }  // namespace urnic::dropin

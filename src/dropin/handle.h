@@ -1,5 +1,5 @@
-// Numbers of objects, as a kernel gives them: programs print them, and one that a program has
-// changed is no object's any more (ENOENT), as far as calls look that are not for each message.
+// Numbers of objects, like a kernel's handles. Programs print them; if a program changes the number
+// of an object, calls fail with ENOENT, except the calls made for each message, which do not check.
 #pragma once
 
 #include <atomic>

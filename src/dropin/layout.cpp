@@ -1,5 +1,5 @@
-// The structures as programs were compiled with them. Where the installed headers differ, what is
-// built from them must not be loaded by these programs.
+// The layout of the structures with which programs were compiled. If the installed headers differ,
+// a library built with them must not be used with these programs.
 #include <cstddef>
 
 #include "dropin/exported.h"
@@ -8,7 +8,7 @@
 static_assert(sizeof(ibv_device) == 664);
 static_assert(sizeof(ibv_context) == 328);
 static_assert(sizeof(ibv_context_ops) == 256);
-// These grow with the headers: at the head, at the end, by what the caller says of its own.
+// These grow with the headers: at the front, at the end, by the size that the caller passes.
 static_assert(sizeof(verbs_context) >= 648);
 static_assert(sizeof(ibv_qp_ex) >= 352);
 static_assert(sizeof(ibv_port_attr) >= 52);

@@ -2,7 +2,7 @@
 """make_exports.py LIST OUTPUT_DIR MACHINE - version scripts, stubs and declarations of the drop-in libraries.
 
 Reads src/dropin/symbols.txt. For each library writes <library>.map and <library>.S, in which every name is
-a jump into liburnic-dropin.so; exports.h declares what is to be defined there. plain.S has the jumps without
+a jump into liburnic-dropin.so; exports.h declares the functions to define there. plain.S has the jumps without
 nodes. MACHINE as of `uname -m`.
 """
 import os
@@ -11,24 +11,25 @@ import sys
 
 # Private nodes of rdma-core: 25 (25-32), 33, 34 (34-56), 57 (57-58), 59 (59-63), 64, 65.
 PRIVATE = [25, 33, 34, 57, 59, 64, 65]
-# The nodes that programs of any distribution may name, oldest first, each after the one before it.
+# The nodes that programs of any distribution may name, oldest first, each depending on the one
+# before.
 NODES = {
     "libibverbs": ["IBVERBS_1.0", "IBVERBS_1.1"] + [f"IBVERBS_1.{n}" for n in range(5, 19)],
     "librdmacm": [f"RDMACM_1.{n}" for n in range(6)],
 }
 FORMS = {"own", "errno", "null", "minus", "nothing", "data", "old-errno", "old-null", "old-minus",
          "old-nothing"}
-JUMPS = {  # to a name of another library, all arguments as they are
+JUMPS = {  # jump to a name of another library with all arguments unchanged
     "x86_64": "\tendbr64\n\tjmp *{0}@GOTPCREL(%rip)\n",
     "aarch64": "\thint #34\n\tadrp x16, :got:{0}\n\tldr x16, [x16, :got_lo12:{0}]\n\tbr x16\n",
 }
-# Declared by no header that programs have.
+# Not declared in any header that programs have.
 UNDECLARED = {"ibv_query_gid_type", "__ioctl_final_num_attrs", "ibv_dofork_range", "ibv_dontfork_range",
               "ibv_get_sysfs_path", "ibv_read_sysfs_file", "repoll_create", "repoll_ctl", "repoll_wait"}
 
 
 def read(path):
-    """(library, node, name, form, default) of every symbol, private nodes written out."""
+    """(library, node, name, form, default) for every symbol, with private nodes expanded."""
     rows = []
     with open(path, encoding="utf-8") as f:
         for number, line in enumerate(f, 1):
@@ -42,7 +43,8 @@ def read(path):
                 first = int(node.partition("_")[2] or 0)
                 for n in PRIVATE:
                     if n >= first:
-                        # A name has one default binding; the private nodes of others are for them alone.
+                        # A name has one default binding; the private nodes of other distributions
+                        # only serve their programs.
                         default = n == max(34, first) or "*" in name
                         rows.append((library, f"IBVERBS_PRIVATE_{n}", name.replace("*", str(n)), form, default))
             elif node in NODES[library]:
@@ -123,7 +125,7 @@ def main():
         write_plain(f, rows, machine)
     with open(os.path.join(folder, "exports.h"), "w", encoding="utf-8") as f:
         write_declarations(f, rows)
-    # For the test that every name is there: library, node, name.
+    # For the test that checks every name: library, node, name.
     with open(os.path.join(folder, "names.txt"), "w", encoding="utf-8") as f:
         for library, node, name, _, _ in rows:
             f.write(f"{library}.so.1 {node} {name}\n")

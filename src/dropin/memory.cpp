@@ -10,15 +10,15 @@
 namespace urnic::dropin {
 namespace {
 
-// Those a device may leave aside without saying so.
+// Flags that a device may ignore silently.
 constexpr unsigned kOptional = IBV_ACCESS_OPTIONAL_RANGE;
-// Large pages are no matter of ours.
+// Large pages make no difference here.
 constexpr unsigned kWithoutEffect = kOptional | IBV_ACCESS_HUGETLB;
 constexpr unsigned kEffective = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                                 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
                                 IBV_ACCESS_ZERO_BASED | IBV_ACCESS_MW_BIND;
 
-// Windows are bound to a region; elsewhere in_use is an address.
+// Here in_use means that windows are bound to the region; elsewhere it is about an address.
 int why_not(const Error& e) {
   return e.code == Errc::in_use ? EBUSY : to_errno(e.code);
 }
@@ -34,7 +34,7 @@ std::uint32_t to_access(unsigned flags) {
   return out;
 }
 
-// 0, or why there is no region with these rights.
+// Returns 0, or the errno value for rights that a region cannot have.
 int refusal_of(unsigned flags) {
   if ((flags & IBV_ACCESS_ON_DEMAND) != 0) return EOPNOTSUPP;
   if ((flags & ~(kEffective | kWithoutEffect)) != 0) return EINVAL;
@@ -71,7 +71,7 @@ ibv_mr* register_region(ibv_pd* p, void* address, std::size_t length, std::uint6
   return &mr.release()->base;
 }
 
-// What rdma-core answers: what it has looked at itself, and what it leaves to the device.
+// rdma-core's results: errors of the input that it checks itself, and errors of the device.
 int wrong_input() {
   errno = EINVAL;
   return IBV_REREG_MR_ERR_INPUT;
@@ -105,7 +105,7 @@ int reregister(Mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length,
     Pd::of(mr->base.pd)->users.fetch_sub(1);
     Pd::of(pd)->users.fetch_add(1);
     mr->base.pd = pd;
-    mr->base.context = pd->context;  // the old one may be closed when nothing of it is left
+    mr->base.context = pd->context;  // the old context may be closed when nothing else uses it
   }
   return 0;
 }
@@ -140,7 +140,7 @@ ibv_mw* alloc_mw(ibv_pd* p, ibv_mw_type type) {
       nullptr);
 }
 
-// Of type 1: the key is the provider's, and known as soon as the request is in the queue.
+// Type 1: the provider chooses the key, which is known as soon as the request is in the queue.
 int bind_mw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* bind) {
   if (mw->type != IBV_MW_TYPE_1) return EINVAL;
   if ((bind->bind_info.mw_access_flags & IBV_ACCESS_ZERO_BASED) != 0) return EINVAL;
@@ -161,8 +161,8 @@ int dealloc_mw(ibv_mw* m) {
   return 0;
 }
 
-// ---- thread domains and parent domains: a promise of the program to use what is made with them
-// from one thread. Nothing here is quicker for it, so the promise is taken and not used.
+// ---- thread domains and parent domains: the program promises to use objects created with them
+// from one thread. The promise is accepted but not used, because nothing here would be faster.
 
 struct Td {
   ibv_td base;  // first
@@ -190,7 +190,7 @@ int dealloc_td(ibv_td* t) {
   return 0;
 }
 
-// The same domain as its parent's by another handle, freed as any other.
+// The same domain as its parent's, with another handle; freed like any other.
 ibv_pd* alloc_parent_domain(ibv_context* c, ibv_parent_domain_init_attr* attr) {
   return guarded(
       [&]() -> ibv_pd* {
@@ -223,13 +223,13 @@ std::uint32_t to_remote_access(unsigned flags) {
 int to_bind(const ibv_mw& mw, std::uint32_t rkey, const ibv_mw_bind_info& info, WindowBind* out) {
   constexpr unsigned kRights = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
                                IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED;
-  // To write locally is no right of a window, and programs name it with those of peers all the same
-  // (rdma-core's own tests); devices let it pass.
+  // Local write is not a right of a window. Programs set it together with remote rights all the
+  // same (rdma-core's own tests), and devices accept it.
   constexpr unsigned kPasses = IBV_ACCESS_LOCAL_WRITE;
   if ((info.mw_access_flags & ~(kRights | kPasses)) != 0) return EINVAL;
   if (info.mr == nullptr && (info.addr != 0 || info.length != 0)) return EINVAL;
-  const bool is_whole = rkey >> 8 != 0;  // else the consumer's byte alone, as devices take it
-  if (is_whole && (rkey ^ mw.rkey) >> 8 != 0) return EINVAL;  // another window's
+  const bool is_whole = rkey >> 8 != 0;  // else only the consumer's byte, which devices accept
+  if (is_whole && (rkey ^ mw.rkey) >> 8 != 0) return EINVAL;  // the key of another window
   out->rkey = (mw.rkey & ~0xffu) | (rkey & 0xffu);
   out->lkey = info.mr != nullptr ? info.mr->lkey : 0;
   out->address = info.addr;
@@ -249,7 +249,7 @@ void set_memory_calls(verbs_context* v) {
 
 }  // namespace urnic::dropin
 
-using namespace urnic::dropin;  // the exported functions stand for themselves
+using namespace urnic::dropin;  // the exported functions are in the global namespace
 
 ibv_pd* urnic_ibv_alloc_pd(ibv_context* c) {
   return guarded(

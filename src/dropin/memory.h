@@ -1,4 +1,4 @@
-// Protection domains and memory regions.
+// Protection domains, memory regions and memory windows.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@ struct Pd {
   ibv_pd base;  // first
   ProtectionDomain domain;
   std::atomic<int> users{0};
-  // Of a parent domain: whose domain it is, and who counts the users of its thread domain.
+  // Only for a parent domain: the original domain, and the user count of its thread domain.
   Pd* parent = nullptr;
   std::atomic<int>* thread_users = nullptr;
   const std::uint32_t number = new_handle();
@@ -34,9 +34,9 @@ struct Mw {
   static Mw* of(ibv_mw* m) { return reinterpret_cast<Mw*>(m); }
 };
 
-// Of IBV_ACCESS_* those that a peer may have.
+// Converts those IBV_ACCESS_* flags that a peer may have.
 std::uint32_t to_remote_access(unsigned flags);
-// A bind of `mw` with that key as one of the library's. 0, or why not.
+// Converts a bind of `mw` with key `rkey` into the library's form. Returns 0 or errno.
 int to_bind(const ibv_mw& mw, std::uint32_t rkey, const ibv_mw_bind_info& info, WindowBind* out);
 
 void set_memory_calls(verbs_context*);

@@ -1,13 +1,13 @@
-// For libraries that are preloaded: the function a call would have reached without them. No
-// run-time of C++.
+// For preloaded libraries: finds the function that a call would have reached without them. Needs no
+// C++ run-time.
 #pragma once
 
 #include <dlfcn.h>
 
 namespace urnic::dropin {
 
-// The function of this name that comes behind ours. Found once, into `*kept`; two threads find the
-// same.
+// The next definition of this name after ours. Looked up once and stored in `*kept`; if two threads
+// look it up, both find the same.
 template <class F>
 F* next_function(F** kept, const char* name) {
   F* f = __atomic_load_n(kept, __ATOMIC_RELAXED);

@@ -15,14 +15,14 @@ namespace urnic::dropin {
 namespace {
 
 // bound: peers' requests that wait until a queue pair of the drop-in moves to RTR; beyond: the
-// oldest is refused; test: MeetingTest.SoManyWaitForItAndTheOldestIsRefused
+// oldest is refused; test: MeetingTest.EarlyRequestsAreBoundedAndTheOldestIsRefused
 constexpr std::size_t kMostEarly = 4;
-// A program that knows of no connections ends when it has what it wants, and its peer may still
-// poll what came last: a receive that is flushed beside it would be an error of the peer's.
+// A program without rdma_cm ends when it has its result, while its peer may still poll the last
+// completions. A receive that was flushed together with them would look like an error to the peer.
 constexpr int kCloseWaitMs = 1000;
 constexpr int kBacklog = 256 * static_cast<int>(kMostEarly);
 
-// What the active end says in its private data: who it is, and whom it wants.
+// The private data of the active end: its own queue pair number, and that of the peer.
 struct Greeting {
   static constexpr std::array<std::uint8_t, 4> kMagic{'u', 'Q', 'P', 1};
   static constexpr std::size_t kSize = 12;
@@ -53,20 +53,20 @@ std::uint16_t port_of_number(std::uint32_t number) {
   return static_cast<std::uint16_t>(number & 0xffff);
 }
 
-// The address alone.
+// The address without the port.
 std::string ip_of(Address a) {
   set_port(&a, 0);
   return text_of(a);
 }
 
-// The peer's, without its port; empty: there is none.
+// The peer's address without the port; empty if there is none.
 std::string host_of(const ConnectRequest& request) {
   Address from, plain;
   const bool known = from_text(request.peer(), &from) && copy_address(&from.any, &plain);
   return known ? ip_of(plain) : std::string();
 }
 
-// What ranks two ends with the same number.
+// Orders the two ends: by number, then by address.
 bool is_before(const Peer& p, std::uint32_t own_number) {
   if (own_number != p.number) return own_number < p.number;
   return ip_of(p.own) < ip_of(p.address);
@@ -75,7 +75,7 @@ bool is_before(const Peer& p, std::uint32_t own_number) {
 ConnectionOptions options_of(const Peer& p) {
   ConnectionOptions o;
   o.ird = p.ird;
-  o.timeout_ms = std::numeric_limits<int>::max();  // the program's own clock counts
+  o.timeout_ms = std::numeric_limits<int>::max();  // the program's own time-out applies
   o.iwarp.close_wait_ms = kCloseWaitMs;
   return o;
 }
@@ -164,11 +164,11 @@ bool PeerMatcher::has_connection(std::uint32_t number) const {
   return phase == PeerMatch::Phase::Connecting || phase == PeerMatch::Phase::Connected;
 }
 
-// ---- meeting
+// ---- matching
 
 int PeerMatcher::meet(std::uint32_t number, const Peer& peer) {
   PeerMatch* m = find(number);
-  if (m == nullptr) return EOPNOTSUPP;  // made by rdma_cm, or no port could be had
+  if (m == nullptr) return EOPNOTSUPP;  // created by rdma_cm, or no port was available
   if (m->phase != PeerMatch::Phase::Apart || m->end->manager != nullptr) return EINVAL;
   m->peer = peer;
   if (m->peer.own.any.sa_family == AF_UNSPEC &&
@@ -195,7 +195,7 @@ int PeerMatcher::meet(std::uint32_t number, const Peer& peer) {
   return 0;
 }
 
-// What the network says is no answer to the program, which learns of it by its sends.
+// Network errors are not returned to the program, which learns of them by its sends.
 int PeerMatcher::connect(PeerMatch& m) {
   const std::uint32_t number = m.end->handle.number();
   const auto said = Greeting{number, m.peer.number}.bytes();
@@ -221,7 +221,7 @@ int PeerMatcher::connect(PeerMatch& m) {
   return 0;
 }
 
-// False: it was not the one, or has gone; another may come.
+// False if it is not from the expected peer, or the peer has gone; another request may arrive.
 bool PeerMatcher::accept(PeerMatch& m, ConnectRequest& request) {
   if (host_of(request) != ip_of(m.peer.address)) return false;
   if (!request.accept(m.end->handle, options_of(m.peer))) return false;
@@ -232,16 +232,16 @@ bool PeerMatcher::accept(PeerMatch& m, ConnectRequest& request) {
 
 void PeerMatcher::on_request(ConnectRequest& request) {
   Greeting said;
-  if (!said.read(request.private_data())) return;  // dropping it refuses it
+  if (!said.read(request.private_data())) return;  // destroying it refuses it
   PeerMatch* m = find(said.to);
   if (m == nullptr) return;
   if (m->phase == PeerMatch::Phase::Expecting) {
     if (said.from == m->peer.number) accept(*m, request);
     return;
   }
-  // With another by now, or not yet away from the connection before this: it waits until the
-  // program has said with whom, as a first packet would be repeated. One that comes again is
-  // new; two hosts may have the same number.
+  // The queue pair has not named its peer yet, or is still connected to an earlier one. The request
+  // waits until the program names the peer, as a first packet would be retransmitted until then. A
+  // repeated request replaces the earlier one; two hosts may use the same number.
   std::erase_if(m->early, [&, host = host_of(request)](const auto& e) {
     return e.first == said.from && host_of(e.second) == host;
   });
@@ -281,7 +281,7 @@ void PeerMatcher::leave(std::uint32_t number) {
   if (m->end->manager == m) m->end->manager = nullptr;
 }
 
-// ---- the peer that does not come
+// ---- time-out of a peer that does not connect
 
 void PeerMatcher::set_patience(std::uint32_t number, std::chrono::milliseconds patience) {
   if (PeerMatch* m = find(number); m != nullptr) m->patience = patience;
@@ -319,13 +319,13 @@ void PeerMatcher::expire() {
   while (!clocks_.empty() && clocks_.begin()->first <= now) {
     PeerMatch* m = find(clocks_.begin()->second);
     stop_clock(*m);
-    // The peer may be there and its event not have been handled: whoever has to has had no
-    // processor.
+    // The peer may have connected without its event having been handled yet, if the thread for
+    // events got no processor time.
     if (m->end->handle.state() != QpState::rts) give_up(*m);
   }
 }
 
-// Its sends complete, the first as one whose retries are used up (Endpoint::apart).
+// Completes its sends, the first with "retries exceeded" (Endpoint::apart).
 void PeerMatcher::give_up(PeerMatch& m) {
   m.phase = PeerMatch::Phase::Lost;
   (void)m.end->handle.modify(QpState::error);

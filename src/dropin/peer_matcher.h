@@ -1,6 +1,6 @@
-// Connections without rdma_cm (docs/decisions/dropin.md): each of two programs tells ibv_modify_qp
-// the other's address and queue pair number, and expects that to be a connection. Here are the
-// ports behind the numbers, and the queue pairs that wait for each other. All under Process::cm.
+// Connections without rdma_cm (docs/decisions/dropin.md): each of two programs gives the other's
+// address and queue pair number to ibv_modify_qp, and expects a connection. This file has the ports
+// behind the numbers, and the queue pairs that wait for each other. Everything needs Process::cm.
 #pragma once
 
 #include <array>
@@ -23,28 +23,28 @@ namespace urnic::dropin {
 class Adapter;
 class Endpoint;
 
-// Who is told of what becomes of a connection. Called with Process::cm.
+// The receiver of a connection's events. Called with Process::cm held.
 class ConnectionManager {
  public:
   virtual ~ConnectionManager() = default;
   virtual void on_connection(Event& event) = 0;
 };
 
-// What a program says of a connection in ibv_modify_qp.
+// The peer, as a program names it in ibv_modify_qp.
 struct Peer {
-  Address own{}, address{};  // own: unset where the index names none
+  Address own{}, address{};  // own: not set if the index names no address
   std::uint32_t number = 0;
   std::uint16_t ird = 0;
 };
 
-// One queue pair that has a number by which it is found.
+// A queue pair with a number by which a peer can find it.
 class PeerMatch : public ConnectionManager {
  public:
   using Clock = std::chrono::steady_clock;
   enum class Phase : std::uint8_t {
-    Apart,       // nobody has said with whom
+    Apart,       // the program has not named the peer
     Expecting,   // the other end connects
-    Connecting,  // or this one, or it has come
+    Connecting,  // this end connects, or has accepted the peer's request
     Connected,
     Lost,
   };
@@ -54,56 +54,57 @@ class PeerMatch : public ConnectionManager {
 
   const std::shared_ptr<Endpoint> end;
   Phase phase = Phase::Apart;
-  std::uint32_t connection = 0;  // of those of its queue pair; events may still come of others
+  // number of its connection; later events of earlier connections may still arrive
+  std::uint32_t connection = 0;
   Peer peer;
-  std::chrono::milliseconds patience{};  // 0: for ever
+  std::chrono::milliseconds patience{};  // 0: without limit
   Clock::time_point until = Clock::time_point::max();
-  Binding source;  // where the address to connect from is not the one the route has
-  // Who came before the program said with whom, be it again.
+  Binding source;  // used if the address to connect from is not the route's
+  // Requests that arrived before the program named the peer, of its first or a later connection.
   std::vector<std::pair<std::uint32_t, ConnectRequest>> early;
 };
 
-// Of one device.
+// One per device.
 class PeerMatcher {
  public:
   explicit PeerMatcher(Adapter& adapter) : adapter_(adapter) {}
 
-  // For a new queue pair: its lower 16 bits are a port of this process, where its requests arrive.
-  // 0: there is none to be had.
+  // A number for a new queue pair: its lower 16 bits are a port of this process, where requests for
+  // it arrive. 0: no port is available.
   std::uint32_t take_number();
   void give_back(std::uint32_t number);
 
   void add(std::shared_ptr<Endpoint> end);
-  // Of a queue pair that is destroyed: nobody finds it any more.
+  // The queue pair is destroyed: peers cannot find it any more.
   void remove(std::uint32_t number);
 
-  // RTR, with whom. 0 or errno, and nothing has changed then.
+  // Move to RTR: sets the peer. Returns 0 or errno; on an error nothing has changed.
   int meet(std::uint32_t number, const Peer& peer);
-  // RTS: how long a send may wait for the connection.
+  // Move to RTS: sets how long a send may wait for the connection.
   void set_patience(std::uint32_t number, std::chrono::milliseconds patience);
   // A send was posted before there is a connection.
   void posted(std::uint32_t number);
-  // The program moves it back, or to error: with nobody any more.
+  // The program moves the queue pair back, or to error: it has no peer any more.
   void leave(std::uint32_t number);
-  // Whether a queue pair whose connection is made here has one now, or will: it may be there before
-  // its event has come.
+  // True if a queue pair connected here has a connection, or is getting one: the connection may
+  // exist before its event has arrived.
   bool has_connection(std::uint32_t number) const;
 
-  // How long until expire() has to do something, ms; -1: for ever.
+  // Time in ms until expire() must be called; -1: no time-out is running.
   int next_ms() const;
   void expire();
 
   void on_request(ConnectRequest& request);
-  // The clock of a meeting no longer matters.
+  // Stops the time-out of a queue pair.
   void stop_clock(PeerMatch& m);
 
  private:
-  // One listener is for 256 queue pairs.
+  // One listener serves 256 queue pairs.
   struct Port {
     Listener listener;
     std::uint64_t subject = 0;
     std::bitset<256> used;
-    unsigned next = 0;  // numbers come again late
+    unsigned next = 0;  // the next slot to try, so that numbers are reused late
   };
   Port* open_port();
   PeerMatch* find(std::uint32_t number);

@@ -23,9 +23,10 @@ namespace {
 
 std::atomic<Process*> current{nullptr};
 std::mutex making;
-// Those of this process's parents: never given back, and no leak.
+// Objects of parent processes: never freed, and kept in a list so that they are not reported as
+// leaks.
 const Process* forgotten = nullptr;
-// So long a program that exits waits for the peers of one device.
+// How long an exiting program waits for the peers of one device.
 constexpr int kMomentMs = 200;
 
 void hold_tables() {
@@ -41,7 +42,8 @@ std::uint64_t hashed(std::uint64_t hash, char c) {
   return (hash ^ static_cast<std::uint8_t>(c)) * 1099511628211u;
 }
 
-// A MAC address that stays: of the first real interface, else made from the machine's name.
+// Chooses a MAC address that stays the same: of the first real interface, else derived from the
+// machine's name.
 void choose_mac(std::uint8_t* mac) {
   ifaddrs* all = nullptr;
   if (getifaddrs(&all) == 0) {
@@ -61,7 +63,8 @@ void choose_mac(std::uint8_t* mac) {
     for (const char* p = name; *p != 0; ++p) hash = hashed(hash, *p);
     std::memcpy(mac, &hash, 6);
   }
-  mac[0] = static_cast<std::uint8_t>((mac[0] | 2) & ~1);  // ours, not the interface's own
+  // make it locally administered, different from the interface's own
+  mac[0] = static_cast<std::uint8_t>((mac[0] | 2) & ~1);
 }
 
 std::string folder_of(const char* path) {
@@ -88,7 +91,8 @@ int look_at(dl_phdr_info* info, std::size_t, void* arg) {
 
 }  // namespace
 
-// In a child the parent's is left as it is: its threads are not there, its locks may be taken.
+// Runs in the child: leaves the parent's object as it is, because its threads do not exist here and
+// its locks may be taken.
 void Process::forget_parent() {
   leave_tables();
   Process* const parents = current.exchange(nullptr);
@@ -111,16 +115,16 @@ Process& Process::get() {
 }
 
 void Process::leave_all() {
-  const Process* const p = current.load();  // null in a child of a fork that has asked for nothing
+  const Process* const p = current.load();  // null in a child of a fork that has not used it
   if (p == nullptr) return;
-  // exit() may be called by a signal handler. The call that it has interrupted goes on no more: its
-  // connections stay as they are, and the peers' time-outs tell.
+  // exit() may be called by a signal handler. The interrupted call does not continue, so its
+  // connections stay as they are, and the peers detect the end by their time-outs.
   if (is_in_call()) return;
   for (const auto& a : p->adapters_) a->disconnect_all(kMomentMs);
 }
 
-// One of the two libraries of another origin beside ours: their structures and their idea of who
-// has a connection are not ours.
+// Returns the path of a libibverbs or librdmacm that is loaded besides ours; its structures and its
+// connection state are not ours.
 std::string Process::wrong_companion() const {
   Search search;
   Dl_info self;
@@ -139,7 +143,8 @@ bool complain(const std::string& what) {
   return false;
 }
 
-// Of one device among several, by its name alone, so that the order of the file does not matter.
+// For one of several devices: derived from its name only, so that the order in the file does not
+// matter.
 void mix_name_in(const std::string& name, std::uint8_t* mac) {
   std::uint64_t hash = kHashBasis;
   for (const char c : name) hash = hashed(hash, c);
@@ -155,7 +160,7 @@ bool Process::complain(const Error& why) {
 
 bool Process::add_adapter(const Config& given, const std::string& name) {
   Config config = given;
-  // What verbs programs are used to: no set-up, and a Send that waits for its receive (RNR).
+  // Defaults that verbs programs expect: no set-up, and a Send that waits for its receive (RNR).
   const std::pair<const char*, const char*> own[] = {
       {"port", config.get("transport") == "roce" ? "udp" : "tcp"}, {"receive_wait_ms", "120000"}};
   for (const auto& [setting, value] : own) {
@@ -185,7 +190,7 @@ bool Process::load() {
   std::vector<std::string> names = config->devices();
   if (const std::string chosen = config->get("device"); !chosen.empty()) names = {chosen};
   if (names.empty()) return add_adapter(*config, {});
-  // All of them together: what they cannot share is looked for here, once.
+  // Checks all of them together: conflicts between devices are found here, once.
   if (auto ok = config->check(); !ok) return complain(ok.error());
   for (const std::string& name : names) {
     auto of_one = config->device(name);
@@ -234,7 +239,7 @@ std::uint64_t Process::add(std::shared_ptr<Subject> subject) {
 }
 
 void Process::remove(std::uint64_t number) {
-  std::shared_ptr<Subject> last;  // what it keeps alive goes without the lock
+  std::shared_ptr<Subject> last;  // destroyed, with the objects it keeps alive, without the lock
   const std::lock_guard guard(mutex_);
   const auto found = subjects_.find(number);
   if (found == subjects_.end()) return;

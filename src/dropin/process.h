@@ -1,9 +1,9 @@
-// What one process has of the drop-in: its devices (adapter.h), in the order of the configuration,
-// and who gets their events. Made at the first call that needs it, never at load; a forked child
-// has its own.
+// The drop-in's state of one process: its devices (adapter.h) in the order of the configuration,
+// and the receivers of their events. Created by the first call that needs it, never when the
+// library is loaded; a forked child has its own.
 //
-// Locks, outermost first: Process::cm (all of rdma_cm, cm_id.h), then what any object has of its
-// own. None is held while a program's memory is waited for.
+// Locks, outermost first: Process::cm (for all of rdma_cm, cm_id.h), then the locks of single
+// objects. No lock is held while waiting for a program's memory.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@
 
 namespace urnic::dropin {
 
-// Who may get events of a device. Events name it by a number, so that one which comes late finds
-// nobody instead of memory that is no longer there.
+// A receiver of a device's events. Events refer to it by a number, so that a late event finds no
+// subject instead of freed memory.
 class Subject {
  public:
   virtual ~Subject() = default;
@@ -29,32 +29,32 @@ class Subject {
 
 class Process {
  public:
-  // Instead of a subject's number: what befalls the device itself.
+  // Used instead of a subject's number: events of the device itself.
   static constexpr std::uint64_t kDeviceEvents = ~std::uint64_t{0};
 
-  // Of this process; never destroyed, as threads may be inside when a program ends.
+  // The object of this process; never destroyed, because threads may be inside when a program ends.
   static Process& get();
-  // A program that exits with connections has ended them, as where a kernel ends them for it.
+  // Called at exit: ends the program's connections, as a kernel would do.
   static void leave_all();
-  // Whether a signal handler that runs now has interrupted a call that drives a device: nothing of
-  // a device can be waited for.
+  // True if a signal handler that runs now has interrupted a call that drives a device: then
+  // waiting for a device would deadlock.
   static bool is_in_call() { return Device::is_in_call(); }
 
-  // 0, or an errno value where there is no device to be had: ENODEV for a wrong configuration, of
-  // which one line on standard error tells once, EMFILE while it cannot be read.
+  // Returns 0, or an errno value if no device can be used: ENODEV for a wrong configuration, which
+  // one line on standard error reports once, EMFILE while the configuration cannot be read.
   int configure();
-  // After configure(): fixed, and empty when it was not.
+  // Valid after configure(): it does not change any more, and is empty if configure() failed.
   const std::vector<std::unique_ptr<Adapter>>& adapters() const { return adapters_; }
-  // One of them by the program's pointer; null for another.
+  // The adapter of the program's pointer; null if it is not one of ours.
   Adapter* find(const ibv_device* device);
-  // Opens all that can be opened, as rdma_cm does, which chooses among them by addresses. 0, or an
-  // errno value where there is none.
+  // Opens all devices that can be opened, as rdma_cm does, which chooses among them by address.
+  // Returns 0, or an errno value if none could be opened.
   int open(std::vector<Adapter*>* opened);
 
   std::uint64_t add(std::shared_ptr<Subject> subject);
   void remove(std::uint64_t number);
   static void* as_context(std::uint64_t number) { return reinterpret_cast<void*>(number); }
-  // To the subject it is about, if that is still there.
+  // Delivers the event to its subject, if that still exists.
   void dispatch(Event& event);
 
   std::mutex cm;
@@ -66,10 +66,10 @@ class Process {
   bool add_adapter(const Config& config, const std::string& name);
   std::string wrong_companion() const;
 
-  const Process* before_ = nullptr;  // of the process whose child the owner of this one was
-  std::mutex mutex_;                 // of all below
+  const Process* before_ = nullptr;  // list of the objects of this process's ancestors
+  std::mutex mutex_;                 // for all members below
   bool loaded_ = false;
-  int unusable_ = 0;  // an errno value
+  int unusable_ = 0;  // errno value, 0 if usable
   std::vector<std::unique_ptr<Adapter>> adapters_;
   std::uint64_t last_ = 0;
   std::unordered_map<std::uint64_t, std::shared_ptr<Subject>> subjects_;

@@ -1,4 +1,4 @@
-// What a queue pair of each type is made of.
+// The types of queue pairs and the objects that each type needs.
 #pragma once
 
 #include "dropin/queue_pair.h"
@@ -7,15 +7,15 @@ namespace urnic::dropin {
 
 bool has_type(const Adapter&, ibv_qp_type);
 Service service_of(ibv_qp_type);
-// Whether the structure has the objects that its type needs; XRC has one half at each end.
+// True if the structure has the objects that its type needs; each end of XRC has only one half.
 bool has_objects(const ibv_qp_init_attr_ex&);
-// `attr` in the longer form, with `pd` as its protection domain: the program's memory may have room
-// for the shorter form only.
+// `attr` in the longer form, with `pd` as its protection domain: the program's structure may be the
+// shorter one.
 ibv_qp_init_attr_ex extended(const ibv_qp_init_attr& attr, ibv_pd* pd);
-// Clears what such a queue pair does not use and what is therefore not looked at: the other half of
-// one of XRC, the receive sizes of one with a shared receive queue.
+// Clears members that such a queue pair does not use, so that they are not checked: the other half
+// of an XRC end, the receive sizes if there is a shared receive queue.
 void forget_unused(ibv_qp_init_attr_ex*);
-// It uses them from now on, or no longer.
+// Adds `by` (1 or -1) to the user counts of the objects that it uses.
 void count_users(const Qp&, int by);
 
 }  // namespace urnic::dropin

@@ -26,9 +26,9 @@ static_assert(static_cast<int>(QpState::reset) == IBV_QPS_RESET);
 static_assert(static_cast<int>(QpState::rts) == IBV_QPS_RTS);
 static_assert(static_cast<int>(QpState::error) == IBV_QPS_ERR);
 
-// Numbers of the queue pairs of this process, each device's its own: rdma_conn_param names them so.
+// Queue pairs of this process by device and number: rdma_conn_param names them so.
 using Numbers = std::unordered_map<std::uint64_t, std::shared_ptr<Endpoint>>;
-Numbers& numbers() {  // under tables_lock
+Numbers& numbers() {  // needs tables_lock
   static auto* n = new Numbers;
   return *n;
 }
@@ -90,7 +90,8 @@ void Endpoint::allow(bool reads) {
   const std::lock_guard guard(mutex_);
   if (qp_ == nullptr || handle.state() != QpState::init) return;
   const ibv_qp_attr a = init_attributes(reads, &mask);
-  (void)qp_->modify(a, mask);  // refused only if the program moves it meanwhile: then it is its own
+  // fails only if the program moves it meanwhile, which then takes precedence
+  (void)qp_->modify(a, mask);
 }
 
 void Endpoint::refresh() {
@@ -128,11 +129,11 @@ void Endpoint::release() {
   }
   Process& process = Process::get();
   process.remove(number);
-  // Who tells an id of its connection looks at the handle under this lock.
+  // Threads that report a connection to an id use the handle under this lock.
   const std::lock_guard guard(process.cm);
   if (is_found_by_number) {
     const std::uint32_t own = handle.number();
-    // The program knows of no end: what it has posted goes out, and FIN.
+    // The program did not end the connection: send what it has posted, then FIN.
     if (adapter.peer_matcher().has_connection(own)) handle.disconnect();
     adapter.peer_matcher().remove(own);
     discard();
@@ -147,7 +148,7 @@ void Endpoint::release() {
   try {
     manager->on_connection(event);
   } catch (const std::bad_alloc&) {
-    // Who destroys cannot be refused; the event is lost, as others are without memory.
+    // Destruction cannot fail; the event is lost, as others are without memory.
   }
 }
 
@@ -168,7 +169,7 @@ int post_all(ibv_qp* q, ibv_send_wr* wr, ibv_send_wr** bad) {
       [&] {
         while (wr != nullptr) {
           SendRequest batch[kBatch];
-          WindowBind bind;  // of at most one of them, the last
+          WindowBind bind;  // of at most one request, the last
           std::size_t n = 0;
           int why = 0;
           ibv_send_wr *first = wr, *last = nullptr;
@@ -199,7 +200,7 @@ int post_all(ibv_qp* q, ibv_send_wr* wr, ibv_send_wr** bad) {
       ENOMEM);
 }
 
-// Kept until the connection is there; it may never be.
+// Reports a send that waits for the connection, which may never be established.
 void note_early(ibv_qp* q) {
   const Endpoint& end = *Qp::of(q)->end;
   if (!end.apart.load(std::memory_order_relaxed) || is_inherited(q->context)) return;
@@ -236,7 +237,7 @@ int post_recv(ibv_qp* q, ibv_recv_wr* wr, ibv_recv_wr** bad) {
 
 // ---- making
 
-// That all of it is of the device is looked at by the library.
+// The library checks that all objects belong to the device.
 int check(const ibv_context* c, ibv_qp_init_attr_ex a) {
   if (!has_type(Adapter::of(c), a.qp_type)) return EOPNOTSUPP;
   forget_unused(&a);
@@ -245,7 +246,7 @@ int check(const ibv_context* c, ibv_qp_init_attr_ex a) {
           ? std::uint32_t{IBV_QP_INIT_ATTR_PD} | IBV_QP_INIT_ATTR_XRCD
           : std::uint32_t{IBV_QP_INIT_ATTR_PD} | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
   if ((a.comp_mask & ~(known | IBV_QP_INIT_ATTR_CREATE_FLAGS)) != 0) return EOPNOTSUPP;
-  // None of them is had; who says so has said nothing.
+  // No create flag is supported; flags of 0 are accepted.
   if ((a.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && a.create_flags != 0) return EOPNOTSUPP;
   const bool builds = (a.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
   if (builds && (a.send_ops_flags & ~Builder::operations_of(a.qp_type)) != 0) return EOPNOTSUPP;
@@ -257,13 +258,14 @@ int check(const ibv_context* c, ibv_qp_init_attr_ex a) {
   return fits ? 0 : EINVAL;
 }
 
-// Adapters have room for a short message where a request's SGEs lie and grant it unasked, and
-// programs send inline without having asked (rdma_xclient).
+// Adapters store a short message in place of the SGEs of a request, and so grant inline space that
+// was not requested. Some programs send inline without having requested it (rdma_xclient).
 std::uint32_t inline_granted(std::uint32_t asked, std::uint32_t sges) {
   return std::max(asked, sges * static_cast<std::uint32_t>(sizeof(ibv_sge)));
 }
 
-// With a number by which the peer finds it, where one is to be had. rdma_cm needs none.
+// Creates it with a number by which the peer can find it, if one is available. rdma_cm does not
+// need that.
 Result<QueuePair> make_handle(Adapter& adapter, const ProtectionDomain& pd, QpOptions& o,
                               bool by_number) {
   for (int tries = by_number ? 3 : 0; tries > 0; --tries) {
@@ -283,7 +285,7 @@ Result<QueuePair> make_handle(Adapter& adapter, const ProtectionDomain& pd, QpOp
 }
 
 ibv_qp* create(ibv_context* c, ibv_qp_init_attr_ex* a, bool by_number) {
-  if (is_inherited(c)) return nothing(ENODEV);  // its tables are the parent's
+  if (is_inherited(c)) return nothing(ENODEV);  // its tables belong to the parent
   if (const int e = check(c, *a); e != 0) return nothing(e);
   forget_unused(a);
   ibv_xrcd* const xrcd = a->qp_type == IBV_QPT_XRC_RECV ? a->xrcd : nullptr;
@@ -320,8 +322,8 @@ ibv_qp* create(ibv_context* c, ibv_qp_init_attr_ex* a, bool by_number) {
     adapter.peer_matcher().give_back(o.number);
   });
   end->handle = std::move(*handle);
-  // One of an RNIC has no other state before a connection (RFC 5040: Idle), as siw, cxgb4 and irdma
-  // tell.
+  // Before a connection, a queue pair of an RNIC has no other state (RFC 5040: Idle); siw, cxgb4
+  // and irdma report the same.
   if (adapter.is_ib_like()) (void)end->handle.modify(QpState::reset);
   a->cap.max_send_wr = o.max_send;
   a->cap.max_recv_wr = o.max_receive;
@@ -408,7 +410,7 @@ void set_queue_pair_calls(verbs_context* v) {
 
 }  // namespace urnic::dropin
 
-using namespace urnic::dropin;  // the exported functions stand for themselves
+using namespace urnic::dropin;  // the exported functions are in the global namespace
 
 ibv_qp* urnic_ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
   return guarded(
@@ -431,7 +433,7 @@ int urnic_ibv_modify_qp(ibv_qp* q, ibv_qp_attr* attr, int mask) {
 }
 
 int urnic_ibv_query_qp_data_in_order(ibv_qp*, ibv_wr_opcode, std::uint32_t) {
-  return 0;  // nothing is promised
+  return 0;  // no order is promised
 }
 
 int urnic_ibv_destroy_qp(ibv_qp* q) {

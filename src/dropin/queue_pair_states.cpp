@@ -1,4 +1,4 @@
-// The states of a queue pair as the program has them: ibv_modify_qp.
+// The states of a queue pair for the program: ibv_modify_qp.
 #include <algorithm>
 #include <chrono>
 
@@ -13,7 +13,7 @@
 namespace urnic::dropin {
 namespace {
 
-// What the two ends say of each other: an address as a GID, a number.
+// Reads the peer's address (a GID) and number.
 int to_peer(Adapter& adapter, const ibv_qp_attr& a, int mask, Peer* out) {
   constexpr int kBoth = IBV_QP_AV | IBV_QP_DEST_QPN;
   if ((mask & kBoth) != kBoth) return EINVAL;
@@ -35,10 +35,10 @@ int to_peer(Adapter& adapter, const ibv_qp_attr& a, int mask, Peer* out) {
   return 0;
 }
 
-// How long InfiniBand would try: one time-out lasts between one and four times 4.096 us * 2^timeout
-// (IBA 9.7.6.1.3), and after the last of them nothing more comes. 0: for ever.
+// The total time that InfiniBand would retry: one time-out lasts between one and four times 4.096
+// us * 2^timeout (IBA 9.7.6.1.3), and after the last one the request fails. 0: without limit.
 std::chrono::milliseconds patience_of(const ibv_qp_attr& a, int mask) {
-  constexpr std::chrono::milliseconds kLeast{1000};  // a TCP connection takes its time
+  constexpr std::chrono::milliseconds kLeast{1000};  // a TCP connection needs some time
   const unsigned exponent = (mask & IBV_QP_TIMEOUT) != 0 ? a.timeout & 31u : 14;
   const unsigned tries = ((mask & IBV_QP_RETRY_CNT) != 0 ? a.retry_cnt & 7u : 7) + 1;
   if (exponent == 0) return {};
@@ -46,8 +46,8 @@ std::chrono::milliseconds patience_of(const ibv_qp_attr& a, int mask) {
   return std::max(kLeast, std::chrono::duration_cast<std::chrono::milliseconds>(all));
 }
 
-// With whom, or, without a word of that, as the connection manager's programs do, nothing but a
-// name for INIT.
+// With address and number: names the peer. Without them, as for programs that use rdma_cm, RTR is
+// only another name for INIT.
 int to_ready_to_receive(Qp* qp, const ibv_qp_attr& a, int mask, ibv_qp_state now) {
   const bool by_number = (mask & (IBV_QP_AV | IBV_QP_DEST_QPN)) != 0;
   if (now == IBV_QPS_RTS && !by_number) return 0;
@@ -66,7 +66,7 @@ int to_ready_to_receive(Qp* qp, const ibv_qp_attr& a, int mask, ibv_qp_state now
 int to_ready_to_send(Qp* qp, const ibv_qp_attr& a, int mask, ibv_qp_state now) {
   if (now == IBV_QPS_RTS) return 0;
   const std::lock_guard guard(Process::get().cm);
-  // A connection lost before it was there shows itself by the first send.
+  // A connection lost before RTS is reported by the first send.
   if (qp->told != IBV_QPS_RTR || !qp->end->met) return EINVAL;
   qp->end->adapter.peer_matcher().set_patience(qp->base.qp_num, patience_of(a, mask));
   qp->end->handle.take_early_sends(true);
@@ -74,7 +74,7 @@ int to_ready_to_send(Qp* qp, const ibv_qp_attr& a, int mask, ibv_qp_state now) {
   return 0;
 }
 
-// A connection comes by rdma_connect and rdma_accept, or by two programs that have told each other
+// A connection is made by rdma_connect and rdma_accept, or by two programs that have exchanged
 // address and number.
 int move(Qp* qp, const ibv_qp_attr& a, int mask) {
   QueuePair& handle = qp->end->handle;
@@ -105,12 +105,12 @@ int move(Qp* qp, const ibv_qp_attr& a, int mask) {
   }
 }
 
-// What the peer may do, of what regions allow.
+// Sets which of the rights that regions allow the peer has.
 int take_rights(Qp* qp, unsigned flags) {
   QueuePair& handle = qp->end->handle;
   QpAttributes a;
   a.access = to_remote_access(flags);
-  for (;;) {  // the connection may come or go meanwhile, which is another state
+  for (;;) {  // connecting or disconnecting may change the state meanwhile
     const QpState state = handle.state();
     const auto ok = handle.modify(state, a);
     if (ok) return 0;
@@ -118,7 +118,7 @@ int take_rights(Qp* qp, unsigned flags) {
   }
 }
 
-// What nothing here depends on: the path's MTU, sequence numbers and the like.
+// Stores attributes that have no effect here: path MTU, sequence numbers and the like.
 void remember(Qp* qp, const ibv_qp_attr& a, int mask) {
   ibv_qp_attr& g = qp->given;
   if ((mask & IBV_QP_AV) != 0) g.ah_attr = a.ah_attr;
@@ -143,8 +143,8 @@ void Endpoint::tell_timeout(std::optional<std::uint8_t> code) {
   if (code && qp_ != nullptr) qp_->given.timeout = *code;
 }
 
-// RFC 5040 knows Idle, RTS and the ways out of it. Without rdma_cm the program says what it is
-// ready for, whether there is a connection yet or not.
+// RFC 5040 has only Idle, RTS and the states after it. Without rdma_cm the program's state is
+// shown, whether there is a connection yet or not.
 ibv_qp_state Qp::state() const {
   const auto s = static_cast<ibv_qp_state>(end->handle.state());
   if (told == IBV_QPS_RESET) return s;
@@ -153,7 +153,7 @@ ibv_qp_state Qp::state() const {
 }
 
 int Qp::modify(const ibv_qp_attr& a, int mask) {
-  if (is_inherited(base.context)) return EINVAL;  // its tables are the parent's
+  if (is_inherited(base.context)) return EINVAL;  // its tables belong to the parent
   if (!is_known()) return ENOENT;
   if (end->adapter.traits().has_ib_states) {
     if (const int e = modify_roce(this, a, mask); e != 0) return e;
@@ -167,7 +167,7 @@ int Qp::modify(const ibv_qp_attr& a, int mask) {
   }
   if ((mask & IBV_QP_PORT) != 0 && a.port_num != 1) return EINVAL;
   if ((mask & IBV_QP_PKEY_INDEX) != 0 && a.pkey_index != 0) return EINVAL;
-  // Before the peer may come; RESET forgets them.
+  // Set rights before the peer may connect; RESET clears them.
   const bool moves = (mask & IBV_QP_STATE) != 0;
   const bool connects = moves && (a.qp_state == IBV_QPS_RTR || a.qp_state == IBV_QPS_RTS);
   const bool rights = (mask & IBV_QP_ACCESS_FLAGS) != 0;
@@ -187,7 +187,7 @@ int Qp::modify(const ibv_qp_attr& a, int mask) {
 
 }  // namespace urnic::dropin
 
-using namespace urnic::dropin;  // the exported functions stand for themselves
+using namespace urnic::dropin;  // the exported functions are in the global namespace
 
 int urnic_ibv_query_qp(ibv_qp* q, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) {
   Qp* qp = Qp::of(q);

@@ -1,18 +1,18 @@
-// Waiting as a read of the kernel's would: a handler that was installed with SA_RESTART, as
-// signal() does, does not end it. poll and epoll_wait end in any case.
+// Waiting like a read() of the kernel: a handler that was installed with SA_RESTART, as signal()
+// does, does not end it. poll and epoll_wait always end.
 #pragma once
 
 #include <signal.h>
 
 namespace urnic::dropin {
 
-// A handler of these is for a fault of the program's own, which interrupts no wait.
+// True for signals of a fault of the program itself, which do not interrupt a wait.
 inline bool tells_a_fault(int number) {
   return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL ||
          number == SIGTRAP || number == SIGABRT || number == SIGSYS;
 }
 
-// Whether what was interrupted goes on: every handler of this process wants that.
+// True if an interrupted wait continues: every handler of this process requests that.
 inline bool restarts() {
   for (int number = 1; number < NSIG; ++number) {
     if (tells_a_fault(number)) continue;

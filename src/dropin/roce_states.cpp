@@ -11,18 +11,18 @@ namespace urnic::dropin {
 namespace {
 
 constexpr int kIbMasks = (1 << 21) - 1;
-// Nothing of it is there: no other path, and queues stay as they were made.
+// Not supported: alternate paths, and resizing of queues.
 constexpr int kNot = IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_CAP;
 constexpr int kReady = IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 constexpr std::uint32_t kPsn = 0xffffff;
 
-// A state that the program names as the present one belongs to the moves to RTS (IB-106).
+// Naming the present state is allowed only in moves to RTS (IB-106).
 bool names_present_state(const ibv_qp_attr& a, int mask, ibv_qp_state now, ibv_qp_state to) {
   if ((mask & IBV_QP_CUR_STATE) == 0) return true;
   return to == IBV_QPS_RTS && a.cur_qp_state == now;
 }
 
-// 0 where it is none; that is refused below.
+// 0 for an invalid value, which is refused later.
 std::uint32_t bytes_of(ibv_mtu mtu) {
   return mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096 ? 128u << mtu : 0;
 }
@@ -47,7 +47,7 @@ void take_numbers(const ibv_qp_attr& a, int mask, QpAttributes* out) {
   take(IBV_QP_RNR_RETRY, a.rnr_retry, &out->rnr_retry);
 }
 
-// An end of XRC has nothing to do with what is the other half's, and programs say it all the same
+// Removes the attributes that belong to the other end of XRC; programs set them all the same
 // (perftest).
 int of_its_half(ibv_qp_type type, int mask) {
   constexpr int kServes = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
@@ -59,7 +59,7 @@ int of_its_half(ibv_qp_type type, int mask) {
 int to_attributes(const Qp& qp, const ibv_qp_attr& a, int mask, QpAttributes* out) {
   take_numbers(a, mask, out);
   if ((mask & IBV_QP_AV) == 0) return 0;
-  // Of both numbers, so that each pair of queue pairs may have a way of its own.
+  // From both numbers, so that each pair of queue pairs may have a path of its own.
   const std::uint32_t to = (mask & IBV_QP_DEST_QPN) != 0 ? a.dest_qp_num : qp.given.dest_qp_num;
   QpPath path;
   if (const int e = to_path(qp.end->adapter, a.ah_attr, qp.base.qp_num ^ to, &path); e != 0)
@@ -68,13 +68,13 @@ int to_attributes(const Qp& qp, const ibv_qp_attr& a, int mask, QpAttributes* ou
   return 0;
 }
 
-// What the library takes for granted there and InfiniBand wants to be told (IB-107).
+// True if an attribute is missing that the library does not need but InfiniBand requires (IB-107).
 bool lacks_port(ibv_qp_state now, ibv_qp_state to, int mask) {
   return now == IBV_QPS_RESET && to == IBV_QPS_INIT && (mask & kReady) != kReady;
 }
 
-// The library is always asked to say when the queue has drained, as ibv_query_qp tells it; an event
-// is for who asked (IB-112).
+// The library always reports when the queue has drained, because ibv_query_qp returns it; the
+// program gets an event only if it requested one (IB-112).
 void drain(Qp* qp, const ibv_qp_attr& a, int mask, QpAttributes* out) {
   qp->drained = false;
   qp->tell_drained = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 && a.en_sqd_async_notify != 0;
@@ -84,7 +84,7 @@ void drain(Qp* qp, const ibv_qp_attr& a, int mask, QpAttributes* out) {
 }  // namespace
 
 int modify_roce(Qp* qp, const ibv_qp_attr& a, int mask) {
-  if (mask == 0) return 0;  // nothing is asked for
+  if (mask == 0) return 0;  // nothing is requested
   mask = of_its_half(qp->base.qp_type, mask);
   if ((mask & ~kIbMasks) != 0) return EINVAL;
   if ((mask & kNot) != 0) return EOPNOTSUPP;
@@ -122,15 +122,15 @@ void show_numbers(const QpAttributes& a, int mask, ibv_qp_attr* out) {
   }
 }
 
-ibv_ah_attr way_of(Adapter& adapter, const QpAttributes& a) {
-  return to_way(adapter, *a.path);
+ibv_ah_attr address_vector_of(Adapter& adapter, const QpAttributes& a) {
+  return to_address_vector(adapter, *a.path);
 }
 
 void show_attributes(const Qp& qp, ibv_qp_attr* out) {
   const QpAttributes a = qp.end->handle.attributes();
   show_numbers(a, kIbMasks, out);
-  // What the program has said of its path has a flow label and more.
-  if (a.path && out->ah_attr.is_global == 0) out->ah_attr = way_of(qp.end->adapter, a);
+  // The program's own path contains a flow label and more.
+  if (a.path && out->ah_attr.is_global == 0) out->ah_attr = address_vector_of(qp.end->adapter, a);
 }
 
 ibv_qp_attr init_attributes(bool reads, int* mask) {

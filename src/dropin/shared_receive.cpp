@@ -39,7 +39,7 @@ class SrqSubject : public Subject {
   Srq* srq_;
 };
 
-// `cq` and `xrcd`: of XRC, else null.
+// `cq` and `xrcd` are set for XRC, else null.
 ibv_srq* create(ibv_pd* p, void* srq_context, ibv_srq_attr* attr, ibv_cq* cq = nullptr,
                 ibv_xrcd* xrcd = nullptr) {
   if (attr->max_wr == 0 || attr->max_wr > Limits::kWork || attr->max_sge > Limits::kSges) {
@@ -122,7 +122,7 @@ ibv_srq* create_srq_ex(ibv_context* c, ibv_srq_init_attr_ex* attr) {
 }
 
 int get_srq_num(ibv_srq* s, std::uint32_t* number) {
-  if (Srq::of(s)->xrcd == nullptr) return EOPNOTSUPP;  // XRC has them
+  if (Srq::of(s)->xrcd == nullptr) return EOPNOTSUPP;  // only XRC queues have numbers
   *number = Srq::of(s)->queue.number();
   return 0;
 }
@@ -137,7 +137,7 @@ void set_shared_receive_calls(verbs_context* v) {
 
 }  // namespace urnic::dropin
 
-using namespace urnic::dropin;  // the exported functions stand for themselves
+using namespace urnic::dropin;  // the exported functions are in the global namespace
 
 ibv_srq* urnic_ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* attr) {
   return guarded([&] { return urnic::dropin::create(pd, attr->srq_context, &attr->attr); },

@@ -1,5 +1,5 @@
-// Values on their way to a program that sleeps on a descriptor: readable, level-triggered, exactly
-// while there are values. The program may make the descriptor non-blocking.
+// A queue of values with a descriptor on which a program can sleep: readable, level-triggered,
+// exactly while there are values. The program may make the descriptor non-blocking.
 #pragma once
 
 #include <errno.h>
@@ -20,8 +20,8 @@
 
 namespace urnic::dropin {
 
-// How many forks this process is away from the one that loaded us. What belongs to another
-// generation shares its descriptors with a process that goes on: they are left as they are.
+// The number of forks between the process that loaded the library and this one. Objects of another
+// generation share their descriptors with a process that still runs, so they are left as they are.
 inline std::atomic<unsigned> generation{0};
 
 template <class T>
@@ -41,7 +41,7 @@ class SignalledQueue {
     one.push_back(std::move(value));
     put(std::move(one));
   }
-  // Of another queue; takes no memory.
+  // Appends the values of another list; allocates no memory.
   void put(std::list<T>&& values) noexcept {
     const std::uint64_t many = values.size();
     const std::lock_guard guard(mutex_);
@@ -50,9 +50,9 @@ class SignalledQueue {
     [[maybe_unused]] const auto n = ::write(fd_, &many, sizeof many);
   }
 
-  // 0, or an errno value: EAGAIN when there is none and the descriptor is non-blocking, EINTR. Who
-  // is cancelled in it has taken nothing. `then` sees it before anybody could find it gone from
-  // here.
+  // Takes a value. Returns 0, or an errno value: EAGAIN when there is none and the descriptor is
+  // non-blocking, or EINTR. A thread that is cancelled in it has taken nothing. `then` is called
+  // with the value before other threads can see that it is gone.
   template <class Then>
   int pop(T* out, Then&& then) {
     for (;;) {
@@ -67,7 +67,7 @@ class SignalledQueue {
     return pop(out, [](const T&) {});
   }
 
-  // The next one, if there is one.
+  // Takes the next value; false if there is none.
   bool take(T* out) {
     return take(out, [](const T&) {});
   }
@@ -83,7 +83,7 @@ class SignalledQueue {
     return true;
   }
 
-  // Takes out what `is` says, which takes no memory.
+  // Removes and returns the values for which `is` returns true; allocates no memory.
   template <class Is>
   std::list<T> take_if(Is&& is) {
     std::list<T> taken;
@@ -97,7 +97,7 @@ class SignalledQueue {
     return taken;
   }
 
-  // Of those that `is` says the last `most` stay.
+  // Drops the values for which `is` returns true, except the last `most`.
   template <class Is>
   void keep_last(std::size_t most, Is&& is) {
     std::list<T> gone;
@@ -112,19 +112,19 @@ class SignalledQueue {
     }
   }
 
-  // Of a child of a fork, in which nobody else runs. How many values `is` says of those that are
-  // the parent's; none of a list that the parent was changing.
+  // Call only in a child of a fork while no other thread runs. Counts the parent's values for which
+  // `is` returns true; 0 if the parent was changing the list during the fork.
   template <class Is>
   std::size_t count_inherited(Is&& is) {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     return lock ? static_cast<std::size_t>(std::count_if(values_.begin(), values_.end(), is)) : 0;
   }
-  // And the list and its lock, which the parent may have held, are made anew.
+  // Creates the list and its lock anew, because the parent may have held the lock.
   void drop_inherited() {
     new (&mutex_) std::mutex;
     new (&values_) std::list<T>;
   }
-  // The parent has ended: the descriptor, which was both's, is this process's.
+  // The parent has ended: this process now owns the descriptor that both shared.
   void take_over() {
     const std::lock_guard guard(mutex_);
     of_ = generation.load();
@@ -132,7 +132,7 @@ class SignalledQueue {
   }
 
  private:
-  // The counter is the number of values, so this never waits.
+  // The eventfd's counter equals the number of values, so this never waits.
   void count_down() {
     if (generation.load() != of_) return;
     std::uint64_t v;

@@ -19,7 +19,7 @@
 namespace urnic::dropin {
 namespace {
 
-// One folder of the tree. The first failure stays and stops all that comes behind it.
+// One folder of the tree. The first failure is kept and stops everything after it.
 class Tree {
  public:
   explicit Tree(std::string top) : top_(std::move(top)) {}
@@ -28,7 +28,7 @@ class Tree {
     if (error_ == 0) error_ = error;
   }
 
-  // With all folders it lies in.
+  // Creates the folder and all folders above it.
   void folder(const std::string& path) {
     for (std::size_t slash = 0; slash != std::string::npos;) {
       slash = path.find('/', slash + 1);
@@ -37,7 +37,7 @@ class Tree {
     }
   }
 
-  // A file of one line.
+  // Creates a file with one line.
   void file(const std::string& path, const std::string& text) {
     if (error_ != 0) return;
     folder(path.substr(0, path.rfind('/')));
@@ -92,7 +92,7 @@ void write_gids(Tree& tree, const std::string& device, const std::string& port, 
   for (int i = 0; i < number; ++i) {
     ibv_gid gid;
     unsigned type = 0;
-    if (urnic_ibv_query_gid(c, 1, i, &gid) != 0) continue;  // an address that has gone meanwhile
+    if (urnic_ibv_query_gid(c, 1, i, &gid) != 0) continue;  // an address that was removed meanwhile
     const std::string index = std::to_string(i);
     tree.file(port + "gids/" + index, gid_text(gid));
     if (urnic_ibv_query_gid_type(c, 1, static_cast<unsigned>(i), &type) == 0) {
@@ -139,7 +139,7 @@ void write_device(Tree& tree, ibv_device* d, ibv_context* c) {
   tree.file(device + "board_id", "urnic");
   tree.file(device + "hw_rev", text("0x%x", a.hw_ver));
   tree.file(device + "fw_ver", a.fw_ver);
-  // Near all processors alike, as -1 and the whole set say.
+  // Equally near to all processors, as -1 and the full set mean.
   tree.file(device + "device/numa_node", "-1");
   const long n = sysconf(_SC_NPROCESSORS_CONF);
   tree.file(device + "device/local_cpulist", n > 1 ? text("0-%ld", n - 1) : "0");
@@ -149,8 +149,7 @@ void write_device(Tree& tree, ibv_device* d, ibv_context* c) {
   const std::string verbs = std::string("sys/class/infiniband_verbs/") + d->dev_name + "/";
   tree.file(verbs + "ibdev", d->name);
   tree.file(verbs + "abi_version", "1");
-  // What the kernel has here is a character device, and programs look whether it is one that they
-  // may read and write.
+  // In the kernel this is a character device, and programs check that they may read and write it.
   tree.link(std::string("dev/infiniband/") + d->dev_name, "/dev/null");
 }
 

@@ -1,6 +1,6 @@
-// The lock of the tables a whole process has: of queue pair numbers, of channels that are known, of
-// queues that were destroyed. Nobody holds it while the process forks, so that a child finds them
-// whole. Held for a moment, and no other lock is taken under it.
+// The lock of the process-wide tables: queue pair numbers, known channels, destroyed queues. The
+// process never forks while another thread holds it, so that a child finds the tables consistent.
+// It is held only briefly, and no other lock is taken while holding it.
 #pragma once
 
 #include <mutex>
@@ -18,9 +18,9 @@ class TablesLock {
     --depth_;
   }
 
-  // Around a fork, on the thread that forks. A signal handler may fork: when it has interrupted
-  // this thread inside of the lock, waiting for it would not end, and the interrupted frame gives
-  // it up in both processes.
+  // Called before and after a fork, on the thread that forks. A signal handler may fork: if it has
+  // interrupted this thread while it holds the lock, waiting would deadlock, and the interrupted
+  // frame releases the lock in both processes.
   void before_fork() {
     held_for_fork_ = depth_ == 0;
     if (held_for_fork_) mutex_.lock();
@@ -32,7 +32,8 @@ class TablesLock {
 
  private:
   std::mutex mutex_;
-  static inline thread_local int depth_ = 0;  // of this thread's frames that take it or have it
+  // number of this thread's frames that hold it or wait for it
+  static inline thread_local int depth_ = 0;
   static inline thread_local bool held_for_fork_ = false;
 };
 

@@ -1,5 +1,6 @@
-// What verbs and rdma_cm distinguish between the two transports, one field each, as the manual
-// pages and docs/dropin-fields.md have it. Nothing else in here asks for the transport.
+// The differences between the two transports that verbs and rdma_cm show, one field each, as in the
+// manual pages and docs/dropin-fields.md. Other code of the drop-in uses these fields and does not
+// test for the transport.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -22,32 +23,34 @@ struct TransportTraits {
 
   // ---- its port
   struct {
-    bool has_path_mtu;  // active_mtu is the payload of a packet, else a step below the IP MTU
+    // active_mtu is the payload of a packet; else an MTU step not above the IP MTU
+    bool has_path_mtu;
     std::uint32_t max_msg_sz, cap_flags;
     std::uint8_t flags;
   } port;
 
   // ---- rdma_cm
   bool has_path_records;    // route.path_rec, with the GIDs and the P_Key of route.addr.addr.ibaddr
-  bool resolve_addr_binds;  // rdma_resolve_addr takes the port of an id, else connecting does
+  bool resolve_addr_binds;  // rdma_resolve_addr reserves the port of an id; else connecting does
   bool carries_conn_param;  // its retries, flow control, `srq` and `qp_num` reach the peer
-  // rdma_connect and rdma_accept move a queue pair to RTS, and need one. Else the id may be without
-  // one, and the program moves its own, by rdma_init_qp_attr and rdma_establish.
+  // rdma_connect and rdma_accept move a queue pair to RTS, and need one. Otherwise the id may have
+  // none, and the program moves its own, with rdma_init_qp_attr and rdma_establish.
   bool connection_moves_qp;
   bool acceptor_learns_conn_param;  // ESTABLISHED at the accepting end has depths and private data
-  bool acceptor_sees_unreachable;   // a silent peer is UNREACHABLE there too, else CONNECT_ERROR
+  bool acceptor_sees_unreachable;   // a silent peer is UNREACHABLE there too; else CONNECT_ERROR
 
   // ---- queue pairs
-  // ibv_modify_qp has the moves of InfiniBand, each with its attributes, and ibv_query_qp returns
-  // them. Else they are of RFC 5040, and attributes without a meaning there are kept.
+  // ibv_modify_qp has InfiniBand's moves, each with its attributes, and ibv_query_qp returns them.
+  // Otherwise the moves are those of RFC 5040, and attributes without a meaning there are only
+  // stored.
   bool has_ib_states;
   bool
       needs_peer_matcher;  // without rdma_cm, a queue pair's number has a TCP port (peer_matcher.h)
   bool drains_in_sqd;      // sq_draining
-  bool has_comm_est_in_rts;  // a message that came in RTR is reported in RTS too
+  bool has_comm_est_in_rts;  // a message that arrived in RTR is reported in RTS too
 
   // ---- work
-  // Immediate data has eight bytes (RFC 7306), of which verbs have the first four (work.h).
+  // Immediate data has eight bytes (RFC 7306), of which verbs use the first four (work.h).
   bool has_wide_immediate;
 };
 

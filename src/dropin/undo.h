@@ -1,4 +1,4 @@
-// What a call has begun and takes back if the rest of it fails, or throws for want of memory.
+// Undoes the started part of a call if the rest of it fails, or throws for lack of memory.
 #pragma once
 
 #include <utility>
@@ -14,7 +14,7 @@ class Undo {
   }
   Undo(const Undo&) = delete;
   Undo& operator=(const Undo&) = delete;
-  // All of it was done.
+  // Everything succeeded: do not undo.
   void keep() { begun_ = false; }
 
  private:

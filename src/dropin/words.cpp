@@ -13,7 +13,7 @@ const char* word(const std::array<const char*, N>& words, int value, const char*
 
 struct Rate {
   ibv_rate rate;
-  int mult;  // of 2.5 Gbit/s; -1: no multiple
+  int mult;  // multiples of 2.5 Gbit/s; -1: not a multiple
   int mbps;
 };
 constexpr Rate kRates[] = {

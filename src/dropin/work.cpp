@@ -9,14 +9,14 @@
 namespace urnic::dropin {
 namespace {
 
-// More than there may be is refused by who takes the request.
+// The sum may wrap around: post_send refuses messages that are too long.
 std::uint32_t bytes_of(const ibv_send_wr& wr) {
   std::uint32_t bytes = 0;
   for (int i = 0; i < wr.num_sge; ++i) bytes += wr.sg_list[i].length;
   return bytes;
 }
 
-// A number as the program has written it, which need not be one of them.
+// The opcode as a number, because the program's value may not be an enumerator.
 unsigned number_of_opcode(const ibv_send_wr& wr) {
   static_assert(sizeof wr.opcode == sizeof(unsigned));
   unsigned number;
@@ -99,7 +99,7 @@ int to_request(const ibv_send_wr& wr, const PostedTo& to, SendRequest* out, Wind
   if (to.type == IBV_QPT_UD) {
     if (wr.wr.ud.ah == nullptr) return EINVAL;
     out->address_handle = &Ah::of(wr.wr.ud.ah)->handle;
-    out->remote_qp = wr.wr.ud.remote_qpn & 0xffffff;  // as providers cut it
+    out->remote_qp = wr.wr.ud.remote_qpn & 0xffffff;  // providers cut it in the same way
     out->remote_qkey = wr.wr.ud.remote_qkey;
   }
   if (to.type == IBV_QPT_XRC_SEND) out->remote_srq = wr.qp_type.xrc.remote_srqn & 0xffffff;

@@ -1,4 +1,4 @@
-// Work requests of C programs as those of the library.
+// Converts work requests of C programs into those of the library.
 #pragma once
 
 #include <endian.h>
@@ -20,9 +20,9 @@ inline std::span<const Sge> to_sges(const ibv_sge* list, int number) {
   return {reinterpret_cast<const Sge*>(list), static_cast<std::size_t>(number)};
 }
 
-// Immediate data of verbs is four bytes, that of RFC 7306 eight. Behind the four go how many
-// bytes were written, which verbs tell the receiver and iWARP does not; or, that it came with a
-// Send. A peer that is none of ours leaves them 0.
+// Immediate data of verbs has four bytes, that of RFC 7306 eight. After the four bytes follows the
+// number of bytes written, which verbs report to the receiver and iWARP does not carry; or a value
+// that says it came with a Send. Peers other than urnic leave them 0.
 inline constexpr std::uint32_t kWithSend = 0xffffffff;
 inline std::uint64_t to_immediate(__be32 data, std::uint32_t written) {
   return std::uint64_t{be32toh(data)} << 32 | written;
@@ -33,7 +33,7 @@ inline __be32 immediate_data(std::uint64_t immediate) {
 inline std::uint32_t immediate_length(std::uint64_t immediate) {
   return static_cast<std::uint32_t>(immediate);
 }
-// RoCE has the four bytes that verbs have.
+// RoCE carries the four bytes of verbs.
 inline std::uint64_t to_roce_immediate(__be32 data) {
   return be32toh(data);
 }
@@ -41,19 +41,19 @@ inline __be32 roce_immediate_data(std::uint64_t immediate) {
   return htobe32(static_cast<std::uint32_t>(immediate));
 }
 
-// Of a send request.
+// Flags allowed in a send request.
 inline constexpr unsigned kSendFlags =
     IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE | IBV_SEND_FENCE;
 std::uint32_t to_flags(unsigned flags);
 
-// Of the queue pair, what matters to a request.
+// The properties of a queue pair that a request depends on.
 struct PostedTo {
   ibv_qp_type type;
   bool has_wide_immediate;
 };
 
-// 0, or why the request cannot be one of ours on that queue pair. `bind` is what a request for a
-// bind points to.
+// Returns 0, or an errno value if the request cannot be converted for that queue pair. `bind` is
+// the storage to which a bind request points.
 int to_request(const ibv_send_wr& wr, const PostedTo& to, SendRequest* out, WindowBind* bind);
 
 }  // namespace urnic::dropin

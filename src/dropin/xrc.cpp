@@ -17,8 +17,8 @@
 namespace urnic::dropin {
 namespace {
 
-// Handles, one or more, of each domain that has a file, by device. A domain is what is in this
-// process: another process that opens the same file has one of its own.
+// Number of handles of each domain that has a file, by device. A domain exists only in this
+// process: another process that opens the same file has a domain of its own.
 struct Files {
   std::mutex mutex;
   std::map<std::pair<std::size_t, std::string>, int> handles;
@@ -28,7 +28,7 @@ Files& files() {
   return *f;
 }
 
-// The file itself, whatever its name.
+// Identifies the file itself, independent of its name.
 int name_of(int fd, std::string* out) {
   struct stat s {};
   if (fstat(fd, &s) != 0) return errno;
@@ -51,7 +51,7 @@ ibv_xrcd* open_domain(ibv_context* c, std::string name) {
   return &x.release()->base;
 }
 
-// What open() would say of a file, of the domain.
+// The error that open() would return for a file with these flags.
 int refusal(int oflags, bool is_there) {
   if (!is_there && (oflags & O_CREAT) == 0) return ENOENT;
   return is_there && (oflags & O_EXCL) != 0 ? EEXIST : 0;
@@ -109,8 +109,8 @@ bool is_same(const Endpoint& end, const Xrcd& x) {
   return end.xrcd == &x || (!x.name.empty() && end.domain == x.name);
 }
 
-// Another handle of a receiving end of XRC, by its number. It lives until the last of them goes;
-// events of it are told of the one it was made with.
+// Opens another handle of a receiving end of XRC, by its number. The queue pair exists until its
+// last handle is destroyed; its events are delivered with the handle it was created with.
 ibv_qp* open_qp(ibv_context* c, ibv_qp_open_attr* attr) {
   constexpr std::uint32_t kNeeded =
       IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;

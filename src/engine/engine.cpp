@@ -11,7 +11,7 @@
 namespace urnic::engine {
 namespace {
 
-// Ethernet header, with a tag when our frames have one.
+// Ethernet header, including a tag if our frames have one.
 std::uint32_t link_header(const Options& options) {
   return options.vlan != 0 ? 18 : 14;
 }
@@ -26,7 +26,7 @@ std::uint32_t usable_mtu(const Options& options, const port::Info& info) {
 net::InterfaceConfig interface_config(const Options& options, const port::Info& info,
                                       std::uint32_t mtu) {
   net::InterfaceConfig c;
-  if (info.max_frame == 0) {  // the kernel's TCP: nothing of ours has an address, nor a frame
+  if (info.max_frame == 0) {  // the kernel's TCP: no addresses and no frames of our own
     c.mac = MacAddress{{2, 0, 0, 0, 0, 1}};
     return c;
   }
@@ -45,7 +45,7 @@ net::InterfaceConfig interface_config(const Options& options, const port::Info& 
   }
   if (const auto mac = MacAddress::parse(options.mac)) {
     c.mac = *mac;
-  } else {  // all zero when the port has none: then it derives from the first address
+  } else {  // zero if the port has none: then derived from the first address
     c.mac = MacAddress::from_bytes(info.mac);
     if (c.mac.is_zero() && options.own_mac) c.mac = *options.own_mac;
   }
@@ -67,8 +67,8 @@ Options settled(Options options, const port::Port& port) {
   return options;
 }
 
-// The payload of the frame behind the one at work: its lines come while that one is checked and
-// placed. Of a long payload the beginning, the rest is a stream that the processor sees coming.
+// Prefetches the payload of the next frame while the current one is checked and placed. For a long
+// payload only the beginning: the processor prefetches the rest as a stream.
 [[gnu::always_inline]] inline void prefetch_payload(ByteView payload) {
   constexpr std::size_t kLine = 64, kMost = 1024;
   const std::uint8_t* const p = payload.data();
@@ -80,7 +80,7 @@ Options settled(Options options, const port::Port& port) {
   for (std::size_t i = 0; i < payload.size(); i += kLine) __builtin_prefetch(p + i);
 }
 
-// Of either side.
+// For either side.
 template <class Staged>
 [[gnu::always_inline]] inline void prefetch_next(const Staged& s) {
   if (s.tcp.usable) {
@@ -99,9 +99,9 @@ template <class Staged>
 
 }  // namespace
 
-// Runs work that belongs to no connection and is repeated or optional: without memory it is left
-// out, and the burst goes on (docs/decisions/out-of-memory.md). Connections that may have waited
-// for it look for their route again.
+// Runs work that belongs to no connection and is repeated or optional: on bad_alloc it is skipped,
+// and the burst goes on (docs/decisions/out-of-memory.md). Connections that may have waited for it
+// resolve their route again.
 template <class F>
 void Engine::spare(F&& step) {
   try {
@@ -131,7 +131,7 @@ Engine::Engine(const Options& options, port::Port* port, unsigned queue, Hooks* 
       roce_(options_.roce, {options_.mpa.ird, options_.mpa.ord, options_.startup_timeout},
             &options_.gate, hooks, &completions_, &wire_, &memory_, &qps_) {
   if (options_.speaks_roce) roce_.start();
-  network_events_.reserve(32);  // changes places with the interface's
+  network_events_.reserve(32);  // swapped with that of the interface
 }
 
 Engine::~Engine() {
@@ -154,7 +154,7 @@ bool Engine::poll(Instant now, bool comes_back) {
   spare([&] { look_at_shared_limits(); });
   const bool all_waits = iwarp_.end_of_burst(!arrived, comes_back, now);
   if (completions_.take_overrun()) fail_overrun(now);
-  // The consumer has it first; timers and turns are for the poll that comes next.
+  // The consumer runs first; timers and turns are left to the next poll.
   const bool roce_waits = roce_.side().plain().acks_wait(arrived && comes_back);
   const bool iwarp_sends = iwarp_.wants_to_send() || wire_.interface().output_size() != 0;
   if (acks_alone({all_waits, iwarp_sends}, {roce_waits, roce_.side().wants_to_send()})) {
@@ -191,12 +191,12 @@ Instant Engine::next_deadline() const {
   if (wire_.looped() != 0 || interface().has_events()) return Instant();
   const Instant side = iwarp_.next_deadline();
   if (over_kernel_tcp_) return side;
-  if (completions_.overrun_pending() || roce_.has_news()) return Instant();
+  if (completions_.overrun_pending() || roce_.connections().has_news()) return Instant();
   const Instant sides = earlier(side, roce_.next_deadline());
   return earlier(earlier(sides, interface().next_deadline()), link_.given_up_at());
 }
 
-// What one side leaves of the room in the port is the other's: they begin by turns.
+// The sides share the room in the port: they begin in turn.
 bool Engine::transmit_both(Instant now) {
   roce::Side& roce = roce_.side();
   roce_goes_first_ = !roce_goes_first_;
@@ -210,9 +210,10 @@ bool Engine::transmit_both(Instant now) {
   return any;
 }
 
-void Engine::work_posted(verbs::QueuePair& qp, Instant now) {
+void Engine::work_posted(verbs::QueuePair& qp, std::uint8_t posted, Instant now) {
   const verbs::Completions::Hold hold(completions_);
-  qp.control->work_posted(qp, now);
+  if ((posted & verbs::kPostedReceives) != 0) qp.control->receives_posted(qp, now);
+  if ((posted & verbs::kPostedSends) != 0) qp.control->sends_posted(qp, now);
   if (completions_.take_overrun()) fail_overrun(now);
 }
 
@@ -226,9 +227,9 @@ verbs::ControlPath* Engine::control(Transport t) {
 bool Engine::receive_burst(Instant now) {
   const unsigned n = port_->rx_burst(queue_, rx_frames_, port::kBurst);
   if (n == 0) return false;
-  // Copy every head first, then parse them all and fetch the contexts they need, then work (D3):
-  // the lines of one frame come while those of the others do, and nothing is read back right after
-  // it was written.
+  // Copies every head first, then parses them all and fetches the contexts they need, then
+  // processes them (D3): the cache lines of all frames are fetched together, and nothing is read
+  // right after it was written.
   for (unsigned i = 0; i < n; ++i) staged_[i].head.copy(rx_frames_[i]);
   for (unsigned i = 0; i < n; ++i) stage(rx_frames_[i], staged_[i], now);
   Staged* const end = staged_ + n;
@@ -248,7 +249,7 @@ bool Engine::receive_burst(Instant now) {
           process_roce(&roce_.side(), *s, now);
         }
       }
-    } catch (const std::bad_alloc&) {  // the frames behind it are others' too
+    } catch (const std::bad_alloc&) {  // the frames after it belong to other connections
       iwarp_.events().out_of_memory(s->tcp.connection, now);
       ++s;
     }
@@ -258,7 +259,7 @@ bool Engine::receive_burst(Instant now) {
   return true;
 }
 
-// `s` has the head.
+// `s` contains the head.
 [[gnu::always_inline]] inline void Engine::stage(const port::Frame& frame, Staged& s, Instant now) {
   s.tcp.usable = false;
   s.roce.frame = nullptr;
@@ -270,7 +271,7 @@ bool Engine::receive_burst(Instant now) {
   stage_unknown(frame, s, now);
 }
 
-// A frame that does not look like the last one: which side is it for?
+// For a frame that is not like the last one: finds the side it is for.
 void Engine::stage_unknown(const port::Frame& frame, Staged& s, Instant now) {
   net::Interface& interface = wire_.interface();
   s.tcp.connection = nullptr;
@@ -296,7 +297,7 @@ void Engine::stage_unknown(const port::Frame& frame, Staged& s, Instant now) {
     interface.counters().drop(net::DropReason::NotForUs);
     return;
   }
-  // E-46: nobody on the wire has our address, or one that no host may have.
+  // E-46: no other host has our address, or one that is invalid as a source.
   if (!s.head.looped && !interface.may_send(s.head.net.src)) {
     interface.counters().drop(net::DropReason::Source);
     return;
@@ -308,7 +309,7 @@ void Engine::stage_unknown(const port::Frame& frame, Staged& s, Instant now) {
   }
 }
 
-// ARP, ND, ICMP: rare, so the whole frame is copied out of memory a peer may write (E-19).
+// ARP, ND, ICMP: rare, so the whole frame is copied, since a peer may write to its memory (E-19).
 void Engine::input_control(const port::Frame& frame, const net::Classified& c, Instant now) {
   control_frame_.resize(port::frame_len(frame));
   std::memcpy(control_frame_.data(), frame.data[0], frame.len[0]);
@@ -318,7 +319,7 @@ void Engine::input_control(const port::Frame& frame, const net::Classified& c, I
   wire_.interface().input(c, control_frame_, now);
 }
 
-// Frames to own addresses come straight back (E-30).
+// Frames to own addresses are looped back (E-30).
 bool Engine::loop_frames(Instant now) {
   for (std::size_t n = wire_.looped(); n > 0; --n) {
     std::vector<std::uint8_t> bytes = wire_.next_looped();
@@ -343,7 +344,7 @@ bool Engine::loop_frames(Instant now) {
   return true;
 }
 
-// ---- news from the network and the link
+// ---- events of the network and the link
 
 bool Engine::take_network_events(Instant now) {
   wire_.interface().take_events(network_events_);
@@ -387,9 +388,9 @@ void Engine::look_at_link(bool idle, Instant now) {
 
 // ---- memory, queues
 
-// E-25: no stream reads or writes its memory afterwards. Most regions have no user when they go,
-// and then the number of queue pairs costs nothing. A user that is not counted, as all of RoCE,
-// looks its region up by key each time and finds that it has gone.
+// E-25: no stream reads or writes the region's memory afterwards. Most regions have no user when
+// they are deregistered, and then the number of queue pairs does not matter. Users that are not
+// counted, such as all of RoCE, look up the region by key each time and find that it is gone.
 void Engine::detach(const verbs::Region& region, std::uint32_t stag) {
   if (region.uses != 0) iwarp_control_.detach_region(stag);
 }
@@ -422,7 +423,7 @@ void Engine::look_at_shared_limits() {
   qps_.take_limit_events([this](verbs::SharedReceiveQueue* q) { hooks_->on_shared_limit(q); });
 }
 
-// E-47: what completes on a queue that has overrun is lost, so nothing on it can go on.
+// E-47: completions on a queue that has overrun are lost, so its queue pairs must fail.
 void Engine::fail_overrun(Instant now) {
   constexpr const char* kWhy = "completion queue overrun: create it larger or poll it more often";
   qps_.for_each([&](verbs::QueuePair& qp) {

@@ -1,9 +1,9 @@
 // The engine: drives one queue of one port and the transports above it. A function of (state,
 // frames, now): it reads no clock and starts no thread; device/driver.h does. It owns bursts,
-// timers and turns, and says which transport a frame belongs to. What a connection is the sides
-// know (iwarp/side.h, roce/side.h); what programs ask goes to a transport's control path
-// (verbs/control_path.h), which each queue pair names. Instead of frames it may be given the
-// kernel's TCP, and then speaks iWARP alone.
+// timers and turns, and decides which transport a frame belongs to. The sides (iwarp/side.h,
+// roce/side.h) know the connections; requests of programs go to a transport's control path
+// (verbs/control_path.h), which each queue pair names. Instead of frames an engine may use the
+// kernel's TCP; it then supports iWARP only.
 //
 // Every call needs ownership of the engine: one thread at a time.
 #pragma once
@@ -40,33 +40,33 @@ using verbs::Note;
 
 struct EngineCounters {
   std::uint64_t rx_frames = 0, rx_bytes = 0, polls = 0;
-  // Polls that worked on more than a few frames: when they end, the clock has moved on.
+  // Polls that processed more than a few frames: the clock must be read again after them.
   std::uint64_t long_polls = 0;
 };
 
-// How far a walk through all connections has come.
+// The position in a walk through all connections.
 struct StatsPlace {
   std::size_t iwarp = 0, roce = 0;
 };
 
-// How many of everything are kept now. What ends takes its share of each along.
+// The current number of objects of each kind. An object that ends must be removed from all of them.
 struct EngineTables {
   std::size_t connections = 0, flows = 0;  // TIME-WAIT included
   std::size_t time_wait = 0;
   std::size_t pending = 0, half_open = 0;  // of all listeners
   std::size_t queue_pairs = 0, kept_stats = 0;
-  std::size_t timers = 0;  // entries, also those that time has not yet removed
+  std::size_t timers = 0;  // entries, including those not yet removed by time
   std::size_t waiting_to_send = 0, waiting_to_drain = 0, looped = 0;
   std::size_t regions = 0, neighbours = 0;
   std::uint64_t reassembly_bytes = 0;
-  std::size_t roce_connections = 0;  // those whose numbers rest included
-  std::size_t cm_connections = 0, resting_numbers = 0;
+  std::size_t roce_connections = 0;  // including those whose numbers rest
+  std::size_t cm_connections = 0, numbers_in_time_wait = 0;
   bool operator==(const EngineTables&) const = default;
 };
 
 class Engine {
  public:
-  // `queue` of `port`; the port outlives the engine. With `kernel` connections go over the kernel's
+  // `queue` of `port`; the port must outlive the engine. With `kernel` connections use the kernel's
   // TCP, and `port` (kernel_tcp_port.h) is only what the driver sleeps on.
   Engine(const Options& options, port::Port* port, unsigned queue, Hooks* hooks,
          std::shared_ptr<KernelTcp> kernel = nullptr);
@@ -75,17 +75,19 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   // ---- driving
-  // One burst in, timers, one round of transmission. True if anything was done. `comes_back`: the
-  // caller polls again at once, or posts, so that ACKs may wait for what is sent then (E-7).
+  // Processes one burst and timers, and transmits one round. True if anything was done.
+  // `comes_back`: the caller polls again at once, or posts, so ACKs may wait for what is sent then
+  // (E-7).
   bool poll(Instant now, bool comes_back = false);
-  // Something was posted to `qp`: ControlPath::work_posted(), and what overruns fails.
-  void work_posted(verbs::QueuePair& qp, Instant now);
-  // When poll must be called even if nothing arrives.
+  // Handles the doorbell of `qp`: for its send queue, its receive queue or both (verbs::Posted).
+  // Fails queue pairs whose completion queue overruns.
+  void work_posted(verbs::QueuePair& qp, std::uint8_t posted, Instant now);
+  // When poll() must be called even if nothing arrives.
   Instant next_deadline() const;
-  // Something could not be sent for want of room in the port or in the kernel's sockets. The port,
-  // once armed, wakes who sleeps when there is room again.
+  // Something could not be sent for lack of room in the port or in the kernel's sockets. An armed
+  // port wakes the sleeping thread when there is room again.
   bool waits_for_room() const { return wire_.tx().full() || iwarp_.waits_for_room(); }
-  // Something is left to be sent now; it only had its turn.
+  // More can be sent now: only the turn is over.
   bool has_more_to_send() const {
     return (iwarp_.wants_to_send() || roce_.side().wants_to_send()) && !wire_.tx().full();
   }
@@ -98,28 +100,28 @@ class Engine {
   roce::Side& roce() { return roce_.side(); }
   roce::ControlPath& roce_control() { return roce_; }
   const roce::ControlPath& roce_control() const { return roce_; }
-  // Null: the engine does not speak it.
+  // Null: the engine does not support it.
   verbs::ControlPath* control(Transport);
 
   // ---- memory, queue pairs
   verbs::MemoryTable& memory() { return memory_; }
-  // Deregistration in the presence of unacknowledged data (E-25). False if unknown, or while
-  // windows are bound to it.
+  // Deregisters a region, even with unacknowledged data (E-25). False if unknown, or while windows
+  // are bound to it.
   bool deregister(std::uint32_t stag);
-  // As MemoryTable::reregister(); work under way does not see the new memory (E-25).
+  // As MemoryTable::reregister(); work in progress does not see the new memory (E-25).
   std::uint32_t reregister(std::uint32_t stag, verbs::PdId pd, const verbs::Extent& memory,
                            std::uint8_t access);
   // Protection domains, shared receive queues and the queue pairs of every transport. Receives are
   // posted to a shared queue directly, then iwarp::Side::shared_posted is called.
   verbs::QueuePairs& queue_pairs() { return qps_; }
-  // One event when fewer than `limit` receives are left; 0 disarms.
+  // Reports one event when fewer than `limit` receives are left; 0 disarms.
   void set_shared_limit(verbs::SharedReceiveQueue& queue, std::uint32_t limit);
 
   // ---- looking
   const Options& options() const { return options_; }
   const EngineCounters& counters() const { return counters_; }
   const net::Interface& interface() const { return wire_.interface(); }
-  // Without connections: those are had in pieces (add_connections).
+  // add_connections() returns connections in portions.
   void fill_stats(EngineStats* out, bool with_connections = true) const;
   EngineTables tables() const;
   std::uint32_t mtu() const { return wire_.mtu(); }
@@ -160,7 +162,7 @@ class Engine {
   iwarp::Side iwarp_;
   iwarp::ControlPath iwarp_control_;
   Link link_;
-  verbs::QueuePairs qps_;  // what queue pairs have of iWARP's goes with them, before the side
+  verbs::QueuePairs qps_;  // queue pairs return iWARP's resources before the side is destroyed
   roce::ControlPath roce_;
   EngineCounters counters_;
   bool look_again_ = false;
@@ -171,8 +173,9 @@ class Engine {
   std::vector<net::Event> network_events_;
 };
 
-// The statistics of up to `most` connections more, from `*place` on, until it is false: in pieces
-// that cost the engine little each. Those that come or go meanwhile are among them or not.
+// Appends the statistics of up to `most` more connections, from `*place` on; false at the end. Each
+// portion takes the engine little time. A connection that begins or ends meanwhile may or may not
+// be included.
 bool add_connections(const Engine&, StatsPlace* place, std::size_t most,
                      std::vector<ConnectionStats>* out);
 

@@ -8,7 +8,7 @@ namespace urnic {
 namespace engine {
 namespace {
 
-// So many are looked at in the time that one connection takes.
+// This many empty places are checked in the time that one connection takes.
 constexpr std::size_t kEmptyPlaces = 16;
 
 }  // namespace
@@ -34,7 +34,7 @@ EngineTables Engine::tables() const {
   t.reassembly_bytes = side.pool.in_use();
   t.roce_connections = roce_.connections().size();
   t.cm_connections = roce_.connections().handles();
-  t.resting_numbers = roce_.side().contexts().resting();
+  t.numbers_in_time_wait = roce_.side().contexts().resting();
   return t;
 }
 
@@ -77,11 +77,11 @@ void Engine::fill_stats(EngineStats* out, bool with_connections) const {
   out->iwarp.rx_no_connection = host.no_connection;
   out->iwarp.rx_tcp_dropped = n.dropped + host.dropped_backlog;
   out->iwarp.cookies_sent = host.cookies_sent;
-  out->iwarp.cookies_taken = host.cookies_taken;
+  out->iwarp.cookies_accepted = host.cookies_accepted;
   out->iwarp.challenge_acks = host.challenge_acks;
   out->iwarp.challenge_acks_withheld = host.challenge_acks_withheld;
   out->iwarp.rst_sent = n.rst_sent;
-  out->iwarp.turned_away = over_kernel_tcp_ ? side.kernel->turned_away : 0;
+  out->iwarp.connections_refused = over_kernel_tcp_ ? side.kernel->connections_refused : 0;
   out->net.address_conflicts = interface().counters().address_conflicts;
   out->port.tx_full = wire_.times_full();
   out->polls = counters_.polls;
@@ -105,7 +105,7 @@ bool add_connections(const Engine& engine, StatsPlace* place, std::size_t most,
                      std::vector<ConnectionStats>* out) {
   const iwarp::ConnectionTable& all = engine.iwarp().state().connections;
   const roce::ControlPath& roce = engine.roce_control();
-  std::size_t looks = kEmptyPlaces * most;  // an empty place costs as well
+  std::size_t looks = kEmptyPlaces * most;  // an empty place costs time, too
   std::size_t found = 0;
   for (; place->iwarp < all.places(); ++place->iwarp) {
     if (found == most || looks-- == 0) return true;

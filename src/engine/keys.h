@@ -1,4 +1,4 @@
-// Keys of what is not TCP's (tcp/host_keys.h), from the seed of the device.
+// Keys, except those of TCP (tcp/host_keys.h), derived from the seed of the device.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@ bool Link::look(Instant now) {
   next_look_ = now + kLookAgain;
   const port::Info info = port_->info();
   const bool up = info.link_up != 0;
-  // Gone and back between two looks: what was behind it may be another now.
+  // Down and up between two checks: there may be another peer now.
   const bool again = up && info.link_epoch != epoch_;
   if (up == up_ && !again) return false;
   if (again) epoch_ = info.link_epoch;

@@ -1,4 +1,4 @@
-// The link below the engine, and what its end means for the connections over it (E-43).
+// The link below the engine, and the effect of its loss on connections (E-43).
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@ namespace urnic::engine {
 
 class Link {
  public:
-  // `timeout`: how long it may be away before it is given up; 0: it is waited for.
+  // `timeout`: how long the link may be down before it is given up; 0: it is never given up.
   Link(port::Port* port, net::Interface* interface, verbs::Hooks* hooks, Duration timeout)
       : port_(port), interface_(interface), hooks_(hooks), timeout_(timeout) {}
 
-  // The port tells when its link came or went (memif: a peer, or another one). True when it came:
-  // whoever is behind it now may not know our connections.
+  // Checks whether the link went up or down (memif: a peer, or another peer). True if it came up:
+  // the new peer may not know our connections.
   bool look(Instant now);
-  // It is time to look again: an engine that spins asks now and then.
+  // True if it is time to check again: a spinning engine checks from time to time.
   bool wants_look(Instant now) const { return now >= next_look_; }
-  // never(): it is up, given up, not yet there, or waited for.
+  // never(): the link is up, given up, not up yet, or never given up.
   Instant given_up_at() const;
-  // From here on nobody waits for it; why, for the connections.
+  // Gives the link up; returns the reason, for the connections.
   std::string give_up();
 
  private:
@@ -34,7 +34,7 @@ class Link {
   Duration timeout_;
   std::uint32_t epoch_ = 0;
   bool up_ = false;
-  Instant lost_at_ = Instant::never();  // never: up, given up, or not yet there
+  Instant lost_at_ = Instant::never();  // never: up, given up, or not up yet
   Instant next_look_;
 };
 

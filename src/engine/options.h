@@ -14,27 +14,27 @@
 
 namespace urnic::engine {
 
-// What concerns the wire, and what iWARP needs besides.
+// Options of the wire, and those of iWARP.
 struct Options : iwarp::Options {
   std::vector<std::string> addresses;  // "10.77.0.1/24"; empty: the default pair by port side
   std::string gateway;
   std::string mac;  // empty: derived from the first address
   std::uint32_t vlan = 0;
-  std::uint32_t mtu = 0;  // IP MTU; 0: what the port can carry, at most 9000
+  std::uint32_t mtu = 0;  // IP MTU; 0: that of the port, at most 9000
   bool rto_auto = true;   // rto_min by kind of port
   enum class OutOfOrder : std::uint8_t { Auto, Place, Store } out_of_order = OutOfOrder::Auto;
-  Duration link_timeout = Duration::s(5);  // E-43; 0: a link that is down is waited for
+  Duration link_timeout = Duration::s(5);  // E-43; 0: a link that is down is never given up
   bool duplicate_address_detection = false;
-  // Frames end in the kernel's UDP: no station is asked for, and UDP leaves with this port. 0: not.
+  // Frames end in the kernel's UDP: no address resolution, and UDP is sent from this port. 0: off.
   std::uint16_t socket_port = 0;
-  // What the device speaks: frames of a transport that it does not are nobody's.
+  // The transports of the device: frames of another transport are dropped.
   bool speaks_iwarp = true, speaks_roce = false;
   roce::Options roce;  // its key comes from the seed
-  // Where neither the configuration nor the port has one. Empty: derived from the first address.
+  // Used if neither the configuration nor the port has one. Empty: derived from the first address.
   std::optional<MacAddress> own_mac;
 };
 
-// What follows from the kind of port ("memif", "tap", ...) where nobody has chosen.
+// Fills in defaults that depend on the kind of port ("memif", "tap", ...).
 void settle_by_port_kind(Options* options, std::string_view kind);
 
 }  // namespace urnic::engine

@@ -5,7 +5,8 @@
 namespace urnic::fastpath {
 namespace {
 
-// Room that is kept without holes; a burst of loss must not cost an idle connection memory.
+// Capacity kept without holes, so that a burst of losses does not leave an idle connection with
+// much memory.
 constexpr std::size_t kKeptHoles = 16;
 
 }  // namespace
@@ -41,14 +42,15 @@ ddp::MessageCounts HoleCounters::on_commit(const tcp::HoleEvent& event,
       ++tally_.opened;
       break;
 
-    // The segment is now part of the block behind hole i, whichever end it was joined to.
+    // The segment is now part of the block after hole i, at its left or right end.
     case HoleChange::ExtendedRight:
     case HoleChange::FilledRight:
       assert(i < holes_.size());
       holes_[i] += segment;
       break;
 
-    // The lower hole is the new one; what was counted lies behind the upper one.
+    // The lower hole is the new one. The counts so far belong to the block after the upper one
+    //
     case HoleChange::Split:
       assert(i < holes_.size());
       holes_.insert(holes_.begin() + i, segment);
@@ -56,7 +58,7 @@ ddp::MessageCounts HoleCounters::on_commit(const tcp::HoleEvent& event,
       ++tally_.split;
       break;
 
-    // Blocks i-1 and i are one now, and still not in order: nothing is delivered.
+    // Blocks i-1 and i are one block now, but not in order yet: nothing is delivered.
     case HoleChange::ClosedInner:
       assert(i > 0 && i < holes_.size());
       holes_[i - 1] += segment;

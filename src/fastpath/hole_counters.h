@@ -1,6 +1,7 @@
-// Message counters per TCP hole (section 9.2, Fig 12): counts of messages that end in the block
-// behind a hole, handed to delivery when the lowest hole closes. Memory is per hole, never per
-// message. Runs in step with tcp::HoleList: every commit's HoleEvent is given here.
+// Message counters per TCP hole (section 9.2, Fig 12). They count the messages that end in the
+// block after a hole, and are passed to delivery when the lowest hole closes. Memory is used per
+// hole, never per message. Runs in step with tcp::HoleList: the HoleEvent of every commit is
+// passed here.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +12,23 @@
 
 namespace urnic::fastpath {
 
-// For `urnic stat`. A split also opens a hole, a merge also closes one; holes forgotten by a
-// downgrade are neither.
+// For `urnic stat`. A split also counts as an opened hole, a merge also as a closed one. Holes
+// forgotten by a downgrade count as neither.
 struct HoleTally {
   std::uint64_t opened = 0, closed = 0, split = 0, merged = 0;
 };
 
 class HoleCounters {
  public:
-  // The messages that may be delivered now, given what commit did and the messages that end in the
-  // committed segment. For ClosedLowest the segment's own come first: `*own` gets them, the return
-  // value is the hole's; otherwise the return value is zero or the segment's own in *own.
+  // Returns the messages that may be delivered now, given the HoleEvent of commit() and the
+  // messages that end in the committed segment. For ClosedLowest, the segment's own messages come
+  // first: they go to `*own`, and the return value is the hole's. Otherwise the messages
+  // that may be delivered are in `*own` alone.
   ddp::MessageCounts on_commit(const tcp::HoleEvent&, const ddp::MessageCounts& segment,
                                ddp::MessageCounts* own);
-  // Downgrade: all counts are discarded, with their memory.
+  // Downgrade: discards all counts and their memory.
   void discard();
-  // Give memory back when there is no hole.
+  // Frees memory if there is no hole.
   void trim();
 
   std::size_t size() const { return holes_.size(); }

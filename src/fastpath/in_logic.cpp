@@ -7,7 +7,8 @@
 namespace urnic::fastpath {
 namespace {
 
-// 4B and E-8 ask whether the segment begins at RCV.NXT, not whether TCP found it free of overlap.
+// 4B and E-8 depend on whether the segment begins at RCV.NXT, not on whether TCP found it free of
+// overlap.
 bool in_order(const SegmentFacts& f) {
   return f.arrival == tcp::Arrival::InOrder || f.at_rcv_nxt;
 }
@@ -22,18 +23,18 @@ Reason error_row(const Validation& v) {
   return first ? Reason::CrcFirst : Reason::CrcLater;
 }
 
-// 4B.S105: does an in-order segment sent after everything that caused the recovery end it?
+// 4B.S105: true if this in-order segment, sent after everything that caused the recovery, ends it.
 bool ends_recovery(const ConnectionContext& c, const SegmentFacts& f) {
   return c.recovery_attempts != 0 && in_order(f) && f.sn > c.last_recovery_sn;
 }
 
-// The refused segment goes on exactly where one ended that broke off inside an FPDU: it is the peer
-// (or a box on the way) that cuts, not the wire that corrupts.
+// True if the refused segment begins exactly where another one ended inside an FPDU. Then the peer
+// (or a device on the path) cuts FPDUs, and the data is not corrupted.
 bool completes_cut(const ConnectionContext& c, const SegmentFacts& f) {
   return c.config.max_cut_frames != 0 && c.cut_open && f.sn == c.cut_end;
 }
 
-// How many cut FPDUs it makes with those shortly before.
+// The number of cut FPDUs, including this one and those shortly before.
 std::uint32_t cuts_with(const ConnectionContext& c, const SegmentFacts& f) {
   const std::int32_t apart = f.sn - c.last_cut;
   return (apart > -kCutReach && apart < kCutReach ? c.cuts : 0) + 1;
@@ -47,14 +48,14 @@ PathDecision downgrade(Reason why, Reason error) {
   return v;
 }
 
-// Figs 4A and 10 (S155/S156) with E-8: one more drop, or the limit is met.
+// Figs 4A and 10 (S155/S156) with E-8: drops once more, or downgrades at the limit.
 PathDecision erroneous(const ConnectionContext& c, const SegmentFacts& f, Reason error) {
   PathDecision v;
   // 4B may run before 4A.S102: an error beyond the last recovery begins a new one. Fig 10
   // has its reset (S157) only on the branch of segments that passed.
   v.reset_recovery = c.config.variant != InLogicVariant::Fig10 && ends_recovery(c, f);
   const std::uint32_t attempts = v.reset_recovery ? 0 : c.recovery_attempts;
-  // Counting first and testing '>' (4A) and testing '>=' first (S155, Q-6) are the same: exactly
+  // Counting first and testing '>' (4A) is the same as testing '>=' first (S155, Q-6): exactly
   // MaxRecoveryAttemptsNum drops.
   if (attempts >= c.config.max_recovery_attempts) {
     // Without section 4 there is no recovery to exhaust.
@@ -84,8 +85,8 @@ PathDecision cut_through(const ConnectionContext& c, const SegmentFacts& f) {
   return v;
 }
 
-// E-41: valid, and may not be placed before what is missing in front of it. Nothing is wrong with
-// it, so it is no recovery attempt.
+// E-41: the segment is valid, but may not be placed before the bytes missing in front of it. It has
+// no error, so this is not a recovery attempt.
 PathDecision keep() {
   PathDecision v;
   v.action = PathAction::Keep;
@@ -93,29 +94,29 @@ PathDecision keep() {
   return v;
 }
 
-// All frames are valid, and what was received before waits in the reassembly buffer: nothing was
-// placed from bytes that only looked like frames. RCV.NXT is a frame boundary (I-1), so frames
-// from there on are the truth, whatever the buffer holds of them. Elsewhere a bad seam says that
-// one of the two is no frame, and the segment is as retransmittable as before.
+// All frames are valid, and the bytes received before wait in the reassembly buffer, so nothing was
+// placed from bytes that only looked like frames. RCV.NXT is a frame boundary (I-1), so the frames
+// from there on are right, whatever the buffer holds of them. Elsewhere a bad seam means that
+// either the old or the new bytes are not frames, and the segment can be retransmitted.
 PathDecision overlapping_detour(const ConnectionContext& c, const SegmentFacts& f) {
   if (f.frame_at_rcv_nxt) return cut_through(c, f);
   return f.seam_on_boundary ? keep() : erroneous(c, f, Reason::Seam);
 }
 
-// All frames are valid, but some of the bytes were received before.
+// All frames are valid, but some of their bytes were received before.
 PathDecision overlapping(const ConnectionContext& c, const SegmentFacts& f) {
   if (!places_out_of_order(c)) return overlapping_detour(c, f);
   if (f.seam_on_boundary) return cut_through(c, f);
-  // RCV.NXT is a frame boundary (I-1), so a chain of valid frames from there is the truth; a block
-  // whose edge it does not meet was placed from bytes that only looked like frames (E-12).
-  // Dropping cannot mend that.
+  // RCV.NXT is a frame boundary (I-1), so a chain of valid frames from there is right. If the chain
+  // does not meet the edge of a block, the block was placed from bytes that only looked like frames
+  // (E-12). Dropping the segment cannot repair that.
   if (f.at_rcv_nxt) {
     return downgrade(Reason::Seam, Reason::Seam);
   }
   return erroneous(c, f, Reason::Seam);
 }
 
-// The counter's name for a row of Fig 3 that drops or downgrades.
+// The counter for a row of Fig 3 that drops or downgrades.
 Reason row_reason(Row row, HeaderCase header, const Validation& v) {
   if (v.frames.back().status == FrameStatus::BadMarker) return Reason::MarkerElsewhere;
   if ((row == Row::T4 || row == Row::T8) && header == HeaderCase::A) return Reason::CrcCaseA;
@@ -123,8 +124,8 @@ Reason row_reason(Row row, HeaderCase header, const Validation& v) {
   return error_row(v);
 }
 
-// S9 for certain corruption: no deadlock can come of it and a downgrade would not help, so it is no
-// recovery attempt. 4B looks at every in-order segment all the same.
+// S9 for certain corruption: it cannot cause a deadlock and a downgrade would not help, so it is
+// not a recovery attempt. 4B still checks every in-order segment.
 PathDecision corrupted(const ConnectionContext& c, const SegmentFacts& f, Reason why) {
   PathDecision v;
   v.action = PathAction::Drop;
@@ -152,8 +153,9 @@ PathDecision decide_fig3(const ConnectionContext& c, const SegmentFacts& f) {
 PathDecision decide_fast(const ConnectionContext& c, const SegmentFacts& f) {
   if (c.config.variant == InLogicVariant::Fig3) return decide_fig3(c, f);
   const Validation& val = *f.validation;
-  // Fig 9 cases 2 and 3 and the failing half of case 4; S154 NO of Fig 10, which sees only the bit.
-  // Without markers S10 is not there to ask: Case A or not, the segment is dropped.
+  // Cases 2 and 3 and the failing half of case 4 in Fig 9; S154 NO of Fig 10, which sees only the
+  // bit. Without markers there is no S10: in Case A and in all others, the segment is dropped
+  //
   if (!val.passed()) return erroneous(c, f, error_row(val));
   if (f.arrival == tcp::Arrival::Overlap) return overlapping(c, f);
   if (f.arrival == tcp::Arrival::OutOfOrder && !places_out_of_order(c)) return keep();
@@ -173,7 +175,7 @@ PathDecision decide_slow(const ConnectionContext& c, const SegmentFacts& f) {
   const std::uint32_t needed = std::max<std::uint32_t>(c.upgrade_needed, 1);
   if (v.aligned && f.reassembly_empty &&  // S31
       c.aligned_seen + 1 >= needed) {
-    v.action = PathAction::Fast;  // S35: this segment goes on at S4 as FAST
+    v.action = PathAction::Fast;  // S35: this segment continues at S4 as FAST
     v.reason = Reason::Upgrade;
     v.upgraded = true;
   }
@@ -190,13 +192,13 @@ void note_cut(ConnectionContext& c, const PathDecision& v, const SegmentFacts& f
     c.cuts = cuts_with(c, f);
     c.last_cut = f.sn;
   }
-  // The second half parses as anything; it is not the beginning of another cut.
+  // The second half can parse as anything, so it does not count as the beginning of another cut.
   c.cut_open = !v.cut && (v.reason == Reason::TooLong || v.reason == Reason::TooLongLast);
   c.cut_end = f.sn + f.payload;
 }
 
 void note_drop(ConnectionContext& c, const SegmentFacts& f) {
-  // A stale LastRecoverySN takes no part in a new recovery.
+  // A stale LastRecoverySN is ignored in a new recovery.
   const bool first = c.recovery_attempts == 0;
   c.last_recovery_sn = first ? f.sn : tcp::seq_max(c.last_recovery_sn, f.sn);
   ++c.recovery_attempts;
@@ -206,8 +208,8 @@ void note_drop(ConnectionContext& c, const SegmentFacts& f) {
   ++c.same_count;
 }
 
-// E-9: N as configured after the first downgrade; each later one doubles what is left of it after
-// halving it once per minute spent FAST.
+// E-9: N is as configured after the first downgrade. Each later one halves N once per minute spent
+// FAST, then doubles it.
 void note_downgrade(ConnectionContext& c, Reason why, Instant now) {
   const std::uint32_t least =
       std::clamp<std::uint32_t>(c.config.upgrade_after, 1, kMaxUpgradeAfter);
@@ -238,8 +240,8 @@ void note_upgrade(ConnectionContext& c, Instant now) {
   leave_recovery(c);
 }
 
-// E-9: in a row. What says nothing about alignment (a valid segment out of order) neither counts
-// nor breaks the row; a segment that is not aligned does, wherever it lies.
+// E-9: counts segments in a row. A segment that says nothing about alignment (valid, out of order)
+// neither counts nor ends the row. A segment that is not aligned ends it, wherever it lies.
 void note_stored(ConnectionContext& c, const PathDecision& v, const SegmentFacts& f) {
   if (v.aligned) {
     if (c.aligned_seen < kMaxUpgradeAfter) ++c.aligned_seen;
@@ -280,7 +282,7 @@ void apply(ConnectionContext& c, const PathDecision& verdict, const SegmentFacts
     case PathAction::Fast:
       if (verdict.upgraded) note_upgrade(c, facts.now);
       if (verdict.reset_recovery) leave_recovery(c);
-      if (in_order(facts)) c.same_count = 0;  // RCV.NXT moves on
+      if (in_order(facts)) c.same_count = 0;  // RCV.NXT advances
       break;
     case PathAction::Store:
       note_stored(c, verdict, facts);

@@ -1,5 +1,5 @@
-// The validation unit for policies with markers: E1 and E2 find frame ends by the grid, E3 by the
-// length alone (Fig 8).
+// The validation unit for policies with markers: E1 and E2 find the ends of frames by the grid, E3
+// by the length alone (Fig 8).
 #include <algorithm>
 
 #include "base/crc32c.h"
@@ -10,7 +10,7 @@
 namespace urnic::fastpath {
 namespace {
 
-// What the bytes at the start of `rest` ask for, taken to be an FPDU.
+// The size of the FPDU that would start at `rest`, by its length field.
 struct Asked {
   std::uint32_t size;
   bool possible = true;
@@ -18,7 +18,7 @@ struct Asked {
 
 constexpr std::uint32_t kSmallest = mpa::fpdu_size(0);
 
-// Walks the potential FPDUs of a payload, as validate() does; `ask` tells the size of each.
+// Visits the potential FPDUs of a payload, as validate() does. `ask` returns the size of each.
 template <class Ask>
 void walk(ByteView payload, Validation& out, Ask&& ask) {
   out.frames.clear();
@@ -40,8 +40,8 @@ void walk(ByteView payload, Validation& out, Ask&& ask) {
     }
     out.frames.push_back(r);
   }
-  // InLogic stops at the first error, TCP does not: its checksum covers the rest as well. Frame
-  // sizes are multiples of four, so every part begins at an even offset and sums may be added.
+  // InLogic stops at the first error, but the TCP checksum covers the rest as well. Frame sizes are
+  // multiples of four, so every part begins at an even offset and the sums can be added.
   if (at < total) sum += inet_sum(payload.subspan(at));
   sum = (sum & 0xffffffffu) + (sum >> 32);
   sum = (sum & 0xffffffffu) + (sum >> 32);
@@ -60,15 +60,16 @@ void validate_marked(ByteView payload, std::uint32_t pos, Validation& out) {
 
 void validate_modified(ByteView payload, Validation& out) {
   walk(payload, out, [](ByteView rest, std::uint32_t) -> Asked {
-    // 8.S100: a word of zero is no length field but a marker between two frames; 8.S102, 8.S104:
+    // 8.S100: a word of zero is a marker between two frames, not a length field. 8.S102, 8.S104:
     // the length field is in the next word.
     const bool marker = rest.size() >= mpa::kMarker && load_be32(rest.data()) == 0;
     const std::uint32_t field = marker ? mpa::kMarker : 0;
     if (rest.size() < field + mpa::kLengthField) {
       return {static_cast<std::uint32_t>(rest.size()) + kSmallest};
     }
-    // 8.S106: the length leads to the CRC. Less than the smallest frame is no length: one such
-    // frame is looked at, so that the walk goes on, and is not valid whatever its bytes are.
+    // 8.S106: the length leads to the CRC. A length below the smallest frame is invalid. One
+    // smallest frame is then skipped, so that the walk continues, and counted as invalid whatever
+    // its bytes are.
     const std::uint32_t frame = mpa::modified_frame(load_be16(rest.data() + field));
     return {field + std::max(frame, kSmallest), frame >= kSmallest};
   });

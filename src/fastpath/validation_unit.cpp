@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::uint32_t kSmallestFpdu = mpa::fpdu_size(0);
 
-// What the length field of the bytes left asks for; the smallest frame when there is not even one.
+// The frame size by the length field of the remaining bytes; the smallest frame if there is no
+// length field.
 std::uint32_t asked_for(const std::uint8_t* p, std::size_t left) {
   return left < mpa::kLengthField ? kSmallestFpdu : mpa::fpdu_size(load_be16(p));
 }
@@ -21,8 +22,8 @@ void validate(ByteView payload, Validation& out) {
   out.frames.clear();
   const std::uint8_t* const begin = payload.data();
   const std::size_t total = payload.size();
-  // Nearly every segment is one FPDU. (A length that the peer changes before it is read again below
-  // is believed there as it is then, E-19.)
+  // Nearly every segment is one FPDU. (If the peer changes the length before it is read again
+  // below, that later value is used there, E-19.)
   const std::uint32_t whole = asked_for(begin, total);
   if (whole == total) [[likely]] {
     const FusedSums s = fused_crc_sum(payload, kCrc32cInit);
@@ -34,13 +35,14 @@ void validate(ByteView payload, Validation& out) {
   std::size_t at = 0;
   std::uint64_t sum = 0;
   bool good = true;
-  // Every FPDU is a whole number of words, so each begins at an even offset and sums may be added.
+  // Every FPDU is a whole number of words, so each begins at an even offset and the sums can be
+  // added.
   while (at < total) {
     const std::uint8_t* const p = begin + at;
     const std::size_t left = total - at;
     // Read once: the payload may lie in memory the peer can still write (E-19).
     const std::uint32_t size = asked_for(p, left);
-    if (size > left) {  // also R-70: what is left cannot hold any frame
+    if (size > left) {  // also R-70: the remaining bytes cannot hold any frame
       out.frames.push_back({static_cast<std::uint32_t>(at), size, FrameStatus::TooLong});
       good = false;
       break;
@@ -53,9 +55,9 @@ void validate(ByteView payload, Validation& out) {
     at += size;
     if (!good) break;
   }
-  // InLogic stops at the first error, TCP does not: its checksum covers the rest as well.
+  // InLogic stops at the first error, but the TCP checksum covers the rest as well.
   if (at < total) sum += inet_sum(payload.subspan(at));
-  // 2^32 = 1 modulo 0xffff: folding once keeps the sum's value and its 32 bits.
+  // 2^32 = 1 modulo 0xffff, so folding keeps the sum's value and fits 32 bits.
   sum = (sum & 0xffffffffu) + (sum >> 32);
   sum = (sum & 0xffffffffu) + (sum >> 32);
   out.sum = static_cast<std::uint32_t>(sum);

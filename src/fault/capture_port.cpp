@@ -22,7 +22,7 @@ Outcome<std::shared_ptr<CaptureFile>, std::string> CaptureFile::create(
   auto fd = machine::create_file(path);
   if (!fd.ok()) return fail("capture file " + path + ": " + fd.error());
   std::shared_ptr<CaptureFile> file(new CaptureFile(path, std::move(*fd), options));
-  file->flush();  // a full disk or a forbidden size shows at once
+  file->flush();  // reports a full disk or a size limit at once
   if (std::string e = file->error(); !e.empty()) return fail(e);
   return file;
 }
@@ -64,7 +64,7 @@ void CaptureFile::write_out() {
     const std::string why = machine::write_all(fd_, buffer_);
     if (!why.empty()) error_ = "capture file " + path_ + ": " + why;
   }
-  if (!error_.empty()) {  // part of it may be in the file; a reader gets no whole frame for sure
+  if (!error_.empty()) {  // frames of the buffer may be incomplete in the file
     stats_.frames -= buffered_;
     stats_.missing += buffered_;
   }
@@ -132,7 +132,7 @@ class CapturePort {
   }
   unsigned wait_fds(unsigned q, int* fds, unsigned max) { return inner_.wait_fds(q, fds, max); }
   int arm(unsigned q) {
-    file_->flush();  // nothing else to do: whoever looks at the file now sees everything
+    file_->flush();  // the port is idle: make the file complete for readers
     return inner_.arm(q) ? 1 : 0;
   }
   void disarm(unsigned q) { inner_.disarm(q); }
@@ -143,7 +143,7 @@ class CapturePort {
     const std::uint64_t now = clock_.now_ns(clock_.context);
     for (unsigned i = 0; i < n; ++i) {
       const urnic_frame& f = frames[i];
-      if (f.len[0] == 0) continue;  // given back unsent
+      if (f.len[0] == 0) continue;  // returned unsent
       const std::uint64_t at = d == Direction::Rx && f.arrival_ns != 0 ? f.arrival_ns : now;
       file_->add(id_, d, at + static_cast<std::uint64_t>(wall_offset_ns_), {f.data[0], f.len[0]},
                  {f.data[1], f.len[1]});

@@ -1,5 +1,5 @@
-// The last stage of a faulty wire: how long each frame is under way, and in which order they leave.
-// A function of (plan, frames, now, random numbers).
+// The last stage of a faulty wire: it determines how long each frame is in flight, and in which
+// order frames leave. A function of (plan, frames, now, random numbers).
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,13 @@ namespace urnic::fault {
 
 class DelayLine {
  public:
-  // `extra` comes on top of the plan's delay. `in_order`: not before any that is.
+  // Adds a frame. `extra` is added to the plan's delay. With `in_order` it leaves after all earlier
+  // in-order frames.
   void enter(Frame f, const FaultPlan& plan, Instant now, Duration extra, bool in_order, Rng* rng);
-  // Those whose time has come can leave.
+  // Marks the frames whose time has come as ready.
   void move_due(Instant now);
 
-  // How long the rate-limited line is busy with what it has.
+  // How long the rate-limited line is busy with its frames.
   Duration wait(Instant now) const {
     return Duration::ns(line_free_ > now.ns() ? line_free_ - now.ns() : 0);
   }
@@ -29,17 +30,17 @@ class DelayLine {
   std::size_t ready() const { return ready_.size(); }
   const Frame& front() const { return ready_.front(); }
   Frame pop();
-  // Ready ones included.
+  // The number of frames, including ready ones.
   std::size_t size() const { return ready_.size() + waiting_.size(); }
-  // Of those that are not ready; never() when there are none.
+  // The next release time of a frame that is not ready; never() if there are none.
   Instant next_release() const;
 
  private:
-  // Waiting for their time, by it; the number keeps equal times in order of arrival.
+  // Waiting frames, sorted by release time; the number keeps equal times in order of arrival.
   std::map<std::pair<std::int64_t, std::uint64_t>, Frame> waiting_;
   std::uint64_t arrivals_ = 0;
-  std::int64_t line_free_ = 0;     // when the rate-limited line has sent what it has
-  std::int64_t last_release_ = 0;  // jitter keeps the order
+  std::int64_t line_free_ = 0;     // when the rate-limited line will be idle
+  std::int64_t last_release_ = 0;  // keeps the order despite jitter
   std::deque<Frame> ready_;
 };
 

@@ -9,7 +9,7 @@ namespace urnic::fault {
 namespace {
 
 constexpr std::size_t kSpareLimit = 1024;
-// CRC32C finds every burst of up to 32 bits, so a corrupted FPDU is always found out.
+// CRC32C detects every burst of up to 32 bits, so a corrupted FPDU is always detected.
 constexpr std::uint64_t kCorruptBytes = 4;
 
 Rng rng_for(const FaultPlan& plan, Direction direction, std::uint16_t queue) {
@@ -135,7 +135,7 @@ FaultLine::Decision FaultLine::decide(const FrameView& v, ByteView payload, std:
 
 FaultLine::Fate FaultLine::inspect(const urnic_frame& f, Instant now, Frame* changed) {
   ++counters_.frames;
-  // Headers are copied before they are believed: the memory may be a peer's (E-19).
+  // Copies the headers before using them: the memory may be a peer's (E-19).
   std::uint8_t head[net::kHeadSpan];
   const std::size_t n = std::min<std::size_t>(f.len[0], sizeof head);
   std::memcpy(head, f.data[0], n);
@@ -153,7 +153,7 @@ FaultLine::Fate FaultLine::inspect(const urnic_frame& f, Instant now, Frame* cha
   ++counters_.delivered;
   if (!d.corrupt && !d.bad_checksum) return Fate::Pass;
   *changed = new_frame({f.data[0], f.len[0]}, {f.data[1], f.len[1]}, f.csum);
-  std::memcpy(changed->bytes.data(), head, n);  // as inspected, whatever is there by now
+  std::memcpy(changed->bytes.data(), head, n);  // as inspected; the memory may have changed since
   if (d.corrupt) {
     corrupt(*changed, view, now);
   } else {
@@ -182,11 +182,11 @@ std::uint32_t FaultLine::corrupt_tcp(Frame& f, const TcpView& v) {
 
 void FaultLine::break_checksum(Frame& f, const FrameView& seen, Instant now) {
   const TcpView& v = *seen.tcp;
-  if (!tcp_checksum_ok(f, v)) return;  // is broken already; another change might mend it
+  if (!tcp_checksum_ok(f, v)) return;  // broken already; another change might repair it
   if (f.csum == URNIC_CSUM_PARTIAL) finish_tcp_frame(f, v, v.payload_len);
   f.csum = URNIC_CSUM_UNKNOWN;
-  // One bit changes the sum by a power of two, which is never a multiple of 0xffff. Without
-  // payload it is a bit of the checksum itself.
+  // Flipping one bit changes the sum by a power of two, which is never a multiple of 0xffff.
+  // Without payload, flips a bit of the checksum itself.
   const std::uint32_t at =
       v.payload_len != 0
           ? v.payload_offset() + static_cast<std::uint32_t>(rng_.below(v.payload_len))
@@ -255,7 +255,7 @@ void FaultLine::pass_on(bool eligible, Instant now) {
 
 // ---- waiting and leaving ----------------------------------------------------------------------
 
-// Another frame has gone into the line: those set aside have been overtaken once more.
+// One more frame has overtaken the frames that are held back for reordering.
 void FaultLine::overtaken(Instant now) {
   for (Reordered& r : reordered_) {
     if (r.others_left != 0) --r.others_left;
@@ -279,8 +279,8 @@ void FaultLine::enqueue(Frame f, Instant now, Duration extra, bool in_order) {
   if (in_order) overtaken(now);
 }
 
-// As a router does that would else have to drop (RFC 3168, 5): who does not take part is left
-// alone.
+// Acts like a router that would otherwise have to drop the frame (RFC 3168, 5). Does not mark
+// frames whose sender does not support ECN.
 void FaultLine::mark(Frame* f, Instant now) {
   if (mark_frame(f)) note(FaultKind::Mark, f->bytes.size(), look_at(*f), now);
 }

@@ -1,9 +1,9 @@
-// One direction of a faulty wire: frames in, frames out, later or fewer or other ones. A function
-// of (plan, frames, now): the same seed does the same to the same frames.
+// One direction of a faulty wire: frames enter and leave, possibly delayed, lost or changed. A
+// function of (plan, frames, now): the same seed has the same effect on the same frames.
 //
-// Order of the stages, so that counters can be read exactly: what is eligible; loss; corruption;
-// re-segmentation (a cut segment that was corrupted stays corrupted in one piece); duplication;
-// reordering; delay, rate and the queue limit.
+// The order of the stages gives the counters an exact meaning: eligibility; loss; corruption;
+// re-segmentation (a corrupted segment is still corrupted when cut); duplication; reordering;
+// delay, rate and the queue limit.
 #pragma once
 
 #include <cstdint>
@@ -26,43 +26,44 @@ namespace urnic::fault {
 
 class FaultLine {
  public:
-  // `stream` tells lines with the same seed apart (direction and queue). `log` may be null.
+  // `stream` (direction and queue) distinguishes lines with the same seed. `log` may be null.
   FaultLine(const FaultPlan& plan, Direction direction, std::uint16_t queue, FaultLog* log);
 
-  // A new plan for the frames to come; those inside keep their release times. Restarts the seed
-  // and the count of `at=`.
+  // Sets a new plan for later frames; frames inside keep their release times. Restarts the seed and
+  // the count for `at=`.
   void set_plan(const FaultPlan& plan);
   const FaultPlan& plan() const { return plan_; }
 
-  // Faults that need neither memory nor time (loss and corruption alone): frames may stay where
-  // they are, and inspect() says what becomes of each. Not while frames are inside.
+  // True for faults that need neither memory nor time (only loss and corruption): frames may stay
+  // in place, and inspect() determines the fate of each. False while there are frames inside.
   bool in_place() const { return in_place_ && backlog() == 0; }
   enum class Fate : std::uint8_t {
-    Pass,    // as it is
-    Lost,    // not at all
-    Change,  // `*changed` instead
+    Pass,    // unchanged
+    Lost,    // dropped
+    Change,  // replaced by `*changed`
   };
   Fate inspect(const urnic_frame& f, Instant now, Frame* changed);
 
-  // A frame in two spans (the second may be empty) enters at `now`. `now` never goes backwards.
+  // Adds a frame in two spans (the second may be empty) at the time `now`. `now` must never
+  // decrease.
   void push(ByteView head, ByteView tail, std::uint8_t csum, Instant now);
-  // Does what time demands (releases, ends of holding) and says how many frames can leave at `now`.
+  // Does everything that is due and returns the number of frames that may leave at `now`.
   std::size_t ready(Instant now);
-  // The next frame to leave, after ready() said that there is one.
+  // The next frame to leave; requires that ready() has returned at least 1.
   const Frame& front() const { return under_way_.front(); }
   Frame pop();
-  // A frame of `length` bytes of no particular content, out of memory given back.
+  // Returns a frame of `length` bytes with undefined content, from recycled memory if possible.
   Frame new_blank_frame(std::size_t length);
-  // Gives memory back for reuse.
+  // Returns the frame's memory for reuse.
   void recycle(Frame f);
 
-  // When ready() should be asked again; never() when nothing is inside but what is ready.
+  // When to call ready() again; never() if all frames inside are ready.
   Instant next_release() const;
-  // Frames inside, ready ones included.
+  // The number of frames inside, including ready ones.
   std::size_t backlog() const;
-  // Nothing inside, nothing to do: frames may bypass the line.
+  // True if there are no frames inside and the plan does nothing: frames may bypass the line.
   bool transparent() const { return idle_ && backlog() == 0; }
-  // A frame that bypassed it.
+  // Counts frames that bypassed the line.
   void count_bypassed(std::uint64_t frames) {
     counters_.frames += frames;
     counters_.delivered += frames;
@@ -76,13 +77,13 @@ class FaultLine {
     Instant until;
   };
 
-  // The first stages. `payload` is what can be seen of the payload.
+  // The result of the first stages. `payload` is the visible part of the payload.
   struct Decision {
     bool eligible = false, lost = false, corrupt = false, bad_checksum = false;
   };
   Decision decide(const FrameView& v, ByteView payload, std::size_t length, Instant now);
   bool is_eligible(const FrameView& v, ByteView payload);
-  // The plan wants `kind` for the current eligible frame: by its number or by chance.
+  // True if the plan requests `kind` for the current eligible frame, by its number or at random.
   bool asked_for(FaultKind kind) const;
   bool chance(double p) { return p > 0 && rng_.chance(p); }
   bool is_wanted(FaultKind kind, double p) { return asked_for(kind) || chance(p); }
@@ -90,7 +91,7 @@ class FaultLine {
   void corrupt(Frame& f, const FrameView& v, Instant now);
   std::uint32_t corrupt_tcp(Frame& f, const TcpView& v);
   void break_checksum(Frame& f, const FrameView& seen, Instant now);
-  // Duplication and reordering of what the re-segmentation put into out_.
+  // Duplicates and reorders the frames that the re-segmentation put into out_.
   void pass_on(bool eligible, Instant now);
   void enqueue(Frame f, Instant now, Duration extra, bool in_order);
   void overtaken(Instant now);
@@ -108,10 +109,10 @@ class FaultLine {
   FlowGuard guard_;
   Resegmenter resegmenter_;
   FaultCounters counters_;
-  std::uint64_t ordinal_ = 0;     // eligible frames since the plan took force
-  std::uint32_t burst_left_ = 0;  // of a loss burst
+  std::uint64_t ordinal_ = 0;     // eligible frames since the plan took effect
+  std::uint32_t burst_left_ = 0;  // remaining frames of a loss burst
   std::uint32_t mtu_seen_ = 0;
-  // Decided where a frame enters, wanted behind the re-segmentation.
+  // Decided when a frame enters, applied after the re-segmentation.
   bool duplicate_next_ = false, reorder_next_ = false;
   std::deque<Reordered> reordered_;
   DelayLine under_way_;

@@ -1,4 +1,4 @@
-// What a faulty line did, so that a test can compare it with what the engine says it saw.
+// Records the faults of a line, so that a test can compare them with the engine's counters.
 #pragma once
 
 #include <array>
@@ -16,11 +16,11 @@ namespace urnic::fault {
 enum class Direction : std::uint8_t { Rx, Tx };
 
 struct FaultCounters {
-  std::uint64_t frames = 0;    // came in
-  std::uint64_t eligible = 0;  // of these, the plan could touch
+  std::uint64_t frames = 0;    // frames received
+  std::uint64_t eligible = 0;  // frames that the plan may change
   std::uint64_t spared = 0;    // protected by after= or skip_handshake
   std::uint64_t delivered = 0;
-  // By kind. Cut counts segments cut, Join pairs joined; the others count frames.
+  // By kind. Cut counts cut segments, Join counts joined pairs; all other kinds count frames.
   std::array<std::uint64_t, static_cast<std::size_t>(FaultKind::Count)> injected{};
 
   std::uint64_t of(FaultKind k) const { return injected[static_cast<std::size_t>(k)]; }
@@ -40,13 +40,13 @@ struct FaultRecord {
   Direction direction = Direction::Rx;
   bool tcp = false, roce = false;
   std::uint16_t queue = 0;
-  std::uint32_t seq = 0;      // TCP sequence number, or PSN; 0 when it is neither
+  std::uint32_t seq = 0;      // TCP sequence number or PSN; else 0
   std::uint32_t payload = 0;  // its payload bytes
-  std::uint32_t length = 0;   // of the frame
+  std::uint32_t length = 0;   // length of the frame
   std::uint32_t at = 0;       // Corrupt and BadSum: offset of the first changed byte in the frame
 };
 
-// The last `capacity` records, shared by all lines of a wrapper. Thread safe.
+// Keeps the last `capacity` records, shared by all lines of a wrapper. Thread safe.
 class FaultLog {
  public:
   // bound: records of injected faults; limit: `FaultOptions::log_capacity`; beyond: the oldest are
@@ -61,7 +61,7 @@ class FaultLog {
     if (records_.size() == capacity_) records_.pop_front();
     records_.push_back(r);
   }
-  // Oldest first.
+  // Returns the records, oldest first.
   std::vector<FaultRecord> records() const {
     std::lock_guard hold(lock_);
     return {records_.begin(), records_.end()};

@@ -15,22 +15,22 @@ namespace urnic::fault {
 namespace {
 
 constexpr unsigned kBatch = port::kBurst;
-// Frames due that the inner port has no room for; beyond it the sender is held back as well.
+// The limit for due frames that the inner port has no room for; above it the sender must wait too.
 constexpr std::size_t kTxPressure = 256;
 
-// Both directions of one queue. The lock is taken once per burst.
+// Both directions of one queue. Locked once per burst.
 struct Lane {
   Lane(const FaultOptions& o, std::uint16_t queue, FaultLog* log)
       : rx(o.rx, Direction::Rx, queue, log), tx(o.tx, Direction::Tx, queue, log) {}
 
   std::mutex lock;
   FaultLine rx, tx;
-  // How the frames that the user has now came to it.
+  // How the user got its current frames.
   enum class Mode : std::uint8_t { Bypass, InPlace, Line };
   Mode rx_mode = Mode::Bypass, tx_mode = Mode::Bypass;
-  std::vector<Frame> lent;            // with the user, until rx_release
-  std::vector<urnic_frame> borrowed;  // from the inner port meanwhile (InPlace)
-  std::vector<Frame> reserved;        // with the user, until tx_commit
+  std::vector<Frame> lent;            // lent to the user until rx_release
+  std::vector<urnic_frame> borrowed;  // borrowed from the inner port meanwhile (InPlace)
+  std::vector<Frame> reserved;        // lent to the user until tx_commit
   port::Fd timer;
 };
 
@@ -131,7 +131,7 @@ unsigned FaultPort::rx_burst(unsigned q, urnic_frame* frames, unsigned n) {
   return receive_from_line(l, q, frames, n, now);
 }
 
-// Frames stay in the inner port's memory; lost ones are left out, changed ones are copies.
+// Frames stay in the inner port's memory. Lost frames are skipped; changed frames are copies.
 unsigned FaultPort::receive_in_place(Lane& l, unsigned q, urnic_frame* frames, unsigned n,
                                      Instant now) {
   for (;;) {
@@ -153,7 +153,7 @@ unsigned FaultPort::receive_in_place(Lane& l, unsigned q, urnic_frame* frames, u
       }
       ++give;
     }
-    // None left of a burst: the user has nothing to give back, and there may be more.
+    // All frames of the burst were lost: the user has none to return, and there may be more.
     if (give != 0 || got == 0) return give;
     inner_.rx_release(q, l.borrowed.data(), got);
     l.borrowed.clear();
@@ -162,8 +162,8 @@ unsigned FaultPort::receive_in_place(Lane& l, unsigned q, urnic_frame* frames, u
 
 unsigned FaultPort::receive_from_line(Lane& l, unsigned q, urnic_frame* frames, unsigned n,
                                       Instant now) {
-  // Ask the inner port only while there is too little to give: its own ring then pushes back, and
-  // a slow user is no reason for the line to overflow.
+  // Receive from the inner port only while there are not enough ready frames. Then its own ring
+  // limits the sender, and a slow user does not overflow the line.
   while (l.rx.ready(now) < n) {
     std::array<urnic_frame, kBatch> in;
     const unsigned got = inner_.rx_burst(q, in.data(), kBatch);
@@ -245,8 +245,8 @@ void FaultPort::tx_commit(unsigned q, urnic_frame* frames, unsigned n) {
   send_due(l, q, now);
 }
 
-// Frames lie in the inner port's buffers: lost ones are given back unsent, changed ones rewritten.
-// The second span is somebody else's memory and is replaced by the copy.
+// Frames are in the inner port's buffers. Lost frames are returned unsent; changed frames are
+// rewritten. The second span is foreign memory, so it is replaced by the copy.
 void FaultPort::commit_in_place(Lane& l, unsigned q, urnic_frame* frames, unsigned n, Instant now) {
   for (unsigned k = 0; k < n; ++k) {
     urnic_frame& f = frames[k];
@@ -267,15 +267,15 @@ void FaultPort::commit_in_place(Lane& l, unsigned q, urnic_frame* frames, unsign
   l.reserved.clear();
 }
 
-// What is due leaves through the inner port, as far as that has room.
+// Sends due frames through the inner port while it has room.
 void FaultPort::send_due(Lane& l, unsigned q, Instant now) {
   std::size_t due = l.tx.ready(now);
   while (due != 0) {
-    // One length for a whole reservation: take it frame by frame unless they are alike.
+    // A reservation has one length for all frames, so frames are reserved one by one.
     const std::size_t len = l.tx.front().bytes.size();
     urnic_frame out;
     if (inner_.tx_reserve(q, static_cast<std::uint32_t>(len), &out, 1) == 0) {
-      // Larger than the port can ever send (joined beyond its frame size): it would block the rest.
+      // Too large for the port (joined beyond its frame size): it would block all other frames.
       if (len <= inner_.info().max_frame) return;
       l.tx.recycle(l.tx.pop());
       --due;
@@ -311,7 +311,7 @@ int FaultPort::arm(unsigned q) {
   if (!next.is_never()) {
     if (next <= now) return 1;
     if (clock_.real) {
-      if (!l.timer) return 1;  // nobody could wake us: stay awake
+      if (!l.timer) return 1;  // no timer to wake us: stay awake
       machine::set_timer(l.timer, next - now);
     }
   }

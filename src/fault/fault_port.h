@@ -1,13 +1,13 @@
-// A port with a faulty wire behind it (E-37): wraps another port and treats what it receives and
-// what it sends by a plan each. Plans can be changed while frames flow.
+// A port with a faulty wire (E-37): wraps another port and applies one plan to received frames and
+// one to sent frames. Plans can be changed while frames flow.
 //
 //   auto [port, control] = wrap_faults(std::move(inner), {.rx = *FaultPlan::parse("loss=0.01"),
 //                                                         .clock = clock});
 //   ... use `port` like any other ...
 //   control->set_plan(Direction::Rx, {});   // next phase
 //
-// Threading: the port as port_abi.h says; FaultControl from any thread. While both plans of a queue
-// do nothing and nothing is held back, frames pass without being copied.
+// Threading: the port as described in port_abi.h; FaultControl from any thread. If both plans of a
+// queue do nothing and no frame is held back, frames pass without a copy.
 #pragma once
 
 #include <functional>
@@ -22,11 +22,11 @@
 namespace urnic::fault {
 
 struct FaultOptions {
-  FaultPlan rx, tx;  // what the inner port receives; what is sent through it
+  FaultPlan rx, tx;  // for frames that the inner port receives; for frames sent
   WireClock clock;
   std::size_t log_capacity = 65536;  // records kept; 0: none
-  // Called for every record, from the thread that moves the frame; must not call back into the
-  // port or the control.
+  // Called for every record by the thread that moves the frame. Must not call the port or the
+  // control.
   std::function<void(const FaultRecord&)> watch;
 };
 
@@ -36,16 +36,15 @@ class FaultControl {
  public:
   explicit FaultControl(std::shared_ptr<FaultLanes> lanes) : lanes_(std::move(lanes)) {}
 
-  // For frames that come from now on. Seed and `at=` start over. Returns what was counted until
-  // then.
+  // Sets the plan for later frames and restarts seed and `at=`. Returns the counters up to now.
   FaultCounters set_plan(Direction d, const FaultPlan& plan);
   FaultPlan plan(Direction d) const;
-  // All queues together.
+  // The sum over all queues.
   FaultCounters counters(Direction d) const;
   std::vector<FaultRecord> records() const;
-  // When the next held-back frame is due; never() when none is. For a virtual clock.
+  // When the next held-back frame is due; never() if there is none. For a virtual clock.
   Instant next_release() const;
-  // Frames inside, both directions.
+  // The number of frames inside, both directions.
   std::size_t backlog() const;
 
  private:

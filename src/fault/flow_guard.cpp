@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::uint64_t kLongestHandshake = mpa::kFrameHeader + mpa::kMaxPrivateData;
 
-// Bytes of the MPA start-up frame at the beginning of `payload`; 0 when it is something else.
-// A frame cut so short that its length does not show is taken for the longest.
+// The length of the MPA start-up frame at the beginning of `payload`; 0 if it is something else. If
+// the frame is cut before its length field, the maximum length is assumed.
 std::uint64_t handshake_length(ByteView payload) {
   for (const bool reply : {false, true}) {
     const auto len = mpa::frame_length(payload, reply);
@@ -43,9 +43,9 @@ bool FlowGuard::spares(const TcpView& v, ByteView payload, const FaultPlan& plan
   }
   const std::uint64_t known = flow.handshake == kUnknown ? kLongestHandshake : flow.handshake;
   if (offset < std::max(known, plan.after)) return true;
-  // A keep-alive or a retransmission from before the start would look like 4 GiB ahead.
+  // A keepalive or a retransmission from before the start appears to be 4 GiB ahead.
   if (offset > 0x7fffffff) return true;
-  // Past the guarded part; forgetting the stream also frees its place.
+  // The guarded part has passed. Forgetting the stream also frees its entry.
   flows_.erase(it);
   return false;
 }

@@ -1,5 +1,5 @@
-// Which segments of a TCP stream a fault plan spares: the beginning of it, so that a connection
-// comes to life before the faults begin.
+// Protects the beginning of a TCP stream from a fault plan, so that a connection is established
+// before the faults begin.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@ using FlowKey = std::pair<SocketAddress, SocketAddress>;
 
 class FlowGuard {
  public:
-  // True when the plan leaves this segment alone. `payload` is what can be seen of its payload.
-  // Streams whose SYN was not seen are not spared.
+  // True if the plan must not change this segment. `payload` is the visible part of its payload. A
+  // stream is protected only if its SYN was seen.
   bool spares(const TcpView& v, ByteView payload, const FaultPlan& plan);
   std::size_t size() const { return flows_.size(); }
 
  private:
   // bound: streams whose beginning a plan spares; beyond: one is forgotten and no longer spared;
-  // test: FlowGuard.AFullTableForgetsOneForEachThatComes
+  // test: FlowGuard.AFullTableForgetsOneStreamForEachNewOne
   static constexpr std::size_t kLimit = 65536;
   static constexpr std::uint64_t kUnknown = ~0ull;
   struct Flow {
     std::uint32_t start = 0;             // sequence number of the first byte
-    std::uint64_t handshake = kUnknown;  // bytes of MPA Request or Reply
+    std::uint64_t handshake = kUnknown;  // length of the MPA Request or Reply
   };
   std::map<FlowKey, Flow> flows_;
 };

@@ -1,4 +1,4 @@
-// What a faulty line sees of a frame: a segment of TCP, a packet of RoCEv2, or neither.
+// A faulty line's view of a frame: a TCP segment, a RoCEv2 packet, or neither.
 #pragma once
 
 #include <optional>
@@ -9,18 +9,18 @@
 namespace urnic::fault {
 
 struct FrameView {
-  // One of them at most.
+  // At most one of them is set.
   std::optional<TcpView> tcp;
   std::optional<RoceView> roce;
 
   const TcpView* segment() const { return tcp ? &*tcp : nullptr; }
-  // Bytes of payload; 0 when it is neither.
+  // Payload bytes; 0 if it is neither.
   std::uint32_t payload() const { return tcp ? tcp->payload_len : roce ? roce->payload : 0; }
-  // Whether `corrupt` finds anything to change.
+  // True if there are bytes that `corrupt` can change.
   bool corruptible() const { return tcp ? tcp->payload_len != 0 : roce && roce->body() != 0; }
 };
 
-// `head`: the beginning of the frame, with all its headers.
+// `head`: the beginning of the frame with all its headers.
 inline FrameView look_at(ByteView head, std::uint32_t total_len) {
   const net::Classified c = net::classify(head, total_len);
   FrameView v;

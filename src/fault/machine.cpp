@@ -15,7 +15,7 @@
 namespace urnic::fault::machine {
 
 Outcome<port::Fd, std::string> create_file(const std::string& path) {
-  // Non-blocking, so that a FIFO without a reader is refused below instead of hanging here.
+  // Non-blocking: a FIFO without a reader is refused below instead of blocking here.
   port::Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644));
   if (!fd) return fail(std::string(std::strerror(errno)));
   struct stat st {};

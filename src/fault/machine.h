@@ -1,6 +1,5 @@
-// All that this room asks of the operating system, in one place: a file to capture into, a timer
-// that wakes a sleeper, a wait for descriptors. Everything else here is a function of frames and
-// the time it is given.
+// All system calls of this folder in one place: capture files, timers that wake a sleeping thread,
+// waiting for descriptors. Everything else here depends only on frames and on the given time.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +13,20 @@
 
 namespace urnic::fault::machine {
 
-// Creates or empties a regular file; /dev/null and the like are taken as well. A pipe is not: it
-// could block the engine, and kill the process when its reader goes. The error is the system's
-// word for it, or ours.
+// Creates or truncates a regular file; /dev/null and similar devices are accepted too. A pipe is
+// refused: it could block the engine, or kill the process when its reader exits. The error is the
+// system's message, or ours.
 Outcome<port::Fd, std::string> create_file(const std::string& path);
-// Empty when all of `bytes` was written, else the system's word for why not.
+// Empty if all of `bytes` was written, else the system's message.
 std::string write_all(const port::Fd& file, ByteView bytes);
 
-// A timer descriptor; empty when there is none to be had.
+// A timer descriptor; empty if none can be created.
 port::Fd make_timer();
-// Readable once `after` has passed. Zero or less turns it off, and clears what it may have said.
+// Makes the timer readable after the time `after`. Zero or less disarms it and clears a pending
+// expiry.
 void set_timer(const port::Fd& timer, Duration after);
 
-// Until one of `fds` is readable or `ms` milliseconds have passed (< 0: for ever).
+// Waits until one of `fds` is readable or `ms` milliseconds have passed (< 0: no limit).
 void wait_readable(std::span<const int> fds, std::int64_t ms);
 
 }  // namespace urnic::fault::machine

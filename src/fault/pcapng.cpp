@@ -44,7 +44,7 @@ ByteView text(std::string_view s) {
   return {reinterpret_cast<const std::uint8_t*>(s.data()), s.size()};
 }
 
-// Block type and total length in front, total length behind.
+// A block: type and total length first, total length again at the end.
 class Block {
  public:
   Block(std::vector<std::uint8_t>& out, std::uint32_t type) : out_(out), start_(out.size()) {
@@ -69,7 +69,7 @@ void append_section(std::vector<std::uint8_t>& out, std::string_view application
   put32(out, kByteOrderMagic);
   put16(out, 1);
   put16(out, 0);
-  put32(out, 0xffffffff);  // length of the section: not known, 64 bits of ones
+  put32(out, 0xffffffff);  // length of the section: unknown, 64 one bits
   put32(out, 0xffffffff);
   put_option(out, kShbApplication, text(application));
   put_option(out, kEndOfOptions, {});

@@ -1,6 +1,6 @@
-// Blocks of the pcapng format, as far as a capture of Ethernet frames needs them: section header,
+// The blocks of the pcapng format that a capture of Ethernet frames needs: section header,
 // interface description, enhanced packet. Written in the byte order of the host, which the format
-// allows.
+// permits.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace urnic::fault {
 
-// Each appends one whole block to `out`.
+// Each function appends one whole block to `out`.
 void append_section(std::vector<std::uint8_t>& out, std::string_view application);
-// Nanosecond resolution. `snap_length` 0: no limit.
+// The time resolution is a nanosecond. `snap_length` 0: no limit.
 void append_interface(std::vector<std::uint8_t>& out, std::string_view name,
                       std::uint32_t snap_length);
-// The frame is head and tail; `kept` bytes of it are stored (<= its length). `unix_ns` counts from
-// 1970.
+// The frame is head followed by tail; `kept` bytes of it are stored (at most its length). `unix_ns`
+// counts from 1970.
 void append_packet(std::vector<std::uint8_t>& out, std::uint32_t interface_id, Direction direction,
                    std::uint64_t unix_ns, ByteView head, ByteView tail, std::uint32_t kept);
 

@@ -16,7 +16,7 @@ struct Unit {
   std::string_view name;
   double factor;
 };
-// Longest names first where one ends another.
+// If one name is a suffix of another, the longer one comes first.
 constexpr Unit kTimes[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
 constexpr Unit kRates[] = {{"kbit", 1e3}, {"mbit", 1e6}, {"gbit", 1e9}, {"bit", 1}};
 constexpr Unit kSizes[] = {{"k", 1024}, {"m", 1048576}, {"g", 1073741824}, {"", 1}};
@@ -57,7 +57,7 @@ std::optional<std::uint32_t> to_count(std::string_view s) {
   return static_cast<std::uint32_t>(*v);
 }
 
-// One key=value at a time; `wrong` is set to what was expected.
+// Parses one key=value at a time; on failure sets `wrong` to the expected format.
 class Parser {
  public:
   FaultPlan plan;
@@ -119,7 +119,7 @@ bool Parser::at(std::string_view v) {
     const auto kind = std::find(std::begin(kKindNames), std::end(kKindNames), one.substr(0, colon));
     const auto n = colon == one.npos ? std::nullopt : to_whole(one.substr(colon + 1));
     const auto index = static_cast<std::size_t>(kind - std::begin(kKindNames));
-    // Join and Overflow need more than one frame to happen.
+    // Join and Overflow need more than one frame, so they cannot be requested for a single frame.
     if (index > static_cast<std::size_t>(FaultKind::Cut) || !n || *n == 0) {
       return expect(false, "KIND:N+KIND:N..., KIND is loss, dup, reorder, corrupt, badsum or cut");
     }
@@ -215,7 +215,7 @@ std::string_view fault_kind_name(FaultKind k) {
 bool FaultPlan::idle() const {
   return loss == 0 && duplicate == 0 && reorder == 0 && corrupt == 0 && bad_checksum == 0 &&
          resegment == 0 && delay == Duration() && jitter == Duration() && rate_bps == 0 &&
-         at.empty();  // nobody waits, so nobody is marked
+         at.empty();  // there is no queue, so no frame is marked
 }
 
 std::string FaultPlan::to_string() const {

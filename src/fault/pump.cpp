@@ -12,7 +12,7 @@ namespace {
 
 constexpr unsigned kBatch = port::kBurst;
 constexpr unsigned kBurstsPerTurn = 4;
-constexpr unsigned kSpins = 200;  // empty turns before sleeping
+constexpr unsigned kSpins = 200;  // idle turns before sleeping
 constexpr unsigned kFdsPerQueue = 16;
 
 Frame copy(const urnic_frame& f) {
@@ -34,7 +34,7 @@ Pump::Pump(port::Port& a, port::Port& b)
   b_to_a_.late.resize(queues_);
 }
 
-// One received frame becomes one to send, or several, or none.
+// Turns one received frame into one frame to send, several, or none.
 void Pump::take(Leg& w, unsigned q, const urnic_frame& f, std::uint32_t max_frame) {
   std::vector<Frame>& late = w.late[q];
   const std::uint32_t length = port::frame_len(f);
@@ -45,7 +45,8 @@ void Pump::take(Leg& w, unsigned q, const urnic_frame& f, std::uint32_t max_fram
   Frame whole = copy(f);
   const auto v = parse_tcp_frame(whole);
   if (length <= max_frame) {
-    // The kernel left the checksum to "the hardware"; that is us, for the next port may be a wire.
+    // The kernel left the checksum to the hardware. We compute it, because the next port may be a
+    // wire.
     if (v) finish_tcp_frame(whole, *v, v->payload_len);
     late.push_back(std::move(whole));
     return;
@@ -58,12 +59,12 @@ void Pump::take(Leg& w, unsigned q, const urnic_frame& f, std::uint32_t max_fram
   for (Frame& piece : split(whole, *v, max_frame - v->overhead())) late.push_back(std::move(piece));
 }
 
-// True when nothing is left over.
+// Returns true if no frames remain.
 bool Pump::send_late(Leg& w, unsigned q) {
   std::vector<Frame>& late = w.late[q];
   std::size_t sent = 0;
   while (sent < late.size()) {
-    // One reservation serves frames of different lengths: as long as the longest.
+    // One reservation serves frames of different lengths: it has the length of the longest.
     const auto n = static_cast<unsigned>(std::min<std::size_t>(kBatch, late.size() - sent));
     std::size_t longest = 0;
     for (unsigned i = 0; i < n; ++i) longest = std::max(longest, late[sent + i].bytes.size());
@@ -85,12 +86,12 @@ bool Pump::send_late(Leg& w, unsigned q) {
   if (late.empty()) return true;
   const port::Info to = w.to->info();
   if (to.link_up == 0) {
-    // A wire with nobody at its end loses what is put on it.
+    // If the receiver's link is down, frames are lost.
     w.stats.no_link += late.size();
     late.clear();
   } else {
     const auto unfit = [&](const Frame& f) { return f.bytes.size() > to.max_frame; };
-    w.stats.too_long += std::erase_if(late, unfit);  // the link came back with smaller frames
+    w.stats.too_long += std::erase_if(late, unfit);  // the link came back with a smaller frame size
   }
   return late.empty();
 }
@@ -120,11 +121,11 @@ bool Pump::run_once() {
   return busy;
 }
 
-// Until something happens. False when a port has nothing to be woken by.
+// Sleeps until an event. False if a port has no descriptors to wait for.
 bool Pump::sleep(int wake_fd, Duration max_sleep) {
-  // A direction that is held back waits for room at its far end. What its near end has received
-  // cannot move until then and is no reason to stay awake, so that port is left out; should both
-  // be stuck, a look every millisecond has to do.
+  // A blocked direction waits for room at its far end. Frames received at its near end cannot move
+  // until then and must not keep us awake, so that port is not polled. If both directions are
+  // blocked, we check every millisecond.
   const auto stuck = [](const Leg& w) {
     return std::any_of(w.late.begin(), w.late.end(), [](const auto& l) { return !l.empty(); });
   };
@@ -138,7 +139,7 @@ bool Pump::sleep(int wake_fd, Duration max_sleep) {
     ports.clear();
     at_most(1);
   } else if (stuck_a || stuck_b) {
-    at_most(100);  // the port left out may lose its link meanwhile
+    at_most(100);  // the port that is not polled may lose its link
   }
 
   std::vector<int> fds;

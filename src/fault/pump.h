@@ -1,5 +1,5 @@
-// Two ports as the two ends of one wire: what one receives the other sends (`urnic wire`). Put
-// fault and capture wrappers around them first.
+// Connects two ports like a wire: each sends what the other receives (`urnic wire`). Fault and
+// capture wrappers go around the ports before that.
 #pragma once
 
 #include <atomic>
@@ -14,22 +14,22 @@ namespace urnic::fault {
 
 struct PumpStats {
   std::uint64_t frames = 0, bytes = 0;  // forwarded
-  std::uint64_t split = 0;              // larger than the other port's frames; TCP, so cut to fit
-  std::uint64_t too_long = 0;           // larger than the other port's frames, lost
-  std::uint64_t no_link = 0;            // the other port's link was down, lost
+  std::uint64_t split = 0;              // larger than the other port's frames; TCP, so it was split
+  std::uint64_t too_long = 0;           // larger than the other port's frames: lost
+  std::uint64_t no_link = 0;            // the other port's link was down: lost
 };
 
 class Pump {
  public:
-  // The ports must outlive the pump and be used by nobody else meanwhile.
+  // The ports must outlive the pump, and nothing else may use them meanwhile.
   Pump(port::Port& a, port::Port& b);
 
-  // Forwards what is there, each queue at most a few bursts; true when there was something to do.
+  // Forwards available frames, at most a few bursts per queue; true if there was any work.
   bool run_once();
-  // Forwards until `stop` is set; sleeps on the descriptors of both ports when idle. `wake_fd`
-  // (an eventfd or signalfd, or -1) becoming readable ends a sleep, so that `stop` is seen; with
-  // max_sleep > 0 a sleep also ends by itself. Returns early, false, when a port cannot be slept
-  // on.
+  // Forwards until `stop` is set. Sleeps on the descriptors of both ports when idle. If `wake_fd`
+  // (an eventfd or signalfd, or -1) becomes readable, a sleep ends, so that `stop` is checked; with
+  // max_sleep > 0 a sleep also ends after that time. Returns early with false if it is impossible
+  // to sleep on a port.
   bool run(const std::atomic<bool>& stop, int wake_fd, Duration max_sleep = Duration());
 
   const PumpStats& a_to_b() const { return a_to_b_.stats; }
@@ -40,7 +40,7 @@ class Pump {
     port::Port* from = nullptr;
     port::Port* to = nullptr;
     PumpStats stats;
-    // What the receiving port had no room for yet, per queue: the sender is held back meanwhile.
+    // Frames that the sending port has no room for yet, per queue. No more are received meanwhile.
     std::vector<std::vector<Frame>> late;
   };
 

@@ -54,8 +54,8 @@ void Resegmenter::recut(Frame f, bool joined, const Rule& rule, const FlowKey& k
   const std::uint32_t room = rule.mtu > headers ? rule.mtu - headers : 1;
   const bool may_hold = !v->has(tcp::kFin);  // nothing follows a FIN
 
-  // Joined: full segments first, then a rest that may wait for the next one. Joined and small
-  // enough: leaves as it is.
+  // A joined segment: full segments first, then a remainder that may wait for the next segment. If
+  // it fits into one segment, it leaves unchanged.
   std::uint32_t from = 0;
   if (joined) {
     while (v->payload_len - from > room) {
@@ -84,8 +84,8 @@ void Resegmenter::recut(Frame f, bool joined, const Rule& rule, const FlowKey& k
     return;
   }
 
-  // Alone: in two or three pieces; or the first piece leaves and the rest waits; or all of it
-  // waits. Held bytes meet the next segment, and boundaries move.
+  // A single segment leaves in two or three pieces; or its first piece leaves and the rest waits;
+  // or all of it waits. Held bytes are joined with the next segment, so boundaries move.
   const std::uint64_t how = rule.cut_now ? 0 : rng_.below(3);
   if (v->payload_len < 2 || how == 2) {
     if (may_hold && how != 0) {

@@ -1,6 +1,6 @@
-// The middlebox that cuts and joins: payload of a stream leaves it in the same order with the same
-// bytes, but with other segment boundaries, so that FPDUs no longer meet segments (spec section 2;
-// E-37).
+// A middlebox that cuts and joins segments. The bytes of a stream leave it unchanged and in order,
+// but with other segment boundaries, so that FPDUs are no longer aligned with segments (spec
+// section 2; E-37).
 #pragma once
 
 #include <cstdint>
@@ -22,18 +22,19 @@ class Resegmenter {
  public:
   explicit Resegmenter(Rng rng) : rng_(rng) {}
 
-  // `f` with view `v` (nullptr: not TCP) comes in; what leaves is appended to `out`. With `touch`
-  // it may be cut, joined, or held for its successor until now + hold. `cut_now` cuts it whatever
-  // the probability. Segments with a wrong checksum pass untouched, lest it be repaired.
+  // `f` with view `v` (nullptr: not TCP) enters; leaving frames are appended to `out`. With `touch`
+  // the frame may be cut, joined, or held for its successor until now + hold. `cut_now` cuts it
+  // regardless of the probability. Segments with a wrong checksum pass unchanged, so that it is not
+  // repaired.
   struct Rule {
     double probability = 0;
     bool touch = false, cut_now = false;
-    std::uint32_t cut_from = 0, cut_to = 0;  // what cut_now cuts out; cut_to 0: anything
-    std::uint32_t mtu = 1500;                // of what joining makes
+    std::uint32_t cut_from = 0, cut_to = 0;  // range that cut_now cuts out; cut_to 0: random
+    std::uint32_t mtu = 1500;                // for joined segments
     Duration hold;
   };
   void push(Frame f, const TcpView* v, const Rule& rule, Instant now, std::vector<Frame>& out);
-  // What has waited long enough leaves.
+  // Releases the frames that have waited long enough.
   void flush(Instant now, std::vector<Frame>& out);
   void flush_all(std::vector<Frame>& out) { flush(Instant::never(), out); }
   Instant next_deadline() const;
@@ -44,7 +45,7 @@ class Resegmenter {
 
  private:
   // bound: segments held back to be joined; beyond: the segment passes unchanged; test:
-  // Resegmenter.FlowsDoNotMix
+  // Resegmenter.FlowsAreNotMixed
   static constexpr std::size_t kHeldLimit = 256;
   struct Held {
     Frame frame;

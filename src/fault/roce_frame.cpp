@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint8_t kProtoUdp = 17;
 constexpr std::uint32_t kUdpHeader = 8;
 constexpr std::uint32_t kUdpChecksum = 6;
-// The ICRC finds every burst of up to 32 bits.
+// The ICRC detects every burst of up to 32 bits.
 constexpr std::uint32_t kMostChanged = 4;
 
 }  // namespace
@@ -55,7 +55,7 @@ std::uint32_t corrupt_roce(Frame& f, const RoceView& v, Rng* rng) {
     f.bytes[at + i] = static_cast<std::uint8_t>(f.bytes[at + i] ^ rng->between(1, 255));
   }
   std::uint8_t* checksum = f.bytes.data() + v.net.l4_offset + kUdpChecksum;
-  if (load_be16(checksum) == 0) return at;  // there is none (RFC 768)
+  if (load_be16(checksum) == 0) return at;  // there is no checksum (RFC 768)
   mend_checksum(f, v.net.l4_offset, kUdpChecksum, at, was);
   if (load_be16(checksum) == 0) store_be16(checksum, 0xffff);
   return at;

@@ -20,7 +20,7 @@ std::uint32_t pseudo_sum(const Frame& f, const TcpView& v, std::uint32_t tcp_len
                   : net::pseudo_sum_v4(ip + 12, net::kProtoTcp, tcp_len);
 }
 
-// Marks of congestion survive both cutting and joining.
+// The byte with the congestion marks, which must survive cutting and joining.
 std::uint8_t& tos_byte(Frame& f, const TcpView& v) {
   return f.bytes[v.net.l3_offset + std::size_t{1}];
 }
@@ -84,7 +84,7 @@ void patch_tcp_checksum(Frame& f, const TcpView& v, std::uint32_t at, ByteView w
 
 void mend_checksum(Frame& f, std::uint32_t l4, std::uint32_t field, std::uint32_t at,
                    ByteView was) {
-  // A byte at an odd offset is the low half of its word.
+  // A byte at an odd offset is the low half of its 16-bit word.
   const auto word_sum = [&](const std::uint8_t* p, std::size_t n) {
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < n; ++i) {

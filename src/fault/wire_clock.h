@@ -1,5 +1,5 @@
-// Where the wrappers of this room get their time. They read no clock themselves: the engine gives a
-// real one, the simulator its virtual one.
+// The time source of the wrappers in this folder. They read no clock themselves: the engine
+// provides a real one, the simulator a virtual one.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@ struct WireClock {
   // Monotonic nanoseconds; must not be null.
   std::uint64_t (*now_ns)(void* context) = nullptr;
   void* context = nullptr;
-  // The clock advances by itself at the rate of the system's monotonic clock, so that a sleeper can
-  // be woken by a timer. A virtual clock leaves this false and whoever moves it asks for
-  // FaultControl::next_release.
+  // True if the clock advances at the rate of the system's monotonic clock, so that a timer can
+  // wake a sleeping thread. A virtual clock leaves this false, and its owner uses
+  // FaultControl::next_release to advance it.
   bool real = false;
 
   Instant now() const { return Instant::from_ns(static_cast<std::int64_t>(now_ns(context))); }

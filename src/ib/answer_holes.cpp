@@ -13,20 +13,20 @@ namespace {
 
 constexpr Duration kLeastPatience = Duration::us(500);
 
-// Of the way, not of READs that wait behind others: the shortest that was seen, of which the
-// reordering window is a quarter or more.
+// The round trip time of the path, without the time that READs wait for others at the peer: at most
+// the shortest seen, of which the reordering window is a quarter or more.
 Duration round_trip(const SendState& s) {
   const Duration seen = s.log.round_trip();
   if (seen == Duration::zero()) return s.probe.round_trip();
   return std::min(seen, s.log.reordering_window() * 4);
 }
 
-// How much later than what is behind it an answer may come.
+// How much later than a response after it an expected response may arrive.
 Duration window(const SendState& s) {
   return std::max(s.log.reordering_window(), round_trip(s) / 4);
 }
 
-// Behind the last PSN that the peer is known to have got to.
+// True if the peer is known to have accepted requests past una.
 bool beyond_una(const SendState& s) {
   return s.hole.any && s.una.psn.before(s.hole.seen);
 }
@@ -44,7 +44,7 @@ bool may_keep(SendState& s, Psn p) {
 void kept_ahead(SendState& s, Psn p, Instant now) {
   s.ahead.keep(p, now);
   ++s.counters.ahead;
-  if (s.ahead.ends(p)) s.hole.wanted = true;  // there may be more of that READ
+  if (s.ahead.ends(p)) s.hole.wanted = true;  // there may be further missing parts of that READ
 }
 
 void note_hole(SendState& s, Psn end, Instant now) {
@@ -68,7 +68,7 @@ void close_hole(SendState& s, Instant now) {
       continue;
     }
     if (!s.ahead.has(s.una.psn)) break;
-    // Its memory may have gone since.
+    // Its memory may be gone since.
     if (!checked && !s.wqes.may_touch(s.una.wqe))
       return fail(s, s.una.wqe, Status::LocalProtection);
     s.ahead.pass(s.una.psn, now);
@@ -92,8 +92,8 @@ void holes_due(SendState& s, Instant now) {
 
 namespace {
 
-// What is missing of [from, to), of which nothing is under way; of a peer that has not agreed
-// nothing else of the READ, which ends at `end`, may be. `to`: none is.
+// The first PSN missing in [from, to) that is not requested yet. For a peer without peer_parts
+// nothing else of the READ, which ends at `end`, may be requested. `to`: there is none.
 Psn first_to_ask(SendState& s, Psn from, Psn to, Psn end, Instant now) {
   const Duration trip = round_trip(s);
   const Duration most = std::max(kLeastPatience, trip * 2) + window(s);
@@ -118,7 +118,7 @@ Psn first_to_ask(SendState& s, Psn from, Psn to, Psn end, Instant now) {
 
 }  // namespace
 
-// Of the READs and atomics which the peer has got to.
+// Searches the READs and atomics that the peer has accepted.
 bool next_missing(SendState& s, Instant now, MissingPart* out) {
   s.hole.wanted = false;
   if (!beyond_una(s) || s.awaiting.count == 0 || !s.ahead.open()) return false;
@@ -129,14 +129,14 @@ bool next_missing(SendState& s, Instant now, MissingPart* out) {
     const Psn from = begin.before(s.una.psn) ? s.una.psn : begin;
     const std::uint32_t known = s.hole.seen - s.una.psn;
     if (from - s.una.psn >= std::min(known, ReadAhead::kReach)) break;
-    // Of what lies behind all that came it is not known whether it is still on its way.
+    // Past everything that has arrived, data may still be on its way.
     const Psn to = end - s.una.psn <= known ? end : s.hole.seen;
     const Psn missing = first_to_ask(s, from, to, end, now);
     if (missing == to) continue;
     const Psn behind = s.ahead.first(true, missing, to);
     if (!s.ahead.ask(missing, behind, s.una.psn, now)) break;
     look_again(s, now + std::max(kLeastPatience, round_trip(s) * 2) + window(s));
-    s.hole.wanted = true;  // perhaps of the next one too
+    s.hole.wanted = true;  // there may be another part to request
     out->at = {wqe, missing - begin, missing};
     out->packets = behind - missing;
     return true;

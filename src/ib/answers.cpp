@@ -21,10 +21,10 @@ void begin(const ResponderState& s, Operation operation, Psn psn, ResponsePacket
 }
 
 void put_ack(const ResponderState& s, ResponsePacket* out) {
-  out->header.aeth.syndrome = Syndrome::ack(credits_told(*s.rq, s.qp->tells_credits));
+  out->header.aeth.syndrome = Syndrome::ack(credit_code(*s.rq, s.qp->tells_credits));
 }
 
-// What has come in order, as an ACK, and what is kept behind it.
+// An ACK of everything received in order, with a bitmap of the requests kept past a gap.
 void next_sack(ResponderState& s, ResponsePacket* out) {
   begin(s, Operation::Acknowledge, s.expected - 1, out);
   out->header.bth.opcode = kSackOpcode;
@@ -34,13 +34,13 @@ void next_sack(ResponderState& s, ResponsePacket* out) {
   out->payload = writer.payload();
 }
 
-// Nothing is taken any more, so nothing waits.
+// Accepts nothing any more, so nothing waits.
 void fail(ResponderState& s, Verdict why) {
   s.failure = why;
   s.parked = false;
 }
 
-// The last word of a responder that has failed.
+// The last response of a responder that has failed has been sent.
 void end(ResponderState& s) {
   s.ended = true;
   s.nak = {};
@@ -48,8 +48,8 @@ void end(ResponderState& s) {
   ++s.counters.refusals;
 }
 
-// The memory of a READ has gone. If this is its first answer, a NAK takes the place of the packet
-// and the queue pair ends; an answer to a duplicate just ends. True if there is a packet to send.
+// The memory of a READ is gone. In its first response a NAK replaces the packet and the queue pair
+// ends; a response to a duplicate is just dropped. True if there is a packet to send.
 bool fail_read(ResponderState& s, Resource* r, Psn psn, ResponsePacket* out) {
   if (!r->fresh) {
     s.resources.done(r);
@@ -126,7 +126,7 @@ Syndrome syndrome_of(const OwedNak& nak) {
   }
 }
 
-// What is refused lies at the expected PSN, and so does what is missing.
+// Refused and missing requests are both at the expected PSN.
 void next_nak(ResponderState& s, ResponsePacket* out) {
   const Verdict why = s.nak.why;
   begin(s, Operation::Acknowledge, s.expected, out);
@@ -141,7 +141,7 @@ void next_nak(ResponderState& s, ResponsePacket* out) {
   }
 }
 
-// A duplicate READ asks for the whole or a part of what it asked for first.
+// True if a duplicate READ requests all or part of the original request.
 bool inside(const Resource& r, const PacketHeader& h, std::uint32_t pmtu) {
   const Reth& reth = h.reth;
   const std::uint32_t from = h.bth.psn - r.psn;
@@ -150,18 +150,18 @@ bool inside(const Resource& r, const PacketHeader& h, std::uint32_t pmtu) {
          reth.length <= r.length - skipped && packets_of(reth.length, pmtu) <= r.packets - from;
 }
 
-// A duplicate READ asks for what its answer, still under way, has: the same bytes at the same PSNs.
+// True if a duplicate READ requests the same bytes at the same PSNs as its response in progress.
 bool matches_answer_under_way(const Resource& r, const PacketHeader& h, std::uint32_t pmtu) {
   const Answer& a = r.answer;
   const auto ahead = static_cast<std::int64_t>(h.bth.psn - r.psn) - (a.psn - r.psn);
   return r.pending && h.reth.address - a.address == static_cast<std::uint64_t>(ahead * pmtu);
 }
 
-// What is asked for has yet to leave, and comes anyway; or the answer goes on from there, and no
-// less far than it would have gone.
+// If the requested part has not been sent yet, it will be sent anyway. Otherwise the response
+// restarts there, and ends no earlier than it would have.
 void read_again(ResponderState& s, Resource* r, const PacketHeader& h) {
   Answer again{h.bth.psn, h.reth.address, h.reth.length, 0};
-  const bool knows = s.qp->peer_selective;  // what it has
+  const bool knows = s.qp->peer_selective;  // the peer knows what it has
   if (matches_answer_under_way(*r, h, s.qp->pmtu())) {
     const Answer& a = r->answer;
     const std::uint64_t end = a.address + a.bytes;
@@ -169,7 +169,7 @@ void read_again(ResponderState& s, Resource* r, const PacketHeader& h) {
     if (within && !h.bth.psn.before(a.psn + a.sent)) return;
     if (within && !knows) again.bytes = static_cast<std::uint32_t>(end - again.address);
   }
-  // Parts of it that are asked for together come one behind the other.
+  // Missing parts that are requested together are sent one after the other.
   if (knows && r->pending) return s.resources.ask_aside(r, again);
   s.resources.ask_again(r, again, knows);
 }
@@ -226,7 +226,7 @@ bool next_answer(ResponderState& s, ResponsePacket* out) {
     }
     if (next_read_response(s, r, out)) return true;
   }
-  // What was missing has come by now, with everything that was dropped for want of it.
+  // The missing request has arrived by now, with everything that was dropped for lack of it.
   if (s.nak.why == Verdict::OutOfSequence && s.nak.refused.before(s.expected)) s.nak = {};
   if (s.nak.owed()) {
     next_nak(s, out);

@@ -1,6 +1,6 @@
-// What a responder sends back: READ responses and atomic results in the order of their requests,
-// then the NAK or ACK that covers everything before (IB-32..IB-41), and how a duplicate becomes one
-// of these (IB-42..IB-50).
+// The responses of a responder: READ responses and atomic results in the order of their requests,
+// then the NAK or ACK that covers everything before (IB-32..IB-41); and the handling of duplicates,
+// which lead to one of these (IB-42..IB-50).
 #pragma once
 
 #include "ib/packet.h"
@@ -10,13 +10,13 @@ namespace urnic::ib {
 
 struct ResponsePacket;
 
-// One NAK is owed, and no other one will be before something is accepted (IB-52).
+// Makes one NAK due; no other one follows before something is accepted (IB-52).
 void refuse(ResponderState&, Verdict why, Psn psn);
-// Takes nothing more; the last answer is an ACK of everything taken so far.
+// Accepts nothing more; the last response is an ACK of everything accepted so far.
 void end_after_ack(ResponderState&, Verdict why);
 
-// A request that was carried out before asks again. Nothing is done again; one that cannot be
-// answered any more is dropped, and never NAKed.
+// A request that was executed before arrives again. It is answered but not executed again; one that
+// can no longer be answered is dropped, and never NAKed.
 void answer_duplicate(ResponderState&, const ParsedPacket& request);
 
 // Responder::lose_response().

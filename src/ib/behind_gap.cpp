@@ -7,10 +7,10 @@
 namespace urnic::ib {
 namespace {
 
-// Something is missing. One NAK tells so; what follows adds nothing but how far it reaches.
+// A packet is missing. Sends one NAK; packets that follow only extend how far the gap reaches.
 void note_gap(ResponderState& s, Psn psn) {
   ++s.counters.out_of_sequence;
-  if (s.reports_held()) return;  // a SACK says more
+  if (s.reports_held()) return;  // a SACK reports more
   if (!s.silent) {
     refuse(s, Verdict::OutOfSequence, psn);
   } else if (s.nak.why == Verdict::OutOfSequence && s.nak.refused.before(psn)) {
@@ -19,7 +19,7 @@ void note_gap(ResponderState& s, Psn psn) {
 }
 
 void downgrade(ResponderState& s, SlowReason why, Psn psn) {
-  stop_waiting(s);  // nothing is kept any more, so the peer must be told
+  stop_waiting(s);  // nothing is kept any more, so the peer must be sent the NAK
   ++s.counters.downgrades;
   if (why == SlowReason::StoreFull) ++s.counters.store_full;
   if (s.reports_held() && !s.silent) refuse(s, Verdict::OutOfSequence, psn);
@@ -29,23 +29,22 @@ void downgrade(ResponderState& s, SlowReason why, Psn psn) {
   s.watch = true;
 }
 
-// Whether there is a gap in front of `psn` that was not seen before. What is missing because it was
-// refused for want of a receive is none.
+// True if there is a gap before `psn` that was not seen before. A packet that was refused for lack
+// of a receive does not count as a gap.
 bool is_new_gap(const ResponderState& s, Psn psn) {
   if (!s.held.empty()) return s.held.end().before(psn);
   const bool was_refused = s.silent && s.refused == Verdict::NotReady;
   return !was_refused || psn != s.expected + 1;
 }
 
-// What is longer than any packet may be is not worth keeping: the peer repeats it, and is told
-// then.
+// A packet longer than allowed is not kept: the peer repeats it, and is sent the NAK then.
 void keep(ResponderState& s, const ParsedPacket& p) {
   const Psn psn = p.header.bth.psn;
   if (p.payload.size() > s.qp->pmtu()) return;
   s.watch = true;
   if (waits_too_many(s)) stop_waiting(s);
   if (is_new_gap(s, psn)) {
-    s.gap_unsaid = s.parked;
+    s.gap_unreported = s.parked;
     if (!s.recovery.gap(psn)) return downgrade(s, SlowReason::RecoveryExhausted, psn);
     ++s.counters.recovery_attempts;
   }

@@ -1,6 +1,6 @@
-// Requests behind a gap (S-3, S-4): one NAK tells what is missing; a FAST queue pair keeps them
-// until it has come, as far as S-8 allows. Nothing of them counts before, neither in ePSN nor in
-// MSN, and nothing is acknowledged.
+// Requests past a gap (S-3, S-4): one NAK reports that something is missing; a FAST queue pair
+// keeps the requests until it has arrived, within the limits of S-8. Until then they count neither
+// in ePSN nor in MSN, and are not acknowledged.
 #pragma once
 
 #include "ib/packet.h"
@@ -8,14 +8,14 @@
 
 namespace urnic::ib {
 
-// A request that lies behind the expected PSN.
+// Handles a request past the expected PSN.
 void take_behind_gap(ResponderState&, const ParsedPacket& request);
 
-// Something was taken or refused while `watch` was set.
+// To be called after a request was accepted or refused while `watch` was set.
 void look_at_recovery(ResponderState&, Verdict);
 
-// Whether the first of those kept has its turn: it is the expected one and does not wait, or has
-// been passed over.
+// True if the first kept request has its turn: it is the expected one and does not wait, or it has
+// become a duplicate.
 inline bool held_has_turn(const ResponderState& s) {
   return !s.parked && !s.held.empty() &&
          region(s.held.first_psn(), s.expected) != PsnRegion::Invalid;

@@ -29,13 +29,13 @@ bool pkeys_match(std::uint16_t a, std::uint16_t b) {
 
 namespace {
 
-// Of XRC each end has one half, and but for what both urnic ends say to each other the other half's
-// packets are nobody's (o9-79.a1).
+// Each end of XRC has only one half. Packets for the other half are dropped, except those that
+// urnic ends exchange (o9-79.a1).
 bool has_half(const QpAttributes& qp, Half half) {
   return half == (qp.xrc.receives ? Half::Responder : Half::Requester);
 }
 
-// Not of a service: CNPs, and packets of our own (S-6, S-7).
+// Packets that belong to no service: CNPs, and urnic's own (S-6, S-7).
 bool of_no_service(const OpcodeRow& row, const QpAttributes& qp) {
   return qp.reliable() && (row.family == Family::Cnp || (row.ours() && qp.selective));
 }

@@ -1,7 +1,8 @@
-// What every packet must pass before the rules of its transport are asked: is it one, is it whole,
-// is it for this queue pair. What fails is dropped silently, and counted (IB-2).
+// The checks that every packet must pass before the rules of its transport apply: is it
+// well-formed, undamaged, and for this queue pair? A packet that fails is dropped silently, and
+// counted (IB-2).
 //
-//   open_packet   lengths, ICRC, version           knows no queue pair
+//   open_packet   lengths, ICRC, version           without a queue pair
 //   (the caller finds the queue pair by bth.dest_qp)
 //   check         queue pair, state, service, P_Key, the peer's address or the Q_Key; which half
 //
@@ -22,16 +23,16 @@
 
 namespace urnic::ib {
 
-// Why a packet was dropped without a word, in the order of the checks.
+// Why a packet was dropped silently, in the order of the checks.
 enum class Drop : std::uint8_t {
-  Malformed,    // lengths that cannot be
+  Malformed,    // inconsistent lengths
   BadIcrc,      // damaged
   BadVersion,   // TVer is not 0
-  NoQueuePair,  // nobody has that number
-  WrongState,   // the queue pair takes no requests, or no responses
+  NoQueuePair,  // no queue pair has that number
+  WrongState,   // the queue pair accepts no requests, or no responses
   WrongService,
   BadPkey,
-  WrongAddress,  // of a connected queue pair: not from its peer
+  WrongAddress,  // connected queue pair: not from its peer
   BadQkey,
 };
 inline constexpr std::size_t kDrops = 9;
@@ -44,24 +45,24 @@ struct DropCounters {
   std::uint64_t of(Drop d) const { return by_reason[static_cast<std::size_t>(d)]; }
 };
 
-// What is known of the header in front.
+// The origin of the IP and UDP headers.
 enum class Headers : std::uint8_t {
   AsCame,
-  FromSocket,  // made of what a socket tells: IPv4 with an identification of 0 that means nothing
+  FromSocket,  // from socket data: IPv4 with a meaningless identification of 0
 };
-// Of the bytes UDP carried, BTH to ICRC; `ip_udp` as icrc() takes it. The result borrows them.
+// For the payload of UDP, BTH to ICRC; `ip_udp` as in icrc(). The result borrows both.
 Outcome<ParsedPacket, Drop> open_packet(ByteView ip_udp, ByteView datagram,
                                         Headers headers = Headers::AsCame);
 
-// Whose packet it is: responses are the requester's.
+// The half a packet is for: responses are for the requester.
 enum class Half : std::uint8_t { Requester, Responder };
 
-// `qp`: the one bth.dest_qp names, or null, and the state it is in; `source`: whose IP address the
-// datagram carries.
+// `qp`: the queue pair named by bth.dest_qp, or null, and its state; `source`: the source IP
+// address of the datagram.
 Outcome<Half, Drop> check(const PacketHeader&, const IpAddress& source, const QpAttributes* qp,
                           verbs::QpState state);
 
-// Equal in the lower 15 bits, which are not 0, and at least one of them is of a full member (bit
+// True if the lower 15 bits are equal and not 0, and at least one key is that of a full member (bit
 // 15) (IB-132).
 bool pkeys_match(std::uint16_t a, std::uint16_t b);
 

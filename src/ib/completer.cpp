@@ -20,8 +20,9 @@ bool in_ack_form(const OpcodeRow& row, const PacketHeader& h) {
   return row.has(kAeth) && h.aeth.syndrome.kind() == AckKind::Ack;
 }
 
-// No response of the transport, whatever was asked: another kind of packet, an Acknowledge that is
-// longer than its headers (IB-124), a syndrome that is reserved (IB-4), or a NAK that is none.
+// True if it is no valid response to any request: another kind of packet, an Acknowledge longer
+// than its headers (IB-124), a reserved syndrome (IB-4), or a NAK in another packet than an
+// Acknowledge.
 bool malformed(const ParsedPacket& p) {
   const OpcodeRow& row = p.header.row();
   if (!row.response()) return true;
@@ -34,15 +35,15 @@ bool malformed(const ParsedPacket& p) {
   return row.family != Family::Acknowledge && !in_ack_form(row, p.header);
 }
 
-// Against the window: una .. max is expected; what lies before it, no more than 2^23 - 1 behind
-// max, is a duplicate (IB-58, IB-126).
+// Classifies a PSN: una .. max is in the window; one before it, at most 2^23 - 1 before max, is a
+// duplicate (IB-58, IB-126).
 Response classify(const SendState& s, Psn p) {
   if (p - s.una.psn < s.outstanding()) return Response::Ack;
   return (s.fresh.psn - 1) - p < kPsnWindow ? Response::Duplicate : Response::Ghost;
 }
 
-// An acknowledgment of everything before `end` ends here: at the first READ or atomic that has no
-// response yet, if there is one.
+// The end of an acknowledgment of everything before `end`: at the latest the first READ or atomic
+// that has no response yet.
 Psn acknowledged_end(const SendState& s, Psn end) {
   if (s.awaiting.count == 0) return end;
   const Psn awaited = awaited_psn(s);
@@ -55,9 +56,9 @@ Judgment bad(const SendState& s, std::uint32_t wqe, Psn p) {
 
 // ---- READ responses and atomic results
 
-// Whether a READ response may have its place in the READ's responses: First and Only begin what was
-// asked for, the whole READ or the rest of it; behind them come Middle and Last. What a probe asked
-// for alone is an Only, or a Last where a peer counts the places of the READ (Linux rxe).
+// True if a READ response may have that place in the message. First and Only begin what was
+// requested, the whole READ or the rest of it; Middle and Last follow them. A part that a probe
+// requested alone is an Only, or a Last if the peer counts places of the whole READ (Linux rxe).
 bool place_fits(const SendState& s, Place place, Psn p, std::uint32_t k, std::uint32_t packets) {
   const Awaiting& a = s.awaiting;
   const bool last = k + 1 == packets;
@@ -70,12 +71,12 @@ Judgment judge_read_data(const SendState& s, const ParsedPacket& packet, std::ui
   const Psn p = packet.header.bth.psn;
   const SendWqe& w = s.wqes.wqe(index);
   if (w.op != WrOp::Read) return bad(s, index, p);
-  // It is outstanding, hence one of those that await; the oldest of them comes first.
+  // It is outstanding, so it is one of those that await a response; the oldest of them is next.
   const bool next = index == s.awaiting.oldest && p == awaited_psn(s);
   const std::uint32_t k = p - s.wqes.part(index).psn;
   const Place place = packet.header.row().place;
-  // While parts of READs are asked for again an answer may begin and end where it likes: that to a
-  // part which was asked for twice is late.
+  // While parts of READs are requested again, a response may begin and end anywhere: a response to
+  // a part requested twice may be late.
   const bool fits = packet.payload.size() == s.wqes.bytes(w, k) &&
                     (!s.ahead.empty() || place_fits(s, place, p, k, s.wqes.packets(w)));
   if (!next) {
@@ -99,7 +100,7 @@ Judgment judge_atomic_result(const SendState& s, Psn p, std::uint32_t index) {
 
 Judgment judge_ack(const SendState& s, Psn p, std::uint32_t index) {
   const Psn end = acknowledged_end(s, p + 1);
-  // One on the PSN of a READ or an atomic is an implied NAK of it as well.
+  // An ACK at the PSN of a READ or an atomic is an implied NAK of it as well.
   const Response what = end == p + 1 ? Response::Ack : Response::ImpliedNak;
   return {what, index, Status::Success, end};
 }
@@ -141,10 +142,10 @@ Judgment judge_acknowledge(const SendState& s, const PacketHeader& h, std::uint3
   }
 }
 
-// ---- carrying out
+// ---- execution
 
-// MSN and credits of an AETH in ACK form. An MSN of what has not left, or of long ago, says
-// nothing.
+// Takes MSN and credits of an AETH in ACK form. An MSN of messages not sent yet, or of long ago, is
+// ignored.
 bool take_msn(SendState& s, const PacketHeader& h) {
   const Msn msn = h.aeth.msn;
   if (s.ssn - msn >= kPsnWindow) return false;
@@ -152,7 +153,8 @@ bool take_msn(SendState& s, const PacketHeader& h) {
   return acknowledge_messages(s, msn);
 }
 
-// An answer, packet `k` of what the request asked for. False when it may not be where it was to go.
+// Stores a response, packet `k` of the request's responses. False if access to its destination is
+// not allowed.
 bool store(const SendState& s, const ParsedPacket& packet, std::uint32_t wqe, std::uint32_t k) {
   const PacketHeader& h = packet.header;
   if (h.row().family == Family::ReadResponse) {
@@ -163,7 +165,7 @@ bool store(const SendState& s, const ParsedPacket& packet, std::uint32_t wqe, st
   return s.wqes.scatter(wqe, 0, bytes);
 }
 
-// Whether nothing follows what came for una, though the READ has more.
+// True if no further response is expected after the one at una, although the READ has more.
 bool comes_alone(const SendState& s, const OpcodeRow& row) {
   return row.ends() && s.una.packet + 1 != s.wqes.packets(s.wqes.wqe(s.una.wqe)) &&
          !s.ahead.ends(s.una.psn);
@@ -179,21 +181,22 @@ void take_data(SendState& s, const ParsedPacket& packet, Instant now) {
   answered(s);
 }
 
-// A NAK, spoken or implied, asks for a repetition. Behind an RNR NAK, and once one has begun, there
-// is nothing to add (IB-147).
+// A NAK, explicit or implied, causes a repetition. During an RNR wait, or once a repetition has
+// begun, it adds nothing (IB-147).
 void take_nak(SendState& s, std::uint64_t* counter, Instant now) {
   if (s.repeating || s.rnr.on()) return;
   ++*counter;
   repeat_by_nak(s, now);
 }
 
-// What came says that an answer before it is missing, and that all requests before `end` are taken.
+// The packet shows that a response before it is missing, and that all requests before `end` have
+// been accepted.
 void take_implied_nak(SendState& s, Psn end, Instant now) {
   if (keeps_ahead(s) && s.ahead.open()) return note_hole(s, end, now);
   take_nak(s, &s.counters.implied_naks, now);
 }
 
-// What may not be where it was to go is told in its turn.
+// A response past a hole. If its destination is not allowed, that is handled when its turn comes.
 void take_ahead(SendState& s, const ParsedPacket& packet, std::uint32_t wqe, Instant now) {
   const Psn p = packet.header.bth.psn;
   if (!s.ahead.open()) return take_implied_nak(s, p, now);
@@ -212,7 +215,7 @@ void discard(SendState& s, Response what) {
   ++(what == Response::Duplicate ? c.duplicates : what == Response::Ghost ? c.ghosts : c.malformed);
 }
 
-// In the window: what it acknowledges is acknowledged first (IB-65).
+// For a response in the window: first acknowledges what it acknowledges (IB-65).
 void carry_out(SendState& s, const Judgment& j, const ParsedPacket& packet, Instant now) {
   const PacketHeader& h = packet.header;
   bool progress = acknowledge(s, j.end);
@@ -244,7 +247,7 @@ void carry_out(SendState& s, const Judgment& j, const ParsedPacket& packet, Inst
       take_rnr_nak(s, h, now);
       break;
     case Response::Sack:
-      // Beyond a READ or an atomic it is an implied NAK of it as well.
+      // A SACK beyond a READ or an atomic is an implied NAK of it as well.
       if (j.end != h.bth.psn + 1) take_implied_nak(s, h.bth.psn + 1, now);
       if (take_sack(s, *parse_sack(packet), now)) {
         take_nak(s, &s.counters.sequence_naks, now);
@@ -303,7 +306,7 @@ Taken take_response(SendState& s, const ParsedPacket& packet, Instant now) {
         made_progress(s, now);
         rearm(s, now);
       } else {
-        heard(s, now);  // the peer is at it; a probe of a READ would make it begin again
+        heard(s, now);  // the peer is sending; probing a READ would make it begin again
       }
       break;
     default:

@@ -3,15 +3,15 @@
 namespace urnic::ib {
 namespace {
 
-constexpr std::uint32_t kPart = 20;   // more than one in so many is too much
-constexpr std::uint32_t kSingle = 1;  // is none of the network's doing, however small the window
+constexpr std::uint32_t kPart = 20;   // more than one in this many lost packets is too much
+constexpr std::uint32_t kSingle = 1;  // a single loss is not congestion, however small the window
 
 }  // namespace
 
 void Congestion::take_answer(Psn una, Psn end, Instant now) {
   if (cut_ && !una.before(cut_end_)) {
     cut_ = false;
-    round_ = round_ && settled_;  // the next shows what the cut has done
+    round_ = round_ && settled_;  // the next round shows the effect of the cut
   }
   if (rule_ == CongestionRule::Dcqcn) {
     dcqcn_.advance(now);
@@ -60,10 +60,10 @@ void Congestion::timed_out(Instant now) {
     dcqcn_.time_out(now);
   }
   after_cut(Psn());
-  cut_ = false;  // all of it leaves again
+  cut_ = false;  // everything is sent again
 }
 
-// False: what it says is known.
+// False: the congestion is already known.
 bool Congestion::act(Psn end, Instant now) {
   if (!on()) return false;
   if (rule_ == CongestionRule::Dcqcn) {
@@ -75,8 +75,8 @@ bool Congestion::act(Psn end, Instant now) {
   return true;
 }
 
-// A flood of them, or somebody's who can write the peer's address, costs a cut for each round trip
-// and never more than the floor leaves.
+// A flood of CNPs, or forged ones with the peer's address, costs at most one cut per round trip and
+// never reduces the window below its floor.
 void Congestion::notified(Psn end, bool outstanding, Instant now) {
   ++counters_.cnps;
   if (!outstanding || !act(end, now)) ++counters_.cnps_ignored;

@@ -1,6 +1,6 @@
 // Congestion control of one RC send queue (S-10): how many packets may be in flight, from what the
-// requester sees of its own. Rounds are told here, and one cut for all that was in flight together;
-// how the window moves is window.h's or dcqcn.h's.
+// requester observes itself. This class finds the rounds, and allows one cut for all packets that
+// were in flight together; window.h or dcqcn.h decides how the window changes.
 //
 //   left()          each packet that leaves
 //   acknowledged()  una has moved
@@ -19,32 +19,32 @@
 namespace urnic::ib {
 
 enum class CongestionRule : std::uint8_t {
-  Off,     // nothing closes the window
+  Off,     // the window stays open
   Window,  // AimdWindow
   Dcqcn,   // DcqcnWindow
 };
 
 struct CongestionCounters {
-  std::uint64_t cnps = 0;          // that have come
-  std::uint64_t cnps_ignored = 0;  // of these: nothing was in flight, or it had been acted upon
-  std::uint64_t cuts = 0;          // times that the window was closed, for whatever reason
+  std::uint64_t cnps = 0;          // received
+  std::uint64_t cnps_ignored = 0;  // of these: nothing was in flight, or the congestion was known
+  std::uint64_t cuts = 0;          // number of times the window was reduced, for any reason
 };
 
 class Congestion {
  public:
-  // `most`: packets, 1 or more, that may be in flight when nothing is wrong.
+  // `most`: packets, 1 or more, that may be in flight without congestion.
   Congestion(CongestionRule rule, std::uint32_t most)
       : rule_(rule), most_(most), packets_(most), window_(most), dcqcn_(most) {
     if (rule == CongestionRule::Window) packets_ = window_.packets();
   }
 
   bool on() const { return rule_ != CongestionRule::Off; }
-  // Packets that may be in flight: its floor to `most`.
+  // Packets that may be in flight: from the floor to `most`.
   std::uint32_t packets() const { return packets_; }
   bool closed() const { return packets_ != most_; }
 
-  // A packet leaves; `asks`: an ACK must come for it. `again`: it has left before. `full`: no other
-  // may follow it.
+  // A packet is sent. `asks`: it requests an ACK. `again`: it was sent before. `full`: no other
+  // packet may follow it now.
   void left(Psn psn, bool asks, bool again, bool full, Instant now) {
     if (!on()) return;
     limited_ = limited_ || full;
@@ -52,28 +52,29 @@ class Congestion {
     if (rule_ == CongestionRule::Dcqcn) dcqcn_.sent();
     if (asks && !round_) begin_round(psn, again, now);
   }
-  // So many packets leave, 1 or more, of which the last is `last` and alone may ask, or be followed
-  // by no other.
+  // 1 or more packets are sent, the last of which is `last`. Only that one may request an ACK or
+  // fill the window.
   void run_left(std::uint32_t packets, Psn last, bool asks, bool full, Instant now) {
     if (!on()) return;
     for (; packets != 1; --packets) left(last, false, false, false, now);
     left(last, asks, false, full, now);
   }
-  // Everything before `una` is answered; `end` lies behind the newest that has left.
+  // Everything before `una` is answered; `end` follows the newest packet sent.
   void acknowledged(Psn una, Psn end, Instant now) {
     if (round_ || cut_) take_answer(una, end, now);
   }
 
-  // So many packets are lost.
+  // `packets` packets are lost.
   void lost(std::uint32_t packets, Psn end, Instant now);
   void timed_out(Instant now);
-  // A CNP has come; `outstanding`: something is in flight. What says nothing new is only counted.
+  // A CNP has arrived; `outstanding`: something is in flight. If it says nothing new it is only
+  // counted.
   void notified(Psn end, bool outstanding, Instant now);
-  // What answers us has come with a mark: something is in flight.
+  // Responses to us arrive with a mark; something is in flight.
   void marked(Psn end, Instant now) { act(end, now); }
-  // One leaves again, alone: answers are no measure for a while.
+  // A packet is sent again, alone: the running round is no measure of the round trip.
   void repeated() { spoiled_ = true; }
-  // All from una on leaves again: what is known of what was in flight counts no more.
+  // Everything from una on is sent again: ends the running round and cut.
   void went_back(Psn una) {
     spoiled_ = true;
     measured_ = una;
@@ -101,15 +102,16 @@ class Congestion {
   }
 
   CongestionRule rule_;
-  bool round_ = false;    // one is under way: the packet at measured_ is not answered
-  bool spoiled_ = false;  // and will not tell how long it took
+  bool round_ = false;    // a round is running: the packet at measured_ is not answered
+  bool spoiled_ = false;  // it will not yield a round trip time
   bool settled_ = false, quiet_ = false, limited_ = false;  // AimdWindow::Round
-  bool cut_ = false;  // and what was in flight then is not answered: it can say nothing new
+  // packets that were in flight at the cut are not answered: they cannot show anything new
+  bool cut_ = false;
   std::uint32_t most_, packets_;
-  Psn measured_;  // the round is over when this is answered, with all before it
-  Psn cut_end_;   // and `cut_` when all before this is
+  Psn measured_;  // the round ends when this and everything before it is answered
+  Psn cut_end_;   // `cut_` ends when everything before this is answered
   Instant left_;
-  std::uint32_t sent_ = 0, lost_ = 0;  // of the window of packets that is leaving
+  std::uint32_t sent_ = 0, lost_ = 0;  // in the window of packets that is being sent
   CongestionCounters counters_;
   AimdWindow window_;
   DcqcnWindow dcqcn_;

@@ -1,7 +1,7 @@
-// What is known of one queue pair of the transport besides the state of its two halves
-// (requester.h, responder.h): what Modify QP or the connection manager set.
+// The configuration of one queue pair of the transport, set by Modify QP or the connection manager;
+// the state of its two halves is in requester.h and responder.h.
 //
-// Owned by whoever owns the queue pair; written while the halves do not run (both under the
+// Owned by the owner of the queue pair; written while the halves do not run (both under the
 // ownership of one engine), read by both.
 #pragma once
 
@@ -27,7 +27,7 @@ enum class PathMtu : std::uint16_t {
 constexpr std::uint32_t bytes(PathMtu m) {
   return static_cast<std::uint32_t>(m);
 }
-// The largest that fits datagrams of an IP MTU, as peers compute it: path MTU + 80 <= `ip_mtu`.
+// The largest path MTU for an IP MTU, as peers compute it: path MTU + 80 <= `ip_mtu`.
 constexpr PathMtu path_mtu_of(std::uint32_t ip_mtu) {
   if (ip_mtu >= 4096 + 80) return PathMtu::k4096;
   if (ip_mtu >= 2048 + 80) return PathMtu::k2048;
@@ -35,7 +35,7 @@ constexpr PathMtu path_mtu_of(std::uint32_t ip_mtu) {
   return ip_mtu >= 512 + 80 ? PathMtu::k512 : PathMtu::k256;
 }
 
-// The way to the peer: what the address vector comes to over UDP.
+// The path to the peer: the contents of the address vector over UDP.
 struct AddressVector {
   IpAddress local, remote;             // of one family
   std::uint16_t source_port = 0xc000;  // UDP, 0xc000..0xffff
@@ -45,15 +45,15 @@ struct AddressVector {
 
 class XrcQueues;
 
-// XRC: which end of its connection a queue pair is.
+// XRC: the end of the connection that a queue pair is.
 struct XrcEnd {
-  bool receives = false;  // the receiving one (TGT): it has no requests, the other no receives
+  bool receives = false;  // the receiving end (TGT) has no requests, the sending end no receives
   std::uint32_t domain = 0;
-  XrcQueues* queues = nullptr;  // among which the domain's are
+  XrcQueues* queues = nullptr;  // all XRC queues, those of the domain included
 };
 
-// Defaults are those of a queue pair that was just made. Widths are as on the wire: PSNs and QPNs
-// 24 bits, timer codes 5 bits, retry counts 3 bits; whoever sets them has checked that.
+// Defaults are those of a new queue pair. Widths are as on the wire: PSNs and QPNs 24 bits, timer
+// codes 5 bits, retry counts 3 bits; the caller must have checked them.
 struct QpAttributes {
   ServiceType service = ServiceType::Rc;
   std::uint32_t number = 0;  // own QPN
@@ -62,14 +62,14 @@ struct QpAttributes {
 
   // Reset to Init.
   std::uint8_t access = 0;            // verbs::kRemoteWrite, kRemoteRead, kRemoteAtomic
-  std::uint16_t pkey = kDefaultPkey;  // the entry the primary index names
+  std::uint16_t pkey = kDefaultPkey;  // of the primary index
   std::uint32_t qkey = 0;             // UD
 
   // Init to Rtr.
   std::uint32_t dest_qp = 0;
   AddressVector av;
   PathMtu path_mtu = PathMtu::k1024;
-  Psn rq_psn;                        // the first request's
+  Psn rq_psn;                        // of the first request received
   std::uint8_t responder_depth = 0;  // READs and atomics served at a time
   std::uint8_t min_rnr_timer = 0;    // code; 0 is 655.36 ms
 
@@ -79,21 +79,21 @@ struct QpAttributes {
   std::uint8_t ack_timeout = 0;      // code: 4.096 us * 2^n; 0: no timer
   std::uint8_t retry_count = 7;      // seven, not unlimited (IB-74)
   std::uint8_t rnr_retry = 7;        // 7: unlimited
-  bool probe = false;                // the requester's probe (probe.h); off is the letter (S-5)
+  bool probe = false;                // the requester's probe (probe.h); off as specified (S-5)
 
-  LossRules loss;  // as a responder and as a requester; before Rtr
+  LossRules loss;  // for responder and requester; set before Rtr
 
-  // S-7, RC: packets of our own (sack.h) are taken; and the peer takes them as well, as it has said
-  // when it was connected or by its hello, at any time.
+  // S-7, RC: this end accepts urnic's own packets (sack.h); the peer accepts them as well, as
+  // reported when it was connected, or at any time by its hello.
   bool selective = false, peer_selective = false;
-  // The peer has said as well that it keeps parts of READs which are asked for at once (S-2).
+  // The peer has reported that it keeps parts of READs that are requested together (S-2).
   bool peer_parts = false;
 
-  // Whether the receive queue tells its credits (RC without a shared receive queue, IB-80..82);
-  // else every ACK says kNoCredits.
+  // True if ACKs advertise the receive queue's credits (RC without a shared receive queue,
+  // IB-80..82); otherwise every ACK has kNoCredits.
   bool tells_credits = true;
 
-  // Answered and repeated: RC and XRC.
+  // Acknowledged and repeated: RC and XRC.
   bool reliable() const { return service == ServiceType::Rc || service == ServiceType::Xrc; }
   std::uint32_t pmtu() const { return bytes(path_mtu); }
   verbs::Requester peer() const { return {pd, number}; }

@@ -2,7 +2,7 @@
 
 namespace urnic::ib {
 
-// One step of the rate: how often it was stepped by either clock says how bold it is.
+// One step of the rate. It is larger the more steps the timer and the packet counter have made.
 void DcqcnWindow::increase() {
   const std::uint32_t add = std::max<std::uint32_t>(kOne, most_ / 256);
   if (std::max(by_time_, by_sent_) > kFast) {
@@ -10,7 +10,7 @@ void DcqcnWindow::increase() {
     const std::uint32_t times = both > kFast ? std::min(5 * (both - kFast), 64u) : 1;
     target_ = std::min(most_, target_ + add * times);
   }
-  // Rounded up, so that it arrives.
+  // Rounded up, so that it reaches the target.
   current_ = std::min(most_, (target_ + current_ + 1) / 2);
 }
 
@@ -29,7 +29,8 @@ void DcqcnWindow::advance(Instant now) {
     ++by_time_;
     increase();
   }
-  if (current_ == most_ && alpha_ >> kGain == 0) due_ = Instant::never();  // nothing is left to do
+  // back to the initial state
+  if (current_ == most_ && alpha_ >> kGain == 0) due_ = Instant::never();
 }
 
 bool DcqcnWindow::cut(Instant now) {

@@ -1,11 +1,11 @@
-// DCQCN's reaction point (Zhu et al., SIGCOMM 2015, 3 and table 14), with the rate told in packets
-// for each round trip, so that a window carries it out (S-10). alpha estimates how much is marked:
-// a CNP lifts it and cuts the rate by half of it, each 55 us without one lowers it. The rate comes
-// back by timer and by what was sent: five times half way to where it was, then by additions, then
-// by larger ones.
+// DCQCN's reaction point (Zhu et al., SIGCOMM 2015, 3 and table 14), with the rate expressed in
+// packets per round trip, so that a window enforces it (S-10). alpha estimates how many packets are
+// marked: a CNP raises it and cuts the rate by half of it, and each 55 us without a CNP lowers it.
+// The rate recovers by timer and by packets sent: five times half way to the former rate, then by
+// additions, then by larger ones.
 //
-// Arithmetic on whole numbers; time is an argument, and is caught up with when it is told. Owned by
-// the requester of one queue pair.
+// Arithmetic on integers; time is an argument, and is caught up with when a function is called.
+// Owned by the requester of one queue pair.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class DcqcnWindow {
  public:
   static constexpr std::uint32_t kFloor = 2;
   static constexpr Duration kPeriod = Duration::us(55);      // of alpha and of the rate
-  static constexpr Duration kLeastApart = Duration::us(50);  // CNPs that are acted upon
+  static constexpr Duration kLeastApart = Duration::us(50);  // between CNPs that are acted upon
   static constexpr std::uint32_t kAlphaOne = 1u << 20;
 
   explicit DcqcnWindow(std::uint32_t most)
@@ -30,12 +30,12 @@ class DcqcnWindow {
 
   void sent() { ++sent_; }
   void advance(Instant now);
-  // A CNP, or many losses. False: too soon behind another.
+  // A CNP, or many losses. False: too soon after the last cut.
   bool cut(Instant now);
   void time_out(Instant now);
 
  private:
-  static constexpr std::uint32_t kOne = 256;      // in parts of a packet
+  static constexpr std::uint32_t kOne = 256;      // one packet; rates are in parts of it
   static constexpr unsigned kGain = 8;            // g is 1/256
   static constexpr std::uint32_t kFast = 5;       // F
   static constexpr std::uint32_t kBytes = 10000;  // B: packets of 1 KiB

@@ -1,8 +1,9 @@
-// How two ends that were connected by hand learn that both are urnic (S-7): a hello when the queue
-// pair may send, again after 10 and 100 ms, unless the other end has been heard. Who is asked
-// answers once each time. Others drop it, and hear no more than three.
+// Lets two ends that were connected without connection management detect that both are urnic (S-7).
+// A queue pair sends a hello when it may send, and again after 10 and 100 ms unless the other end
+// has been heard. Each hello that asks is answered once. Other implementations drop hellos, and
+// receive at most three.
 //
-// A hello names a first PSN of the connection, which somebody on the way beside it does not know.
+// A hello contains a first PSN of the connection, which an attacker off the path does not know.
 //
 // Owned by one queue pair.
 #pragma once
@@ -19,30 +20,30 @@ class Greeting {
  public:
   static constexpr std::uint8_t kTimes = 3;
 
-  // In Rts, and nobody has said yet what the other end can do.
+  // To be called in Rts, if the capabilities of the other end are unknown.
   void begin(Instant now) {
     left_ = kTimes;
     due_ = now;
     on_time(now);
   }
-  // The other end is known, or gone: nothing more of our own.
+  // The other end is known or gone: sends no more hellos of our own.
   void end() { *this = {}; }
 
   Instant due() const { return due_; }
   void on_time(Instant now);
-  // One is to leave.
+  // True if a hello is to be sent.
   bool wanted() const { return asks_ || answers_; }
-  // It leaves.
+  // The hello to send.
   PacketHeader next(const QpAttributes&, bool may_send, Hello* out);
-  // One has come that is the peer's. Answered if it asks.
+  // A hello of the peer has arrived. It is answered if it asks.
   void heard(const Hello&);
 
-  // Whether it is the peer's: names the first PSN of the requests to us, or, when there are any, of
-  // ours.
+  // True if the hello is the peer's: it names the first PSN of the requests to us or, if we may
+  // send, of ours.
   static bool is_of_peer(const PacketHeader&, const QpAttributes&, bool may_send);
 
  private:
-  std::uint8_t left_ = 0;  // of our own
+  std::uint8_t left_ = 0;  // hellos of our own still to send
   bool asks_ = false, answers_ = false;
   Instant due_ = Instant::never();
 };

@@ -1,5 +1,5 @@
-// What the requesters of UC and UD have in common: a request is done when its last packet has been
-// handed out, and one that cannot be sent stops the queue until it has been flushed.
+// Common parts of the UC and UD requesters: a request is done when its last packet has been handed
+// out, and one that cannot be sent stops the queue until it has been flushed.
 #pragma once
 
 #include <algorithm>
@@ -16,20 +16,20 @@ class HandedOut {
   HandedOut(const HandedOut&) = delete;
   HandedOut& operator=(const HandedOut&) = delete;
 
-  // Completions of what is done, in posting order, signaled ones only.
+  // Completions of finished requests, in posting order, signaled ones only.
   template <class Sink>
   void report(Sink&& on_completion) {
     verbs::Completion c;
     while (wqes_.next_completion(&c)) on_completion(static_cast<const verbs::Completion&>(c));
   }
-  // A request cannot be sent. Nothing leaves before resume().
+  // A request cannot be sent. Nothing is sent before resume().
   bool failed() const { return failure_.set; }
-  // The queue pair goes to Error for a reason that is not here.
+  // The queue pair goes to Error for another reason.
   void stop() {
     if (!failed()) fail(verbs::Status::Flushed);
   }
-  // Whatever is posted completes, by now and each time again: the request that failed with its own
-  // status, others flushed unless they were done. Only when failed().
+  // Completes everything posted so far, and may be called again: the request that failed with its
+  // own status, others as flushed unless they were done. Only if failed().
   template <class Sink>
   void flush(Sink&& on_completion) {
     verbs::Completion c;
@@ -39,15 +39,15 @@ class HandedOut {
       on_completion(static_cast<const verbs::Completion&>(c));
     }
   }
-  // From SQE back to RTS, with everything flushed: what is posted from now on is sent, with the PSN
-  // behind the last that left.
+  // From SQE back to RTS, after everything has been flushed: requests posted from now on are sent,
+  // beginning with the PSN after the last one sent.
   void resume() {
     failure_ = {};
     next_.wqe = wqes_.queue().started();
     next_.packet = 0;
   }
 
-  // The payload of the packet that was handed out last cannot be read, its memory has gone: its
+  // The payload of the last packet handed out cannot be read because its memory is gone: its
   // request fails.
   void lose_packet() {
     next_.psn = next_.psn - 1;
@@ -60,10 +60,10 @@ class HandedOut {
     fail(verbs::Status::LocalProtection);
   }
 
-  // Between two messages.
+  // True between two messages.
   bool drained() const { return next_.packet == 0; }
   const SentMessages& messages() const { return messages_; }
-  // Of the next packet.
+  // The PSN of the next packet.
   Psn psn() const { return next_.psn; }
 
  protected:
@@ -76,7 +76,7 @@ class HandedOut {
   void fail(verbs::Status status) { failure_ = {true, next_.wqe, status}; }
 
   const QpAttributes* qp_;
-  // `w` leaves, or its first packet.
+  // `w`, or its first packet, is sent.
   void begin(const verbs::SendWqe& w) {
     wqes_.queue().start();
     messages_.begins(w);

@@ -7,7 +7,7 @@
 
 namespace urnic::ib {
 
-// They lie in blocks of the pool and are never destroyed.
+// Headers lie in blocks of the pool and are never destroyed.
 static_assert(std::is_trivially_copyable_v<ParsedPacket>);
 
 const ParsedPacket& HeldPackets::first() const {
@@ -22,7 +22,7 @@ Psn HeldPackets::end() const {
 
 // ---- memory
 
-// Where the parts of a book lie in a block at `at`; the bytes they take.
+// Lays out the parts of a book in a block at `at`; returns the bytes they need.
 std::size_t HeldPackets::book_bytes(Book* book, std::uint8_t* at) const {
   std::size_t used = 0;
   const auto part = [&]<class T>(T** to, std::uint32_t n) {
@@ -38,7 +38,7 @@ std::size_t HeldPackets::book_bytes(Book* book, std::uint8_t* at) const {
   return used;
 }
 
-// False when there is no memory.
+// False if out of memory.
 bool HeldPackets::open() {
   if (book_.block != nullptr) return true;
   if (pool_ == nullptr) return false;
@@ -51,7 +51,7 @@ bool HeldPackets::open() {
   if (block == nullptr) return false;
   book_bytes(&book_, block);
   std::fill_n(book_.pages, pages(), nullptr);
-  // The lowest record is taken first: few pages.
+  // The lowest record is used first, so that few pages are needed.
   for (std::uint32_t i = 0; i < limit_; ++i) {
     book_.spare[i] = static_cast<std::uint16_t>(limit_ - 1 - i);
   }
@@ -70,7 +70,7 @@ void HeldPackets::clear() {
   book_ = {};
 }
 
-// Null when there is no memory.
+// Null if out of memory.
 std::uint8_t* HeldPackets::payload_of(std::uint16_t record) {
   const std::uint32_t at = record * pmtu_;
   std::uint8_t*& page = book_.pages[at / kPage];
@@ -80,7 +80,7 @@ std::uint8_t* HeldPackets::payload_of(std::uint16_t record) {
 
 // ---- packets
 
-// A new entry in front of the `place`th in use; there is a spare record.
+// Inserts an entry before entry number `place`; there must be a spare record.
 HeldPackets::Entry* HeldPackets::insert_before(std::uint32_t place) {
   if (head_ + count_ == limit_) {
     std::memmove(book_.order, book_.order + head_, count_ * sizeof(Entry));
@@ -92,8 +92,8 @@ HeldPackets::Entry* HeldPackets::insert_before(std::uint32_t place) {
   return at;
 }
 
-// How many lie at `psn` or before it. Mostly that is all of them; whoever sends them the other way
-// round costs a binary search each.
+// The number of packets at or before `psn`. Mostly all of them; packets in reverse order cost a
+// binary search each.
 std::uint32_t HeldPackets::up_to(Psn psn) const {
   const Entry* const from = book_.order + head_;
   if (count_ == 0 || !psn.before(from[count_ - 1].psn)) return count_;

@@ -1,8 +1,8 @@
-// The requests that a responder keeps behind a gap, in the order of their PSNs (S-3). Nothing is
-// known of them but what came: whether they are to be taken is asked in their turn.
+// The requests that a responder keeps past a gap, in the order of their PSNs (S-3). They are stored
+// unchecked: whether they are acceptable is decided when their turn comes.
 //
-// The memory is lent by a pool (held_pool.h), from the first packet kept until none is left: a book
-// of headers, and pages of payload as they are needed. Owned by one responder.
+// A pool (held_pool.h) lends the memory while any packet is kept: a block for the headers (the
+// book), and pages of payload as needed. Owned by one responder.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace urnic::ib {
 
 class HeldPackets {
  public:
-  // `pool` may be null: nothing is kept. At most `limit` packets (1..4096) of `pmtu` bytes of
-  // payload each; pmtu is one of PathMtu.
+  // `pool` may be null: then nothing is kept. Keeps at most `limit` packets (1..4096) of `pmtu`
+  // bytes of payload each; pmtu is a value of PathMtu.
   HeldPackets(HeldPool* pool, std::uint32_t limit, std::uint32_t pmtu)
       : pool_(pool), limit_(limit), pmtu_(pmtu) {}
   ~HeldPackets() { clear(); }
@@ -24,27 +24,29 @@ class HeldPackets {
 
   bool empty() const { return count_ == 0; }
   std::uint32_t size() const { return count_; }
-  // The one that comes first; not empty(). Its payload is the store's until it is removed.
+  // The packet with the first PSN; not empty(). Its payload belongs to the store until it is
+  // removed.
   const ParsedPacket& first() const;
   Psn first_psn() const { return first().header.bth.psn; }
-  // f(PSN) of each, in order, until it says false.
+  // Calls f(PSN) for each in order, until it returns false.
   template <class F>
   void for_each_psn(F&& f) const {
     for (std::uint32_t i = 0; i < count_ && f(book_.order[head_ + i].psn); ++i) {
     }
   }
-  // Behind the last one: the PSN that would follow it; not empty().
+  // The PSN that follows the last packet; not empty().
   Psn end() const;
 
   enum class Kept : std::uint8_t { Yes, Already, NoRoom };
-  // Its payload, at most pmtu bytes, is copied. All that are kept lie within 2^23 PSNs.
+  // Copies its payload, at most pmtu bytes. All kept packets must lie within 2^23 PSNs.
   Kept keep(const ParsedPacket&);
-  // The same of one whose payload lies in its place, `at`, already. first() has it there.
+  // The same for a packet whose payload is already at its destination, `at`. first() returns it
+  // from there.
   Kept keep_placed(const ParsedPacket&, const std::uint8_t* at);
   bool has(Psn) const;
   bool first_placed() const { return book_.order[head_].placed; }
   bool any_placed() const { return placed_ != 0; }
-  // Those placed and behind `psn` of which a part lies in [at, at + n) are kept no longer.
+  // Drops the placed packets after `psn` whose payload overlaps [at, at + n).
   void forget_placed(Psn psn, const std::uint8_t* at, std::size_t n);
   void remove_first();
   void clear();
@@ -57,10 +59,10 @@ class HeldPackets {
   };
   // The book: one block of the pool.
   struct Book {
-    Entry* order;           // those in use from head_ on
-    ParsedPacket* records;  // in any order
-    std::uint16_t* spare;   // records not in use; the next one is the last of them
-    std::uint8_t** pages;   // of payload, null: not lent
+    Entry* order;           // used entries begin at head_
+    ParsedPacket* records;  // in no particular order
+    std::uint16_t* spare;   // a stack of unused records
+    std::uint8_t** pages;   // of payload; null: not allocated
     std::uint8_t* block;
   };
 

@@ -1,8 +1,8 @@
-// Memory for what the responders of one engine keep behind gaps (held_packets.h), with a bound. A
-// queue pair without a gap owns none of it; what is given back is cached, so that gaps that come
-// again and again allocate nothing.
+// Bounded memory for packets that the responders of one engine keep past gaps (held_packets.h). A
+// queue pair without a gap uses none of it; returned memory is cached, so that frequent gaps
+// allocate nothing.
 //
-// Owned by the side of one engine; outlives its responders. Not thread safe.
+// Owned by the side of one engine; must outlive its responders. Not thread safe.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,12 @@ class HeldPool {
   // `limit`: bytes lent at a time.
   // bound: memory for what RoCE keeps: packets after gaps, logs of sent packets, early responses;
   // setting: reassembly_pool; limit: 64 MiB; beyond: the queue pair goes SLOW, repeats everything
-  // from the gap on, or requests a response again; test: HeldPacketsTest.ThePoolIsAboveAll,
-  // BehindGap.MemoryThatIsLentToOthersMakesItSlow
+  // from the gap on, or requests a response again; test:
+  // HeldPacketsTest.ThePoolLimitsAllQueuePairsTogether, BehindGap.AnExhaustedPoolMakesItSlow
   explicit HeldPool(std::size_t limit = std::size_t{64} << 20) : limit_(limit) {}
 
-  // 1 << shift bytes, aligned to 64, contents undefined; shift as BufferPool has it. Null: so many
-  // are lent already, or there is no memory.
+  // Returns 1 << shift bytes, aligned to 64, with undefined contents; shift as in BufferPool. Null:
+  // the limit is reached, or out of memory.
   std::uint8_t* take(unsigned shift) {
     if (pool_.in_use() + (std::size_t{1} << shift) > limit_) return nullptr;
     try {

@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kUdpBytes = 8, kMaxIpBytes = 60;
 constexpr std::uint8_t kUdpProtocol = 17;
 
-// The running CRC behind eight bytes of ones in the place of the LRH.
+// The running CRC after eight bytes of ones in place of the LRH.
 constexpr std::uint32_t kBehindLrh = [] {
   std::uint32_t state = kCrc32Init;
   for (int byte = 0; byte < 8; ++byte) {
@@ -20,7 +20,7 @@ constexpr std::uint32_t kBehindLrh = [] {
   return state;
 }();
 
-// Ones where routers write, in IP header, UDP header and BTH. `ip` bytes of IP header.
+// Ones where routers write, in IP header, UDP header and BTH. `ip`: bytes of IP header.
 constexpr Crc32Mask mask_of(bool v6, std::size_t ip) {
   Crc32Mask mask;
   auto& ones = mask.ones;
@@ -38,12 +38,13 @@ constexpr Crc32Mask mask_of(bool v6, std::size_t ip) {
   return mask;
 }
 constexpr Crc32Mask kIpv4Mask = mask_of(false, 20), kIpv6Mask = mask_of(true, 40);
-// The two headers, and what their mask covers of the BTH.
+// The two headers, and the bytes of the BTH that their mask covers.
 static_assert(kIpv6UdpBytes + 5 <= Crc32Mask::kMost);
 
 // ---- a hidden identification
-// A CRC is linear: what two bytes change of it is a polynomial of 16 terms times x to the bits
-// that follow. Dividing the difference by that power gives the bytes back, if they alone differ.
+// A CRC is linear: the change that two bytes cause is a polynomial of 16 terms times x to the
+// number of bits that follow. Dividing the difference by that power yields the two bytes, if only
+// they differ.
 
 constexpr std::uint32_t kOne = Crc32Math::kOne;
 constexpr std::uint32_t over_x(std::uint32_t a) {
@@ -51,7 +52,7 @@ constexpr std::uint32_t over_x(std::uint32_t a) {
 }
 constexpr auto product = Crc32Math::multiply;
 
-// x^-8n for n of 0 to 63, and for multiples of 64 up to what the largest packet has.
+// x^-8n for n of 0 to 63, and for multiples of 64 up to the size of the largest packet.
 struct InversePowers {
   std::array<std::uint32_t, 64> ones{};
   std::array<std::uint32_t, 80> sixty_fours{};
@@ -73,7 +74,7 @@ constexpr InversePowers kInverse;
 
 constexpr std::size_t kIdentificationAt = 4;  // in the header of IPv4
 
-// Whether two bytes with `behind` covered ones behind them can have made that difference.
+// True if two bytes, with `behind` covered bytes after them, can have caused that difference.
 bool two_bytes_explain(std::uint32_t difference, std::size_t behind) {
   const std::size_t bytes = behind + 2;
   if (bytes / 64 >= kInverse.sixty_fours.size()) return false;
@@ -113,12 +114,12 @@ IpUdpHeaders pseudo_headers(const DatagramFields& f, std::size_t packet) {
 
 namespace {
 
-// In one piece, without options of IPv4: mostly.
+// The common case: contiguous, without IPv4 options.
 std::uint32_t icrc_of_datagram(ByteView datagram, bool v6) {
   return crc32_finish(crc32_update_masked(kBehindLrh, datagram, v6 ? kIpv6Mask : kIpv4Mask));
 }
 
-// Not in line: what it has on the stack is not for who does without.
+// In a function of its own: its stack frame would slow down callers that do not need it.
 [[gnu::noinline]] std::uint32_t icrc_in_pieces(ByteView ip_udp, ByteView covered, bool v6) {
   std::array<std::uint8_t, kMaxIpBytes + kUdpBytes + kBthBytes> head;
   const std::size_t bytes = ip_udp.size() + kBthBytes;

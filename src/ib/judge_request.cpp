@@ -8,7 +8,7 @@ namespace {
 using verbs::AccessVerdict;
 using verbs::Status;
 
-// What the steps below look at.
+// The input of the checks below.
 struct Arrival {
   const ResponderState& s;
   const PacketHeader& h;
@@ -22,7 +22,7 @@ bool in_sequence(const Arrival& a) {
   return a.middle_of_message() && a.row.family == a.s.message.family;
 }
 
-// Known here, switched on for this queue pair, and within what it can hold.
+// The operation is known, allowed for this queue pair, and within its limits.
 bool supported(const Arrival& a) {
   const std::uint8_t access = a.s.qp->access;
   switch (a.row.family) {
@@ -44,8 +44,8 @@ bool needs_receive(const Arrival& a) {
   return a.row.completes_receive();
 }
 
-// The key that a SEND takes away serves the READs that came before to their end: their responses
-// may all leave a moment later.
+// A key that a SEND invalidates must stay valid until the earlier READs are answered: their
+// responses may all leave in a moment.
 bool ready(const Arrival& a, std::uint8_t* timer) {
   constexpr std::uint8_t kShortest = 1;
   *timer = a.s.qp->min_rnr_timer;
@@ -54,7 +54,8 @@ bool ready(const Arrival& a, std::uint8_t* timer) {
   return !a.row.has(kIeth) || !a.s.resources.reads_by(a.h.inv_rkey);
 }
 
-// Rights, range and domain; of nothing nothing is asked (IB-24). Finds the target.
+// Checks access rights, range and domain; an access of no bytes needs none (IB-24). Sets the
+// target.
 bool may_access(const Arrival& a, std::uint8_t** target) {
   const verbs::MemoryTable& memory = *a.s.memory;
   const verbs::Requester peer = a.s.peer();
@@ -88,8 +89,9 @@ bool may_access(const Arrival& a, std::uint8_t** target) {
   }
 }
 
-// Of the receive that the packet would have used: a WRITE of one packet with Immediate Data has
-// one. The Last packet of several names no memory of its own, and its receive is flushed.
+// The status of the receive that the packet would have used. A WRITE of a single packet with
+// Immediate Data has one. The Last packet of several has no address of its own, and its receive is
+// flushed.
 Status status_of_refused(const Arrival& a) {
   const bool uses_one = a.row.completes_receive() && a.row.begins();
   return uses_one ? Status::LocalAccess : Status::Success;
@@ -103,7 +105,7 @@ bool write_length_fits(const Arrival& a) {
   return !a.row.ends() || bytes == length;
 }
 
-// So far into the message, this one included.
+// Bytes of the message so far, including this packet.
 std::uint64_t send_bytes(const Arrival& a) {
   return (a.row.begins() ? 0 : std::uint64_t{a.s.message.bytes}) + a.payload.size();
 }

@@ -1,5 +1,5 @@
-// Is a request to be taken? The checks of a responder in their order; the first that fails decides
-// (section 2.3 of the transport, IB-18..IB-31). Changes nothing.
+// Decides whether a request is acceptable: the checks of a responder in their order; the first that
+// fails decides (section 2.3 of the transport, IB-18..IB-31). Changes nothing.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@ namespace urnic::ib {
 
 struct RequestJudgment {
   Verdict verdict = Verdict::Accept;
-  // With a refusal: how the receive that is in use completes; Success: it does not.
+  // If refused: how the receive in use completes; Success: it does not.
   verbs::Status receive = verbs::Status::Success;
   std::uint8_t rnr_timer = 0;  // NotReady: code of the time to wait
-  // Accepted WRITE with payload, or atomic: where it goes. Holds until memory is deregistered.
+  // Accepted WRITE with payload, or atomic: its destination. Valid until memory is deregistered.
   std::uint8_t* target = nullptr;
 };
 

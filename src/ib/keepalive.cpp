@@ -5,7 +5,7 @@ namespace urnic::ib {
 bool Keepalive::on_time(std::uint64_t heard, bool busy, Duration idle, Instant now) {
   if (due_ > now || due_.is_never()) return false;
   const Duration apart = idle / kQuestions;
-  // We were not here ourselves: what should have been asked meanwhile was not.
+  // We were not running ourselves, and have not sent the probes that were due meanwhile.
   const bool away = now - due_ > apart;
   if (heard_ || heard != seen_ || busy) {
     heard_ = asks_ = false;

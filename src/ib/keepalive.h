@@ -1,11 +1,12 @@
-// Whether the peer of a queue pair that has nothing to ask is still there: nothing of the transport
-// would say so, as only who asks is answered. What has not been heard of for a while is asked by a
-// WRITE of no bytes at the PSN before the next one: a duplicate, which every responder
-// acknowledges and none carries out (IB-42), so that it takes no PSN, no work request and no
-// right. Three without an answer are the end. It is TCP's keep-alive (RFC 1122, 4.2.3.6).
+// Detects whether the peer of an idle queue pair still exists: the transport itself would not
+// notice, since only requests are answered. If nothing has arrived from the peer for a while, it is
+// probed with a WRITE of no bytes at the PSN before the next one. That is a duplicate, which every
+// responder acknowledges and none executes (IB-42), so it needs no PSN, no work request and no
+// access right. After three probes without a response the peer is considered gone. It is the
+// counterpart of TCP's keep-alive (RFC 1122, 4.2.3.6).
 //
-// While requests are outstanding the transport timer looks after the peer. Where a half of the
-// queue pair is not there yet question and answer are made here, and it does without.
+// While requests are outstanding the transport timer watches the peer. If a half of the queue pair
+// has not been made yet, probes and their responses are made and handled here.
 //
 // Owned by one queue pair.
 #pragma once
@@ -22,7 +23,7 @@ class Keepalive {
  public:
   static constexpr std::uint8_t kQuestions = 3;
 
-  // The peer is looked at after `idle`, and so on. It is off before.
+  // Checks the peer after `idle`, and repeatedly. It is off before.
   void begin(Duration idle, Instant now) {
     end();
     due_ = now + idle;
@@ -30,26 +31,27 @@ class Keepalive {
   void end() { *this = {}; }
 
   Instant due() const { return due_; }
-  // `heard`: a number that has changed if anything of the peer's came. `busy`: it owes us an
-  // answer, which is somebody else's to wait for. True: it has been asked and is silent.
+  // `heard`: a number that changes whenever something of the peer arrives. `busy`: a response of
+  // the peer is outstanding, which the transport timer watches. True: the peer did not respond to
+  // the probes.
   bool on_time(std::uint64_t heard, bool busy, Duration idle, Instant now);
 
   bool asks() const { return asks_; }
   bool answers() const { return answers_; }
-  // They leave. `next`: the first PSN not yet used; `credits`: what an ACK tells.
+  // The packets to send. `next`: the first PSN not yet used; `credits`: those of an ACK.
   PacketHeader question(const QpAttributes&, Psn next);
   PacketHeader answer(const QpAttributes&, std::uint8_t credits);
 
-  // Whether it is a question, to who has taken no request yet. It is answered.
+  // True if it is a probe, for a queue pair that has accepted no request yet. It will be answered.
   bool take_question(const ParsedPacket&, const QpAttributes&);
-  // Whether it is an answer, to who has made no request yet.
+  // True if it is a response to a probe, for a queue pair that has sent no request yet.
   bool take_answer(const ParsedPacket&, const QpAttributes&);
 
  private:
   Instant due_ = Instant::never();
   std::uint64_t seen_ = 0;
-  std::uint8_t asked_ = 0;  // since something was heard
-  bool heard_ = false;      // of what no half counts
+  std::uint8_t asked_ = 0;  // probes since something arrived
+  bool heard_ = false;      // something that no half counts
   bool asks_ = false, answers_ = false;
 };
 

@@ -1,5 +1,5 @@
-// What a queue pair does about CE marks on what it receives (S-10): a CNP to its peer, one for each
-// 50 us at most, whatever comes.
+// The reaction of a queue pair to CE marks on received packets (S-10): a CNP to its peer, at most
+// one per 50 us.
 //
 //   BTH, opcode 0x81, PSN 0, BECN; 16 bytes of zero
 //
@@ -15,13 +15,13 @@
 
 namespace urnic::ib {
 
-inline constexpr std::uint32_t kCnpBytes = 16;  // behind the BTH
+inline constexpr std::uint32_t kCnpBytes = 16;  // after the BTH
 
 class Marks {
  public:
   static constexpr Duration kLeastApart = Duration::us(50);
 
-  // A packet that carries a request or payload of an answer has come with a mark. True: it is told.
+  // A packet with a request or response payload arrived with a mark. True: a CNP will be sent.
   bool seen(Instant now) {
     ++seen_;
     if (sent_ != 0 && now < last_ + kLeastApart) return false;
@@ -31,7 +31,7 @@ class Marks {
     return true;
   }
   bool wanted() const { return wanted_; }
-  // It leaves.
+  // The CNP to send.
   PacketHeader next(const QpAttributes& qp) {
     wanted_ = false;
     PacketHeader h;
@@ -42,7 +42,7 @@ class Marks {
     return h;
   }
   static std::array<std::uint8_t, kCnpBytes> payload() { return {}; }
-  // As it should be; the reserved bytes may be anything.
+  // True if it is a well-formed CNP; the reserved bytes may have any value.
   static bool is_cnp(const ParsedPacket& p) {
     return p.header.bth.becn && p.payload.size() == kCnpBytes;
   }
@@ -52,7 +52,7 @@ class Marks {
 
  private:
   bool wanted_ = false;
-  Instant last_;  // that one was wanted
+  Instant last_;  // when the last one became due
   std::uint64_t seen_ = 0, sent_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// A queue pair of any service counts whole messages: it counts requests when they begin to
-// leave, and what arrives when it is whole, so that no packet in the middle of one is slower.
+// Counters of whole messages, for any service: requests are counted when their first packet is
+// sent, received messages when they are complete, so that middle packets cost nothing.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace urnic::ib {
 struct SentMessages {
   std::uint64_t writes = 0, sends = 0, reads = 0;
   std::uint64_t write_bytes = 0, send_bytes = 0;
-  std::uint64_t read_bytes = 0;  // that answers have brought
+  std::uint64_t read_bytes = 0;  // brought by responses
 
   void begins(const verbs::SendWqe& w) {
     if (verbs::awaits_response(w.op)) {

@@ -1,6 +1,6 @@
-// Opcodes of the transport as one table: what each is, which headers follow its BTH, how long its
-// payload may be, and whose it is. The upper three bits of the byte name the service, the lower
-// five the operation.
+// Opcodes of the transport as one table: the meaning of each, the headers that follow its BTH, the
+// allowed payload, and the half it is for. The upper three bits of the byte name the service, the
+// lower five the operation.
 #pragma once
 
 #include <array>
@@ -13,15 +13,15 @@ namespace urnic::ib {
 enum class ServiceType : std::uint8_t {
   Rc = 0,   // reliable connection
   Uc = 1,   // unreliable connection
-  Rd = 2,   // reliable datagram: only simulation has it (sim/rd)
+  Rd = 2,   // reliable datagram: only the simulation implements it (sim/rd)
   Ud = 3,   // unreliable datagram
-  Cnp = 4,  // congestion notification: 0x81 alone
-  Xrc = 5,  // extended reliable connection: as RC, requests name a shared receive queue
+  Cnp = 4,  // congestion notification: only 0x81
+  Xrc = 5,  // extended reliable connection: like RC, but requests name a shared receive queue
   Manufacturer6 = 6,
   Manufacturer7 = 7,
 };
 
-// Bits 4:0 of the opcode. What has no name here is reserved.
+// Bits 4:0 of the opcode. Values without a name are reserved.
 enum class Operation : std::uint8_t {
   SendFirst = 0x00,
   SendMiddle = 0x01,
@@ -62,33 +62,33 @@ struct Opcode {
   constexpr bool operator==(const Opcode&) const = default;
 };
 
-// To the sender of what came with a CE mark (annex A17, S-10).
+// To the sender of a packet that arrived with a CE mark (annex A17, S-10).
 inline constexpr Opcode kCnpOpcode{0x81};
 
-// Manufacturers': between urnic ends alone (S-6, S-7).
+// In the manufacturers' range: only between urnic ends (S-6, S-7).
 inline constexpr Opcode kSackOpcode{0xc0}, kHelloOpcode{0xc1};
 
-// Whose message a packet belongs to.
+// The kind of message that a packet belongs to.
 enum class Family : std::uint8_t {
   Reserved,  // no such operation with this service
   Send,
   Write,
   Read,          // the request
   Atomic,        // the request
-  Hello,         // of ours, to ask whether the other end is urnic as well (sack.h)
+  Hello,         // urnic only: asks whether the other end is urnic as well (sack.h)
   Resync,        // RD: a message was given up
   ReadResponse,  // from here on responses
   Acknowledge,   // ACK, NAK and RNR NAK
   AtomicAcknowledge,
-  Sack,  // of ours (sack.h)
-  Cnp,   // of connected queue pairs, beside all services (marks.h)
+  Sack,  // urnic only (sack.h)
+  Cnp,   // of connected queue pairs, independent of the service (marks.h)
 };
 
-// Which packet of its message; what has one packet alone is an Only.
+// The position of a packet in its message; a single packet is an Only.
 enum class Place : std::uint8_t { First, Middle, Last, Only };
 
-// Whether packet `k` of a message, or of a READ's responses, may have that place. `begins`: a First
-// or Only may stand here, as at 0; `last`: it is the last; `ends`: a Last or Only may stand here.
+// True if packet `k` of a message, or of a READ's responses, may have that place. `begins`: a First
+// or Only is allowed here, as at 0; `last`: it is the last; `ends`: a Last or Only is allowed here.
 constexpr bool place_fits(Place place, std::uint32_t k, bool begins, bool last, bool ends) {
   switch (place) {
     case Place::First:
@@ -103,7 +103,7 @@ constexpr bool place_fits(Place place, std::uint32_t k, bool begins, bool last, 
   return false;
 }
 
-// Bytes of payload that are right.
+// The allowed bytes of payload.
 enum class PayloadRule : std::uint8_t {
   None,      // 0
   Full,      // the path MTU
@@ -111,7 +111,7 @@ enum class PayloadRule : std::uint8_t {
   Any,       // 0 .. path MTU
 };
 
-// Headers behind the BTH, in this order on the wire but for the RDETH.
+// Headers after the BTH, on the wire in this order except for the RDETH.
 enum HeaderBit : std::uint16_t {
   kDeth = 1,
   kReth = 2,
@@ -129,21 +129,21 @@ struct OpcodeRow {
   Place place = Place::Only;
   PayloadRule payload = PayloadRule::Any;
   std::uint16_t headers = 0;      // HeaderBit
-  std::uint8_t header_bytes = 0;  // of all headers behind the BTH
+  std::uint8_t header_bytes = 0;  // of all headers after the BTH
 
   constexpr bool known() const { return family != Family::Reserved; }
-  // Goes to the requester half; everything else, reserved ones included, to the responder half.
+  // For the requester half; all others, including reserved ones, are for the responder half.
   constexpr bool response() const { return family >= Family::ReadResponse; }
   constexpr bool has(HeaderBit h) const { return (headers & h) != 0; }
   constexpr bool begins() const { return place == Place::First || place == Place::Only; }
   constexpr bool ends() const { return place == Place::Last || place == Place::Only; }
-  // Has an answer of its own, and not an ACK.
+  // Has a response of its own instead of an ACK.
   constexpr bool awaits_answer() const {
     return family == Family::Read || family == Family::Atomic;
   }
-  // No request or response of the transport: between urnic ends alone.
+  // Neither a request nor a response of the specification: only between urnic ends.
   constexpr bool ours() const { return family == Family::Sack || family == Family::Hello; }
-  // Ends in a receive of the responder: it must have one, and completes it.
+  // Needs a receive at the responder, and completes it.
   constexpr bool completes_receive() const {
     return ends() && (family == Family::Send || (family == Family::Write && has(kImmDt)));
   }
@@ -169,8 +169,8 @@ struct Entry {
   std::uint16_t headers;
 };
 
-// The table of the wire formats; UD has the DETH before what stands here, requests of XRC, which
-// is RC otherwise, the XRCETH.
+// The table of wire formats. UD has a DETH before these headers; requests of XRC, which is
+// otherwise like RC, an XRCETH.
 inline constexpr Entry kEntries[] = {
     {Operation::SendFirst, true, true, false, Family::Send, Place::First, PayloadRule::Full, 0},
     {Operation::SendMiddle, true, true, false, Family::Send, Place::Middle, PayloadRule::Full, 0},
@@ -212,8 +212,8 @@ inline constexpr Entry kEntries[] = {
      kIeth},
 };
 
-// RD has what RC has but for keys that a SEND takes away. All packets name an EE context, requests
-// the queue pair they come from as well.
+// RD has the operations of RC except SENDs that invalidate. All packets name an EE context, and
+// requests also the queue pair they come from.
 constexpr bool in_rd(const Entry& e) {
   return e.rc && (e.headers & kIeth) == 0;
 }
@@ -252,7 +252,7 @@ constexpr const OpcodeRow& row(Opcode o) {
   return opcode_detail::kRows[o.byte];
 }
 
-// Whether `bytes` of payload are right for it.
+// True if that many bytes of payload are allowed.
 constexpr bool payload_fits(PayloadRule rule, std::uint32_t bytes, std::uint32_t pmtu) {
   switch (rule) {
     case PayloadRule::None:

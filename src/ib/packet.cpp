@@ -46,7 +46,7 @@ void write_bth(const Bth& h, std::uint8_t pad, std::uint8_t* p) {
   store_be32(p + 8, (h.ack_request ? kAckRequestBit : 0u) << 24 | h.psn.value());
 }
 
-// The headers behind the BTH, which are there.
+// Reads the headers after the BTH; their bytes are present.
 void read_extensions(const OpcodeRow& r, const std::uint8_t* p, PacketHeader* h) {
   if (r.has(kXrcEth)) {
     h->srq = load_be24(p + 1);
@@ -147,7 +147,8 @@ Outcome<ParsedPacket, Malformed> parse_packet(ByteView datagram) {
 std::uint32_t emit_headers(const PacketHeader& h, std::size_t payload, std::uint8_t* dst) {
   const OpcodeRow& r = h.row();
   write_bth(h.bth, pad_of(payload), dst);
-  if (r.headers != 0) write_extensions(r, h, dst + kBthBytes);  // most of a long message have none
+  // most packets of a long message have none
+  if (r.headers != 0) write_extensions(r, h, dst + kBthBytes);
   return kBthBytes + r.header_bytes;
 }
 

@@ -1,8 +1,8 @@
-// One packet of the transport as it lies in a UDP datagram: BTH, further headers by opcode,
-// payload, pad, ICRC. Read and written by offsets; all fields are big endian but the ICRC (icrc.h),
-// which is not looked at here.
+// One packet of the transport inside a UDP datagram: BTH, further headers by opcode, payload, pad,
+// ICRC. Read and written by offsets; all fields are big endian except the ICRC (icrc.h), which is
+// not checked here.
 //
-// Values and views; any thread. What is parsed borrows the bytes it was parsed from.
+// Values and views; any thread. A parsed packet borrows the bytes it was parsed from.
 #pragma once
 
 #include <cstddef>
@@ -24,14 +24,14 @@ inline constexpr std::uint32_t kMaxHeaderBytes = 52;  // RD: BTH, RDETH, DETH, A
 inline constexpr std::uint32_t kMaxPmtu = 4096;
 // The largest datagram payload: headers, a full packet, ICRC.
 inline constexpr std::uint32_t kMaxPacketBytes = kMaxHeaderBytes + kMaxPmtu + kIcrcBytes;
-// A message has at most so many bytes (RETH's DMALen, IB-14, IB-28).
+// The maximum of bytes in a message (RETH's DMALen, IB-14, IB-28).
 inline constexpr std::uint32_t kMaxMessageBytes = 1u << 31;
 
 struct Bth {
   Opcode opcode;
-  bool solicited = false;    // SE
-  bool migrated = true;      // M; without path migration always set, never looked at
-  std::uint8_t pad = 0;      // bytes behind the payload, 0..3; parse() only, emit() computes it
+  bool solicited = false;  // SE
+  bool migrated = true;    // M; always set without path migration, never checked
+  std::uint8_t pad = 0;    // bytes after the payload, 0..3; only set by parse(), computed by emit()
   std::uint8_t version = 0;  // TVer, 4 bits; must be 0
   std::uint16_t pkey = kDefaultPkey;
   bool fecn = false, becn = false;
@@ -60,7 +60,7 @@ struct Deth {
 
 // Bits 6:5 of the syndrome.
 enum class AckKind : std::uint8_t { Ack = 0, RnrNak = 1, Reserved = 2, Nak = 3 };
-// Bits 4:0 of a NAK; the rest is reserved, for which a requester discards the packet (IB-4).
+// Bits 4:0 of a NAK; other values are reserved: a requester discards the packet (IB-4).
 enum class NakCode : std::uint8_t {
   SequenceError = 0,
   InvalidRequest = 1,
@@ -69,7 +69,7 @@ enum class NakCode : std::uint8_t {
   InvalidRdRequest = 4,  // or XRC: a queue of another domain
   OperationInProgress = 5,
 };
-inline constexpr std::uint8_t kNoCredits = 31;  // of an ACK: nothing is said of credits
+inline constexpr std::uint8_t kNoCredits = 31;  // in an ACK: no information about credits
 
 // The first byte of the AETH (IB-3). Bit 7 is reserved and sent as 0.
 struct Syndrome {
@@ -102,18 +102,18 @@ struct Aeth {
   Msn msn;
 };
 
-// All headers of a packet; meaningful are those row(bth.opcode).headers names.
+// All headers of a packet; only those in row(bth.opcode).headers are valid.
 struct PacketHeader {
   Bth bth;
   Reth reth;
   AtomicEth atomic;
   Aeth aeth;
-  std::uint64_t original = 0;   // AtomicAckETH: what was there before
+  std::uint64_t original = 0;   // AtomicAckETH: the value before
   std::uint32_t immediate = 0;  // ImmDt, as a number; the bytes are big endian
   std::uint32_t inv_rkey = 0;   // IETH
   Deth deth;
   std::uint32_t srq = 0;         // XRCETH: number of a shared receive queue, 24 bits
-  std::uint32_t ee_context = 0;  // RDETH, 24 bits: whose packet it is at its receiver
+  std::uint32_t ee_context = 0;  // RDETH, 24 bits: of the receiving end
 
   const OpcodeRow& row() const { return ib::row(bth.opcode); }
 };
@@ -123,20 +123,20 @@ struct ParsedPacket {
   ByteView payload;  // without pad and ICRC
 };
 
-// Why bytes are no packet.
+// Why bytes are not a packet.
 enum class Malformed : std::uint8_t {
-  Short,    // not even BTH and ICRC
-  Uneven,   // no multiple of four bytes
-  Headers,  // the headers of its opcode do not fit
-  Pad,      // PadCnt is more than lies behind the headers
+  Short,    // shorter than BTH and ICRC
+  Uneven,   // not a multiple of four bytes
+  Headers,  // too short for the headers of its opcode
+  Pad,      // PadCnt exceeds the bytes after the headers
 };
 
-// `datagram`: what UDP carried, BTH to ICRC. Looks at lengths alone; of a reserved opcode
-// everything behind the BTH is payload. Versions, P_Keys and lengths against the path MTU are
-// others' (check.h, responder.h).
+// `datagram`: the payload of UDP, BTH to ICRC. Checks only lengths; for a reserved opcode
+// everything after the BTH is payload. Versions, P_Keys and the path MTU are checked elsewhere
+// (check.h, responder.h).
 Outcome<ParsedPacket, Malformed> parse_packet(ByteView datagram);
 
-// PadCnt for so many bytes of payload.
+// PadCnt for that many bytes of payload.
 constexpr std::uint8_t pad_of(std::size_t payload) {
   return static_cast<std::uint8_t>((0 - payload) & 3);
 }
@@ -149,14 +149,14 @@ constexpr std::size_t packet_bytes(Opcode o, std::size_t payload) {
   return header_bytes(o) + payload + pad_of(payload) + kIcrcBytes;
 }
 
-// Writes BTH and headers for a payload of `payload` bytes to `dst`, which has room for
+// Writes BTH and headers for a payload of `payload` bytes to `dst`, which must have room for
 // header_bytes(); returns that. bth.opcode must be known.
 std::uint32_t emit_headers(const PacketHeader&, std::size_t payload, std::uint8_t* dst);
-// The first eight bytes of its BTH as a number, the first byte on top: all but AckReq and PSN.
+// The first eight bytes of its BTH, without AckReq and PSN, as a big-endian number.
 std::uint64_t bth_front(const PacketHeader&, std::size_t payload);
-// Writes headers, payload and pad to `dst` and leaves the last four bytes, the ICRC's, as they
-// are: `dst` has room for packet_bytes(), which is returned. `payload` may lie where it is to go,
-// at dst + header_bytes().
+// Writes headers, payload and pad to `dst` and leaves the last four bytes, the ICRC, unchanged.
+// `dst` must have room for packet_bytes(), which is returned. `payload` may already lie at its
+// place, dst + header_bytes().
 std::size_t emit_packet(const PacketHeader&, ByteView payload, std::uint8_t* dst);
 
 }  // namespace urnic::ib

@@ -5,7 +5,7 @@
 namespace urnic::ib {
 namespace {
 
-// It is a receive that is missing, and not one in use that waits for READs to be answered.
+// True if a receive is missing; a receive in use may instead wait for READs to be answered.
 bool may_park(const ResponderState& s) {
   return s.recovery.type() == ConnectionType::Fast && s.qp->loss.rnr_park != 0 &&
          s.rq->shared() == nullptr && !s.rq->has(s.rq->head());
@@ -20,7 +20,7 @@ bool park(ResponderState& s, const ParsedPacket& request) {
   if (s.held.keep(request) == HeldPackets::Kept::NoRoom) return false;
   ++s.counters.parked;
   s.parked = s.watch = true;
-  // As if it had been refused: no NAK for what follows, and what was owed is for what has come.
+  // The same state as after a refusal: no NAK for the requests after it; a pending NAK is obsolete.
   s.silent = true;
   s.refused = Verdict::NotReady;
   s.nak = {};
@@ -29,15 +29,15 @@ bool park(ResponderState& s, const ParsedPacket& request) {
 
 void stop_waiting(ResponderState& s) {
   if (!s.parked) return;
-  s.parked = s.gap_unsaid = false;
+  s.parked = s.gap_unreported = false;
   s.held.remove_first();
   refuse(s, Verdict::NotReady, s.expected);
   s.nak.timer = s.qp->min_rnr_timer;
 }
 
 void report_deferred_gap(ResponderState& s) {
-  if (!s.gap_unsaid || s.parked) return;
-  s.gap_unsaid = false;
+  if (!s.gap_unreported || s.parked) return;
+  s.gap_unreported = false;
   if (!s.held.empty() && !s.silent && !s.reports_held())
     refuse(s, Verdict::OutOfSequence, s.held.end() - 1);
 }

@@ -1,7 +1,7 @@
-// A request that finds no receive (S-9): while the queue pair is FAST it waits in the store, and
-// what follows it, instead of drawing an RNR NAK. The peer knows nothing of it but that the answer
-// is late; its transport timer runs, so the owner bounds the time. Whoever has a shared receive
-// queue is not asked to wait: nobody would tell it of a receive.
+// A request that finds no receive (S-9): while the queue pair is FAST, it and the requests after it
+// wait in the store, and no RNR NAK is sent. The peer only sees a late response; its transport
+// timer runs, so the owner limits the time. With a shared receive queue nothing waits, since the
+// queue pair would not learn of a new receive.
 #pragma once
 
 #include <algorithm>
@@ -11,20 +11,21 @@
 
 namespace urnic::ib {
 
-// The expected request has been judged NotReady. False: it is to be refused now.
+// The expected request has been judged NotReady. False: it has to be refused now.
 bool park(ResponderState&, const ParsedPacket& request);
 
-// No further waiting: the RNR NAK is owed, and the request comes again. What follows it stays.
+// Ends the wait: the RNR NAK becomes due, and the peer repeats the request. The requests after it
+// stay in the store.
 void stop_waiting(ResponderState&);
 
-// More has come than may wait.
+// True if no further packet may wait.
 inline bool waits_too_many(const ResponderState& s) {
   const LossRules& rules = s.qp->loss;
   return s.parked && s.held.size() >= std::min(rules.rnr_park, rules.store_packets);
 }
 
-// Call it when everything that had its turn is done: reports a gap that was found while the peer
-// could not be told of it.
+// To be called when everything in order is done: reports a gap that was found while no NAK could be
+// sent.
 void report_deferred_gap(ResponderState&);
 
 }  // namespace urnic::ib

@@ -5,7 +5,7 @@
 namespace urnic::ib {
 namespace {
 
-// The address that the payload goes to, if it is certain that it may go there; else null.
+// The destination of the payload if access to it is certain to be allowed; otherwise null.
 std::uint8_t* early_destination(const ResponderState& s, const ParsedPacket& p) {
   const PacketHeader& h = p.header;
   const OpcodeRow& row = h.row();
@@ -13,7 +13,8 @@ std::uint8_t* early_destination(const ResponderState& s, const ParsedPacket& p) 
   if (s.qp->loss.out_of_order != OutOfOrder::Place || row.family != Family::Write || n == 0) {
     return nullptr;
   }
-  if (s.qp->service == ServiceType::Xrc) return nullptr;  // whose memory it is is asked in its turn
+  // the protection domain is only known in its turn
+  if (s.qp->service == ServiceType::Xrc) return nullptr;
   if ((s.qp->access & verbs::kRemoteWrite) == 0 || !payload_fits(row.payload, n, s.qp->pmtu())) {
     return nullptr;
   }
@@ -42,7 +43,7 @@ HeldPackets::Kept keep_early(ResponderState& s, const ParsedPacket& p) {
   std::uint8_t* const at = early_destination(s, p);
   if (at == nullptr) return s.held.keep(p);
   forget_under(s, p.header.bth.psn, at, p.payload.size());
-  if (!place(at, p.payload)) return s.held.keep(p);  // what has gone is told in its turn
+  if (!place(at, p.payload)) return s.held.keep(p);  // lost memory is reported in its turn
   const HeldPackets::Kept kept = s.held.keep_placed(p, at);
   if (kept == HeldPackets::Kept::Yes) ++s.counters.placed;
   return kept;

@@ -1,7 +1,8 @@
-// Payload of WRITEs behind a gap that goes to its place at once, where that is certain (S-2,
-// OutOfOrder::Place): the packet has its own RETH, or belongs to the WRITE that is open. Its header
-// is kept like any other's, and judged in its turn. Whatever is placed in its turn, or early but
-// before it, makes what lies under it come again: the later WRITE must have the last word.
+// Places the payload of WRITEs past a gap immediately if their destination is certain (S-2,
+// OutOfOrder::Place): the packet has its own RETH, or belongs to the open WRITE. Its header is kept
+// like that of any other packet, and judged when its turn comes. If another packet is then written
+// to the same memory, in order or early but before it, the placed packet is dropped and repeated:
+// the later WRITE must be the last one written.
 #pragma once
 
 #include "ib/held_packets.h"
@@ -10,7 +11,7 @@
 
 namespace urnic::ib {
 
-// Keeps a request behind a gap, placed or with its payload.
+// Keeps a request past a gap: placed, or with its payload.
 HeldPackets::Kept keep_early(ResponderState&, const ParsedPacket&);
 
 // Request `psn` is about to write [at, at + n), or its part of the receive in use.

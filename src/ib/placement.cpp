@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::size_t kTail = 8;
 
-// For each piece of [offset, offset + n): act(its bytes, how many before it). False when one
-// cannot be written, or act() says so.
+// Calls act(bytes of the piece, number of bytes before it) for each piece of [offset, offset + n).
+// False if one cannot be written, or if act() returns false.
 template <class Act>
 bool for_pieces(const verbs::MemoryTable& memory, std::span<const verbs::Sge> sges, verbs::PdId pd,
                 std::uint64_t offset, std::uint64_t n, Act&& act) {
@@ -28,7 +28,7 @@ bool for_pieces(const verbs::MemoryTable& memory, std::span<const verbs::Sge> sg
                                });
 }
 
-// The last bytes after the rest.
+// Stores the last bytes after the rest.
 inline void copy_in_order(std::uint8_t* to, ByteView payload) {
   const std::size_t n = payload.size();
   const std::size_t tail = std::min(n, kTail);

@@ -1,12 +1,12 @@
-// What bulk data over RC consists of: packets of Writes without Immediate Data that come in order
-// while nothing is missing, refused or kept. Read, judged, placed and committed in line, by the
-// rules of judge_request.cpp and responder.cpp; what is not of that kind, refusals included, is
-// left to them.
+// A fast path for bulk data over RC: packets of Writes without Immediate Data that arrive in order
+// while nothing is missing, refused or kept. It parses, checks, places and commits them inline, by
+// the rules of judge_request.cpp and responder.cpp; all other packets, and all refusals, are left
+// to those.
 //
-//   read      of the headers alone: is it such a packet?
-//   admit     changes nothing: would it be accepted, and where does it go?
-//   (the caller sees to the rest of check.h, and to the ICRC)
-//   take      payload in its place, and counted
+//   read      checks the headers: is it such a packet?
+//   admit     changes nothing: would it be accepted, and at which address?
+//   (the caller does the other checks of check.h, and the ICRC)
+//   take      places the payload and counts the packet
 #pragma once
 
 #include <algorithm>
@@ -28,11 +28,11 @@ struct PlainWrite {
   Reth reth;                   // of a First or Only
   std::uint32_t headers = 0;   // bytes of BTH and RETH
   std::uint32_t payload = 0;   // bytes, not 0
-  std::uint8_t* to = nullptr;  // admitted: where they go
+  std::uint8_t* to = nullptr;  // once admitted: destination of the payload
 };
 
-// `head`: the beginning of a packet of `packet` bytes, read once (E-19). False for everything
-// else.
+// `head`: the beginning of a packet of `packet` bytes, read only once (E-19). False for any other
+// packet.
 [[gnu::always_inline]] inline bool read_plain_write(ByteView head, std::uint32_t packet,
                                                     PlainWrite* w) {
   constexpr std::uint8_t kVersion = 0x0f;
@@ -43,7 +43,7 @@ struct PlainWrite {
   const OpcodeRow& row = ib::row(Opcode(p[0]));
   if (row.family != Family::Write || row.has(kImmDt) || (p[1] & kVersion) != 0) return false;
   const std::uint32_t to = load_be32(p + 4);
-  if (to > kMask24) return false;  // somebody has marked it
+  if (to > kMask24) return false;  // a FECN, BECN or reserved bit is set
   const std::uint32_t pad = p[1] >> 4 & 3;
   w->headers = kBthBytes + row.header_bytes;
   if (head.size() < w->headers || packet % 4 != 0) return false;
@@ -63,17 +63,17 @@ struct PlainWrite {
   const OpcodeRow& row = *w->row;
   const IncomingMessage& m = s.message;
   if (w->psn != s.expected || s.watch || s.nak.owed() || is_fatal(s.failure)) return false;
-  // In sequence, and switched on.
+  // In sequence, and Writes are allowed.
   if (row.begins() ? m.open() : m.family != Family::Write) return false;
   if ((s.qp->access & verbs::kRemoteWrite) == 0) return false;
-  // Lengths; a pad on First or Middle leaves none that fits.
+  // Lengths; with a pad, no length fits a First or Middle.
   if (!payload_fits(row.payload, w->payload, s.qp->pmtu())) return false;
   const std::uint32_t length = row.begins() ? w->reth.length : m.length;
   const std::uint64_t bytes = (row.begins() ? 0 : std::uint64_t{m.bytes}) + w->payload;
   if (length > kMaxMessageBytes || bytes > length || (row.ends() && bytes != length)) {
     return false;
   }
-  // Rights, range and domain.
+  // Access rights, range and protection domain.
   const std::uint64_t at = row.begins() ? w->reth.address : m.address;
   const verbs::Region* const r = s.memory->find(row.begins() ? w->reth.rkey : m.rkey);
   if (r == nullptr || !r->may_write(s.qp->peer(), at, w->payload)) return false;
@@ -81,7 +81,7 @@ struct PlainWrite {
   return true;
 }
 
-// Of a packet that was admitted, and nothing else since. `payload`: its bytes.
+// For a packet that has just been admitted, with nothing in between. `payload`: its bytes.
 inline bool Responder::take_plain(const PlainWrite& w, const std::uint8_t* payload) {
   ResponderState& s = s_;
   const OpcodeRow& row = *w.row;
@@ -104,15 +104,15 @@ inline bool Responder::take_plain(const PlainWrite& w, const std::uint8_t* paylo
   return true;
 }
 
-// What is known of the next packet of a Write behind one that was taken, as long as nothing but
-// such packets comes: what read and admit would find of it, were it one in the middle again.
+// Prediction of the next packet of a Write, valid while only plain Writes arrive: the results of
+// read and admit if it is another middle packet.
 struct NextMiddle {
-  std::uint64_t front = 0;    // of its BTH: all but AckReq and PSN
-  std::uint32_t payload = 0;  // bytes; 0: nothing is known
-  std::uint64_t left = 0;     // bytes that may come in the middle
+  std::uint64_t front = 0;    // of its BTH, without AckReq and PSN
+  std::uint32_t payload = 0;  // bytes; 0: no prediction
+  std::uint64_t left = 0;     // bytes that middle packets may still bring
   std::uint8_t* to = nullptr;
 };
-// Behind `w`, which was taken; `front` is of its BTH.
+// For the packet after `w`, which was taken; `front` is that of its BTH.
 [[gnu::always_inline]] inline NextMiddle next_middle(const ResponderState& s, const PlainWrite& w,
                                                      std::uint64_t front) {
   const OpcodeRow& row = *w.row;

@@ -1,11 +1,9 @@
-// The requester's probe (S-5): when a response must come and nothing has come for two smoothed
-// round trips, the oldest unacknowledged packet leaves once more and asks for an ACK. What the
-// peer says to it replaces the transport timer, which is often far longer than a round trip: the
-// loss of the last packet of a burst, of an ACK, of a NAK or of a repeated packet costs round
-// trips.
+// The requester's probe (S-5): if a response must come and nothing has arrived for two smoothed
+// round trips, the oldest unacknowledged packet is sent once more and requests an ACK. The peer's
+// response replaces the transport timer, which is often far longer than a round trip: the loss of
+// the last packet of a burst, of an ACK, of a NAK or of a repeated packet costs round trips only.
 //
-// Knows nothing of retries and of the transport timer, and neither knows of it. Owned by the
-// requester of one queue pair.
+// Independent of retries and of the transport timer. Owned by the requester of one queue pair.
 #pragma once
 
 #include <algorithm>
@@ -19,13 +17,14 @@ namespace urnic::ib {
 class Probe {
  public:
   static constexpr Duration kLeast = Duration::ms(1);
-  // Each probe that nothing came for doubles the wait, so often: a dead peer is not flooded.
+  // Each probe without a response doubles the wait, up to this often, so that a dead peer is not
+  // flooded.
   static constexpr std::uint8_t kMostDoublings = 10;
 
   explicit Probe(bool on) : on_(on) {}
 
   // ---- round trips
-  // A packet that asks, never sent before, leaves. One is measured at a time.
+  // A packet that requests an ACK is sent for the first time. One is measured at a time.
   void measure(Psn psn, Instant now) {
     if (!on_ || measuring_) return;
     measuring_ = true;
@@ -33,28 +32,28 @@ class Probe {
     left_ = now;
   }
   // Everything before `una` is answered. A probe does not spoil the measurement: it can only make
-  // it too long, while a first estimate that is too short would never be mended.
+  // it too long, while a first estimate that is too short would never be corrected.
   void answered(Psn una, Instant now);
-  Duration round_trip() const { return round_trip_; }  // smoothed; zero: none was measured
+  Duration round_trip() const { return round_trip_; }  // smoothed; zero: not measured yet
 
-  // ---- when
-  // A response must come. Leaves a running wait as it is.
+  // ---- time
+  // A response must come. Leaves a running wait unchanged.
   void start(Instant now) {
     if (due_.is_never() && !wanted_) wait(now);
   }
-  // Something has come, and more is expected.
+  // Something has arrived, and more is expected.
   void restart(Instant now) {
     doublings_ = 0;
     wanted_ = false;
     wait(now);
   }
-  // Nothing is expected.
+  // No response is expected.
   void stop() {
     doublings_ = 0;
     wanted_ = false;
     due_ = Instant::never();
   }
-  // All that is outstanding leaves again, which needs no probe before it has, and no measurement.
+  // Everything outstanding is sent again; until then neither a probe nor a measurement is needed.
   void go_back() {
     wanted_ = false;
     due_ = Instant::never();
@@ -69,14 +68,14 @@ class Probe {
     wanted_ = true;
   }
 
-  // ---- what
+  // ---- the probe
   bool wanted() const { return wanted_; }
-  // The packet `psn` has left as the probe; `end` lies behind the newest that left before it.
+  // The packet `psn` has been sent as the probe; `end` follows the newest packet sent before it.
   void left(Psn psn, Psn end, Instant now);
-  // It could not leave.
+  // It could not be sent.
   void skip() { wanted_ = false; }
-  // Whether an ACK up to `una`, and no further, says that what left before the probe and behind it
-  // is lost: the peer has what was probed and nothing more. Says so once.
+  // True if an ACK up to exactly `una` shows that packets sent before the probe and after its PSN
+  // are lost: the peer has the probed packet and nothing more. Returns true only once.
   bool shows_loss(Psn una);
 
  private:

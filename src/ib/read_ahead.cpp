@@ -24,7 +24,7 @@ void ReadAhead::pass(Psn p, Instant now) {
   came(p, now);
 }
 
-// A part is answered in order, so that its last packet says that the answer is here.
+// A part is answered in order, so its last packet completes it.
 void ReadAhead::came(Psn p, Instant now) {
   book_->heard = now;
   for (const Part& part : book_->parts) {
@@ -39,8 +39,8 @@ Psn ReadAhead::first(bool come, Psn from, Psn to) const {
   return from;
 }
 
-// Peers answer parts in the order of their PSNs or in that of asking, so that who was asked for
-// earlier and lies before one that was answered has lost its turn.
+// Peers answer parts in the order of their PSNs or in that of the requests. So a part that was
+// requested earlier than an answered one, and lies before it, has been lost.
 bool ReadAhead::waits(Part* part, Instant now, const Patience& patience, Instant* until) const {
   const bool overtaken = part->serial < book_->answered && part->begin.before(book_->answered_psn);
   const Instant silent = std::max(part->left, book_->heard) + patience.most;

@@ -5,7 +5,7 @@
 
 namespace urnic::ib {
 
-// 0, 1, 2, 3, 4, 6, 8, 12 ... 24576, 32768: powers of two, and between two of them their middle.
+// 0, 1, 2, 3, 4, 6, 8, 12 ... 24576, 32768: powers of two, and the mean of each two.
 std::uint8_t credit_code(std::uint32_t count) {
   constexpr std::uint32_t kMost = 32768;
   count = std::min(count, kMost);

@@ -1,5 +1,5 @@
-// End-to-end credits as a responder tells them: how many receives are posted, in five bits, rounded
-// down (IB-80..IB-82). What the requester makes of them is its own.
+// End-to-end credits as advertised by a responder: the number of posted receives, coded in five
+// bits and rounded down (IB-80..IB-82). The requester decides how to use them.
 //
 // Pure; any thread.
 #pragma once
@@ -11,12 +11,12 @@
 
 namespace urnic::ib {
 
-// Code for `count` receives, 0..30: that of the largest number that is no more.
+// The code for `count` receives, 0..30: the largest number that is not greater.
 std::uint8_t credit_code(std::uint32_t count);
 
-// What an ACK says of the queue: kNoCredits of a shared one, or when it is not to tell. A receive
+// The credits in an ACK: kNoCredits for a shared queue, or if none are to be advertised. A receive
 // in use by a message counts until that is complete, as the MSN does not count it before.
-inline std::uint8_t credits_told(const verbs::ReceiveQueue& rq, bool tells) {
+inline std::uint8_t credit_code(const verbs::ReceiveQueue& rq, bool tells) {
   return tells && rq.shared() == nullptr ? credit_code(rq.posted()) : kNoCredits;
 }
 

@@ -1,4 +1,4 @@
-// How the receive in use ends, the oldest of its queue: it leaves it with a completion.
+// Completion of the receive in use, the oldest of its queue, which it removes.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace urnic::ib {
 
-// `last` has ended its message of so many bytes.
+// `last` has ended its message of that many bytes.
 void complete_receive(verbs::ReceiveQueue*, const PacketHeader& last, std::uint32_t bytes,
                       verbs::Completion*);
-// With an error of its own.
+// Completes it with an error.
 void fail_receive(verbs::ReceiveQueue*, verbs::Status, verbs::Completion*);
 
 }  // namespace urnic::ib

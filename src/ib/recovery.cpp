@@ -41,8 +41,9 @@ bool Recovery::gap(Psn psn) {
   return true;
 }
 
-// As for iWARP (E-9), but the time spent FAST is told in requests, as there is no clock here: each
-// further downgrade doubles what is left of the number after halving it once for every 2^16.
+// As for iWARP (E-9), but the time spent FAST is measured in requests, as there is no clock here:
+// the required number is halved once for every 2^16 of them, and each further downgrade doubles the
+// result.
 void Recovery::downgrade(SlowReason why, std::uint64_t taken) {
   constexpr unsigned kRest = 16;
   if (needed_ == 0) {

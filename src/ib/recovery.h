@@ -1,9 +1,9 @@
-// Whether an RC queue pair is FAST or SLOW now (S-1, S-8). Gaps are counted per recovery: from the
-// first one until everything has come up to the packet that showed it. More than so many, or more
-// to keep than there is room for, and the queue pair is SLOW until enough requests have come in
-// order.
+// Decides whether an RC queue pair is FAST or SLOW now (S-1, S-8). Gaps are counted per recovery,
+// which lasts from the first gap until everything up to the packet that revealed it has arrived.
+// Too many gaps, or too little room to keep packets, make the queue pair SLOW until enough requests
+// have arrived in order.
 //
-// Counts, and knows no packets. Owned by the responder of one queue pair.
+// It only counts; it does not see packets. Owned by the responder of one queue pair.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ namespace urnic::ib {
 enum class SlowReason : std::uint8_t {
   None,
   Initiated,
-  Drop,  // initiated FAST, and told to keep nothing
+  Drop,  // initiated FAST, but configured to keep nothing
   RecoveryExhausted,
   StoreFull,
 };
-// "initiated-slow", "drop", "recovery-exhausted", "store-full"; "" of None.
+// "initiated-slow", "drop", "recovery-exhausted", "store-full"; "" for None.
 std::string_view name(SlowReason);
 
 class Recovery {
@@ -32,26 +32,26 @@ class Recovery {
     return reason_ == SlowReason::None ? ConnectionType::Fast : ConnectionType::Slow;
   }
   SlowReason reason() const { return reason_; }
-  // What comes in order matters: taken() is to be called.
+  // True if taken() has to be called for requests in order.
   bool waits() const { return attempts_ != 0 || (needed_ != 0 && reason_ != SlowReason::None); }
 
-  // A gap in front of `psn`, new to the one who counts. False: one too many.
+  // A new gap before `psn`. False: one too many.
   bool gap(Psn psn);
-  // SLOW from now on. `taken`: requests taken in order so far, ever.
+  // SLOW from now on. `taken`: requests accepted in order so far, in total.
   void downgrade(SlowReason, std::uint64_t taken);
-  // While SLOW: something is behind a gap again.
+  // While SLOW: there is a gap again.
   void broken() { in_row_ = 0; }
-  // Everything before `expected` has been taken, one more in order. True: FAST again.
+  // Everything before `expected` has been accepted, one more in order. True: FAST again.
   bool taken(Psn expected, std::uint64_t taken);
 
  private:
   SlowReason reason_;
   std::uint32_t most_attempts_, upgrade_after_;
   std::uint32_t attempts_ = 0;
-  Psn last_;                  // of the recovery: it ends when this has been taken
-  std::uint32_t needed_ = 0;  // in order before an upgrade; 0: never was downgraded
+  Psn last_;                  // end of the recovery, once this has been accepted
+  std::uint32_t needed_ = 0;  // in order before an upgrade; 0: never downgraded
   std::uint32_t in_row_ = 0;
-  std::uint64_t fast_since_ = 0;  // in requests taken
+  std::uint64_t fast_since_ = 0;  // in requests accepted
 };
 
 }  // namespace urnic::ib

@@ -5,7 +5,7 @@ namespace {
 
 using verbs::WrOp;
 
-// Operations of the packets of one kind of request.
+// The operations of the packets of one kind of request.
 struct Packets {
   Operation first, middle, last, only;
 };

@@ -1,4 +1,4 @@
-// Which operation a packet of a request has, of RC and of UC.
+// The operation of a request's packet, for RC and UC.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace urnic::ib {
 
-// Of packet `packet` of `packets`. No local operation has one.
+// For packet `packet` of `packets`. Local operations have none.
 Operation operation_of(verbs::WrOp op, std::uint32_t packet, std::uint32_t packets);
 
 }  // namespace urnic::ib

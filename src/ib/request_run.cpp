@@ -11,14 +11,15 @@ using verbs::SendWqe;
 
 namespace {
 
-// The next packet to leave is new, and in the middle of a message that has begun.
+// True if the next packet to send is new, and in the middle of a message that has begun.
 bool is_mid_message(SendState& s) {
   if (s.failure.set || s.stuck.set || s.rnr.on() || s.next != s.fresh) return false;
   if (s.probe.wanted() || s.hole.wanted || s.log.any_lost()) return false;
   return s.qp->service == ServiceType::Rc && !s.credits.holds();
 }
 
-// Of the message at fresh the packets between its first and its last that lie in one piece.
+// The number of packets between the first and the last of the message at fresh that are contiguous
+// in memory.
 std::uint32_t packets_in_one_piece(const SendState& s, const SendWqe& w, RequestRun* run) {
   const std::uint32_t k = s.fresh.packet, last = s.wqes.packets(w) - 1;
   if (k >= last) return 0;

@@ -21,8 +21,8 @@ bool uses_receive(WrOp op) {
   return op == WrOp::Send || op == WrOp::SendImm || op == WrOp::SendInv || op == WrOp::WriteImm;
 }
 
-// False for what this wire has no packet for (masks, a swap without compare), and for a READ or
-// atomic where none may be outstanding.
+// False if there is no packet for the operation (masks, a swap without compare), or for a READ or
+// atomic if none may be outstanding.
 bool can_express(const SendState& s, std::uint32_t index) {
   const SendWqe& w = s.wqes.wqe(index);
   if (awaits_response(w.op) && s.qp->initiator_depth == 0) return false;
@@ -39,7 +39,7 @@ void set_extension(const SendState& s, const SendPosition& at, PacketHeader* h) 
   const OpcodeRow& row = h->row();
   if (row.has(kXrcEth)) h->srq = w.remote_srq;
   if (row.has(kReth)) {
-    // Of a READ in part what has not come yet (IB-64).
+    // For a READ that is partly answered, only the missing rest (IB-64).
     const std::uint32_t skip = w.op == WrOp::Read ? at.packet * s.wqes.pmtu() : 0;
     h->reth = {w.remote_address + skip, w.key, w.length - skip};
   }
@@ -53,7 +53,7 @@ void set_extension(const SendState& s, const SendPosition& at, PacketHeader* h) 
   if (row.has(kIeth)) h->inv_rkey = w.key;
 }
 
-// The packet at a position, new or again, without AckReq. False when its memory has gone.
+// The packet at a position, new or repeated, without AckReq. False if its memory is gone.
 bool build(const SendState& s, const SendPosition& at, RequestPacket* out) {
   const SendWqe& w = s.wqes.wqe(at.wqe);
   const std::uint32_t packets = s.wqes.packets(w);
@@ -71,7 +71,7 @@ bool build(const SendState& s, const SendPosition& at, RequestPacket* out) {
                        &out->count);
 }
 
-// Behind the request packet at a position: a READ's is the only one of its message.
+// The position after the request packet at `at`; a READ is a single request packet.
 SendPosition behind(const SendState& s, const SendPosition& at) {
   const SendWqe& w = s.wqes.wqe(at.wqe);
   const std::uint32_t packets = s.wqes.packets(w);
@@ -80,8 +80,8 @@ SendPosition behind(const SendState& s, const SendPosition& at) {
   return SendPosition::at(last ? at.wqe + 1 : at.wqe, last ? 0 : at.packet + step, at.psn + step);
 }
 
-// Whether a packet, which ends at `end`, asks for an ACK (IB-15): each last one of a message; of
-// long messages some between, so that the window moves on; and where nothing may follow it now.
+// True if a packet that ends at `end` requests an ACK (IB-15): each last packet of a message; some
+// packets of long messages, so that the window moves on; and a packet that none may follow now.
 bool asks(const SendState& s, const PacketHeader& h, const SendPosition& end) {
   const OpcodeRow& row = h.row();
   if (row.ends() || s.since_ack + 1 >= ack_every(s)) return true;
@@ -89,11 +89,11 @@ bool asks(const SendState& s, const PacketHeader& h, const SendPosition& end) {
   return s.in_flight >= s.window();
 }
 
-// It leaves, in its turn.
+// The packet is sent, in order.
 void sent(SendState& s, PacketHeader* h, const SendPosition& end, bool ask, bool again,
           Instant now) {
   h->bth.ack_request = ask;
-  // A READ waits for those before it at the peer, which says nothing of the way.
+  // A READ waits at the peer for those before it, so its round trip is not that of the path.
   const bool untold = again || h->row().family == Family::Read;
   s.congestion.left(h->bth.psn, ask, untold, s.outstanding() >= s.window(), now);
   ++s.counters.packets;
@@ -103,16 +103,15 @@ void sent(SendState& s, PacketHeader* h, const SendPosition& end, bool ask, bool
   if (ask) expect_answer(s, end.psn, now);
 }
 
-// ---- again
+// ---- repetition
 
-// What was to be repeated may have been acknowledged meanwhile, and local operations take no
-// packet.
+// Packets to be repeated may have been acknowledged meanwhile, and local operations have no packet.
 void catch_up(SendState& s) {
   if (s.next.before(s.una)) s.next = s.una;
   while (s.next.wqe != s.fresh.wqe && verbs::is_local(s.wqes.wqe(s.next.wqe).op)) ++s.next.wqe;
 }
 
-// A READ asked for from there on may be answered with a First or Only there.
+// A READ requested from there on may be answered with a First or Only there.
 void resume_read(SendState& s, const SendPosition& at) {
   if (s.wqes.wqe(at.wqe).op != WrOp::Read || at.packet == 0) return;
   s.awaiting.resumed = at.psn;
@@ -131,10 +130,10 @@ void request_one_packet(SendState& s, PacketHeader* h) {
   s.awaiting.is_probed = true;
 }
 
-// The oldest unacknowledged packet leaves again as the probe (S-5). No position moves; retry
-// counter and transport timer do not notice. Needless where that packet is the next to be repeated;
-// where its memory has gone, that is for the transport timer to find. Nothing came behind the one
-// packet that a probe had asked for: what was under way is lost, and is asked for again.
+// Sends the oldest unacknowledged packet again as the probe (S-5). No position moves, and retry
+// counter and transport timer are not touched. There is no probe if that packet is the next one to
+// be repeated, or if its memory is gone, which the transport timer handles. If nothing followed the
+// single packet that a probe had requested, the packets in flight are lost and are repeated.
 bool probe_packet(SendState& s, Instant now, RequestPacket* out) {
   if (s.awaiting.alone && s.next != s.una) {
     repeat_by_probe(s, now);
@@ -155,7 +154,7 @@ bool probe_packet(SendState& s, Instant now, RequestPacket* out) {
   return true;
 }
 
-// What is lost and nothing else leaves again (S-6). Each asks: the next loss shows by its answer.
+// Sends only the lost packet again (S-6). Each requests an ACK, which shows the next loss.
 bool lost_packet(SendState& s, Instant now, RequestPacket* out) {
   const SendPosition at = lost_position(s);
   if (at != s.una && s.in_flight - s.log.lost() >= s.window() && s.congestion.closed())
@@ -176,7 +175,7 @@ bool lost_packet(SendState& s, Instant now, RequestPacket* out) {
   return true;
 }
 
-// Requests the part of an answer that is missing, and nothing else (S-2).
+// Requests only the missing part of a response (S-2).
 bool request_missing_part(SendState& s, Instant now, RequestPacket* out) {
   MissingPart part;
   if (!next_missing(s, now, &part)) return false;
@@ -196,7 +195,7 @@ bool request_missing_part(SendState& s, Instant now, RequestPacket* out) {
   return true;
 }
 
-// next, which lies before fresh, leaves again, when the window lets it.
+// Sends next, which lies before fresh, again if the window allows it.
 bool repeat_packet(SendState& s, Instant now, RequestPacket* out) {
   if (s.next.psn - s.una.psn >= s.window() && s.congestion.closed()) return false;
   const SendPosition at = s.next, end = behind(s, at);
@@ -208,20 +207,20 @@ bool repeat_packet(SendState& s, Instant now, RequestPacket* out) {
   resume_read(s, at);
   ++s.counters.repeated;
   sent(s, &out->header, end, asks(s, out->header, end), true, now);
-  if (!s.log.empty()) s.log.again(at.psn, now);  // an answer may be to the one before
+  if (!s.log.empty()) s.log.again(at.psn, now);  // a response may answer the copy sent before
   return true;
 }
 
 // ---- new
 
-// The WQE at fresh is begun; from here on it is the requester's.
+// Begins the WQE at fresh; it belongs to the requester from here on.
 void begin(SendState& s) {
   s.wqes.part(s.fresh.wqe) = {s.fresh.psn, s.ssn};
   s.wqes.queue().start();
 }
 
-// Executes a local operation whose turn it is. One that invalidates waits until nothing before it
-// can have to be sent or filled again. False when it is not yet done.
+// Executes a local operation when it is its turn. An invalidation waits until nothing before it can
+// be repeated or filled again. False if it is not done yet.
 bool execute_local_in_turn(SendState& s) {
   const std::uint32_t index = s.fresh.wqe;
   if (s.wqes.wqe(index).op == WrOp::LocalInv && s.una.wqe != index) return false;
@@ -238,20 +237,21 @@ bool execute_local_in_turn(SendState& s) {
   return true;
 }
 
-// May one more PSN, or all of a READ's, be outstanding (IB-9), and one more packet or request?
+// True if one more PSN, or all those of a READ, may be outstanding (IB-9), and one more packet or
+// request.
 bool room_for(const SendState& s, const SendWqe& w) {
   if (!awaits_response(w.op)) {
     return s.in_flight < s.window() && s.outstanding() < kPsnWindow;
   }
   const std::uint32_t packets = s.wqes.packets(w), outstanding = s.outstanding();
-  // What answers it is in flight as well where the network has said that it is too much, and one
-  // READ may be longer than any window (S-10).
+  // If the network has signaled congestion, the responses to a READ count as in flight, too. One
+  // READ alone may be longer than any window (S-10).
   const bool narrow = s.congestion.closed() && s.congestion.counters().cuts != 0;
   if (narrow && outstanding != 0 && outstanding + packets > s.window()) return false;
   return s.awaiting.count < s.qp->initiator_depth && packets <= kPsnWindow - outstanding;
 }
 
-// A new WQE at fresh whose first packet may leave. Passes local operations on the way.
+// Finds a new WQE at fresh whose first packet may be sent. Executes local operations before it.
 bool find_message(SendState& s) {
   const verbs::SendQueue& sq = s.wqes.queue();
   while (!sq.all_started() && !s.stuck.set) {
@@ -283,14 +283,14 @@ void begin_message(SendState& s) {
   if (awaits_response(w.op) && s.awaiting.count++ == 0) s.awaiting.oldest = s.fresh.wqe;
 }
 
-// A message beyond the LSN pauses: a Send after its first packet, a WRITE with Immediate after its
-// last (IB-84, IB-85).
+// True if a message beyond the LSN pauses: a Send after its first packet, a WRITE with Immediate
+// after its last (IB-84, IB-85).
 bool pauses_at_lsn(const SendState& s, const SendWqe& w, const OpcodeRow& row) {
   if (!uses_receive(w.op) || s.credits.covers(s.ssn)) return false;
   return w.op == WrOp::WriteImm ? row.ends() : row.begins();
 }
 
-// The packet at fresh leaves.
+// Sends the packet at fresh.
 bool new_packet(SendState& s, bool may_begin, Instant now, RequestPacket* out) {
   if (s.credits.holds()) return false;
   if (s.fresh.packet == 0) {

@@ -1,8 +1,8 @@
-// Responder resources: the last READs and atomics a responder accepted, as many as it may have to
-// serve at a time, with what their answers need, the first ones and those to duplicates
-// (IB-43..46). They lie in the order of their PSNs, and so are answered.
+// Responder resources: the READs and atomics that a responder accepted last, as many as it may
+// serve at a time, with the data for their first responses and for those to duplicates (IB-43..46).
+// They are kept, and answered, in the order of their PSNs.
 //
-// Owned by the responder of one queue pair. Takes its memory once, when the first one comes.
+// Owned by the responder of one queue pair. Takes its memory once, at the first request.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@
 
 namespace urnic::ib {
 
-// The part of a READ, or the atomic, that is to be answered: of the whole, or of what a duplicate
-// asks for.
+// The part of a READ, or the atomic, that is to be answered: all of it, or the part that a
+// duplicate requests.
 struct Answer {
   Psn psn;                    // of its first packet
   std::uint64_t address = 0;  // READ: of its first byte
   std::uint32_t bytes = 0;    // READ
-  std::uint32_t sent = 0;     // packets that have left
+  std::uint32_t sent = 0;     // packets sent
 };
 
-// Of packet `k` of `packets` that answer a READ.
+// For packet `k` of `packets` in the response to a READ.
 inline Operation read_response_opcode(std::uint32_t k, std::uint32_t packets) {
   if (packets == 1) return Operation::ReadResponseOnly;
   if (k == 0) return Operation::ReadResponseFirst;
@@ -32,56 +32,59 @@ inline Operation read_response_opcode(std::uint32_t k, std::uint32_t packets) {
 struct Resource {
   Family family = Family::Reserved;  // Read or Atomic
   Psn psn;
-  std::uint32_t packets = 1;  // PSNs it takes
+  std::uint32_t packets = 1;  // PSNs it uses
   std::uint64_t address = 0;
   std::uint32_t rkey = 0;
-  std::uint32_t length = 0;    // READ: bytes asked for
-  std::uint32_t pd = 0;        // READ: whose memory
-  std::uint64_t original = 0;  // atomic: what was there before
+  std::uint32_t length = 0;    // READ: bytes requested
+  std::uint32_t pd = 0;        // READ: protection domain of the memory
+  std::uint64_t original = 0;  // atomic: the value before
   Msn before;                  // messages completed before it
 
-  // Not answered in full yet. What fails now is told by a NAK; later, of a duplicate, never.
+  // Not answered in full yet. A failure now is reported by a NAK; later, for a duplicate, never.
   bool fresh = true;
-  bool pending = true;  // `answer` is to be sent, or the rest of it
+  bool pending = true;  // `answer`, or the rest of it, is to be sent
   Answer answer;
-  std::uint32_t asides = 0;  // parts of it, asked for again, that are answered in between
+  std::uint32_t asides = 0;  // parts of it that were requested again and are answered in between
 };
 
 class Resources {
  public:
   // bound: a peer's READs and atomics served at once (responder resources); setting: ird; beyond:
   // one more is an invalid request: NAK (IB-43); test: Resources.TheOldestAnsweredOneMakesRoom,
-  // RequestCheck.MoreReadsAndAtomicsThanMayWaitAreAnInvalidRequest
+  // RequestCheck.MoreReadsAndAtomicsThanResourcesAreAnInvalidRequest
   explicit Resources(std::uint8_t depth) : depth_(depth) {}
 
-  // Memory for them, taken with the first: who serves none needs none. False: there is none.
+  // Takes the memory, at the first request: a queue pair that serves none needs none. False: out of
+  // memory.
   bool open();
-  // As many as may be are not answered yet, or none may be at all.
+  // True if the limit of unanswered ones is reached, or is 0.
   bool full() const;
-  // One more, pending; not full(). Its answer is the whole of it. The oldest may be forgotten.
-  // Throws std::bad_alloc where open() has not said yes before.
+  // Adds one, pending; not full(). All of it is to be answered. The oldest answered one may be
+  // dropped. Throws std::bad_alloc unless open() has returned true before.
   void add(const Resource&);
-  // The one that takes `psn`; nullptr when it is none, or forgotten.
+  // The one that uses `psn`; nullptr if there is none, or it was dropped.
   Resource* find(Psn psn);
-  // A duplicate asks again. Answers to what lies behind it begin anew: what a peer made of the
-  // parts that overtook the lost one is not known (IB-49). With `alone` it is: they go on.
+  // A duplicate requests it again. The responses after it begin anew, because it is unknown whether
+  // the peer kept those that overtook the lost one (IB-49). With `alone` the peer keeps them, and
+  // they go on.
   void ask_again(Resource*, const Answer&, bool alone = false);
   // bound: parts of responses that a peer may request again at once (S-2); limit: 32; beyond: one
-  // more is dropped and requested again; test: ResourcesBound.SoManyPartsWaitAndOneMoreIsDropped
+  // more is dropped and requested again; test:
+  // ResourcesBound.PartsUpToTheLimitWaitAndOneMoreIsDropped
   static constexpr std::uint32_t kMostAsides = 32;
-  // The part, which is missing at a peer that knows what it has, goes in between the answer, which
-  // is under way. One that is known already is no other.
+  // The peer, which keeps other parts, misses this one: it is sent in between the response in
+  // progress. A part that is already queued is not added again.
   void ask_aside(Resource* r, const Answer& part);
-  // The first of them, of one that has any.
+  // The first such part; `r` must have one.
   Answer& aside_of(const Resource& r);
-  // It has left.
+  // It has been sent.
   void aside_done(Resource* r);
-  // A READ by this key is not answered in full yet.
+  // True if a READ with this key is not answered in full yet.
   bool reads_by(std::uint32_t rkey) const;
-  // The first that has something to be sent; nullptr.
+  // The first one with something to send; nullptr if none.
   Resource* due();
   bool any_due() const { return pending_ != 0; }
-  // Its answer has left, or is not to be given.
+  // Its response has been sent, or is not to be sent.
   void done(Resource*);
 
  private:
@@ -96,7 +99,7 @@ class Resources {
 
   std::uint32_t depth_;
   std::unique_ptr<Resource[]> ring_;
-  // Of all of them, in the order of asking; made with the first.
+  // The parts of all resources, in the order of requests; made with the first.
   std::unique_ptr<Aside[]> asides_;
   std::uint32_t asides_count_ = 0;
   std::uint32_t oldest_ = 0, size_ = 0;

@@ -15,14 +15,15 @@ namespace {
 using verbs::Completion;
 using verbs::Status;
 
-// ---- what is accepted
+// ---- accepted requests
 
 void begin_message(ResponderState& s, const PacketHeader& h) {
-  if (h.row().family == Family::Send) s.rq->claim(s.rq->head());  // first: it may find no memory
+  if (h.row().family == Family::Send) s.rq->claim(s.rq->head());  // before any change: it may throw
   s.message = {h.row().family, 0, h.reth.address, h.reth.rkey, h.reth.length};
 }
 
-// A packet of a SEND or WRITE. Nothing is complete unless it is accepted: its memory may have gone.
+// Places a packet of a SEND or WRITE. Nothing completes unless Accept is returned: the memory may
+// be gone.
 Verdict place_message(ResponderState& s, const ParsedPacket& p, std::uint8_t* target) {
   const PacketHeader& h = p.header;
   if (h.row().begins()) begin_message(s, h);
@@ -33,7 +34,7 @@ Verdict place_message(ResponderState& s, const ParsedPacket& p, std::uint8_t* ta
                             p.payload)) {
         return Verdict::Operational;
       }
-    } else if (target != p.payload.data()) {  // else it is there
+    } else if (target != p.payload.data()) {  // otherwise it is already there
       forget_under(s, h.bth.psn, target, p.payload.size());
       if (!place(target, p.payload)) return Verdict::RemoteAccess;
     }
@@ -43,7 +44,8 @@ Verdict place_message(ResponderState& s, const ParsedPacket& p, std::uint8_t* ta
   return Verdict::Accept;
 }
 
-// A SEND has come whole, and its key goes before its receive completes.
+// A SEND is complete; its key is invalidated before its receive completes. False: the key stays
+// valid.
 bool invalidates(ResponderState& s, const PacketHeader& h) {
   return !h.row().has(kIeth) ||
          s.memory->invalidate(h.inv_rkey, s.peer()) == verbs::MemoryTable::Invalidate::Ok;
@@ -86,8 +88,8 @@ void count_message(ResponderState& s, Family family) {
   }
 }
 
-// Whatever was owed for want of this request is not owed any more. An ACK that is due covers it;
-// the answer of a READ or atomic covers everything before.
+// Cancels a NAK that was due for lack of this request. An ACK that is due covers the request; the
+// response of a READ or atomic covers everything before it.
 void commit(ResponderState& s, const PacketHeader& h) {
   const OpcodeRow& row = h.row();
   ++s.counters.requests;
@@ -106,8 +108,7 @@ void commit(ResponderState& s, const PacketHeader& h) {
   }
 }
 
-// The memory that a packet was to reach has gone since it was judged: what its receive says of
-// that, if it has one.
+// The memory of a packet is gone since it was judged: the status of its receive, if it has one.
 Status status_of_receive(Verdict why, const OpcodeRow& row) {
   if (why == Verdict::Operational) return Status::LocalProtection;
   return row.completes_receive() && row.begins() ? Status::LocalAccess : Status::Success;
@@ -150,8 +151,8 @@ Received accept(ResponderState& s, const ParsedPacket& p, std::uint8_t* target, 
   return received;
 }
 
-// `placed`: its payload is where it was to go, and nowhere else: where that has moved it has to
-// come again.
+// `placed`: its payload is only at its destination. If the destination has changed since, the peer
+// has to repeat the packet.
 Received carry_out(ResponderState& s, const ParsedPacket& request, Completion* completion,
                    bool placed = false) {
   const bool xrc = s.qp->service == ServiceType::Xrc;
@@ -193,12 +194,12 @@ Received Responder::take(const ParsedPacket& request, Completion* completion) {
   return r;
 }
 
-// What the peer repeats now are duplicates; it is told at once how far all has come, whether it
-// asked or not.
+// The packets that the peer repeats now are duplicates; an ACK reports at once how far it has got,
+// even if it was not requested.
 Received Responder::take_held(Completion* completion) {
   const ParsedPacket request = s_.held.first();
   Received r = carry_out(s_, request, completion, s_.held.first_placed());
-  if (s_.parked) return r;  // it finds no receive, and stays
+  if (s_.parked) return r;  // it finds no receive, and stays in the store
   s_.held.remove_first();
   const Family family = request.header.row().family;
   if (r.verdict == Verdict::Accept && (family == Family::Send || family == Family::Write)) {

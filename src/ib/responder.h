@@ -1,18 +1,18 @@
-// The responder half of an RC queue pair: requests are carried out, answered in their order, and
-// what comes twice is answered and not done twice.
+// The responder half of an RC queue pair: executes requests and answers them in their order. A
+// duplicate is answered but not executed again.
 //
-//   take()            a request has come: judged, then carried out and committed, refused, or kept
-//   take_held()       one that was kept behind a gap has its turn
+//   take()            a request has arrived: judged, then executed and committed, refused, or kept
+//   take_held()       a request kept past a gap has its turn
 //   due()             something is to be answered now
-//   next_response()   packet by packet, until it says no
-//   failed()          the last NAK has left: the queue pair goes to Error
+//   next_response()   packet by packet, until it returns false
+//   failed()          the last NAK has been sent: the queue pair goes to Error
 //
-// Answers are owed, not sent, when requests are taken: whoever takes a burst of them and asks for
-// responses afterwards sends one ACK for all (IB-41), and never one before the READ responses that
-// come first (IB-38). Without AckReq nothing is due.
+// Responses become due but are not sent when requests are accepted. A caller that passes a burst of
+// requests and asks for responses afterwards sends one ACK for all (IB-41), and never one before
+// the READ responses that come first (IB-38). Without AckReq no ACK becomes due.
 //
 // A function of (state, input): it sends nothing and reads no clock. Owned by the engine of its
-// queue pair, every call under its ownership; verbs::ReceiveQueue::post() goes on beside it.
+// queue pair, every call under its ownership; verbs::ReceiveQueue::post() may run concurrently.
 #pragma once
 
 #include <cstdint>
@@ -25,18 +25,18 @@
 
 namespace urnic::ib {
 
-// What became of a request.
+// The result of a request.
 struct Received {
   Verdict verdict = Verdict::Accept;
-  bool completed = false;  // a receive, with an error if the verdict is a refusal
-  bool more = false;       // one that was kept has its turn: take_held() is next
+  bool completed = false;  // a receive completed, with an error if the verdict is a refusal
+  bool more = false;       // a kept request has its turn: call take_held() next
 };
 
-// emit_packet() puts it together.
+// emit_packet() writes it.
 struct ResponsePacket {
   PacketHeader header;
-  // Of registered memory, and holds until that is deregistered or written; a SACK's lies in `own`:
-  // such a packet is not copied.
+  // Registered memory, valid until it is deregistered or written. The payload of a SACK is in
+  // `own`: such a packet must not be copied.
   ByteView payload;
   SackBytes own;
 };
@@ -46,60 +46,61 @@ struct PlainWrite;  // plain_write.h
 
 class Responder {
  public:
-  // In Rtr, with the attributes of the move there, which outlive it like queue and table; their
-  // access rights and RNR timer may change later.
-  // `pool` lends what is kept behind gaps; without one nothing is.
+  // Made in Rtr with the attributes of the move there, which must outlive it like queue and table;
+  // their access rights and RNR timer may change later. `pool` lends the memory for packets past
+  // gaps; without a pool nothing is kept.
   Responder(const QpAttributes& attributes, verbs::ReceiveQueue* rq, verbs::MemoryTable* memory,
             HeldPool* pool = nullptr)
       : s_(attributes, rq, memory, pool) {}
   Responder(const Responder&) = delete;
   Responder& operator=(const Responder&) = delete;
 
-  // `request` has passed check(), in a state that takes requests, and is not a response. With
-  // `completed` the completion of the oldest receive, which has left its queue, is in
-  // `*completion`; its `op` is WriteImm if a WRITE with Immediate Data used it, else Send. A fatal
-  // verdict (is_fatal) ends the queue pair when its NAK has left; nothing is taken any more.
+  // `request` has passed check(), in a state that accepts requests, and is not a response. If
+  // `completed`, `*completion` has the completion of the oldest receive, which has left its queue;
+  // its `op` is WriteImm if a WRITE with Immediate Data used it, otherwise Send. A fatal verdict
+  // (is_fatal) ends the queue pair when its NAK has been sent; nothing is accepted after it.
   Received take(const ParsedPacket& request, verbs::Completion* completion);
-  // The same of one that admit_plain_write() has admitted (plain_write.h): nothing completes, and
-  // nothing is owed but an ACK. False, and nothing has changed, when its memory has gone: take()
-  // refuses it.
+  // The same for a packet admitted by admit_plain_write() (plain_write.h): nothing completes, and
+  // only an ACK may become due. If its memory is gone, returns false and changes nothing: take()
+  // then refuses it.
   [[nodiscard]] bool take_plain(const PlainWrite&, const std::uint8_t* payload);
-  // The same of one that is as `next` has it, which then knows the one behind it.
+  // The same for a packet that matches `next`, which is then updated for the packet after it.
   [[nodiscard]] bool take_middle(NextMiddle* next, const std::uint8_t* payload, bool ack_request);
-  // A gap has closed (Received::more): the first request that was kept behind it, as if it came
-  // now. Called until there is no more.
+  // A gap has closed (Received::more): takes the first request kept past it, as if it arrived now.
+  // To be called until there is no more.
   Received take_held(verbs::Completion* completion);
 
-  // A request waits for a receive, and no RNR NAK has gone out (S-9): the owner calls one of these,
-  // as soon as a receive has been posted or when LossRules::rnr_park_time is up.
+  // A request waits for a receive, and no RNR NAK has been sent (S-9): the owner calls one of these
+  // functions, when a receive has been posted or LossRules::rnr_park_time has passed.
   bool parked() const { return s_.parked; }
-  // True: it has its turn, take_held() is next.
+  // True: the request has its turn, call take_held() next.
   bool receive_posted();
-  // The RNR NAK is owed now.
+  // Makes the RNR NAK due.
   void stop_waiting();
 
-  // Whether next_response() has a packet that must leave.
+  // True if next_response() has a packet to send.
   bool due() const {
     return !s_.ended && (s_.resources.any_due() || s_.nak.owed() || s_.ack_due || s_.sack_due);
   }
-  // The next packet to leave, which counts as sent. False when there is none.
+  // The next packet to send, which counts as sent. False if there is none.
   bool next_response(ResponsePacket* out);
-  // The payload of a response that was returned cannot be read, its memory has gone: that one does
-  // not leave, but this NAK, and the queue pair ends.
+  // The payload of the response just returned cannot be read because its memory is gone: replaces
+  // the response by a NAK, and the queue pair ends.
   void lose_response(ResponsePacket* response);
-  // Queues an ACK that nobody requested, with fresh credits and MSN. It repeats the last PSN that
-  // was acknowledged, at first the one before the initial PSN (IB-87).
+  // Queues an ACK that was not requested, with current credits and MSN. It repeats the last PSN
+  // that was acknowledged, at first the one before the initial PSN (IB-87).
   void queue_unsolicited_ack() { s_.ack_due = !is_fatal(s_.failure); }
 
-  // The queue pair is in Error: nothing is taken any more, and what is kept is given back.
+  // The queue pair is in Error: nothing is accepted any more, and the memory of kept packets is
+  // returned.
   void forget_held() {
     s_.held.clear();
     s_.parked = false;
   }
 
-  // A request was refused for good, and its peer has been told.
+  // A request was refused for good, and the NAK has been sent.
   bool failed() const { return s_.ended; }
-  // Why, from the refusal on; else Accept.
+  // The reason, from the refusal on; otherwise Accept.
   Verdict failure() const { return s_.failure; }
 
   const ResponderCounters& counters() const { return s_.counters; }

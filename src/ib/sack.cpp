@@ -5,7 +5,7 @@
 namespace urnic::ib {
 namespace {
 
-constexpr std::uint32_t kWord = 4;  // the bitmap grows by
+constexpr std::uint32_t kWord = 4;  // unit of the bitmap's length
 
 constexpr std::uint8_t kHelloVersion = 1;
 constexpr std::uint8_t kSelectiveBit = 0x80, kAnswerBit = 0x40, kPartsBit = 0x20;

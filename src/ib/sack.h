@@ -1,15 +1,14 @@
-// Two packets of our own among urnic ends, in the manufacturers' opcode range, which others must
-// drop and do (S-6, S-7).
+// Two urnic packets in the manufacturers' opcode range, which other implementations have to drop
+// (S-6, S-7).
 //
-//   SACK   BTH, PSN: the last request taken; AETH in ACK form; then
-//            0 serial (4)   4 bitmap (4 to 128)
-//          bit 7 of byte 4 is the request behind that PSN, bit 6 the next one: 1, it is kept
+//   SACK   BTH, PSN: the last request accepted; AETH in ACK form; then
+//            0 serial (4)   4 bitmap (4 to 252)
+//          bit 7 of byte 4 is the request after that PSN, bit 6 the next one: 1, it is kept
 //   hello  BTH, PSN: a first one of the connection (greeting.h); then
 //            0 version, 1   1 flags: selective, answer, parts   2 reserved (2)
 //
-// The serial counts the SACKs of a queue pair: what a newer one has said, an older one does not
-// take back. A bit says nothing for good: what is kept may be forgotten, and only the PSN
-// acknowledges.
+// The serial counts the SACKs of a queue pair: an older SACK does not revoke a newer one. A bit is
+// not final: a kept packet may be dropped later, and only the PSN acknowledges.
 //
 // Pure; any thread.
 #pragma once
@@ -31,26 +30,27 @@ inline constexpr std::uint32_t kHelloBytes = 4;
 using SackBytes = std::array<std::uint8_t, kMostSackBytes>;
 
 struct Sack {
-  Psn expected;  // the first request not taken
+  Psn expected;  // the first request not accepted
   std::uint32_t serial = 0;
   ByteView bits;  // borrowed from the packet
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(bits.size()) * 8; }
-  // The request at expected + i, i < size().
+  // True if the peer has the request at expected + i, i < size().
   bool has(std::uint32_t i) const { return (bits[i / 8] >> (7 - i % 8) & 1) != 0; }
 };
 
-// nullopt: its length cannot be.
+// nullopt: invalid length.
 std::optional<Sack> parse_sack(const ParsedPacket&);
 
-// The payload of one, bit by bit.
+// Builds the payload of a SACK bit by bit.
 class SackWriter {
  public:
   // `to` is cleared.
   SackWriter(SackBytes* to, std::uint32_t serial);
-  // The request so many PSNs behind the last one taken, 0 the first; false when it is too far.
+  // Sets the bit of the request `i` PSNs after the first one missing, 0 being that one; false if it
+  // is too far away.
   bool set(std::uint32_t i);
-  // Of what was set so far, at least one word of bits.
+  // The bytes set so far, with at least one word of bits.
   ByteView payload() const { return {to_->data(), bytes_}; }
 
  private:
@@ -59,11 +59,11 @@ class SackWriter {
 };
 
 struct Hello {
-  bool selective = false;  // takes SACKs, and sends them
-  bool answer = false;     // the other end is asked to say hello as well
-  bool parts = false;      // keeps parts of READs that are asked for at once (resources.h)
+  bool selective = false;  // sends and accepts SACKs
+  bool answer = false;     // asks the other end for a hello as well
+  bool parts = false;      // keeps parts of READs that are requested together (resources.h)
 };
-// nullopt: of another version or length.
+// nullopt: another version or length.
 std::optional<Hello> parse_hello(const ParsedPacket&);
 std::array<std::uint8_t, kHelloBytes> write_hello(const Hello&);
 

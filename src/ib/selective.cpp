@@ -5,7 +5,7 @@
 namespace urnic::ib {
 namespace {
 
-// Whether it tells of packets that have never left.
+// True if it reports packets that were never sent.
 bool lies(const SendState& s, const Sack& sack) {
   for (std::uint32_t i = s.fresh.psn - sack.expected; i < sack.size(); ++i) {
     if (sack.has(i)) return true;
@@ -17,7 +17,7 @@ bool lies(const SendState& s, const Sack& sack) {
 
 bool take_sack(SendState& s, const Sack& sack, Instant now) {
   ++s.counters.sacks;
-  if (lies(s, sack)) ++s.counters.sack_lies;
+  if (lies(s, sack)) ++s.counters.sacks_invalid;
   if (s.una == s.fresh) return false;  // all is answered
   if (!repeats_alone(s)) return s.next == s.fresh;
   if (s.log.report(sack, now)) judge_losses(s, now);
@@ -31,7 +31,7 @@ void judge_losses(SendState& s, Instant now) {
   s.counters.needless += s.log.take_needless_repeats();
 }
 
-// Of a READ that has been answered in part what is missing; of all else the packet itself.
+// The missing part of a READ that is partly answered; for other requests the packet itself.
 SendPosition lost_position(const SendState& s) {
   const Psn psn = s.log.first_lost();
   if (psn.before(s.una.psn)) return s.una;

@@ -2,7 +2,7 @@
 
 namespace urnic::ib {
 
-// 0, 1, 2, 3, 4, 6, 8, 12, 16, 24 ... 32768: powers of two, and between two of them their middle.
+// 0, 1, 2, 3, 4, 6, 8, 12, 16, 24 ... 32768: powers of two, and the mean of each two.
 std::uint32_t credits_of(std::uint8_t code) {
   if (code < 2) return code;
   const std::uint32_t half = code / 2u;

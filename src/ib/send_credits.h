@@ -1,6 +1,6 @@
-// End-to-end credits as the requester obeys them: LSN = MSN + credits is the highest SSN it may
-// send freely; a WQE beyond it is limited. Requests that use no receive of the peer raise the LSN
-// computed here by one when they leave. What is repeated is never held back (IB-90).
+// End-to-end credits as obeyed by the requester: LSN = MSN + credits is the highest SSN that it may
+// send freely; a WQE beyond it is limited. A request that uses no receive of the peer raises the
+// LSN computed here by one when it is sent. Repetitions are never held back (IB-90).
 //
 // Owned by the requester of one queue pair.
 #pragma once
@@ -12,26 +12,26 @@
 
 namespace urnic::ib {
 
-// Receives that a credit code of an AETH stands for; code < kNoCredits.
+// The number of receives that a credit code of an AETH means; code < kNoCredits.
 std::uint32_t credits_of(std::uint8_t code);
 
 class SendCredits {
  public:
-  // Not obeyed when the peer's receive queue is known to tell none. Otherwise none are there until
-  // it tells some (C9-156).
+  // `obeyed` is false if the peer's receive queue is known to advertise no credits. Otherwise there
+  // are none until it advertises some (C9-156).
   explicit SendCredits(bool obeyed) : unlimited_(!obeyed) {}
 
-  // Of an AETH in ACK form, with its MSN. Older ones than the newest seen say nothing; kNoCredits
-  // says that no limit holds from now on. The LSN may go back (IB-86).
+  // Takes an AETH in ACK form, with its MSN. Older ones than the newest seen are ignored;
+  // kNoCredits removes the limit from now on. The LSN may go back (IB-86).
   void take(Msn msn, std::uint8_t code);
 
-  // Whether the WQE with this SSN may be sent freely.
+  // True if the WQE with this SSN may be sent freely.
   bool covers(Msn ssn) const;
-  // A request that uses no receive has left (IB-86).
+  // A request that uses no receive has been sent (IB-86).
   void left_without_receive() { ++lsn_; }
 
-  // As much of the limited WQE as is allowed has left; its last packet is the one before `end`.
-  // Nothing new leaves until that is answered, or the WQE is covered (IB-84, IB-85).
+  // The limited WQE has been sent as far as allowed; its last packet is the one before `end`. New
+  // packets wait until that is answered, or the WQE is covered (IB-84, IB-85).
   void hold(Msn ssn, Psn end) {
     holding_ = true;
     held_ = ssn;

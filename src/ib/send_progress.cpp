@@ -29,7 +29,7 @@ Psn awaited_psn(const SendState& s) {
   return oldest == s.una.wqe ? s.una.psn : s.wqes.part(oldest).psn;
 }
 
-// ---- on
+// ---- forward
 
 namespace {
 
@@ -72,7 +72,7 @@ bool acknowledge_messages(SendState& s, Msn msn) {
   while (s.una.wqe != s.wqes.queue().started()) {
     const SendWqe& w = s.wqes.wqe(s.una.wqe);
     if (awaits_response(w.op) || msn.before(s.wqes.part(s.una.wqe).ssn)) break;
-    if (s.una.wqe == s.fresh.wqe) break;  // part of it has not left yet
+    if (s.una.wqe == s.fresh.wqe) break;  // part of it has not been sent yet
     acknowledge_packets(s, s.wqes.packets(w) - s.una.packet);
     settle(s);
   }
@@ -103,8 +103,8 @@ void made_progress(SendState& s, Instant now) {
   check_stuck(s);
 }
 
-// A window that has closed moves on by quarters: as one piece it would stand still for a round trip
-// each time (S-10).
+// A reduced window moves on in quarters: as one piece it would stall for a round trip each time
+// (S-10).
 std::uint32_t ack_every(const SendState& s) {
   if (!s.congestion.closed()) return s.rules.ack_every;
   return std::clamp<std::uint32_t>(s.congestion.packets() / 4, 1, s.rules.ack_every);
@@ -136,7 +136,7 @@ void heard(SendState& s, Instant now) {
 
 namespace {
 
-// The timer starts with the first repeated packet that must be answered.
+// The timer starts with the first repeated packet that requests a response.
 void go_back(SendState& s) {
   s.next = s.una;
   s.awaiting.alone = false;
@@ -182,7 +182,7 @@ void wait_for_receive(SendState& s, Psn refused, std::uint8_t code, Instant now)
     return;
   }
   s.rnr = {now + rnr_wait(code), refused};
-  if (repeats_alone(s) && refused == s.una.psn) {  // the peer keeps what follows it
+  if (repeats_alone(s) && refused == s.una.psn) {  // the peer keeps the packets after it
     s.log.mark_lost(refused);
     s.timer.stop();
     s.probe.go_back();
@@ -193,8 +193,7 @@ void wait_for_receive(SendState& s, Psn refused, std::uint8_t code, Instant now)
 
 void repeat_after_wait(SendState& s, Instant now) {
   s.rnr.until = Instant::never();
-  // An older SACK may have said meanwhile that the refused one is kept: the timers have the last
-  // word.
+  // An older SACK may have reported meanwhile that the refused packet is kept: the timers decide.
   if (repeats_alone(s)) {
     s.log.mark_lost(s.una.psn);
     s.timer.start(now);

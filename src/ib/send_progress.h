@@ -1,53 +1,57 @@
-// What moves a send queue on, back or to its end: acknowledgment, repetition, failure.
+// Functions that move a send queue forward, back, or to its end: acknowledgment, repetition,
+// failure.
 #pragma once
 
 #include "ib/send_state.h"
 
 namespace urnic::ib {
 
-// The WQE that PSN `at` belongs to; it is outstanding (una .. max).
+// The WQE that PSN `at` belongs to; it must be outstanding (una .. max).
 std::uint32_t wqe_at(const SendState&, Psn at);
-// The oldest PSN not yet answered of the oldest READ or atomic outstanding; there is one.
+// The oldest unanswered PSN of the oldest READ or atomic outstanding; there must be one.
 Psn awaited_psn(const SendState&);
 
-// ---- on
-// Everything before `end` is acknowledged, una .. fresh, except from the first unanswered READ or
-// atomic on. True if something was.
+// ---- forward
+// Acknowledges everything before `end` (una .. fresh), except from the first unanswered READ or
+// atomic on. True if anything was acknowledged.
 bool acknowledge(SendState&, Psn end);
-// The same by message: those up to SSN `msn` that have left wholly (IB-79).
+// The same by message: those up to SSN `msn` that have been sent completely (IB-79).
 bool acknowledge_messages(SendState&, Msn msn);
-// The response that una, which is of a READ or an atomic, awaits is in memory.
+// The response that una, a READ or an atomic, awaits is in memory.
 void answered(SendState&);
-// After one of the above did something: counters, waits and what they hold back begin anew.
+// To be called after progress by one of the above: resets counters and waits, and releases what
+// they hold back.
 void made_progress(SendState&, Instant now);
-// Local operations at una, done already, are passed.
+// Skips local operations at una that are done already.
 void settle(SendState&);
-// Of a long message every so manieth packet asks for an ACK.
+// In a long message, every how many packets one requests an ACK.
 std::uint32_t ack_every(const SendState&);
-// A packet leaves that asks for a response and ends at `end`.
+// A packet that requests a response and ends at `end` is sent.
 void expect_answer(SendState&, Psn end, Instant now);
-// A response was taken, or something was acknowledged: the transport timer goes on or ends (IB-69).
+// A response was accepted, or something was acknowledged: restarts or stops the transport timer
+// (IB-69).
 void rearm(SendState&, Instant now);
-// A response in the window was taken that moved nothing: the peer lives, and no probe is needed
+// A response in the window was accepted without progress: the peer is alive, and no probe is needed
 // yet.
 void heard(SendState&, Instant now);
 
 // ---- back
-// Everything from una on is sent again, if the retry counter allows it.
+// Repeats everything from una on, if the retry counter allows it.
 void repeat_by_nak(SendState&, Instant now);
 void repeat_by_timeout(SendState&, Instant now);
-// The same at no cost: the answer to a probe says that what left before it is lost (S-5).
+// The same without using a retry: the response to a probe shows that packets sent before it are
+// lost (S-5).
 void repeat_by_probe(SendState&, Instant now);
-// The same when the time of an RNR NAK of PSN `refused` has passed.
+// The same after the time of an RNR NAK for PSN `refused`.
 void wait_for_receive(SendState&, Psn refused, std::uint8_t code, Instant now);
 void repeat_after_wait(SendState&, Instant now);
 
 // ---- to its end
 void fail(SendState&, std::uint32_t wqe, verbs::Status);
-// The request cannot leave; it fails as soon as it is the oldest unanswered one.
+// The request cannot be sent; it fails as soon as it is the oldest unanswered one.
 void mark_stuck(SendState&, std::uint32_t wqe, verbs::Status);
-// Call it after una has moved: fails the stuck request if it is the oldest now, and forgets it if
-// it was answered after all.
+// To be called after una has moved: fails the stuck request if it is the oldest now, and clears the
+// mark if it was answered after all.
 void check_stuck(SendState&);
 
 }  // namespace urnic::ib

@@ -29,7 +29,7 @@ void SentLog::clear() {
   ring_ = nullptr;
 }
 
-// ---- what leaves
+// ---- sending
 
 void SentLog::append(Psn psn, Psn end, Instant now) {
   if (count_ != 0 && (psn != end_ || count_ == most_)) clear();
@@ -53,7 +53,7 @@ void SentLog::again(Psn psn, Instant now) {
   r.flags |= kRepeated;
 }
 
-// The record that `psn`, which is covered, belongs to. Mostly each takes one PSN.
+// The index of the record that contains `psn`, which is covered. Mostly each record has one PSN.
 std::uint32_t SentLog::find(Psn psn) const {
   const std::uint32_t guess = psn - at(0).psn;
   if (guess < count_ && at(guess).psn == psn) return guess;
@@ -69,7 +69,7 @@ std::uint32_t SentLog::find(Psn psn) const {
   return found;
 }
 
-// ---- what the peer says
+// ---- reports of the peer
 
 bool SentLog::left_before_newest(const Record& r) const {
   if (r.left != newest_.left) return r.left < newest_.left;
@@ -81,8 +81,8 @@ void SentLog::unmark_lost(Record* r) {
   r->flags &= static_cast<std::uint8_t>(~kLost);
 }
 
-// It has come. One that was repeated and comes sooner than any answer can be had was only late: the
-// window is too narrow, and says nothing of the round trip.
+// The packet has arrived. If it was repeated and arrives sooner than any response is possible, it
+// was only late: the reordering window is too narrow, and the sample is no round trip.
 void SentLog::take(Record* r, Instant now) {
   if (r->is(kHas)) return;
   const bool late = r->is(kLost);
@@ -102,12 +102,13 @@ void SentLog::take(Record* r, Instant now) {
   if (!r->is(kRepeated) && (least_trip_ == Duration::zero() || trip < least_trip_)) {
     least_trip_ = trip;
   }
-  // Which of its packets is answered is not known (Karn), until something has been measured.
+  // For a repeated packet it is unknown which copy was answered (Karn); such a sample only counts
+  // once something has been measured.
   if (r->is(kRepeated) && least_trip_ == Duration::zero()) return;
   if (!newest_.known || !left_before_newest(*r)) newest_ = {r->left, r->psn, trip, true};
 }
 
-// Once for all that left before it was last: a burst that was late is late once.
+// Widens only once for all packets sent before the last widening: a late burst counts once.
 void SentLog::widen(const Record& r, Instant now) {
   calm_ = 0;
   if (r.left < widened_) return;
@@ -115,7 +116,7 @@ void SentLog::widen(const Record& r, Instant now) {
   width_ = std::min<std::uint8_t>(width_ + 1, kMostWidth);
 }
 
-// The peer has forgotten what it kept.
+// The peer has dropped a packet that it had kept.
 void SentLog::take_back(Record* r) {
   if (r->is(kHas)) --kept_;
   r->flags &= static_cast<std::uint8_t>(~kHas);
@@ -169,7 +170,7 @@ void SentLog::judge(Instant now) {
       continue;
     }
     if (overtaken) due_ = earlier(due_, r.left + enough);
-    // Those behind it left later, or again later; mostly it is the first.
+    // The packets after it were sent later, or were repeated later; mostly it is the first.
     if (!r.is(kRepeated)) return;
   }
 }

@@ -1,14 +1,14 @@
-// Which request packets are under way, when each left the last time, and which of them the peer
-// has: by that a lost one is told from a late one (S-6). Judged by time as RFC 8985 has it for TCP
-// (RACK): a packet is lost when one that left after it has come, and a round trip and a reordering
-// window have passed since it left. How many have overtaken it does not matter.
+// The request packets in flight: when each was last sent, and which of them the peer has, so that
+// lost packets can be told from late ones (S-6). The rule is that of RFC 8985 (RACK) for TCP: a
+// packet is lost if one sent after it has arrived, and a round trip and a reordering window have
+// passed since it was sent. The number of packets that overtook it does not matter.
 //
 //          head                                end
 //   una ->  | 7  8  9 | READ 10..73 | 74  75 |      one record for each packet, in order of PSNs
 //
-// A bound on the records; their memory is lent by the engine's pool while there are any. Without
-// memory, or when what is under way left before the log was begun, it covers nothing, and its
-// owner goes back N. Owned by the requester of one queue pair.
+// The number of records is bounded; the engine's pool lends their memory while there are any.
+// Without memory, or if packets in flight were sent before the log began, the log covers nothing,
+// and its owner goes back N. Owned by the requester of one queue pair.
 #pragma once
 
 #include <algorithm>
@@ -23,59 +23,61 @@ namespace urnic::ib {
 
 class SentLog {
  public:
-  // At most `most` packets. `pool` may be null: it covers nothing, ever.
+  // At most `most` packets. `pool` may be null: then it never covers anything.
   // bound: packets in a requester's log of packets in flight; setting: roce_window; beyond: not
   // logged: the requester goes back N until all is acknowledged; test:
-  // SentLogBound.OneMoreThanItHoldsCoversNothingUntilItBeginsAnew
+  // SentLogBound.AFullLogRestartsAndCoversOnlyLaterPackets
   SentLog(HeldPool* pool, std::uint32_t most) : pool_(pool), most_(most) {}
   ~SentLog() { clear(); }
   SentLog(const SentLog&) = delete;
   SentLog& operator=(const SentLog&) = delete;
 
-  // ---- what leaves
-  // A packet that takes the PSNs [psn, end): behind all in the log, or the log begins anew.
+  // ---- sending
+  // A packet with the PSNs [psn, end) is sent. If it does not follow the last one in the log, or
+  // the log is full, the log begins anew.
   void append(Psn psn, Psn end, Instant now);
-  // So many packets of one PSN each leave, no more than room_behind() has said.
+  // Packets of one PSN each are sent, at most as many as room_behind() allows.
   void append_run(Psn first, std::uint32_t packets, Instant now);
-  // How many there is room for behind all that is in it; 0: with the packet `psn` it begins anew.
+  // The room for further packets, if `psn` follows the last one; 0: the log begins anew with `psn`.
   std::uint32_t room_behind(Psn psn) const {
     if (count_ == 0) return most_;
     return psn == end_ ? most_ - count_ : 0;
   }
-  // The packet that `psn` belongs to leaves again, alone.
+  // The packet that contains `psn` is sent again, alone.
   void again(Psn psn, Instant now);
-  // All is sent again, in order, or nothing more is.
+  // Everything is sent again in order, or nothing more is sent.
   void clear();
   bool empty() const { return count_ == 0; }
-  // Everything from `una` on that has left since clear() is in it; there is something.
+  // True if it is not empty and has every packet from `una` on that was sent since clear().
   bool covers(Psn una) const { return count_ != 0 && !una.before(at(0).psn); }
 
-  // ---- what the peer says
+  // ---- reports of the peer
   // Everything before `una` is answered.
   void passed(Psn una, Instant now);
-  // The peer has taken the requests before `expected`, whether it has answered them or not, and of
-  // what lies behind it what the SACK says. False: an older SACK than one before; nothing changes.
+  // The peer has accepted the requests before `expected`, answered or not, and has those after it
+  // that the SACK reports. False: the SACK is older than one before; nothing changes.
   bool report(const Sack& sack, Instant now);
-  // Marks what is lost by now.
+  // Marks the packets that are lost by now.
   void judge(Instant now);
-  // So was this one, in words.
+  // The peer has reported this packet as lost.
   void mark_lost(Psn psn);
 
-  // ---- what is to be repeated
+  // ---- repetition
   bool any_lost() const { return lost_ != 0; }
   std::uint32_t lost() const { return lost_; }
-  // The first PSN of the first such packet; there is one.
+  // The first PSN of the first lost packet; there must be one.
   Psn first_lost() const;
-  // When judge() may find more.
+  // The time at which judge() may find more.
   Instant due() const { return due_; }
 
   // ---- looking
   std::uint32_t size() const { return count_; }
-  std::uint32_t kept() const { return kept_; }  // that have come, and are not answered
-  // How much later than the packets behind it one may come.
+  std::uint32_t kept() const { return kept_; }  // that have arrived and are not answered
+  // How much later than the packets after it a packet may arrive.
   Duration reordering_window() const;
-  Duration round_trip() const { return newest_.round_trip; }  // of the newest packet that has come
-  // The number of packets that were repeated and had only been late, since the last call.
+  // of the packet last sent that has arrived
+  Duration round_trip() const { return newest_.round_trip; }
+  // The number of packets since the last call that were repeated although they were only late.
   std::uint32_t take_needless_repeats();
 
  private:
@@ -87,7 +89,7 @@ class SentLog {
 
     bool is(Flag f) const { return (flags & f) != 0; }
   };
-  // The packet that left last of those that have come.
+  // Among the packets that have arrived, the one that was sent last.
   struct Newest {
     Instant left;
     Psn psn;
@@ -97,7 +99,8 @@ class SentLog {
 
   static constexpr Duration kLeastWindow = Duration::us(10);
   static constexpr std::uint8_t kMostWidth = 16;
-  static constexpr std::uint8_t kCalm = 16;  // losses well judged, and the window is narrowed
+  // after that many correct losses the window is narrowed
+  static constexpr std::uint8_t kCalm = 16;
 
   bool open();
   Record& at(std::uint32_t i) { return ring_[(head_ + i) & mask_]; }
@@ -112,13 +115,13 @@ class SentLog {
   HeldPool* pool_;
   std::uint32_t most_;
   Record* ring_ = nullptr;
-  unsigned shift_ = 0;  // of its block
+  unsigned shift_ = 0;  // size class of its block
   std::uint32_t mask_ = 0, head_ = 0, count_ = 0, lost_ = 0, kept_ = 0;
   Psn end_;
   Newest newest_;
   Duration least_trip_ = Duration::zero();
   std::uint8_t width_ = 1, calm_ = 0;  // of the reordering window, in quarters of a round trip
-  Instant widened_;                    // last
+  Instant widened_;                    // the last time
   Instant due_ = Instant::never();
   std::uint32_t serial_ = 0;
   bool any_serial_ = false;

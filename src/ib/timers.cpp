@@ -9,7 +9,7 @@ namespace {
 constexpr std::int64_t kAckTick = 4096;    // ns
 constexpr std::int64_t kRnrTick = 10'000;  // ns
 
-// By code, in hundredths of a millisecond.
+// By code, in units of 10 us.
 constexpr std::array<std::uint32_t, 32> kRnrTicks = {
     65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,   32,
     48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,

@@ -1,8 +1,8 @@
-// The halves of a UC queue pair. Nothing is acknowledged, repeated or answered: what is lost drops
-// its message without a word, and the next First or Only begins anew.
+// The halves of a UC queue pair. Nothing is acknowledged, repeated or answered: a lost packet
+// silently drops its message, and the next First or Only begins anew.
 //
 // Functions of (state, input): they send nothing and read no clock. Owned by the engine of their
-// queue pair, every call under its ownership; posting goes on beside them.
+// queue pair, every call under its ownership; posting may run concurrently.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ namespace urnic::ib {
 
 struct UcResponderCounters {
   std::uint64_t requests = 0;         // packets accepted
-  std::uint64_t out_of_sequence = 0;  // packets dropped, for what was lost before them
-  std::uint64_t refused = 0;          // packets dropped, for what they are or found
-  std::uint64_t lost_messages = 0;    // that had begun and never came to their end
+  std::uint64_t out_of_sequence = 0;  // packets dropped because one before them was lost
+  std::uint64_t refused = 0;          // packets dropped, because of their contents or our state
+  std::uint64_t lost_messages = 0;    // messages that began and never ended
   TakenMessages messages;
 };
 
@@ -28,7 +28,7 @@ struct UcResponderState {
   const QpAttributes* qp;
   verbs::ReceiveQueue* rq;
   verbs::MemoryTable* memory;
-  Psn expected;  // ePSN; of use within a message alone
+  Psn expected;  // ePSN; used only within a message
   IncomingMessage message;
   bool failed = false;
   UcResponderCounters counters;
@@ -38,18 +38,18 @@ struct UcResponderState {
 
 class UcResponder {
  public:
-  // In Rtr, with the attributes of the move there, which outlive it like queue and table.
+  // Made in Rtr with the attributes of the move there, which must outlive it like queue and table.
   UcResponder(const QpAttributes& attributes, verbs::ReceiveQueue* rq, verbs::MemoryTable* memory)
       : s_{&attributes, rq, memory, attributes.rq_psn, {}, false, {}} {}
   UcResponder(const UcResponder&) = delete;
   UcResponder& operator=(const UcResponder&) = delete;
 
-  // `request` has passed check(), in a state that takes requests. Completions as
-  // Responder::take(). Of the verdicts Operational alone ends the queue pair.
+  // `request` has passed check(), in a state that accepts requests. Completions as in
+  // Responder::take(). Only the verdict Operational ends the queue pair.
   Received take(const ParsedPacket& request, verbs::Completion* completion);
 
-  // A fault of our own: the receive cannot be written. It has completed so; the queue pair goes to
-  // Error.
+  // A local fault: the receive cannot be written. It has completed with an error, and the queue
+  // pair goes to Error.
   bool failed() const { return s_.failed; }
   const UcResponderCounters& counters() const { return s_.counters; }
   // For tests and statistics.
@@ -61,15 +61,15 @@ class UcResponder {
 
 class UcRequester : public HandedOut {
  public:
-  // In Rts, with the attributes of the move there, which outlive it like queue and table. The queue
-  // was made with sizeof(SendPart) bytes for the transport.
+  // Made in Rts with the attributes of the move there, which must outlive it like queue and table.
+  // The queue must have been made with sizeof(SendPart) bytes for the transport.
   UcRequester(const QpAttributes& attributes, verbs::SendQueue* sq, verbs::MemoryTable* memory)
       : HandedOut(attributes, sq, memory) {}
 
-  // The next packet, which counts as sent; false when there is none. Carries out local operations
-  // whose turn it is. With `may_begin` false no WQE is begun (SQD): one that has is sent to its
-  // end. May fail. A message is done with its last packet, so that completions are to be reported
-  // when the payload has been copied.
+  // Returns the next packet, which counts as sent; false if there is none. Executes local
+  // operations when it is their turn. With `may_begin` false no new WQE is begun (SQD), but one
+  // that has begun is sent to its end. May fail. A message is done with its last packet, so
+  // completions must be reported only after the payload has been copied.
   bool next_packet(bool may_begin, RequestPacket* out);
 
  private:

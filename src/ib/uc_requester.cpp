@@ -1,4 +1,4 @@
-// The requester half of UC: WQEs become packets, and are done with their last.
+// The requester half of UC: a WQE is done when its last packet has been handed out.
 #include "ib/request_operation.h"
 #include "ib/uc.h"
 
@@ -9,7 +9,7 @@ using verbs::SendWqe;
 using verbs::Status;
 using verbs::WrOp;
 
-// True if this service has a packet for it.
+// True if this service has a packet for the operation.
 bool can_express(WrOp op) {
   return op == WrOp::Send || op == WrOp::SendImm || op == WrOp::Write || op == WrOp::WriteImm;
 }
@@ -44,7 +44,7 @@ bool UcRequester::execute_local_in_turn() {
   return true;
 }
 
-// A new WQE whose first packet may leave. Passes local operations on the way.
+// Finds a new WQE whose first packet may be sent. Executes local operations before it.
 bool UcRequester::find_message() {
   while (!wqes_.queue().all_started()) {
     const WrOp op = wqes_.wqe(next_.wqe).op;
@@ -73,7 +73,7 @@ bool UcRequester::next_packet(bool may_begin, RequestPacket* out) {
   if (next_.packet == 0) begin(w);
   ++next_.psn;
   if (++next_.packet == wqes_.packets(w)) {
-    w.done = true;  // nobody will say more about it (IB-98)
+    w.done = true;  // UC has no response (IB-98)
     next_.packet = 0;
     ++next_.wqe;
   }

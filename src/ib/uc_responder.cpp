@@ -1,4 +1,4 @@
-// The responder half of UC: judged, then carried out and committed, or dropped.
+// The responder half of UC: packets are judged, then executed and committed, or dropped.
 #include "ib/judge_request.h"
 #include "ib/placement.h"
 #include "ib/receive_end.h"
@@ -11,15 +11,15 @@ using verbs::AccessVerdict;
 using verbs::Completion;
 using verbs::Status;
 
-// What the steps below look at.
+// The input of the checks below.
 struct Arrival {
   const UcResponderState& s;
   const PacketHeader& h;
   const OpcodeRow& row;
   ByteView payload;
 
-  // Of the message before this packet: whatever is in progress, a First or Only begins anew
-  // (IB-92, IB-94).
+  // Bytes of the message before this packet: a First or Only begins a new one, whatever is in
+  // progress (IB-92, IB-94).
   std::uint64_t before() const { return row.begins() ? 0 : s.message.bytes; }
   std::uint64_t bytes() const { return before() + payload.size(); }
 };
@@ -29,14 +29,14 @@ bool in_sequence(const Arrival& a) {
   return a.s.message.family == a.row.family && a.h.bth.psn == a.s.expected;
 }
 
-// Known here, switched on, and without a pad where none may be.
+// The operation is known and allowed, and has a pad only where one is allowed.
 bool supported(const Arrival& a) {
   if (a.row.family == Family::Write && (a.s.qp->access & verbs::kRemoteWrite) == 0) return false;
   return a.row.ends() || a.h.bth.pad == 0;
 }
 
-// A SEND's receive is there from its first packet on, and has the room; that of Immediate Data
-// behind a WRITE is needed with it.
+// A SEND needs a receive with enough room from its first packet on; a WRITE with Immediate Data
+// only needs it with its last.
 bool has_receive(const Arrival& a) {
   const bool send = a.row.family == Family::Send;
   if (!send && !a.row.completes_receive()) return true;
@@ -45,7 +45,7 @@ bool has_receive(const Arrival& a) {
   return !send || a.bytes() <= rq.wqe(rq.head()).capacity;
 }
 
-// Of nothing nothing is asked (IB-96). Finds the target.
+// An access of no bytes is not checked (IB-96). Sets the target.
 bool may_access(const Arrival& a, std::uint8_t** target) {
   if (a.row.family != Family::Write || a.payload.empty()) return true;
   const bool first = a.row.begins();
@@ -88,7 +88,8 @@ RequestJudgment judge(const Arrival& a) {
   return j;
 }
 
-// The message in progress is lost. Its receive, in part written, is the next message's (IB-95).
+// The message in progress is lost. The next message uses its receive, which may be partly written
+// (IB-95).
 void lose_message(UcResponderState& s) {
   if (s.message.open()) ++s.counters.lost_messages;
   s.message = {};
@@ -96,17 +97,17 @@ void lose_message(UcResponderState& s) {
 
 void drop(UcResponderState& s, const OpcodeRow& row, Verdict why) {
   ++(why == Verdict::OutOfSequence ? s.counters.out_of_sequence : s.counters.refused);
-  // What is no packet of this service belongs to no message.
+  // An unknown operation belongs to no message.
   if (row.known()) lose_message(s);
 }
 
 void begin_message(UcResponderState& s, const PacketHeader& h) {
   lose_message(s);
-  if (h.row().family == Family::Send) s.rq->claim(s.rq->head());  // first: it may find no memory
+  if (h.row().family == Family::Send) s.rq->claim(s.rq->head());  // before any change: it may throw
   s.message = {h.row().family, 0, h.reth.address, h.reth.rkey, h.reth.length};
 }
 
-// False when the memory has gone.
+// False if the memory is gone.
 bool place_payload(UcResponderState& s, ByteView payload, std::uint8_t* target) {
   if (payload.empty()) return true;
   const bool placed = s.message.family == Family::Send
@@ -122,12 +123,12 @@ Received refuse(UcResponderState& s, const OpcodeRow& row, const RequestJudgment
                 Completion* c) {
   drop(s, row, j.verdict);
   if (j.receive == Status::Success) return {j.verdict};
-  fail_receive(s.rq, j.receive, c);  // nobody can be told but the consumer
+  fail_receive(s.rq, j.receive, c);  // only the consumer can be informed
   s.failed = true;
   return {j.verdict, true};
 }
 
-// The packet's memory was there when the packet was judged, and has gone since.
+// The packet's memory was there when the packet was judged, and is gone since.
 RequestJudgment memory_gone(const OpcodeRow& row) {
   if (row.family != Family::Send) return {Verdict::RemoteAccess};
   return {Verdict::Operational, Status::LocalProtection};

@@ -1,4 +1,4 @@
-// The requester half of UD: a WQE is a packet.
+// The requester half of UD: each WQE is one packet.
 #include "ib/ud.h"
 
 namespace urnic::ib {
@@ -28,7 +28,7 @@ PacketHeader header_of(const QpAttributes& qp, const SendWqes& wqes, const SendP
 
 }  // namespace
 
-// A new WQE that may leave. Passes those that never will.
+// Finds a new WQE that may be sent. Skips those that are never sent.
 bool UdRequester::find_message() {
   while (!wqes_.queue().all_started()) {
     SendWqe& w = wqes_.wqe(next_.wqe);

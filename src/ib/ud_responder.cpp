@@ -1,4 +1,4 @@
-// The responder half of UD: judged, then carried out, or dropped.
+// The responder half of UD: packets are judged, then executed or dropped.
 #include "ib/placement.h"
 #include "ib/receive_end.h"
 #include "ib/ud.h"
@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kIpv4 = 20, kIpv6 = kGrhBytes;
 
-// Of the header the packet came behind: what goes into the receive. Empty when it is none.
+// The part of the packet's IP header that goes into the receive. Empty if there is none.
 ByteView ip_header(ByteView ip_udp) {
   if (ip_udp.empty()) return {};
   const std::size_t n = ip_udp[0] >> 4 == 4 ? kIpv4 : kIpv6;
@@ -17,7 +17,7 @@ ByteView ip_header(ByteView ip_udp) {
 
 }  // namespace
 
-// The checks in their order; the first that fails decides. The PSN says nothing (IB-101).
+// The checks in their order; the first that fails decides. The PSN is not checked (IB-101).
 Verdict UdResponder::judge(const ParsedPacket& request, ByteView ip_udp) const {
   if (failed_) return Verdict::Ignored;
   if (request.header.row().family != Family::Send) return Verdict::InvalidRequest;
@@ -42,7 +42,7 @@ UdReceived UdResponder::take(const ParsedPacket& request, ByteView ip_udp,
                              verbs::Completion* completion) {
   Verdict verdict = judge(request, ip_udp);
   if (verdict == Verdict::Accept) {
-    rq_->claim(rq_->head());  // first: it may find no memory
+    rq_->claim(rq_->head());  // before any change: it may throw
     if (!place_datagram(request.payload, ip_udp)) verdict = Verdict::Operational;
   }
   if (verdict == Verdict::Accept) {
@@ -59,7 +59,8 @@ UdReceived UdResponder::take(const ParsedPacket& request, ByteView ip_udp,
   if (verdict == Verdict::Ignored) return {{verdict}, 0};
   ++counters_.refused;
   if (verdict != Verdict::Operational) return {{verdict}, 0};
-  fail_receive(rq_, verbs::Status::LocalProtection, completion);  // nobody else can be told
+  // only the consumer can be informed
+  fail_receive(rq_, verbs::Status::LocalProtection, completion);
   failed_ = true;
   return {{verdict, true}, 0};
 }

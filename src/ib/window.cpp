@@ -20,9 +20,9 @@ void AimdWindow::measured(Duration trip, Instant now) {
   target_ = std::clamp(target_, shortest_target(), kMostTarget);
 }
 
-// The first round trip behind a cut for length. Alone in the queue we would have shortened it by
-// what we left out; if it is as long as before, it is others who fill it, and by yielding each time
-// we would end with nothing.
+// Judges the first round trip after a cut for length. If we were alone in the queue, the cut would
+// have shortened it. If it is as long as before, other senders fill the queue, and if we yielded
+// each time we would end with nothing.
 void AimdWindow::judge_cut(Duration trip) {
   if (cut_at_ == Duration::zero()) return;
   const bool helped = trip < cut_at_ - cut_at_ / 8;
@@ -52,8 +52,8 @@ bool AimdWindow::round(const Round& r, Instant now) {
   return false;
 }
 
-// Where the target was lifted, others fill the queue who do not go by marks. A long queue is marked
-// all the time then, whatever we do: its length alone counts.
+// If the target was raised, senders that ignore marks fill the queue. A long queue is then marked
+// all the time, whatever we do: only its length counts.
 bool AimdWindow::notified() {
   const bool is_long = queueing_ > least_target();
   if (is_long && target_ > least_target()) return false;
@@ -62,7 +62,7 @@ bool AimdWindow::notified() {
   return true;
 }
 
-// Fast where there is no queue at all, by a packet where there is one.
+// Grows fast without a queue, by one packet with a queue.
 void AimdWindow::grow() {
   std::uint32_t more = kOne;
   if (window_ < threshold_) {
@@ -86,7 +86,8 @@ void AimdWindow::time_out() {
   window_ = floor();
 }
 
-// Here the queue ends: others who go by losses back off at that length, so we do before.
+// The queue overflows at this length: other senders that react to losses back off here, so we do so
+// earlier.
 void AimdWindow::note_loss() {
   if (queueing_ <= shortest_target()) return;
   target_ = std::max(shortest_target(), std::min(target_, queueing_ - queueing_ / 4));

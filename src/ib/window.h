@@ -1,13 +1,13 @@
-// How many packets may be in flight, by round trips and by what the network says (S-10): additive
-// increase, multiplicative decrease. What closes it, once for all that is in
-// flight: a CNP, more than a twentieth of a window lost, a round trip that has grown beyond a
-// target; a timeout closes it to the floor. Single losses do not.
+// The number of packets that may be in flight, from round trip times and signals of the network
+// (S-10): additive increase, multiplicative decrease. It is cut once for all packets in flight, by
+// a CNP, by a loss of more than a twentieth of a window, or by a round trip time beyond a target. A
+// timeout reduces it to the floor. Single losses do not reduce it.
 //
-// The target moves, because others may fill the queue whatever we do: where a cut did not shorten
-// the round trips it is lifted, and where packets are lost behind a long queue it is lowered
+// The target moves, because other senders may fill the queue whatever we do: it is raised if a cut
+// did not shorten the round trips, and lowered if packets are lost while the queue is long
 // (docs/decisions/roce-congestion.md).
 //
-// Arithmetic on whole numbers, without a clock. Owned by the requester of one queue pair.
+// Arithmetic on integers, without a clock. Owned by the requester of one queue pair.
 #pragma once
 
 #include <algorithm>
@@ -20,14 +20,14 @@ namespace urnic::ib {
 class AimdWindow {
  public:
   static constexpr std::uint32_t kFloor = 2;
-  // It begins with so many, or a 32nd where that is more; each round doubles it at first.
+  // The first window, or a 32nd of the largest if that is more; at first each round doubles it.
   static constexpr std::uint32_t kFirst = 32;
-  // Queueing that closes it at the least; more on a long way. A process that lost its processor
-  // looks like a queue.
+  // The least queueing delay that causes a cut; it is more on long paths. A process that lost its
+  // processor looks like a queue.
   static constexpr Duration kLeastTarget = Duration::us(100);
   static constexpr Duration kMostTarget = Duration::ms(100);
 
-  // `most` packets, 1 or more: what it is when open.
+  // `most` packets, 1 or more: the size of the open window.
   explicit AimdWindow(std::uint32_t most)
       : most_(most * kOne),
         window_(std::min(most, std::max(kFirst, most / kFirst)) * kOne),
@@ -35,30 +35,30 @@ class AimdWindow {
 
   std::uint32_t packets() const { return window_ / kOne; }
 
-  // ---- what is found
-  // What a round was: everything that left in it is answered.
+  // ---- events
+  // A finished round: everything sent in it is answered.
   struct Round {
     Duration trip = Duration::zero();  // zero: unknown
-    bool settled = false;              // it began when nothing from before a cut was in flight
-    bool quiet = false;                // and nothing was cut meanwhile
-    bool limited = false;              // it was the window that held packets back
+    bool settled = false;              // it began with nothing in flight from before a cut
+    bool quiet = false;                // and there was no cut meanwhile
+    bool limited = false;              // the window held packets back
   };
-  // True: it was cut.
+  // True: the window was cut.
   bool round(const Round&, Instant now);
-  // A CNP. False: not acted upon, since the queue is not ours.
+  // A CNP. False: ignored, since others cause the queue.
   bool notified();
-  // Losses of more than a twentieth.
+  // More than a twentieth is lost.
   void cut();
   void time_out();
-  // A packet is lost, which is no cut.
+  // A packet is lost, without a cut.
   void note_loss();
 
   Duration target() const { return target_; }      // of queueing
-  Duration base() const;                           // the shortest round trip lately
-  Duration queueing() const { return queueing_; }  // by the newest sample
+  Duration base() const;                           // the shortest recent round trip
+  Duration queueing() const { return queueing_; }  // in the newest sample
 
  private:
-  static constexpr std::uint32_t kOne = 256;  // in parts of a packet
+  static constexpr std::uint32_t kOne = 256;  // one packet; sizes are in parts of it
   static constexpr Duration kBaseAge = Duration::s(10);
 
   void measured(Duration trip, Instant now);
@@ -67,18 +67,19 @@ class AimdWindow {
   void judge_cut(Duration trip);
   void grow();
   Duration least_target() const { return std::max(kLeastTarget, base() * 2); }
-  // Where the queue ends so early.
+  // The target where the queue overflows early.
   Duration shortest_target() const { return std::max(kLeastTarget / 3, base() / 16); }
   std::uint32_t floor() const { return std::min(kFloor * kOne, most_); }
 
   std::uint32_t most_, window_;
-  std::uint32_t threshold_;  // below it a round doubles the window
-  // The shortest of the running span and of the one before.
+  std::uint32_t threshold_;  // below it each round doubles the window
+  // The shortest in the running period and in the one before.
   Duration least_ = Duration::zero(), least_before_ = Duration::zero();
   Instant span_end_ = Instant::never();
-  Duration target_ = Duration::zero();  // zero: nothing was measured yet
+  Duration target_ = Duration::zero();  // zero: no measurement yet
   Duration queueing_ = Duration::zero();
-  Duration cut_at_ = Duration::zero();  // the round trip that the last cut was for; zero: judged
+  // the round trip that caused the last cut; zero: already judged
+  Duration cut_at_ = Duration::zero();
 };
 
 }  // namespace urnic::ib

@@ -5,7 +5,7 @@
 namespace urnic::ib {
 namespace {
 
-// The queue stays the same from the first packet of a message to the last.
+// The queue must stay the same from the first to the last packet of a message.
 Verdict choose_queue(ResponderState& s, std::uint32_t number) {
   if (s.message.open()) {
     const verbs::SharedReceiveQueue* const now = s.rq->shared();

@@ -1,5 +1,5 @@
 // The shared receive queues of XRC of an engine, by the number that requests name in their XRCETH.
-// Which queue a request is for is asked with each message (xrc.h).
+// Each message names its queue (xrc.h).
 //
 // Under the ownership of the engine. A lookup allocates nothing.
 #pragma once
@@ -17,24 +17,24 @@ namespace urnic::ib {
 class XrcQueues {
  public:
   // bound: shared receive queues of XRC of an engine; limit: 65536 (`kMost`); beyond: creating
-  // fails with no_memory; test: XrcQueues.ThereAreSoManyAndThenNoMore
+  // fails with no_memory; test: XrcQueues.AreLimitedInNumber
   static constexpr std::uint32_t kMost = 1u << 16;
 
-  // `key`: what numbers look like from outside (E-49).
+  // `key`: permutes the numbers (E-49).
   explicit XrcQueues(const SipKey& key) : numbers_(key) {}
 
-  // It has a number from now on, and belongs to the domain. False: there are as many as may be.
-  // Throws std::bad_alloc, and then nothing has changed.
+  // Gives the queue a number and adds it to the domain. False: the limit is reached. Throws
+  // std::bad_alloc and then changes nothing.
   bool open(verbs::SharedReceiveQueue*, std::uint32_t domain, verbs::CompletionQueue* completions);
-  // Nobody finds it any more. Its number comes again when all others have been used.
+  // find() no longer finds it. Its number is reused when all others have been used.
   void close(verbs::SharedReceiveQueue*) noexcept;
-  // Null when it is nobody's: 0, an ordinary queue's, one that has gone.
+  // Null if no XRC queue has that number: 0, an ordinary queue, or one that was closed.
   verbs::SharedReceiveQueue* find(std::uint32_t number) const {
     verbs::SharedReceiveQueue* const* const at = by_number_.find(number);
     return at == nullptr ? nullptr : *at;
   }
   std::size_t size() const { return by_number_.size(); }
-  // f(SharedReceiveQueue&) for each.
+  // Calls f(SharedReceiveQueue&) for each queue.
   template <class F>
   void for_each(F&& f) {
     by_number_.for_each([&](std::uint32_t, verbs::SharedReceiveQueue* q) { f(*q); });

@@ -1,4 +1,4 @@
-// The side that is asked for a connection.
+// The passive side of a connection.
 #include <algorithm>
 #include <utility>
 
@@ -25,23 +25,24 @@ PathValues path_of(const Req& r) {
 
 }  // namespace
 
-void Connections::take_req(const AddressPair& way, const MadHeader& h, const Req& r, Instant now) {
-  Connection* const known = core_.table.by_remote_id(way.remote, r.local_id);
-  const bool repeated = known != nullptr && !known->active && known->way == way &&
+void Connections::take_req(const AddressPair& addresses, const MadHeader& h, const Req& r,
+                           Instant now) {
+  Connection* const known = core_.table.by_remote_id(addresses.remote, r.local_id);
+  const bool repeated = known != nullptr && !known->active && known->addresses == addresses &&
                         known->transaction == h.transaction && known->remote_qpn == r.qpn &&
                         known->remote_psn == r.psn;
-  if (repeated) return repeated_req(*known, way, h, r);
+  if (repeated) return repeated_req(*known, addresses, h, r);
   if (known != nullptr) end_stale(*known, now);
-  // Looked for behind that: one that rested may have given way.
-  Connection* const of_qpn = core_.table.by_remote_qpn(way.remote, r.qpn);
+  // Only looked up now: the end of a resting connection may have freed it.
+  Connection* const of_qpn = core_.table.by_remote_qpn(addresses.remote, r.qpn);
   if (of_qpn != nullptr && of_qpn != known) end_stale(*of_qpn, now);
-  if (known == nullptr && of_qpn == nullptr) return new_req(way, h, r, now);
+  if (known == nullptr && of_qpn == nullptr) return new_req(addresses, h, r, now);
   ++core_.counters.stale;
-  refuse_req(way, h, r, Reason::Stale);
+  refuse_req(addresses, h, r, Reason::Stale);
 }
 
-// What was answered draws the same answer.
-void Connections::repeated_req(Connection& c, const AddressPair& way, const MadHeader& h,
+// A request that was answered gets the same answer.
+void Connections::repeated_req(Connection& c, const AddressPair& addresses, const MadHeader& h,
                                const Req& r) {
   switch (c.state) {
     case State::ReqReceived:
@@ -51,46 +52,47 @@ void Connections::repeated_req(Connection& c, const AddressPair& way, const MadH
       return core_.answer_again(c);
     case State::TimeWait:
       ++core_.counters.stale;
-      return refuse_req(way, h, r, Reason::Stale);
+      return refuse_req(addresses, h, r, Reason::Stale);
     default:
       return core_.counters.count(Drop::Unexpected);
   }
 }
 
-// Nothing is kept of what is refused here.
-void Connections::new_req(const AddressPair& way, const MadHeader& h, const Req& r, Instant now) {
-  Listeners::Found* const l = core_.listeners.find(r.service, way.local);
-  if (l == nullptr || !may_pass(*l, way, r, now)) {
-    return refuse_req(way, h, r, Reason::NoSuchService);
+// A request that is refused here leaves no state.
+void Connections::new_req(const AddressPair& addresses, const MadHeader& h, const Req& r,
+                          Instant now) {
+  Listeners::Found* const l = core_.listeners.find(r.service, addresses.local);
+  if (l == nullptr || !may_pass(*l, addresses, r, now)) {
+    return refuse_req(addresses, h, r, Reason::NoSuchService);
   }
-  const Reason reason = judge_req(r, way, core_.options.most_mtu);
-  if (reason != Reason::None) return refuse_req(way, h, r, reason);
-  if (r.transport != l->what.transport) return refuse_req(way, h, r, Reason::Transport);
+  const Reason reason = judge_req(r, addresses, core_.options.most_mtu);
+  if (reason != Reason::None) return refuse_req(addresses, h, r, reason);
+  if (r.transport != l->what.transport) return refuse_req(addresses, h, r, Reason::Transport);
   if (r.local_id == 0) return core_.counters.count(Drop::Unexpected);
-  if (!core_.room_for(*l, way.remote, now)) return core_.counters.count(Drop::Backlog);
-  begin_passive(*l, way, h, r, now);
+  if (!core_.room_for(*l, addresses.remote, now)) return core_.counters.count(Drop::Backlog);
+  begin_passive(*l, addresses, h, r, now);
 }
 
-// AC-2, AC-3: to whom the gate is closed nobody listens here. A REQ shows no more than that
-// somebody says it comes from there.
-bool Connections::may_pass(const Listeners::Found& l, const AddressPair& way, const Req& r,
+// AC-2, AC-3: a peer that the gate refuses gets the answer of a port without a listener. The source
+// address of a REQ may be forged.
+bool Connections::may_pass(const Listeners::Found& l, const AddressPair& addresses, const Req& r,
                            Instant now) {
   if (l.what.gate == nullptr) return true;
-  const GateVerdict verdict = l.what.gate->judge(way.remote, now);
+  const GateVerdict verdict = l.what.gate->judge(addresses.remote, now);
   if (verdict == GateVerdict::Admitted) return true;
   ++(verdict == GateVerdict::Denied ? core_.counters.denied : core_.counters.over_limit);
-  core_.tell_turned_away(l.id, way, r, verdict);
+  core_.report_turned_away(l.id, addresses, r, verdict);
   return false;
 }
 
-void Connections::begin_passive(Listeners::Found& l, const AddressPair& way, const MadHeader& h,
-                                const Req& r, Instant now) {
+void Connections::begin_passive(Listeners::Found& l, const AddressPair& addresses,
+                                const MadHeader& h, const Req& r, Instant now) {
   Admission place;
   if (l.what.gate != nullptr) {
-    l.what.gate->enter(way.remote, now);  // may_pass() has seen that there is room
-    place = Admission(l.what.gate, way.remote);
+    l.what.gate->enter(addresses.remote, now);  // may_pass() has found room
+    place = Admission(l.what.gate, addresses.remote);
   }
-  Connection* const c = core_.open(State::ReqReceived, way);
+  Connection* const c = core_.open(State::ReqReceived, addresses);
   if (c == nullptr) return core_.counters.count(Drop::Full);
   c->admission = std::move(place);
   c->remote_id = r.local_id;
@@ -111,27 +113,27 @@ void Connections::begin_passive(Listeners::Found& l, const AddressPair& way, con
   c->listener = l.id;
   if (!core_.take_room(*c, l, now) || !core_.table.name(c)) {
     core_.release(*c);
-    core_.events.pop_back();  // nobody has heard of it
+    core_.events.pop_back();  // the Released event: the connection was never reported
     return core_.counters.count(Drop::Full);
   }
   core_.set_due(*c, now + Duration::ns(core_.wait_of(r.remote_timeout).count_ns() / 2));
 
-  Event& e = core_.tell_asked(*c, EventKind::ConnectRequest, r.private_data);
+  Event& e = core_.report_request(*c, EventKind::ConnectRequest, r.private_data);
   e.qp = c->offered;
   e.path = c->path;
   e.extensions = c->extensions;
 }
 
-void Connections::refuse_req(const AddressPair& way, const MadHeader& h, const Req& r,
+void Connections::refuse_req(const AddressPair& addresses, const MadHeader& h, const Req& r,
                              Reason reason) {
   Rej rej;
   rej.remote_id = r.local_id;
   rej.which = Which::Req;
   rej.reason = reason;
-  core_.send(way, write(h.transaction, rej));
+  core_.send(addresses, write(h.transaction, rej));
 }
 
-// A peer that gives an id or a queue pair to somebody new has forgotten the old one.
+// A peer that uses an id or a queue pair for a new connection has forgotten the old one.
 void Connections::end_stale(Connection& c, Instant now) {
   switch (c.state) {
     case State::ReqReceived:
@@ -180,8 +182,8 @@ Refusal Connections::accept(Handle handle, const QpValues& qp, ByteView data, In
   return Refusal::None;
 }
 
-void Connections::take_rtu(const AddressPair& way, const Rtu& r) {
-  Connection* const c = find(way, r.local_id, r.remote_id);
+void Connections::take_rtu(const AddressPair& addresses, const Rtu& r) {
+  Connection* const c = find(addresses, r.local_id, r.remote_id);
   if (c == nullptr) return;
   if (c->state == State::Refused && !c->active) return core_.answer_again(*c);  // too late
   if (c->state != State::RepSent) return core_.counters.count(Drop::Unexpected);

@@ -6,7 +6,7 @@
 namespace urnic::ib_cm {
 namespace {
 
-// As many entries lie unused before one is used again.
+// This many entries stay unused before one is reused.
 constexpr std::uint32_t kRest = 64;
 constexpr std::uint32_t kMostEntries = (1u << 24) - 2;
 
@@ -47,8 +47,8 @@ Connection* ConnectionTable::open() {
 }
 
 void ConnectionTable::close(Connection* c) noexcept {
-  unname({c->way.remote, kind_of(*c), c->remote_id}, c);
-  unname({c->way.remote, Kind::Qpn, c->remote_qpn}, c);
+  unname({c->addresses.remote, kind_of(*c), c->remote_id}, c);
+  unname({c->addresses.remote, Kind::Qpn, c->remote_qpn}, c);
   const std::uint32_t index = form_.inside(c->id) - 1;
   Entry& e = entries_[index];
   e.connection.reset();
@@ -86,8 +86,8 @@ Connection* ConnectionTable::by_request_id(const IpAddress& remote, std::uint32_
 }
 
 bool ConnectionTable::name(Connection* c) {
-  const Key id{c->way.remote, kind_of(*c), c->remote_id};
-  const Key qpn{c->way.remote, Kind::Qpn, c->remote_qpn};
+  const Key id{c->addresses.remote, kind_of(*c), c->remote_id};
+  const Key qpn{c->addresses.remote, Kind::Qpn, c->remote_qpn};
   if (names_.contains(id) || (c->remote_qpn != 0 && names_.contains(qpn))) return false;
   try {
     names_.reserve(names_.size() + 2);

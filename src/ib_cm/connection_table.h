@@ -1,7 +1,7 @@
 // Connections by their own comm id, by the peer's, and by the peer's queue pair. Own ids are sparse
-// and keyed: who has not been told one does not find it by counting (E-49).
+// and keyed: an attacker cannot find one by counting (E-49).
 //
-// Allocates when a connection is made, and never else. Owned by one engine.
+// Allocates only when a connection is made. Owned by one engine.
 #pragma once
 
 #include <cstddef>
@@ -20,27 +20,28 @@ class ConnectionTable {
  public:
   ConnectionTable(const SipKey& key, std::uint32_t most);
 
-  // One more, with an id; null when there are as many as may be, or no memory.
+  // Makes a connection with an id; null if the limit is reached, or out of memory.
   Connection* open();
-  // Its id and its names of the peer's find nobody any more.
+  // Frees its id and the peer's id and queue pair number.
   void close(Connection* c) noexcept;
 
   Connection* find(Handle id);
-  // Whose peer at `c.way.remote` calls it `remote_id`, or has queue pair `remote_qpn`.
+  // The connection whose peer at `remote` has the comm id `remote_id`, or the queue pair
+  // `remote_qpn`.
   Connection* by_remote_id(const IpAddress& remote, std::uint32_t remote_id);
   Connection* by_remote_qpn(const IpAddress& remote, std::uint32_t remote_qpn);
-  // Questions about services have names of their own.
+  // Service requests have a name space of their own.
   Connection* by_request_id(const IpAddress& remote, std::uint32_t request_id);
-  // By its remote_id, and by its remote_qpn if that is not 0. False, and nothing has changed: one
-  // of them is another's, or no memory.
+  // Makes it findable by its remote_id, and by its remote_qpn if that is not 0. False, and nothing
+  // has changed: one of them is used by another connection, or out of memory.
   bool name(Connection* c);
-  // by_remote_qpn() finds it no more.
+  // by_remote_qpn() no longer finds it.
   void free_remote_qpn(const Connection& c) noexcept {
-    unname({c.way.remote, Kind::Qpn, c.remote_qpn}, &c);
+    unname({c.addresses.remote, Kind::Qpn, c.remote_qpn}, &c);
   }
 
   std::size_t size() const { return size_; }
-  // f(Connection&), which opens and closes none.
+  // Calls f(Connection&) for each; f must neither open nor close one.
   template <class F>
   void for_each(F&& f) {
     for (const Entry& e : entries_) {

@@ -1,16 +1,16 @@
 // Connections of RC and UC queue pairs: REQ, REP and RTU with MRA and REJ, then DREQ and DREP, then
 // time-wait; both sides.
 //
-//   opening.cpp     the side that asks
-//   accepting.cpp   the side that is asked
-//   ending.cpp      refusals, disconnection, what time brings
+//   opening.cpp     the active side
+//   accepting.cpp   the passive side
+//   ending.cpp      rejections, disconnection, timers
 //
 //   active    ReqSent --REP--> RepReceived --confirm--> Established
 //   passive   ReqReceived --accept--> RepSent --RTU, or the first request--> Established
 //   both      Established --disconnect--> DreqSent --DREP--> TimeWait; --DREQ--> TimeWait
 //
-// What a state has no use for is dropped, and counted. Of two ends that ask each other at the same
-// time neither is made one: both are requests like any other.
+// A message that does not fit the state is dropped and counted. If two ends send each other a REQ
+// at the same time, both are requests like any other.
 #pragma once
 
 #include "base/result.h"
@@ -22,35 +22,35 @@ class Connections {
  public:
   explicit Connections(Core* core) : core_(*core) {}
 
-  // ---- the owner's
+  // ---- calls of the owner
   Outcome<Handle, Refusal> connect(const Connect& what, ByteView data, Instant now);
-  // Accepted: the queue pair is in Rts.
+  // After Accepted: the queue pair is in Rts.
   Refusal confirm(Handle h, ByteView data);
-  // ConnectRequest: the queue pair is in Rtr. Depths are cut to what the REQ offers. `extensions`:
-  // those of what the REQ offers that this end agrees to.
+  // After ConnectRequest: the queue pair is in Rtr. Depths are limited to those of the REQ.
+  // `extensions`: those offered by the REQ that this end agrees to.
   Refusal accept(Handle h, const QpValues& qp, ByteView data, Instant now,
                  std::uint8_t extensions = 0xff);
-  // ConnectRequest or Accepted: no.
+  // Answers a ConnectRequest or Accepted with a REJ.
   Refusal reject(Handle h, Reason reason, ByteView data, Instant now);
-  // RepSent: the first request has come on the queue pair, whatever became of the RTU (IB-139).
+  // RepSent: the first request has arrived on the queue pair, with or without the RTU (IB-139).
   Refusal established(Handle h);
   Refusal disconnect(Handle h, ByteView data, Instant now);
-  // Whatever it is, it ends, and nothing but its release is told any more.
+  // Ends it in any state; then only its release is reported.
   Refusal abandon(Handle h, Instant now);
-  // abandon() of every request that waits for accept() or reject().
+  // Calls abandon() for every request that waits for accept() or reject().
   void abandon_requests(Instant now);
 
-  // ---- the peer's
-  void take_req(const AddressPair& way, const MadHeader& h, const Req& r, Instant now);
-  void take_rep(const AddressPair& way, const MadHeader& h, const Rep& r, Instant now);
-  void take_rtu(const AddressPair& way, const Rtu& r);
-  void take_mra(const AddressPair& way, const MadHeader& h, const Mra& m, Instant now);
-  void take_rej(const AddressPair& way, const MadHeader& h, const Rej& r, Instant now);
-  void take_dreq(const AddressPair& way, const MadHeader& h, const Dreq& d, Instant now);
-  void take_drep(const AddressPair& way, const MadHeader& h, const Drep& d, Instant now);
-  void take_lap(const AddressPair& way, const MadHeader& h, const Lap& l);
+  // ---- messages of the peer
+  void take_req(const AddressPair& addresses, const MadHeader& h, const Req& r, Instant now);
+  void take_rep(const AddressPair& addresses, const MadHeader& h, const Rep& r, Instant now);
+  void take_rtu(const AddressPair& addresses, const Rtu& r);
+  void take_mra(const AddressPair& addresses, const MadHeader& h, const Mra& m, Instant now);
+  void take_rej(const AddressPair& addresses, const MadHeader& h, const Rej& r, Instant now);
+  void take_dreq(const AddressPair& addresses, const MadHeader& h, const Dreq& d, Instant now);
+  void take_drep(const AddressPair& addresses, const MadHeader& h, const Drep& d, Instant now);
+  void take_lap(const AddressPair& addresses, const MadHeader& h, const Lap& l);
 
-  // Its deadline has come.
+  // The deadline of `c` has passed.
   void on_time(Connection& c, Instant now);
 
  private:
@@ -59,15 +59,15 @@ class Connections {
   void rep_accepted(Connection& c, const MadHeader& h, const Rep& r, Instant now);
   void ask_for_time(Connection& c, Which which);
   // accepting.cpp
-  void repeated_req(Connection& c, const AddressPair& way, const MadHeader& h, const Req& r);
-  void new_req(const AddressPair& way, const MadHeader& h, const Req& r, Instant now);
-  bool may_pass(const Listeners::Found& l, const AddressPair& way, const Req& r, Instant now);
-  void begin_passive(Listeners::Found& l, const AddressPair& way, const MadHeader& h, const Req& r,
-                     Instant now);
-  void refuse_req(const AddressPair& way, const MadHeader& h, const Req& r, Reason reason);
+  void repeated_req(Connection& c, const AddressPair& addresses, const MadHeader& h, const Req& r);
+  void new_req(const AddressPair& addresses, const MadHeader& h, const Req& r, Instant now);
+  bool may_pass(const Listeners::Found& l, const AddressPair& addresses, const Req& r, Instant now);
+  void begin_passive(Listeners::Found& l, const AddressPair& addresses, const MadHeader& h,
+                     const Req& r, Instant now);
+  void refuse_req(const AddressPair& addresses, const MadHeader& h, const Req& r, Reason reason);
   void end_stale(Connection& c, Instant now);
   // ending.cpp
-  Connection* find(const AddressPair& way, std::uint32_t local_id, std::uint32_t remote_id);
+  Connection* find(const AddressPair& addresses, std::uint32_t local_id, std::uint32_t remote_id);
   void refuse(Connection& c, Which which, Reason reason, ByteView data, Instant now);
   void begin_disconnect(Connection& c, ByteView data, Instant now);
   void ended(Connection& c, Reason reason, ByteView data, Instant now);

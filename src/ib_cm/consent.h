@@ -1,7 +1,7 @@
-// How two urnic ends learn from their REQ and REP that both are (S-7). The REQ has our vendor id
-// and, as the attribute modifier of its MAD, an offer; others ignore both. Linux answers any
-// vendor id with the same one, so that an echo says nothing: consent is the attribute modifier of
-// the REP, which is another than that of the offer.
+// How two urnic ends detect each other by their REQ and REP (S-7). The REQ contains our vendor id
+// and, as the attribute modifier of its MAD, an offer; other implementations ignore both. Linux
+// answers any vendor id with the same one, so an echo proves nothing: consent is the attribute
+// modifier of the REP, which differs from that of the offer.
 //
 // Pure; any thread.
 #pragma once
@@ -10,11 +10,11 @@
 
 namespace urnic::ib_cm {
 
-// Of no manufacturer: locally administered.
+// Locally administered, not that of a manufacturer.
 inline constexpr std::uint32_t kVendorId = 0x02756e;
-// Bit by bit what an end can do; 0 is nothing.
-inline constexpr std::uint8_t kExtensionSelective = 1;  // repeat (S-6)
-inline constexpr std::uint8_t kExtensionParts = 2;      // of READs, asked for at once (S-2)
+// The capabilities of an end as bits; 0 is none.
+inline constexpr std::uint8_t kExtensionSelective = 1;  // selective repeat (S-6)
+inline constexpr std::uint8_t kExtensionParts = 2;  // parts of READs may be requested at once (S-2)
 
 inline constexpr std::uint32_t kOffer = 0x756e0000, kConsent = 0x756e8000;
 
@@ -24,7 +24,7 @@ constexpr std::uint32_t offer_of(std::uint8_t extensions) {
 constexpr std::uint32_t consent_of(std::uint8_t extensions) {
   return extensions == 0 ? 0 : kConsent | extensions;
 }
-// What a REQ offers, what a REP agrees to of what was `offered`.
+// The offer in a REQ; the part of `offered` that a REP agrees to.
 constexpr std::uint8_t offered_by(std::uint32_t vendor, std::uint32_t modifier) {
   const bool ours = vendor == kVendorId && (modifier & ~0xffu) == kOffer;
   return ours ? static_cast<std::uint8_t>(modifier) : std::uint8_t{0};

@@ -7,7 +7,8 @@
 namespace urnic::ib_cm {
 namespace {
 
-// Begun by others, and nothing has come yet that a forger of addresses could not send.
+// True if it was begun by the peer, and nothing has arrived yet that an address forger could not
+// send.
 bool is_half_open(const Connection& c) {
   switch (c.state) {
     case State::ReqReceived:
@@ -29,7 +30,7 @@ bool waits_for_owner(const Connection& c) {
 
 }  // namespace
 
-Connection* Core::open(State state, const AddressPair& way) {
+Connection* Core::open(State state, const AddressPair& addresses) {
   Connection* const c = table.open();
   if (c == nullptr) return nullptr;
   try {
@@ -38,7 +39,7 @@ Connection* Core::open(State state, const AddressPair& way) {
     table.close(c);
     return nullptr;
   }
-  c->way = way;
+  c->addresses = addresses;
   c->state = state;
   c->time_wait = bounded(time_of(options.packet_life_time) + time_of(options.packet_life_time) +
                          time_of(options.ack_delay));
@@ -51,14 +52,14 @@ bool Core::room_for(const Listeners::Found& l, const IpAddress& peer, Instant no
   if (verdict == GateVerdict::Admitted) return true;
   Connection* const oldest =
       verdict == GateVerdict::PeerFull ? answered.oldest_of(peer) : answered.oldest();
-  // What it is refused by may have to be said again, for a while.
+  // For a while its REJ may have to be repeated.
   if (oldest == nullptr || now - oldest->rest.since < kLeastRest || !give_way(*oldest))
     return false;
   return half_open->judge(peer, now) == GateVerdict::Admitted;
 }
 
 bool Core::take_room(Connection& c, const Listeners::Found& l, Instant now) {
-  const IpAddress& peer = c.way.remote;
+  const IpAddress& peer = c.addresses.remote;
   try {
     if (l.waiting->enter(peer, now) != GateVerdict::Admitted) return false;
     c.waits = Admission(l.waiting, peer);
@@ -91,18 +92,18 @@ void Core::release(Connection& c) {
   Event& e = events.emplace_back();
   e.kind = EventKind::Released;
   e.handle = c.id;
-  e.way = c.way;
+  e.addresses = c.addresses;
   deadlines.set(c, Instant::never());
   table.close(&c);
 }
 
-void Core::send(const AddressPair& way, const Mad& mad) {
+void Core::send(const AddressPair& addresses, const Mad& mad) {
   if (outgoing.size() >= kMostWaiting) {
     ++counters.unsent;
     return;
   }
   try {
-    outgoing.push_back({way, mad});
+    outgoing.push_back({addresses, mad});
   } catch (const std::bad_alloc&) {
     ++counters.unsent;
     return;
@@ -115,13 +116,13 @@ Event& Core::tell(Connection& c, EventKind kind, Reason reason) {
   e = Event();
   e.kind = kind;
   e.handle = c.id;
-  e.way = c.way;
+  e.addresses = c.addresses;
   e.reason = reason;
   e.transport = c.transport;
   return e;
 }
 
-Event& Core::tell_asked(Connection& c, EventKind kind, ByteView data) {
+Event& Core::report_request(Connection& c, EventKind kind, ByteView data) {
   Event& e = tell(c, kind);
   e.listener = c.listener;
   e.wanted = c.service;
@@ -133,13 +134,13 @@ Event& Core::tell_asked(Connection& c, EventKind kind, ByteView data) {
   return e;
 }
 
-void Core::tell_turned_away(ListenerId listener, const AddressPair& way, const Req& r,
-                            GateVerdict verdict) {
+void Core::report_turned_away(ListenerId listener, const AddressPair& addresses, const Req& r,
+                              GateVerdict verdict) {
   Event& e = events.emplace_back();
   e = Event();
   e.kind = EventKind::TurnedAway;
   e.listener = listener;
-  e.way = way;
+  e.addresses = addresses;
   e.wanted = r.service;
   if (const auto header = read_ip_header(r.private_data); header && is_ip_service(r.service)) {
     e.source_port = header->source_port;
@@ -159,7 +160,7 @@ bool Core::repeat(Connection& c, Instant now) {
   if (c.retries_left == 0) return false;
   --c.retries_left;
   ++counters.repeated;
-  send(c.way, c.last);
+  send(c.addresses, c.last);
   set_due(c, now + c.interval);
   return true;
 }
@@ -178,8 +179,8 @@ void Core::hold_back(Connection& c, State state, Instant now) {
   c.rest.since = now;
   if (is_half_open(c)) return answered.enter(c);
   ended.enter(c);
-  if (ended.of(c.way.remote) > resting_.most_of_peer) {
-    give_way(*ended.oldest_of(c.way.remote));
+  if (ended.of(c.addresses.remote) > resting_.most_of_peer) {
+    give_way(*ended.oldest_of(c.addresses.remote));
   } else if (ended.size() > resting_.most) {
     give_way(*ended.oldest());
   }

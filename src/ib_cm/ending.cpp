@@ -1,4 +1,4 @@
-// How connections end, and what time brings.
+// The ends of connections, and timers.
 #include "ib_cm/connections.h"
 
 namespace urnic::ib_cm {
@@ -8,15 +8,15 @@ constexpr std::uint64_t kDreqExchange = 2;
 
 }  // namespace
 
-// The connection that a message of both ids is for; null, and counted: of none.
-Connection* Connections::find(const AddressPair& way, std::uint32_t local_id,
+// The connection for a message with both ids; null, after counting: no such connection.
+Connection* Connections::find(const AddressPair& addresses, std::uint32_t local_id,
                               std::uint32_t remote_id) {
   Connection* const c = core_.table.find(remote_id);
   if (c == nullptr) {
     core_.counters.count(Drop::Unknown);
     return nullptr;
   }
-  if (c->way != way || c->remote_id != local_id || c->state >= State::SidrSent) {
+  if (c->addresses != addresses || c->remote_id != local_id || c->state >= State::SidrSent) {
     core_.counters.count(Drop::Stranger);
     return nullptr;
   }
@@ -34,7 +34,7 @@ Refusal Connections::reject(Handle handle, Reason reason, ByteView data, Instant
   return Refusal::None;
 }
 
-// The peer may not hear it, and ask again.
+// The REJ may be lost, and the peer repeat its message.
 void Connections::refuse(Connection& c, Which which, Reason reason, ByteView data, Instant now) {
   std::array<std::uint8_t, 8> guid;
   store_be64(guid.data(), core_.options.ca_guid);
@@ -47,17 +47,19 @@ void Connections::refuse(Connection& c, Which which, Reason reason, ByteView dat
   r.private_data = data;
   core_.send_first(c, write(c.transaction, r));
   core_.hold_back(c, State::Refused, now);
-  // No connection has begun: that queue pair may ask anew at once.
+  // The peer may use that queue pair again at once, since no connection has begun.
   if (which == Which::Req) core_.table.free_remote_qpn(c);
 }
 
-// Who gives up on a REQ that was never answered does not know the other's id.
-void Connections::take_rej(const AddressPair& way, const MadHeader& h, const Rej& r, Instant now) {
-  Connection* const c = r.remote_id == 0 ? core_.table.by_remote_id(way.remote, r.local_id)
+// A peer that gives up on an unanswered REQ does not know our id.
+void Connections::take_rej(const AddressPair& addresses, const MadHeader& h, const Rej& r,
+                           Instant now) {
+  Connection* const c = r.remote_id == 0 ? core_.table.by_remote_id(addresses.remote, r.local_id)
                                          : core_.table.find(r.remote_id);
   if (c == nullptr) return core_.counters.count(Drop::Unknown);
   const bool first = c->state == State::ReqSent;
-  if (c->way != way || (first ? h.transaction != c->transaction : r.local_id != c->remote_id)) {
+  if (c->addresses != addresses ||
+      (first ? h.transaction != c->transaction : r.local_id != c->remote_id)) {
     return core_.counters.count(Drop::Stranger);
   }
   switch (c->state) {
@@ -89,7 +91,7 @@ Refusal Connections::disconnect(Handle handle, ByteView data, Instant now) {
 }
 
 void Connections::begin_disconnect(Connection& c, ByteView data, Instant now) {
-  c.admission.give_back();  // whether the peer is still there or not
+  c.admission.give_back();  // whether the peer still exists or not
   core_.move(c, State::DreqSent);
   c.transaction = core_.transaction(c, kDreqExchange);
   core_.send_first(c, write(c.transaction, Dreq{c.id, c.remote_id, c.remote_qpn, data}));
@@ -102,36 +104,36 @@ void Connections::ended(Connection& c, Reason reason, ByteView data, Instant now
   core_.hold_back(c, State::TimeWait, now);
 }
 
-// A DREQ is answered by a DREP also when what it names has gone, or its peer would repeat it.
-void Connections::take_dreq(const AddressPair& way, const MadHeader& h, const Dreq& d,
+// A DREQ for an unknown connection is answered by a DREP, too; otherwise the peer would repeat it.
+void Connections::take_dreq(const AddressPair& addresses, const MadHeader& h, const Dreq& d,
                             Instant now) {
   const Mad drep = write_drep(h.transaction, {d.remote_id, d.local_id, {}});
   if (core_.table.find(d.remote_id) == nullptr) {
     core_.counters.count(Drop::Unknown);
-    return core_.send(way, drep);
+    return core_.send(addresses, drep);
   }
-  Connection* const c = find(way, d.local_id, d.remote_id);
+  Connection* const c = find(addresses, d.local_id, d.remote_id);
   if (c == nullptr) return;
   if (d.remote_qpn != c->qpn) return core_.counters.count(Drop::Stranger);
   switch (c->state) {
     case State::RepReceived:
     case State::RepSent:  // its RTU was lost
     case State::Established:
-    case State::DreqSent:  // both at once
-      core_.send(way, drep);
+    case State::DreqSent:  // both ends at once
+      core_.send(addresses, drep);
       return ended(*c, Reason::None, d.private_data, now);
     case State::TimeWait:
-    case State::Refused:  // it had taken it for established
+    case State::Refused:  // it considered the connection established
       ++core_.counters.answered;
-      return core_.send(way, drep);
+      return core_.send(addresses, drep);
     default:
       return core_.counters.count(Drop::Unexpected);
   }
 }
 
-void Connections::take_drep(const AddressPair& way, const MadHeader& h, const Drep& d,
+void Connections::take_drep(const AddressPair& addresses, const MadHeader& h, const Drep& d,
                             Instant now) {
-  Connection* const c = find(way, d.local_id, d.remote_id);
+  Connection* const c = find(addresses, d.local_id, d.remote_id);
   if (c == nullptr) return;
   if (c->state != State::DreqSent || h.transaction != c->transaction) {
     return core_.counters.count(Drop::Unexpected);
@@ -139,12 +141,12 @@ void Connections::take_drep(const AddressPair& way, const MadHeader& h, const Dr
   ended(*c, Reason::None, d.private_data, now);
 }
 
-// There is one path, and it stays (IB-75).
-void Connections::take_lap(const AddressPair& way, const MadHeader& h, const Lap& l) {
-  Connection* const c = find(way, l.local_id, l.remote_id);
+// There is only one path (IB-75).
+void Connections::take_lap(const AddressPair& addresses, const MadHeader& h, const Lap& l) {
+  Connection* const c = find(addresses, l.local_id, l.remote_id);
   if (c == nullptr) return;
   if (c->state != State::Established) return core_.counters.count(Drop::Unexpected);
-  core_.send(way, write(h.transaction, Apr{c->id, c->remote_id, kAprUnsupported}));
+  core_.send(addresses, write(h.transaction, Apr{c->id, c->remote_id, kAprUnsupported}));
 }
 
 Refusal Connections::abandon(Handle handle, Instant now) {
@@ -188,7 +190,7 @@ void Connections::on_time(Connection& c, Instant now) {
     case State::DreqSent:
       if (!core_.repeat(c, now)) unanswered(c, now);
       return;
-    case State::ReqReceived:  // once; from then on whenever the peer asks again
+    case State::ReqReceived:  // only once; then whenever the peer repeats its REQ
       return ask_for_time(c, Which::Req);
     case State::RepReceived:
       return ask_for_time(c, Which::Rep);
@@ -200,7 +202,7 @@ void Connections::on_time(Connection& c, Instant now) {
   }
 }
 
-// As often as may be.
+// All repetitions are used up.
 void Connections::unanswered(Connection& c, Instant now) {
   if (c.state == State::DreqSent) return ended(c, Reason::Timeout, {}, now);
   core_.tell(c, EventKind::Unreachable);

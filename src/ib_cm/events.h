@@ -1,4 +1,4 @@
-// What the owner of connection management hands in, and what it is told: values.
+// The input and output values of connection management.
 #pragma once
 
 #include <algorithm>
@@ -15,19 +15,19 @@
 
 namespace urnic::ib_cm {
 
-// A connection, or a question about a service: its comm id on the wire. 0 is none. Found by its
-// index behind a keyed permutation, and not used again before 256 others of its entry.
+// A connection, or a service request: its comm id on the wire. 0 is none. It is the index of its
+// entry behind a keyed permutation, and is not reused before its entry has had 256 others.
 using Handle = std::uint32_t;
 using ListenerId = std::uint32_t;  // 0 is none
 
-// Between which addresses; a datagram's own.
+// The addresses of a connection, or of a datagram.
 struct AddressPair {
   IpAddress local, remote;
 
   bool operator==(const AddressPair&) const = default;
 };
 
-// Bytes that a message carries for the consumer. Of what was received all that there is room for.
+// Bytes that a message carries for the consumer. For a received message, all bytes of the field.
 struct PrivateData {
   std::array<std::uint8_t, kMostPrivate> bytes{};
   std::uint8_t size = 0;
@@ -42,16 +42,16 @@ struct PrivateData {
   static constexpr std::size_t kMost = kMostPrivate;
 };
 
-// What the one end says of its queue pair to the other (IB-135).
+// The values of its queue pair that one end sends to the other (IB-135).
 struct QpValues {
   std::uint32_t qpn = 0;
-  ib::Psn psn;                           // of the first request it takes
+  ib::Psn psn;                           // of the first request it receives
   std::uint8_t responder_resources = 0;  // READs and atomics it serves at a time
   std::uint8_t initiator_depth = 0;      // READs and atomics it has outstanding
   std::uint8_t rnr_retry = 7;            // for the other end's send queue
   bool srq = false, credits = false;
 };
-// What the active end sets for both.
+// Values that the active end chooses for both.
 struct PathValues {
   ib::PathMtu mtu = ib::PathMtu::k1024;
   std::uint8_t ack_timeout = 19;  // code, for the passive end's send queue
@@ -62,9 +62,9 @@ struct PathValues {
 };
 
 struct Connect {
-  AddressPair way;
+  AddressPair addresses;
   std::uint64_t service = 0;
-  std::uint16_t source_port = 0;        // of an IP service
+  std::uint16_t source_port = 0;        // for an IP service
   Transport transport = Transport::Rc;  // Rc, Uc, or Extended: XRC
   QpValues qp;
   PathValues path;
@@ -74,7 +74,7 @@ struct Connect {
 };
 
 struct Resolve {
-  AddressPair way;
+  AddressPair addresses;
   std::uint64_t service = 0;
   std::uint16_t source_port = 0;
   std::uint8_t response_timeout = 20;
@@ -82,52 +82,52 @@ struct Resolve {
 };
 struct Service {
   SidrStatus status = SidrStatus::Valid;
-  std::uint32_t qpn = 0, qkey = 0;  // when valid
+  std::uint32_t qpn = 0, qkey = 0;  // if valid
 };
 
-// Why a call did nothing.
+// Why a call had no effect.
 enum class Refusal : std::uint8_t {
   None,
   NoSuchHandle,
   WrongState,
   TooLong,   // private data
-  BadValue,  // that no field can hold, or addresses of two families
-  Full,      // no more at a time
+  BadValue,  // too large for its field, or addresses of two families
+  Full,      // the limit is reached
 };
 
 enum class EventKind : std::uint8_t {
   ConnectRequest,  // passive: accept() or reject()
-  Accepted,        // active: the queue pair to Rtr and Rts, then confirm(), or reject()
-  Established,     // passive: the queue pair to Rts
+  Accepted,        // active: move the queue pair to Rtr and Rts, then confirm(); or reject()
+  Established,     // passive: move the queue pair to Rts
   Rejected,        // `reason`; there will be no connection
-  Unreachable,     // nobody answered; there will be no connection
-  Disconnected,    // the queue pair to Error; `reason` when it was not by a DREQ
+  Unreachable,     // no response; there will be no connection
+  Disconnected,    // move the queue pair to Error; `reason` unless it was by a DREQ
   ServiceRequest,  // answer()
   Resolved,        // `service`, with its status
-  TurnedAway,      // `verdict`; a request that the gate of its listener refused, without a handle
-  Released,        // the last of each handle: its queue pair's number may be another's now (IB-129)
+  TurnedAway,      // `verdict`; the listener's gate refused a request; no handle
+  Released,  // the last event of each handle: the queue pair's number may be reused now (IB-129)
 };
 
 struct Event {
   EventKind kind = EventKind::Released;
   Handle handle = 0;
   ListenerId listener = 0;  // ConnectRequest, ServiceRequest, TurnedAway
-  AddressPair way;
+  AddressPair addresses;
   Reason reason = Reason::None;   // Rejected, Disconnected
-  std::uint64_t wanted = 0;       // ConnectRequest, ServiceRequest: which service
-  std::uint16_t source_port = 0;  // of an IP service
+  std::uint64_t wanted = 0;       // ConnectRequest, ServiceRequest: the service
+  std::uint16_t source_port = 0;  // for an IP service
   Transport transport = Transport::Rc;
-  QpValues qp;                  // ConnectRequest, Accepted: the other end's
+  QpValues qp;                  // ConnectRequest, Accepted: of the other end
   PathValues path;              // ConnectRequest; Accepted: ack_timeout, mtu, retry_count
-  std::uint8_t extensions = 0;  // ConnectRequest: offered; Accepted: agreed to
+  std::uint8_t extensions = 0;  // ConnectRequest: offered; Accepted: agreed
   Service service;              // Resolved
   GateVerdict verdict = GateVerdict::Admitted;  // TurnedAway
   PrivateData data;
 };
 
-// A MAD that leaves for queue pair 1 of `way.remote`.
+// A MAD to be sent to queue pair 1 of `way.remote`.
 struct Outgoing {
-  AddressPair way;
+  AddressPair addresses;
   Mad mad{};
 };
 

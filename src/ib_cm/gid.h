@@ -1,4 +1,4 @@
-// GIDs as RoCE v2 has them: an IPv6 address as it is, an IPv4 address as ::ffff:a.b.c.d (IB-143).
+// GIDs of RoCE v2: an IPv6 address unchanged, an IPv4 address as ::ffff:a.b.c.d (IB-143).
 //
 // Pure; any thread.
 #pragma once

@@ -4,7 +4,7 @@ namespace urnic::ib_cm {
 namespace {
 
 constexpr ib::Opcode kSendOnly(ib::ServiceType::Ud, ib::Operation::SendOnly);
-constexpr std::uint16_t kPartition = 0x7fff;  // the default one, full members or not
+constexpr std::uint16_t kPartition = 0x7fff;  // the default one, with full or limited members
 
 }  // namespace
 

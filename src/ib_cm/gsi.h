@@ -1,5 +1,5 @@
 // Management datagrams as packets of the transport: UD SEND Only from and to queue pair 1, which
-// every channel adapter has (IB-142). What else comes to it is dropped and counted.
+// every channel adapter has (IB-142). All other packets to it are dropped and counted.
 //
 // Pure; any thread.
 #pragma once
@@ -17,16 +17,16 @@ inline constexpr std::uint32_t kGsiQpn = 1;
 inline constexpr std::uint32_t kGsiQkey = 0x80010000;
 
 enum class GsiFault : std::uint8_t {
-  Opcode,    // no UD SEND Only
-  Pkey,      // not of the default partition
-  Qkey,      // another than that of queue pair 1
-  SourceQp,  // from another queue pair than that of the peer's own manager
-  Length,    // no MAD
+  Opcode,    // not a UD SEND Only
+  Pkey,      // not the default partition
+  Qkey,      // not that of queue pair 1
+  SourceQp,  // not from queue pair 1 of the peer
+  Length,    // not a MAD
 };
 
 // The MAD in a packet to queue pair 1; borrows its bytes.
 Outcome<ByteView, GsiFault> open_gsi(const ib::ParsedPacket&);
-// In front of a MAD that leaves. AckReq is set, as others do; it means nothing.
+// The header of an outgoing MAD. AckReq is set as by other implementations; it has no meaning.
 ib::PacketHeader gsi_header(ib::Psn);
 // Bytes of such a packet, ICRC included.
 inline constexpr std::size_t kGsiPacketBytes = ib::kBthBytes + 8 + kMadBytes + ib::kIcrcBytes;

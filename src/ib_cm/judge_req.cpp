@@ -13,13 +13,13 @@ std::uint8_t code_of(ib::PathMtu mtu) {
   return code;
 }
 
-bool addresses_agree(std::uint64_t service, ByteView private_data, const AddressPair& way) {
+bool addresses_agree(std::uint64_t service, ByteView private_data, const AddressPair& addresses) {
   if (!is_ip_service(service)) return true;
   const auto header = read_ip_header(private_data);
-  return header && header->source == way.remote && header->destination == way.local;
+  return header && header->source == addresses.remote && header->destination == addresses.local;
 }
 
-Reason judge_req(const Req& r, const AddressPair& way, ib::PathMtu most_mtu) {
+Reason judge_req(const Req& r, const AddressPair& addresses, ib::PathMtu most_mtu) {
   constexpr std::uint16_t kPartition = 0x7fff;
   const std::uint8_t extended = r.transport == Transport::Extended ? kExtendedXrc : 0;
   if (r.transport == Transport::Rd || r.extended != extended) return Reason::Transport;
@@ -28,11 +28,11 @@ Reason judge_req(const Req& r, const AddressPair& way, ib::PathMtu most_mtu) {
   }
   const auto mtu = path_mtu_of(r.path_mtu);
   if (!mtu || bytes(*mtu) > bytes(most_mtu)) return Reason::PathMtu;
-  if (r.primary.local != gid_of(way.remote) || r.primary.remote != gid_of(way.local)) {
+  if (r.primary.local != gid_of(addresses.remote) || r.primary.remote != gid_of(addresses.local)) {
     return Reason::PrimaryGid;
   }
   if (is_ip_service(r.service) && !read_ip_header(r.private_data)) return Reason::Unsupported;
-  if (!addresses_agree(r.service, r.private_data, way)) return Reason::PrimaryGid;
+  if (!addresses_agree(r.service, r.private_data, addresses)) return Reason::PrimaryGid;
   return Reason::None;
 }
 

@@ -1,4 +1,4 @@
-// Is a request for a connection one that can be had here? Without a change of anything (IB-137).
+// Checks whether a connection request is acceptable here; changes nothing (IB-137).
 #pragma once
 
 #include <optional>
@@ -9,18 +9,18 @@
 
 namespace urnic::ib_cm {
 
-// Queue pairs with a meaning of their own, which nobody connects.
+// Queue pairs with a special meaning, which cannot be connected.
 constexpr bool is_reserved(std::uint32_t qpn) {
   return qpn <= 1 || qpn == 0xffffff;
 }
-// Of codes 1..5; nullopt for others.
+// For codes 1..5; nullopt for others.
 std::optional<ib::PathMtu> path_mtu_of(std::uint8_t code);
 std::uint8_t code_of(ib::PathMtu mtu);
 
-// Do the 36 bytes say what the datagram's addresses say? True for services that have none.
-bool addresses_agree(std::uint64_t service, ByteView private_data, const AddressPair& way);
+// True if the 36 bytes match the datagram's addresses, or the service has none.
+bool addresses_agree(std::uint64_t service, ByteView private_data, const AddressPair& addresses);
 
-// Reason::None: yes. What a listener serves is not asked here.
-Reason judge_req(const Req& r, const AddressPair& way, ib::PathMtu most_mtu);
+// Reason::None: acceptable. The transport that a listener serves is not checked here.
+Reason judge_req(const Req& r, const AddressPair& addresses, ib::PathMtu most_mtu);
 
 }  // namespace urnic::ib_cm

@@ -1,5 +1,5 @@
-// A management datagram as UD carries it to queue pair 1: always 256 bytes, of which the first 24
-// are the same for all. Of its classes only connection management (0x07, version 2) is ours.
+// A management datagram as carried by UD to queue pair 1: always 256 bytes, of which the first 24
+// are the common header. Only the class of connection management (0x07, version 2) is supported.
 //
 //   0 base version   1 class   2 class version   3 method   4 status (2)   6 class specific (2)
 //   8 transaction id (8)   16 attribute (2)   18 reserved (2)   20 attribute modifier (4)
@@ -21,7 +21,7 @@ inline constexpr std::size_t kMadHeaderBytes = 24;
 inline constexpr std::size_t kBodyBytes = kMadBytes - kMadHeaderBytes;
 using Mad = std::array<std::uint8_t, kMadBytes>;
 
-// Which message of connection management it is.
+// The messages of connection management.
 enum class Attribute : std::uint16_t {
   Req = 0x10,
   Mra = 0x11,
@@ -36,7 +36,7 @@ enum class Attribute : std::uint16_t {
   Apr = 0x1a,
 };
 
-// Why bytes are no message of connection management, in the order of the checks (IB-142).
+// Why bytes are not a message of connection management, in the order of the checks (IB-142).
 enum class MadFault : std::uint8_t {
   Length,
   BaseVersion,
@@ -49,11 +49,11 @@ enum class MadFault : std::uint8_t {
 struct MadHeader {
   std::uint64_t transaction = 0;
   Attribute attribute = Attribute::Req;
-  std::uint32_t modifier = 0;  // 0 but where consent is asked for or given (consent.h)
+  std::uint32_t modifier = 0;  // 0 except for an offer or consent (consent.h)
 };
 
 Outcome<MadHeader, MadFault> read_header(ByteView mad);
-// The header, and zeroes behind it.
+// The header, followed by zeroes.
 Mad make_mad(const MadHeader&);
 
 }  // namespace urnic::ib_cm

@@ -2,33 +2,33 @@
 
 namespace urnic::ib_cm {
 
-void Manager::take(const AddressPair& way, ByteView mad, Instant now) {
+void Manager::take(const AddressPair& addresses, ByteView mad, Instant now) {
   core_.make_room();
   ++core_.counters.received;
   const auto h = read_header(mad);
   if (!h.ok()) return core_.counters.count(static_cast<Drop>(h.error()));
   switch (h->attribute) {
     case Attribute::Req:
-      return connections_.take_req(way, *h, read_req(mad), now);
+      return connections_.take_req(addresses, *h, read_req(mad), now);
     case Attribute::Mra:
-      return connections_.take_mra(way, *h, read_mra(mad), now);
+      return connections_.take_mra(addresses, *h, read_mra(mad), now);
     case Attribute::Rej:
-      return connections_.take_rej(way, *h, read_rej(mad), now);
+      return connections_.take_rej(addresses, *h, read_rej(mad), now);
     case Attribute::Rep:
-      return connections_.take_rep(way, *h, read_rep(mad), now);
+      return connections_.take_rep(addresses, *h, read_rep(mad), now);
     case Attribute::Rtu:
-      return connections_.take_rtu(way, read_rtu(mad));
+      return connections_.take_rtu(addresses, read_rtu(mad));
     case Attribute::Dreq:
-      return connections_.take_dreq(way, *h, read_dreq(mad), now);
+      return connections_.take_dreq(addresses, *h, read_dreq(mad), now);
     case Attribute::Drep:
-      return connections_.take_drep(way, *h, read_rtu(mad), now);
+      return connections_.take_drep(addresses, *h, read_rtu(mad), now);
     case Attribute::SidrReq:
-      return sidr_.take_req(way, *h, read_sidr_req(mad), now);
+      return sidr_.take_req(addresses, *h, read_sidr_req(mad), now);
     case Attribute::SidrRep:
-      return sidr_.take_rep(way, *h, read_sidr_rep(mad));
+      return sidr_.take_rep(addresses, *h, read_sidr_rep(mad));
     case Attribute::Lap:
-      return connections_.take_lap(way, *h, read_lap(mad));
-    case Attribute::Apr:  // we load no path
+      return connections_.take_lap(addresses, *h, read_lap(mad));
+    case Attribute::Apr:  // we never load a path
       return core_.counters.count(Drop::Unexpected);
   }
 }

@@ -1,12 +1,12 @@
-// Connection management of one device: what comes to queue pair 1 and is a MAD goes in, with the
-// time; MADs to be sent and events come out, and when it next wants to be called.
+// Connection management of one device. Its input is the MADs sent to queue pair 1, and the time;
+// its output is MADs to send, events, and the time of its next call.
 //
-//   take(way, mad, now)      on_time(now) at due()      the owner's calls
-//        next_mad(&out) until it says no, next_event(&event) until it says no
+//   take(way, mad, now)      on_time(now) at due()      calls of the owner
+//        next_mad(&out) until it returns false, next_event(&event) until it returns false
 //
-// A function of (state, input, now): all randomness is Options::key's. Memory: one block for each
-// connection, none for a message but where it waits. Without any take(), on_time() and
-// established() throw std::bad_alloc, and nothing has changed. Owned by one engine.
+// A function of (state, input, now): all randomness comes from Options::key. Memory: one block per
+// connection, and none per message unless it waits. Out of memory, take(), on_time() and
+// established() throw std::bad_alloc and change nothing. Owned by one engine.
 #pragma once
 
 #include "ib_cm/connections.h"
@@ -21,8 +21,8 @@ class Manager {
   Manager& operator=(const Manager&) = delete;
 
   // ---- driving
-  // `mad`: what open_gsi() says (gsi.h); `way`: the datagram's addresses.
-  void take(const AddressPair& way, ByteView mad, Instant now);
+  // `mad`: from open_gsi() (gsi.h); `way`: the datagram's addresses.
+  void take(const AddressPair& addresses, ByteView mad, Instant now);
   Instant due() const { return core_.deadlines.next(); }
   void on_time(Instant now);
   bool next_mad(Outgoing* out);
@@ -31,19 +31,19 @@ class Manager {
   bool wants_to_send() const { return !core_.outgoing.empty(); }
 
   // ---- listeners
-  // 0: that service has one at that address already.
+  // 0: there is a listener for that service and address already.
   ListenerId listen(const Listen& what) { return core_.listeners.open(what); }
-  // Requests that were told of stay.
+  // Requests already reported stay.
   void unlisten(ListenerId id) { core_.listeners.close(id); }
 
-  // ---- connections and questions
+  // ---- connections and service requests
   Connections& connections() { return connections_; }
   Sidr& sidr() { return sidr_; }
-  // Whatever it is, it ends, and nothing but its release is told any more.
+  // Ends it in any state; then only its release is reported.
   Refusal abandon(Handle h, Instant now);
 
   // ---- looking
-  // Null when there is none; until the next call that changes anything.
+  // Null if there is none; valid until the next call that changes anything.
   const Connection* find(Handle h) { return core_.table.find(h); }
   const Counters& counters() const { return core_.counters; }
   std::size_t size() const { return core_.table.size(); }

@@ -6,7 +6,7 @@
 namespace urnic::ib_cm {
 namespace {
 
-// Where private data and additional information begin.
+// Offsets of private data and additional information.
 constexpr std::size_t kPrimaryAt = 52, kAlternateAt = 96;
 constexpr std::size_t kReqDataAt = 140, kMraDataAt = 10, kRejDataAt = 84, kRepDataAt = 36;
 constexpr std::size_t kRtuDataAt = 8, kDreqDataAt = 12, kSidrReqDataAt = 16, kSidrRepDataAt = 96;
@@ -29,7 +29,7 @@ void store_be24(std::uint8_t* p, std::uint32_t v) {
   p[1] = static_cast<std::uint8_t>(v >> 8);
   p[2] = static_cast<std::uint8_t>(v);
 }
-// `bits` of a byte that end `shift` bits from its end.
+// The `bits` bits of a byte that end `shift` bits before its end.
 std::uint8_t field(std::uint8_t byte, unsigned shift, unsigned bits) {
   return static_cast<std::uint8_t>(byte >> shift & ((1u << bits) - 1));
 }
@@ -49,7 +49,7 @@ std::uint8_t* body(Mad* mad) {
 ByteView part(ByteView mad, std::size_t at, std::size_t bytes) {
   return mad.subspan(kMadHeaderBytes + at, bytes);
 }
-// Additional information of a length that a peer says.
+// Additional information, with the length given by the peer.
 ByteView information(ByteView mad, std::size_t at, std::size_t bytes) {
   return part(mad, at, std::min(bytes, kMostInformation));
 }

@@ -1,4 +1,4 @@
-// The side that asks for a connection.
+// The active side of a connection.
 #include <algorithm>
 
 #include "ib_cm/connections.h"
@@ -12,12 +12,13 @@ constexpr std::uint16_t kNoLid = 0xffff;
 constexpr std::uint16_t kDefaultPkey = 0xffff;
 constexpr std::uint64_t kReqExchange = 1;
 
-// Every value fits its field.
+// True if every value fits its field.
 bool values_fit(const Connect& what) {
-  return what.way.local.is_v6() == what.way.remote.is_v6() && !is_reserved(what.qp.qpn) &&
-         what.qp.qpn < 1u << 24 && what.qp.rnr_retry < 8 && what.path.retry_count < 8 &&
-         what.path.ack_timeout < 32 && what.path.flow_label < 1u << 20 &&
-         what.response_timeout < 32 && what.max_cm_retries < 16 && what.transport != Transport::Rd;
+  return what.addresses.local.is_v6() == what.addresses.remote.is_v6() &&
+         !is_reserved(what.qp.qpn) && what.qp.qpn < 1u << 24 && what.qp.rnr_retry < 8 &&
+         what.path.retry_count < 8 && what.path.ack_timeout < 32 &&
+         what.path.flow_label < 1u << 20 && what.response_timeout < 32 &&
+         what.max_cm_retries < 16 && what.transport != Transport::Rd;
 }
 
 }  // namespace
@@ -27,7 +28,7 @@ Outcome<Handle, Refusal> Connections::connect(const Connect& what, ByteView data
   if (data.size() > (is_ip_service(what.service) ? kReqConsumer : kReqPrivate)) {
     return fail(Refusal::TooLong);
   }
-  Connection* const c = core_.open(State::ReqSent, what.way);
+  Connection* const c = core_.open(State::ReqSent, what.addresses);
   if (c == nullptr) return fail(Refusal::Full);
   c->active = true;
   c->transport = what.transport;
@@ -43,7 +44,7 @@ Outcome<Handle, Refusal> Connections::connect(const Connect& what, ByteView data
   std::array<std::uint8_t, kReqPrivate> all{};
   std::size_t n = 0;
   if (is_ip_service(what.service)) {
-    write_ip_header({what.way.local, what.way.remote, what.source_port}, all.data());
+    write_ip_header({what.addresses.local, what.addresses.remote, what.source_port}, all.data());
     n = kIpHeaderBytes;
   }
   std::copy(data.begin(), data.end(), all.begin() + static_cast<std::ptrdiff_t>(n));
@@ -74,8 +75,8 @@ Req Connections::make_req(const Connection& c, const Connect& what, ByteView dat
   r.max_cm_retries = what.max_cm_retries;
   r.srq = what.qp.srq;
   r.primary.local_lid = r.primary.remote_lid = kNoLid;
-  r.primary.local = gid_of(what.way.local);
-  r.primary.remote = gid_of(what.way.remote);
+  r.primary.local = gid_of(what.addresses.local);
+  r.primary.remote = gid_of(what.addresses.remote);
   r.primary.flow_label = what.path.flow_label;
   r.primary.traffic_class = what.path.traffic_class;
   r.primary.hop_limit = what.path.hop_limit;
@@ -84,11 +85,12 @@ Req Connections::make_req(const Connection& c, const Connect& what, ByteView dat
   return r;
 }
 
-// The REQ's transaction id is what somebody who has not seen it does not know.
-void Connections::take_rep(const AddressPair& way, const MadHeader& h, const Rep& r, Instant now) {
+// An attacker that has not seen the REQ does not know its transaction id.
+void Connections::take_rep(const AddressPair& addresses, const MadHeader& h, const Rep& r,
+                           Instant now) {
   Connection* const c = core_.table.find(r.remote_id);
   if (c == nullptr) return core_.counters.count(Drop::Unknown);
-  if (c->way != way || h.transaction != c->transaction ||
+  if (c->addresses != addresses || h.transaction != c->transaction ||
       (c->remote_id != 0 && c->remote_id != r.local_id)) {
     return core_.counters.count(Drop::Stranger);
   }
@@ -112,8 +114,8 @@ void Connections::rep_accepted(Connection& c, const MadHeader& h, const Rep& r, 
     core_.tell(c, EventKind::Rejected, Reason::Unsupported);
     return refuse(c, Which::Rep, Reason::Unsupported, {}, now);
   }
-  for (Connection* old : {core_.table.by_remote_id(c.way.remote, r.local_id),
-                          core_.table.by_remote_qpn(c.way.remote, qpn)}) {
+  for (Connection* old : {core_.table.by_remote_id(c.addresses.remote, r.local_id),
+                          core_.table.by_remote_qpn(c.addresses.remote, qpn)}) {
     if (old == nullptr) continue;
     ++core_.counters.stale;
     end_stale(*old, now);
@@ -124,14 +126,14 @@ void Connections::rep_accepted(Connection& c, const MadHeader& h, const Rep& r, 
   c.remote_id = r.local_id;
   c.remote_qpn = qpn;
   if (!core_.table.name(&c)) {
-    c.remote_id = c.remote_qpn = 0;  // no memory: the peer tries again
+    c.remote_id = c.remote_qpn = 0;  // out of memory: the peer tries again
     return core_.counters.count(Drop::Full);
   }
   const Duration life = time_of(core_.options.packet_life_time);
   c.time_wait = core_.bounded(life + life + time_of(r.ack_delay));
   c.remote_psn = r.psn;
   core_.move(c, State::RepReceived);
-  // The peer waits for the RTU as long as the REQ says. Half of that is the owner's.
+  // The peer waits for the RTU as long as the REQ says. Half of that is for the owner.
   core_.set_due(c, now + Duration::ns(c.interval.count_ns() / 2));
   Event& e = core_.tell(c, EventKind::Accepted);
   e.qp = {qpn,
@@ -158,23 +160,24 @@ Refusal Connections::confirm(Handle handle, ByteView data) {
   return Refusal::None;
 }
 
-// The owner takes its time: by an MRA the peer knows that we are there (IB-140).
+// The owner needs time: an MRA tells the peer that we are there (IB-140).
 void Connections::ask_for_time(Connection& c, Which which) {
   Mra m;
   m.local_id = c.id;
   m.remote_id = c.remote_id;
   m.which = which;
   m.service_timeout = core_.options.service_timeout;
-  core_.send(c.way, write(c.transaction, m));
+  core_.send(c.addresses, write(c.transaction, m));
 }
 
-// How long the peer takes with its answer.
-void Connections::take_mra(const AddressPair& way, const MadHeader& h, const Mra& m, Instant now) {
+// The peer needs more time for its answer.
+void Connections::take_mra(const AddressPair& addresses, const MadHeader& h, const Mra& m,
+                           Instant now) {
   Connection* const c = core_.table.find(m.remote_id);
   if (c == nullptr) return core_.counters.count(Drop::Unknown);
   const bool req = c->state == State::ReqSent && m.which == Which::Req;
   const bool rep = c->state == State::RepSent && m.which == Which::Rep;
-  if (c->way != way || h.transaction != c->transaction ||
+  if (c->addresses != addresses || h.transaction != c->transaction ||
       (c->remote_id != 0 && c->remote_id != m.local_id)) {
     return core_.counters.count(Drop::Stranger);
   }

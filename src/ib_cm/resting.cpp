@@ -5,7 +5,7 @@
 namespace urnic::ib_cm {
 namespace {
 
-enum Which : int { kAll, kOfPeer };  // of Rest::links
+enum Which : int { kAll, kOfPeer };  // indices of Rest::links
 
 }  // namespace
 
@@ -28,7 +28,7 @@ void Resting::enter(Connection& c) noexcept {
   c.rest.in = this;
   append(all_, c, kAll);
   try {
-    append(by_peer_[c.way.remote], c, kOfPeer);
+    append(by_peer_[c.addresses.remote], c, kOfPeer);
     c.rest.by_peer = true;
   } catch (const std::bad_alloc&) {
     c.rest.by_peer = false;
@@ -39,7 +39,7 @@ void Resting::leave(Connection& c) noexcept {
   if (c.rest.in != this) return;
   take(all_, c, kAll);
   if (c.rest.by_peer) {
-    const auto peer = by_peer_.find(c.way.remote);
+    const auto peer = by_peer_.find(c.addresses.remote);
     take(peer->second, c, kOfPeer);
     if (peer->second.size == 0) by_peer_.erase(peer);
   }

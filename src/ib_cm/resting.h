@@ -1,8 +1,8 @@
-// Connections that are over and whose names are held back, in the order in which they came to rest:
-// those of each address, and all of them. Each time the oldest is at hand, so that it can give way.
+// Connections that have ended and whose ids are not reused yet, in the order of their ends: for
+// each address, and for all. The oldest one is found at once, so that it can give way.
 //
-// Owns none of them. A node of memory for each address; without memory one is listed among all
-// alone.
+// Owns none of them. Allocates a node for each address; without memory, a connection is only listed
+// among all.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ class Resting {
   Resting(const Resting&) = delete;
   Resting& operator=(const Resting&) = delete;
 
-  // `c` rests nowhere.
+  // `c` must not rest anywhere.
   void enter(Connection& c) noexcept;
-  // Nothing where `c` rests nowhere, or elsewhere.
+  // Does nothing if `c` does not rest here.
   void leave(Connection& c) noexcept;
 
   std::uint32_t size() const { return all_.size; }
@@ -38,7 +38,7 @@ class Resting {
   static void take(Queue& q, Connection& c, int which) noexcept;
 
   Queue all_;
-  std::map<IpAddress, Queue> by_peer_;  // a tree: its cost is bounded whoever comes
+  std::map<IpAddress, Queue> by_peer_;  // a tree, so that the cost is bounded for any addresses
 };
 
 }  // namespace urnic::ib_cm

@@ -12,16 +12,16 @@ constexpr std::uint64_t kSidrExchange = 3;
 
 }  // namespace
 
-// ---- who asks
+// ---- the active side
 
 Outcome<Handle, Refusal> Sidr::resolve(const Resolve& what, ByteView data, Instant now) {
-  if (what.way.local.is_v6() != what.way.remote.is_v6() || what.response_timeout > 31 ||
+  if (what.addresses.local.is_v6() != what.addresses.remote.is_v6() || what.response_timeout > 31 ||
       what.max_cm_retries > 15) {
     return fail(Refusal::BadValue);
   }
   const bool ip = is_ip_service(what.service);
   if (data.size() > (ip ? kSidrReqConsumer : kSidrReqPrivate)) return fail(Refusal::TooLong);
-  Connection* const c = core_.open(State::SidrSent, what.way);
+  Connection* const c = core_.open(State::SidrSent, what.addresses);
   if (c == nullptr) return fail(Refusal::Full);
   c->active = true;
   c->service = what.service;
@@ -31,7 +31,8 @@ Outcome<Handle, Refusal> Sidr::resolve(const Resolve& what, ByteView data, Insta
 
   std::array<std::uint8_t, kSidrReqPrivate> all{};
   const std::size_t n = ip ? kIpHeaderBytes : 0;
-  if (ip) write_ip_header({what.way.local, what.way.remote, what.source_port}, all.data());
+  if (ip)
+    write_ip_header({what.addresses.local, what.addresses.remote, what.source_port}, all.data());
   std::copy(data.begin(), data.end(), all.begin() + static_cast<std::ptrdiff_t>(n));
   const SidrReq r{c->id, kDefaultPkey, what.service, {all.data(), n + data.size()}};
   core_.send_first(*c, write(c->transaction, r));
@@ -39,10 +40,10 @@ Outcome<Handle, Refusal> Sidr::resolve(const Resolve& what, ByteView data, Insta
   return c->id;
 }
 
-void Sidr::take_rep(const AddressPair& way, const MadHeader& h, const SidrRep& r) {
+void Sidr::take_rep(const AddressPair& addresses, const MadHeader& h, const SidrRep& r) {
   Connection* const c = core_.table.find(r.request_id);
   if (c == nullptr) return core_.counters.count(Drop::Unknown);
-  if (c->way != way || h.transaction != c->transaction) {
+  if (c->addresses != addresses || h.transaction != c->transaction) {
     return core_.counters.count(Drop::Stranger);
   }
   if (c->state != State::SidrSent) return core_.counters.count(Drop::Unexpected);
@@ -52,38 +53,41 @@ void Sidr::take_rep(const AddressPair& way, const MadHeader& h, const SidrRep& r
   core_.release(*c);
 }
 
-// ---- who is asked
+// ---- the passive side
 
-// AC-2: it is no connection, so that limits do not bear on it.
-bool Sidr::is_denied(const Listeners::Found& l, const AddressPair& way, Instant now) {
+// AC-2: a service request is no connection, so connection limits do not apply.
+bool Sidr::is_denied(const Listeners::Found& l, const AddressPair& addresses, Instant now) {
   const bool denied =
-      l.what.gate != nullptr && l.what.gate->judge(way.remote, now) == GateVerdict::Denied;
+      l.what.gate != nullptr && l.what.gate->judge(addresses.remote, now) == GateVerdict::Denied;
   core_.counters.denied += denied;
   return denied;
 }
 
-void Sidr::take_req(const AddressPair& way, const MadHeader& h, const SidrReq& r, Instant now) {
-  if (Connection* const c = core_.table.by_request_id(way.remote, r.request_id); c != nullptr) {
-    if (c->way != way || c->transaction != h.transaction || c->service != r.service) {
+void Sidr::take_req(const AddressPair& addresses, const MadHeader& h, const SidrReq& r,
+                    Instant now) {
+  if (Connection* const c = core_.table.by_request_id(addresses.remote, r.request_id);
+      c != nullptr) {
+    if (c->addresses != addresses || c->transaction != h.transaction || c->service != r.service) {
       return core_.counters.count(Drop::Stranger);
     }
     if (c->state == State::SidrAnswered) return core_.answer_again(*c);
-    return core_.counters.count(Drop::Unexpected);  // the owner has not said yet
+    return core_.counters.count(Drop::Unexpected);  // the owner has not answered yet
   }
-  Listeners::Found* const l = core_.listeners.find(r.service, way.local);
-  if (l == nullptr || is_denied(*l, way, now)) {
-    return refuse(way, h, r, SidrStatus::NoSuchService);
+  Listeners::Found* const l = core_.listeners.find(r.service, addresses.local);
+  if (l == nullptr || is_denied(*l, addresses, now)) {
+    return refuse(addresses, h, r, SidrStatus::NoSuchService);
   }
-  if ((r.pkey & kPartition) != kPartition || !addresses_agree(r.service, r.private_data, way)) {
-    return refuse(way, h, r, SidrStatus::Rejected);
+  if ((r.pkey & kPartition) != kPartition ||
+      !addresses_agree(r.service, r.private_data, addresses)) {
+    return refuse(addresses, h, r, SidrStatus::Rejected);
   }
-  if (!core_.room_for(*l, way.remote, now)) return core_.counters.count(Drop::Backlog);
-  begin(*l, way, h, r, now);
+  if (!core_.room_for(*l, addresses.remote, now)) return core_.counters.count(Drop::Backlog);
+  begin(*l, addresses, h, r, now);
 }
 
-void Sidr::begin(Listeners::Found& l, const AddressPair& way, const MadHeader& h, const SidrReq& r,
-                 Instant now) {
-  Connection* const c = core_.open(State::SidrReceived, way);
+void Sidr::begin(Listeners::Found& l, const AddressPair& addresses, const MadHeader& h,
+                 const SidrReq& r, Instant now) {
+  Connection* const c = core_.open(State::SidrReceived, addresses);
   if (c == nullptr) return core_.counters.count(Drop::Full);
   c->remote_id = r.request_id;
   c->transaction = h.transaction;
@@ -91,20 +95,21 @@ void Sidr::begin(Listeners::Found& l, const AddressPair& way, const MadHeader& h
   c->listener = l.id;
   if (!core_.take_room(*c, l, now) || !core_.table.name(c)) {
     core_.release(*c);
-    core_.events.pop_back();  // nobody has heard of it
+    core_.events.pop_back();  // the Released event: the connection was never reported
     return core_.counters.count(Drop::Full);
   }
-  core_.set_due(*c, now + core_.options.most_wait);  // nobody waits longer
+  core_.set_due(*c, now + core_.options.most_wait);  // no peer waits longer
 
-  core_.tell_asked(*c, EventKind::ServiceRequest, r.private_data);
+  core_.report_request(*c, EventKind::ServiceRequest, r.private_data);
 }
 
-void Sidr::refuse(const AddressPair& way, const MadHeader& h, const SidrReq& r, SidrStatus status) {
+void Sidr::refuse(const AddressPair& addresses, const MadHeader& h, const SidrReq& r,
+                  SidrStatus status) {
   SidrRep rep;
   rep.request_id = r.request_id;
   rep.status = status;
   rep.service = r.service;
-  core_.send(way, write(h.transaction, rep));
+  core_.send(addresses, write(h.transaction, rep));
 }
 
 Refusal Sidr::answer(Handle handle, const Service& s, ByteView data, Instant now) {

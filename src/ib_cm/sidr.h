@@ -1,4 +1,4 @@
-// Questions about services for UD: SIDR REQ and SIDR REP; both sides (IB-141).
+// UD service requests: SIDR REQ and SIDR REP; both sides (IB-141).
 #pragma once
 
 #include "base/result.h"
@@ -10,25 +10,26 @@ class Sidr {
  public:
   explicit Sidr(Core* core) : core_(*core) {}
 
-  // ---- the owner's
-  // Resolved or Unreachable follows, and Released behind it.
+  // ---- calls of the owner
+  // Resolved or Unreachable follows, then Released.
   Outcome<Handle, Refusal> resolve(const Resolve& what, ByteView data, Instant now);
-  // ServiceRequest: Released follows when nobody asks any more.
+  // Answers a ServiceRequest; Released follows when the peer no longer repeats it.
   Refusal answer(Handle h, const Service& s, ByteView data, Instant now);
-  // No more is told but the release. Who has asked is refused.
+  // Only the release is reported any more. A request of the peer is refused.
   Refusal abandon(Handle h, Instant now);
 
-  // ---- the peer's
-  void take_req(const AddressPair& way, const MadHeader& h, const SidrReq& r, Instant now);
-  void take_rep(const AddressPair& way, const MadHeader& h, const SidrRep& r);
+  // ---- messages of the peer
+  void take_req(const AddressPair& addresses, const MadHeader& h, const SidrReq& r, Instant now);
+  void take_rep(const AddressPair& addresses, const MadHeader& h, const SidrRep& r);
 
   void on_time(Connection& c, Instant now);
 
  private:
-  void refuse(const AddressPair& way, const MadHeader& h, const SidrReq& r, SidrStatus status);
-  bool is_denied(const Listeners::Found& l, const AddressPair& way, Instant now);
-  void begin(Listeners::Found& l, const AddressPair& way, const MadHeader& h, const SidrReq& r,
-             Instant now);
+  void refuse(const AddressPair& addresses, const MadHeader& h, const SidrReq& r,
+              SidrStatus status);
+  bool is_denied(const Listeners::Found& l, const AddressPair& addresses, Instant now);
+  void begin(Listeners::Found& l, const AddressPair& addresses, const MadHeader& h,
+             const SidrReq& r, Instant now);
 
   Core& core_;
 };

@@ -8,7 +8,7 @@ namespace urnic::iwarp {
 
 namespace {
 
-// Between one attempt and the next: long to a listener of this machine, short to a person.
+// The pause between two attempts: long for a listener on this machine, short for a person.
 constexpr Duration kRedialPause = Duration::ms(5);
 
 }  // namespace
@@ -41,7 +41,8 @@ Result<void> Opening::choose_path(const SocketAddress& to, const LocalEnd& from,
   return {};
 }
 
-// E-29: a port of which both ends say, by the same hash, that the flow is of this engine's queue.
+// E-29: chooses a port for which both ends compute, by the same hash, that the flow belongs to this
+// engine's queue.
 std::uint16_t Opening::choose_port(const IpAddress& local, const SocketAddress& to) {
   const std::uint32_t queues = std::max<std::uint32_t>(queues_, 1);
   return s_.ports.choose(local, to, [&](std::uint16_t port) {
@@ -52,8 +53,8 @@ std::uint16_t Opening::choose_port(const IpAddress& local, const SocketAddress& 
   });
 }
 
-// A queue pair without a connection, and none before that has not been forgotten by a reset. One
-// that begins again as revision 1 is connecting already.
+// True for a queue pair that has no connection, and has been reset after an earlier one. A queue
+// pair that is retried as revision 1 is already connecting.
 bool Opening::may_connect(const verbs::QueuePair& qp) {
   return qp.connection == 0 && qp.state <= verbs::QpState::Rtr;
 }
@@ -63,7 +64,7 @@ void begin_connecting(verbs::QueuePair& qp) {
   qp.state.advance(verbs::QpState::Rtr);
 }
 
-// From Rtr the table has no other way back. What is posted stays.
+// The state table has no other way back from Rtr. Posted work stays.
 void undo_connecting(verbs::QueuePair& qp, verbs::QpState before) {
   if (before > verbs::QpState::Init || qp.state == before) return;
   qp.state.modify(verbs::QpState::Reset);
@@ -121,7 +122,7 @@ void Opening::begin_active(Connection& c, std::unique_ptr<KernelLink> link,
     c.redial = std::make_unique<Redial>(
         Redial{params.source, params.keepalive, now + params.refusal_retry, Instant::never()});
   }
-  if (link != nullptr && !link->socket.is_open()) {  // refused already
+  if (link != nullptr && !link->socket.is_open()) {  // already refused
     c.link = std::move(link);
     await_listener(c, now);
     return;
@@ -148,7 +149,7 @@ bool Opening::await_listener(Connection& c, Instant now) {
   if (c.link != nullptr) {
     transport_.abort(c, now);
   } else {
-    s_.connections.leave_flow(c);  // what still comes of it is nobody's
+    s_.connections.leave_flow(c);  // later segments of it belong to no connection
   }
   s_.timers.arm(c);
   return true;
@@ -196,8 +197,8 @@ bool Opening::refuses_revision2(const Connection& c) const {
          c.startup->phase() == Startup::Phase::WaitReply;
 }
 
-// E-35: once more as RFC 5044 alone, on a new TCP connection, asking for the same. Where there can
-// be none, the queue pair is told by the end of the old one, which has its stage until then.
+// E-35: tries again with plain RFC 5044, on a new TCP connection, with the same request. If that
+// fails, the queue pair gets the end of the old connection, whose stage is kept until then.
 void Opening::retry_as_revision1(Connection& c, Instant now) {
   verbs::QueuePair* const qp = c.qp;
   ConnectParams params;
@@ -211,7 +212,7 @@ void Opening::retry_as_revision1(Connection& c, Instant now) {
     params.keepalive = c.redial->keepalive;
     params.refusal_retry = std::max(c.redial->until - now, Duration::zero());
   }
-  s_.connections.leave_flow(c);  // the port may be a given one
+  s_.connections.leave_flow(c);  // the port may be fixed
   params.timeout =
       c.stage_deadline.is_never() ? s_.options.startup_timeout : c.stage_deadline - now;
   transport_.abort(c, now);

@@ -22,7 +22,7 @@ std::optional<Admission> admit(SideState& s, const Listener& l, const FlowKey& k
   if (l.gate == nullptr) return Admission();
   try {
     if (!passes(s, key, l.gate->enter(key.remote, now))) return std::nullopt;
-  } catch (const std::bad_alloc&) {  // a place that cannot be written down is none
+  } catch (const std::bad_alloc&) {  // without memory for a place there is none
     ++s.counters.over_limit;
     s.hooks->on_note(Note::TurnedAway, key.local_end(), key.remote_end(), "out of memory");
     return std::nullopt;

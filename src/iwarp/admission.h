@@ -1,5 +1,5 @@
-// What the gate of a listener says to those who want a connection: counted, and noted for a log,
-// when it is no.
+// The decision of a listener's gate about new connections. Refusals are counted and noted for the
+// log.
 #pragma once
 
 #include <optional>
@@ -9,9 +9,11 @@
 
 namespace urnic::iwarp {
 
-// Whether somebody who has asked could have a connection now (AC-2, AC-3); he has no place yet.
+// True if a peer that requests a connection could get one now (AC-2, AC-3). Does not give it a
+// place.
 bool may_ask(SideState& s, const Listener& l, const FlowKey& key, Instant now);
-// A place for who has finished TCP's handshake (AC-4); nullopt: there is none for him.
+// Gives a place to a peer that has completed the TCP handshake (AC-4); nullopt if there is none for
+// it.
 std::optional<Admission> admit(SideState& s, const Listener& l, const FlowKey& key, Instant now);
 
 }  // namespace urnic::iwarp

@@ -30,14 +30,14 @@
 
 namespace urnic::iwarp {
 
-// Its place in the table in the low bits, and how often that place has been used: a name is given
-// once in 2^32 connections of one place. 0 is no connection.
+// The index in the table in the low bits, and the number of uses of that index: an id is reused
+// after 2^32 connections at one index. 0 means no connection.
 using ConnectionId = std::uint64_t;
 constexpr unsigned kPlaceBits = 24;
 
 using tcp::FlowKey;
 
-// What is counted per connection and is not counted in a room below (D10).
+// Counters per connection that no folder below counts (D10).
 struct ConnectionCounters {
   std::uint64_t downgrades = 0, upgrades = 0, recovery_attempts = 0, immediate_dup_acks = 0;
   std::array<std::uint64_t, kReasonCount> reasons{};
@@ -52,8 +52,7 @@ struct ConnectionCounters {
   std::array<std::uint64_t, kOpcodeCount> fpdus_in{};
 };
 
-// Where a connection is in its life as the engine sees it; TCP's and the QP's own states are
-// theirs.
+// The stage of a connection for the engine. TCP and the QP have their own states.
 enum class Stage : std::uint8_t {
   Opening,     // TCP handshake
   Startup,     // MPA Request/Reply
@@ -64,7 +63,7 @@ enum class Stage : std::uint8_t {
   Lingering,   // no QP any more: TCP finishes alone
 };
 
-// What becomes of a Send that TCP has acknowledged and for which no receive is posted.
+// The treatment of a Send that TCP has acknowledged but that has no posted receive.
 // RxCommit::take_fpdu() finds it and moves to Waiting or Discards.
 enum class ReceiveWait : std::uint8_t {
   // No Send waits. The next one without a receive waits in Stage::Full (if the queue pair allows
@@ -81,10 +80,10 @@ enum class ReceiveWait : std::uint8_t {
   Discards,
 };
 
-// Whether FPDUs may be sent. move_gate() alone changes it, for Opening (full_operation,
+// Tells if FPDUs may be sent. move_gate() alone changes it, for Opening (full_operation,
 // open_send_side) and for Ending::raise_terminate: our Terminate goes out in any case.
 enum class SendGate : std::uint8_t {
-  // Nothing may be sent before full operation, and by the responder not before it has received an
+  // No FPDU may be sent before full operation, and by the responder not before it has received an
   // FPDU (RFC 5044, 7.1.3). After the peer's Terminate it stays closed.
   Closed,
   // The initiator waits for the first FPDU, until `send_gate_opens` (Options::first_fpdu_delay).
@@ -92,8 +91,8 @@ enum class SendGate : std::uint8_t {
   Open,
 };
 
-// A failure that the program does not know of, because there was no memory to report it.
-// Ending::fail_connection alone changes it, and Ending::finish_ends calls it again.
+// A failure that was not reported to the program, because there was no memory for it. Only
+// Ending::fail_connection() changes it, and Ending::finish_ends() calls that again.
 enum class UnreportedEnd : std::uint8_t {
   None,
   BeforeEstablished,  // to be reported as ConnectFailed
@@ -107,54 +106,56 @@ enum class PeerFin : std::uint8_t {
   // It has come after SLOW bytes that are not parsed yet, or that wait for a receive (own TCP:
   // RxCommit::commit_any, the kernel's: KernelRounds::end_of_bytes).
   AfterData,
-  // Nothing lies before it any more (RxCommit::report_fin, Ending::take_fin). In Stage::Full the
-  // connection may stay open until `stage_deadline` (ConnectParams::close_wait_ms).
+  // No data before it is missing or unprocessed (RxCommit::report_fin, Ending::take_fin). In
+  // Stage::Full the connection may stay open until `stage_deadline` (ConnectParams::close_wait_ms).
   Reached,
 };
 
-// Of a connection that has a given source, or whose refusal is not the last word.
+// Data for connection attempts that have a given source, or are repeated after a refusal.
 struct Redial {
   LocalEnd source;
   std::optional<bool> keepalive;
   Instant until;
-  Instant at = Instant::never();  // when it is tried again
+  Instant at = Instant::never();  // time of the next attempt
 };
 
 struct Connection {
   Connection(reassembly::Pool* pool, std::uint32_t buffer_capacity)
       : buffer(pool, buffer_capacity) {}
 
-  // It has ended (ConnectionTable::end): nothing is received, sent or timed any more, and what may
-  // still hold a reference to it finds it as it was. Any step that ends connections may have ended
-  // this one; whoever goes on behind such a step asks.
+  // True if the connection has ended (ConnectionTable::end): nothing is received, sent or timed any
+  // more. References to it stay valid until sweep(). Any step that ends connections may have ended
+  // this one, so code after such a step checks this.
   bool is_over() const { return over_; }
-  // Refused, and not yet tried again.
+  // Refused, and waiting for the next attempt.
   bool awaits_listener() const { return redial != nullptr && !redial->at.is_never(); }
   bool awaits_receive() const { return receive_wait == ReceiveWait::Waiting; }
   bool may_send() const { return send_gate == SendGate::Open; }
-  // FPDUs are received: there is a stream, and it is alive.
+  // FPDUs are received: there is a stream, and it has not ended.
   bool takes_fpdus() const { return !over_ && (stage == Stage::Full || stage == Stage::Closing); }
 
   // ---- receive path
   tcp::Tcb tcb;
   fastpath::ConnectionContext context;
-  mpa::Framing framing;  // of what we receive; the grid begins at StartNum 248
+  mpa::Framing framing;  // for received data; the grid begins at StartNum 248
   fastpath::HoleCounters hole_counters;
   verbs::QueuePair* qp = nullptr;
   ddp::Stream* stream = nullptr;  // the QP's, `own_stream` while there is none, or that of `left`
-  std::uint32_t starved_msn = 0;  // of the Send last dropped for want of a receive (E-17)
+  std::uint32_t starved_msn = 0;  // MSN of the last Send dropped for lack of a receive (E-17)
   Stage stage = Stage::Opening;
   bool touched = false;    // got segments in this burst
-  bool ack_waits = false;  // for what is sent soon (E-7)
+  bool ack_waits = false;  // for data sent soon (E-7)
   bool in_tx_queue = false;
   bool in_drain_queue = false;  // SLOW bytes wait for their turn at OutLogic
   ReceiveWait receive_wait = ReceiveWait::None;
   PeerFin peer_fin = PeerFin::None;
   SendGate send_gate = SendGate::Closed;
-  bool residue = false;      // E-1: bytes glued behind the start-up frame are still being parsed
-  bool rtr_pending = false;  // passive: `established` is reported when the RTR has come
+  bool residue = false;  // E-1: bytes directly after the start-up frame are still being parsed
+  // Passive: `established` is reported when the RTR has arrived. This is not a state of the gate
+  // for sends: our Terminate opens the gate, and the program still does not know of the connection.
+  bool rtr_pending = false;
   bool fin_queued = false;
-  StreamOffset starved_at;  // where the segment began that was dropped for it
+  StreamOffset starved_at;  // start of the segment that was dropped for it
   ConnectionCounters counters;
 
   // ---- send path
@@ -163,15 +164,15 @@ struct Connection {
   bool loopback = false;  // the peer is an own address
   std::uint16_t ip_id = 0;
 
-  // ---- over the kernel's TCP: instead of `tcb`, `buffer` and all that belongs to frames
+  // ---- over the kernel's TCP: replaces `tcb`, `buffer` and everything for frames
   std::unique_ptr<KernelLink> link;
 
   // ---- the rest
   ConnectionId id = 0;
   FlowKey key;
   IpAddress next_hop;
-  Instant confirm_next_hop;             // not more than once a second
-  Instant tcp_not_before;               // grace for TCP's timers (Engine::stalled)
+  Instant confirm_next_hop;             // at most once a second
+  Instant tcp_not_before;               // grace for TCP's timers (Timers::stalled)
   Instant timer_at = Instant::never();  // earliest entry of this connection in the timer heap
   Instant send_gate_opens = Instant::never();  // the limit of SendGate::Delayed, else never
   Instant stage_deadline = Instant::never();   // start-up and closing are guarded by time (E-35)
@@ -180,11 +181,11 @@ struct Connection {
   std::unique_ptr<Redial> redial;
   std::unique_ptr<Startup> startup;
   std::unique_ptr<ddp::Stream> own_stream;  // carries the Reply of a rejected request
-  std::unique_ptr<verbs::QueuePair> left;   // what the consumer has destroyed and still sends
+  std::unique_ptr<verbs::QueuePair> left;   // destroyed by the consumer, still sending
   BacklogPlace backlog;                     // passive, until the consumer has answered
-  Admission admission;                      // passive: its place behind the listener's gate
-  std::uint8_t dscp = 0;                    // of its IP headers, over our own TCP
-  std::uint16_t close_wait_ms = 0;          // how long an orderly FIN of the peer's waits
+  Admission admission;                      // passive: its place at the listener's gate
+  std::uint8_t dscp = 0;                    // in its IP headers, over our own TCP
+  std::uint16_t close_wait_ms = 0;          // how long an orderly FIN of the peer waits
   std::string failure;                      // why it ended, one line for the user
   Errc failure_code = Errc::closed;
   UnreportedEnd unreported_end = UnreportedEnd::None;
@@ -194,14 +195,14 @@ struct Connection {
   bool over_ = false;
 };
 
-// `opens`: of SendGate::Delayed alone.
+// `opens`: only for SendGate::Delayed.
 inline void move_gate(Connection& c, SendGate to, Instant opens = Instant::never()) {
   c.send_gate = to;
   c.send_gate_opens = opens;
 }
 
-// What a FAST segment touches besides `tcb` lies together, in three lines of the cache, the
-// counters behind it; what names, opens and ends a connection lies behind what sends.
+// The fields that a FAST segment uses besides `tcb` lie together in three cache lines, followed by
+// the counters. The fields that name, open and end a connection come after those for sending.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
 static_assert(offsetof(Connection, tcb) == 0);

@@ -1,5 +1,7 @@
 #include "iwarp/connection_events.h"
 
+#include "iwarp/guard_allocation.h"
+
 namespace urnic::iwarp {
 
 void ConnectionEvents::settle(Connection& c, const Found& found, Instant now) {
@@ -10,14 +12,18 @@ void ConnectionEvents::settle(Connection& c, const Found& found, Instant now) {
     ending_.raise_terminate(c, found.violation, found.offending, now);
   }
   if (c.stage == Stage::Startup) {
-    // A frame and the FIN may have come in one segment (a rejecting peer closes at once).
+    // A frame and the FIN may have arrived in one segment (a rejecting peer closes at once).
     opening_.run_startup(c, now);
     if (c.takes_fpdus()) drain(c, now);
     if (c.is_over() || c.stage == Stage::Lingering) return;
   }
   if (found.fin) take_fin(c, now);
-  // What came before the FIN is delivered first.
+  // Data before the FIN is delivered first.
   if (!c.is_over() && found.closed && !c.in_drain_queue) ending_.take_closed(c, now);
+}
+
+void ConnectionEvents::take_unreachable(Connection& c, Instant now) {
+  ending_.fail_connection(c, Errc::unreachable, "no route to " + c.key.remote.to_string(), now);
 }
 
 void ConnectionEvents::drain(Connection& c, Instant now) {
@@ -50,30 +56,13 @@ void ConnectionEvents::take_reset(Connection& c, Instant now) {
                           now);
 }
 
-bool ConnectionEvents::send_turn(Connection& c, unsigned budget, Instant now) {
-  if (c.awaits_listener()) return false;
-  Sent sent = transport_.transmit(c, budget, now);
-  if (sent.found.ends_stream() && c.stage != Stage::Terminated) {
-    ending_.raise_terminate(c, sent.found.violation, sent.found.offending, now);
-    if (c.is_over()) return false;
-    sent = transport_.transmit(c, budget, now);  // it goes at once
-  }
-  if (sent.unreachable) {
-    ending_.fail_connection(c, Errc::unreachable, "no route to " + c.key.remote.to_string(), now);
-    return false;
-  }
-  if (c.stage >= Stage::Closing && c.stage <= Stage::Terminated) ending_.try_finish_close(c, now);
-  if (transport_.conclude(c) || sent.found.closed) ending_.take_closed(c, now);
-  return sent.more && !c.is_over();
-}
-
 void ConnectionEvents::on_timer(Connection& c, Instant now) {
   if (c.awaits_listener()) {
     if (c.redial->at <= now) opening_.redial(c, now);
   } else if (s_.timers.tcp_is_due(c, now)) {
     if (c.tcb.timers.retransmit <= now) {
       ++c.counters.rto_expirations;
-      s_.wire.interface().doubt(c.next_hop, now);  // perhaps the neighbour has moved
+      s_.wire.interface().doubt(c.next_hop, now);  // the neighbour may have moved
     }
     tcp::on_deadline(c.tcb, now);
     s_.sending.push(c);
@@ -102,7 +91,7 @@ void ConnectionEvents::on_timer(Connection& c, Instant now) {
         if (!c.is_over() && transport_.conclude(c)) ending_.take_closed(c, now);
         return;
       }
-      [[fallthrough]];  // the RTR never came
+      [[fallthrough]];  // the RTR never arrived
     case Stage::Startup:
       ending_.fail_connection(c, Errc::timed_out,
                               "timed out: the peer did not finish the MPA start-up", now);
@@ -137,7 +126,7 @@ void ConnectionEvents::reroute(const IpAddress* next_hop, bool failed, Instant n
   s_.connections.for_each([&](Connection& c) {
     if (c.loopback) return;
     if (next_hop != nullptr && c.next_hop != *next_hop) return;
-    ending_.guard(c, now, [&] { reroute(c, failed, now); });
+    guard_allocation(ending_, c, now, [&] { reroute(c, failed, now); });
   });
 }
 
@@ -149,7 +138,7 @@ void ConnectionEvents::reroute(Connection& c, bool failed, Instant now) {
         "no response to ARP or neighbor discovery for " + c.next_hop.to_string(), now);
     return;
   }
-  // A SYN whose sender is not there, and a RST that would reach nobody.
+  // A SYN whose sender does not exist, or a RST that would reach no host.
   if (failed && (c.backlog.is_half_open() || c.stage == Stage::Lingering)) {
     ending_.end_with_reset(c, now);
     return;
@@ -169,7 +158,8 @@ void ConnectionEvents::give_up_link(const std::string& why, Instant now) {
   s_.connections.for_each([&](Connection& c) {
     if (c.loopback || c.stage == Stage::Opening) return;
     if (c.qp != nullptr || c.startup != nullptr || c.left != nullptr) {
-      ending_.guard(c, now, [&] { ending_.fail_connection(c, Errc::unreachable, why, now); });
+      guard_allocation(ending_, c, now,
+                       [&] { ending_.fail_connection(c, Errc::unreachable, why, now); });
     }
   });
 }
@@ -203,7 +193,7 @@ void ConnectionEvents::drop_leaving(Instant now) {
 void ConnectionEvents::ask_peers(Instant now) {
   s_.connections.for_each([&](Connection& c) {
     if (c.loopback || !Transport::shows_segments(c) || c.qp == nullptr) return;
-    ending_.guard(c, now, [&] {
+    guard_allocation(ending_, c, now, [&] {
       tcp::probe_peer(c.tcb, now);
       s_.sending.push(c);
       s_.timers.arm(c);

@@ -1,5 +1,5 @@
-// What happens to a connection besides its segments being taken: what the steps have found is acted
-// upon here, and here alone; timers, the network and the link have their say.
+// Events of a connection other than its segments: only this class acts on the results of the steps.
+// It also handles timers, network errors and link changes.
 #pragma once
 
 #include <string>
@@ -17,40 +17,47 @@ class ConnectionEvents {
   ConnectionEvents(SideState* s, Transport* transport, Opening* opening, Ending* ending)
       : s_(*s), transport_(*transport), opening_(*opening), ending_(*ending) {}
 
-  // What a step has found becomes true. The connection may be over afterwards.
+  // Acts on the results of a step. The connection may have ended afterwards.
   void settle(Connection& c, const Found& found, Instant now);
-  // What has come behind the start-up frame is taken.
+  // Acts on the results of a turn at sending. The connection may have ended afterwards.
+  void settle_turn(Connection& c, const Sent& sent, Instant now) {
+    if (sent.unreachable) [[unlikely]]
+      return take_unreachable(c, now);
+    if (c.stage >= Stage::Closing && c.stage <= Stage::Terminated) ending_.try_finish_close(c, now);
+    if (transport_.conclude(c) || sent.found.closed) ending_.take_closed(c, now);
+  }
+  // Processes the bytes after the start-up frame.
   void drain(Connection& c, Instant now);
-  // An acceptable RST.
+  // Processes an acceptable RST.
   void take_reset(Connection& c, Instant now);
-  // At most about `budget` segments. True when there is more to send.
-  bool send_turn(Connection& c, unsigned budget, Instant now);
 
   void on_timer(Connection& c, Instant now);
   void on_icmp_error(const net::IcmpError& e, Instant now);
-  // Every connection through `next_hop` (all of them when null) looks for its way again.
+  // Every connection through `next_hop` (all if null) resolves its path again.
   void reroute(const IpAddress* next_hop, bool failed, Instant now);
-  // The link has been away for too long: nobody will answer. Connections that are still being
-  // opened have a time-out of their own.
+  // The link has been down for too long, so no reply is expected. Connections that are still
+  // opening have their own timeout.
   void give_up_link(const std::string& why, Instant now);
-  // Connections whose queue pair was destroyed and that still end.
+  // Number of connections whose queue pair was destroyed and that are still ending.
   std::size_t leaving() const;
-  // And those whose queue pairs are still there.
+  // Number of ending connections whose queue pairs still exist.
   std::size_t ending() const;
-  // What they have sent, in bytes: as long as that grows they get on.
+  // Bytes they have sent. As long as this grows, they make progress.
   std::uint64_t leaving_sent() const;
-  // They go by RST now.
+  // Ends them by RST now.
   void drop_leaving(Instant now);
-  // Who is behind the link now may not know our connections: idle ones would wait for ever. One
-  // keep-alive probe each (RFC 9293, 3.8.4) draws an ACK, or the RST of somebody else.
+  // The host behind the link may have changed and not know our connections, and idle ones would
+  // wait for ever. One keepalive probe each (RFC 9293, 3.8.4) causes an ACK, or a RST from another
+  // host.
   void ask_peers(Instant now);
-  // Memory ran out in the middle of a segment of `c`, which is not what the segment says any more,
-  // and ends. A segment of no connection (nullptr) is dropped.
+  // Memory ran out while a segment of `c` was processed. The connection is inconsistent now, and
+  // ends. A segment of no connection (nullptr) is dropped.
   void out_of_memory(Connection* c, Instant now);
 
  private:
   void reroute(Connection& c, bool failed, Instant now);
   void take_fin(Connection& c, Instant now);
+  void take_unreachable(Connection& c, Instant now);
 
   SideState& s_;
   Transport& transport_;

@@ -56,13 +56,13 @@ const char* state_name(const Connection& c) {
 
 }  // namespace
 
-// What the stream of a connection has counted itself.
+// Adds the counters of the connection's stream.
 void add_stream(const ddp::Stream& stream, ConnectionStats* s) {
   const ddp::SenderCounters& out = stream.sender.counters();
   const ddp::CompletionWrites& writes = stream.completion_writes;
   s->verbs.completion_wqe_writes = writes.wqe;
   s->verbs.completion_cqe_writes = writes.cqe;
-  s->verbs.completion_partial_cqes = writes.partial;
+  s->verbs.completion_shared_cqes = writes.partial;
   s->iwarp.ddp.fpdus_sent = out.fpdus;
   s->verbs.writes_sent = out.writes;
   s->verbs.sends_sent = out.sends;
@@ -90,7 +90,7 @@ ConnectionStats stats_of(const Connection& c) {
                           : !c.context.config.crc ? "no CRC"
                           : c.context.config.initiated_as == fastpath::ConnectionType::Slow
                               ? "initiated SLOW"
-                          : c.residue ? "start-up residue"
+                          : c.residue ? "start-up data"
                                       : "downgraded";
   }
   const ConnectionCounters& n = c.counters;

@@ -7,7 +7,7 @@
 namespace urnic::iwarp {
 
 ConnectionStats stats_of(const Connection&);
-// What a stream has counted itself.
+// Adds the counters of a stream.
 void add_stream(const ddp::Stream&, ConnectionStats*);
 
 }  // namespace urnic::iwarp

@@ -7,7 +7,7 @@ std::uint32_t place_of(const Connection& c) {
   return static_cast<std::uint32_t>(c.id & (ConnectionTable::kMaxPlaces - 1));
 }
 
-// Room for `n`, taken in growing steps as push_back does.
+// Reserves room for `n`, growing in steps like push_back().
 void reserve_one(std::vector<std::uint32_t>& of, std::size_t n) {
   if (of.capacity() < n) of.reserve(2 * n);
 }
@@ -28,10 +28,10 @@ Connection* ConnectionTable::open(const FlowKey& key, reassembly::Pool* pool,
     free_.push_back(next);
   }
   const std::uint32_t place = free_.back();
-  flows_.insert(key, place);  // the last that may fail
+  flows_.insert(key, place);  // the last step that may fail
   free_.pop_back();
   Place& p = places_[place];
-  if (++p.generation == 0) p.generation = 1;  // 0 is no connection's
+  if (++p.generation == 0) p.generation = 1;  // 0 is not a valid id
   p.connection = std::move(made);
   Connection& c = *p.connection;
   c.id = (ConnectionId{p.generation} << kPlaceBits) | place;

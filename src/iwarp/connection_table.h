@@ -1,8 +1,8 @@
-// The table of connections: where a flow's state lies, and the name it has outside.
+// The table of connections: their storage, and their ids for the outside.
 //
-// A connection ends in two steps, so that no callee can take it away from under its caller:
-// end() marks it, at once and for good; sweep() gives back memory and place of all that have ended.
-// Only the outermost step of the engine sweeps (Engine::Turn), when nobody holds a reference.
+// A connection ends in two steps, so that a callee cannot free it while its caller uses it. end()
+// marks it once and for ever. sweep() frees memory and places of all ended connections. Only the
+// outermost step of the engine sweeps (Side::Scope), when no reference is held.
 #pragma once
 
 #include <cstddef>
@@ -22,26 +22,26 @@ class ConnectionTable {
  public:
   static constexpr std::uint32_t kMaxPlaces = 1u << 24;
 
-  // `most` connections at a time.
+  // At most `most` connections at a time.
   ConnectionTable(const tcp::FlowKeyHash& hash, std::uint32_t most)
       : most_(most < kMaxPlaces ? most : kMaxPlaces), flows_(hash) {}
 
-  // nullptr when the table is full.
+  // nullptr if the table is full.
   Connection* open(const FlowKey& key, reassembly::Pool* pool, std::uint32_t buffer_capacity);
-  // The connection is over: its name and its flow find it no more. True the first time, false and
-  // nothing done ever after.
+  // Ends the connection: neither its id nor its flow finds it any more. Returns true the first
+  // time, and later false without any effect.
   bool end(Connection& c);
-  // Its flow finds it no more; its name does.
+  // Its flow no longer finds it, but its id does.
   void leave_flow(const Connection& c);
-  // It is of another flow from now on.
+  // Moves it to another flow.
   void join_flow(Connection& c, const FlowKey& key);
-  // What has ended goes. No reference to such a connection may be held.
+  // Frees ended connections. No reference to one may be held.
   void sweep() {
     if (!ended_.empty()) [[unlikely]]
       give_back();
   }
 
-  // Those that live; nullptr when there is none.
+  // Finds a connection that has not ended; nullptr if there is none.
   Connection* find(ConnectionId id) const {
     const std::uint64_t place = id & (kMaxPlaces - 1);
     if (place >= places_.size()) return nullptr;
@@ -53,7 +53,7 @@ class ConnectionTable {
     return place != nullptr ? places_[*place].connection.get() : nullptr;
   }
 
-  // ---- the flow of the last frame that had a connection: the next one is probably of it too
+  // ---- the flow of the last frame that had a connection; the next one probably has the same
   Connection* match_last(const std::uint8_t* head, std::size_t bytes, std::uint32_t frame_bytes,
                          net::FlowMatch::Match* m) const {
     return last_ != nullptr && last_flow_.match(head, bytes, frame_bytes, m) ? last_ : nullptr;
@@ -62,8 +62,8 @@ class ConnectionTable {
     last_ = last_flow_.learn(head, frame) ? &c : nullptr;
   }
 
-  // f(Connection&) for each that lives; f may end any of them and may open others, which it may
-  // then see or not.
+  // Calls f(Connection&) for each connection that has not ended. f may end any of them and open
+  // others, which may then be visited or not.
   template <class F>
   void for_each(F&& f) const {
     for (std::size_t i = 0; i < places_.size(); ++i) {
@@ -72,7 +72,7 @@ class ConnectionTable {
     }
   }
 
-  // Who lives in each of so many places; null: nobody. Who stays keeps its place.
+  // The connection at each index; null if there is none. A connection keeps its index.
   std::size_t places() const { return places_.size(); }
   const Connection* in(std::size_t place) const {
     const Connection* c = places_[place].connection.get();
@@ -97,7 +97,7 @@ class ConnectionTable {
   tcp::FlowTable flows_;              // -> place
   std::size_t live_ = 0;
   net::FlowMatch last_flow_;
-  Connection* last_ = nullptr;  // of last_flow_
+  Connection* last_ = nullptr;  // connection of last_flow_
 };
 
 }  // namespace urnic::iwarp

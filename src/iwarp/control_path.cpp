@@ -30,7 +30,7 @@ verbs::QueuePair* ControlPath::create_qp(ddp::StreamConfig config, verbs::Comple
                                                  config, side_.queue_layout(), send, receive);
   made->control = this;
   side_.attach(*made, config);
-  verbs::QueuePair* qp = qps_.add(std::move(made));  // whole, or not at all
+  verbs::QueuePair* qp = qps_.add(std::move(made));  // adds it completely, or not at all
   qp->state.modify(QpState::Init);
   return qp;
 }
@@ -68,11 +68,11 @@ verbs::QpVerdict ControlPath::move(verbs::QueuePair& qp, QpState to, std::uint32
   const verbs::QpMove move = qp.state.judge(to, mask);
   if (!move.ok()) return move.verdict;
   const Side::Scope scope(side_);
-  if (to == QpState::Sqd) {  // the orderly end, which moves it
+  if (to == QpState::Sqd) {  // the orderly end changes the state itself
     side_.disconnect(qp, now);
     return move.verdict;
   }
-  // The end of the connection moves it to Error, flushes and is reported.
+  // The end of the connection changes the state to Error, flushes and reports.
   if (to == QpState::Error) side_.abort(qp, now);
   qp.state.modify(to, mask);
   if (move.effect == verbs::QpEffect::FlushAll) flush(completions_, qp, verbs::Status::Flushed);
@@ -82,7 +82,7 @@ verbs::QpVerdict ControlPath::move(verbs::QueuePair& qp, QpState to, std::uint32
     ddp::stream_of(qp).reset();
     memory_.unbind_windows_of(qp.number());
     qp.starved = false;
-    qp.last_receive_told = false;
+    qp.last_receive_reported = false;
   }
   return move.verdict;
 }
@@ -106,11 +106,17 @@ verbs::ControlPath::Depths ControlPath::depths(const verbs::QueuePair& qp) const
           static_cast<std::uint16_t>(s.sender.ord())};
 }
 
-void ControlPath::work_posted(verbs::QueuePair& qp, Instant now) {
+void ControlPath::sends_posted(verbs::QueuePair& qp, Instant now) {
   const Side::Scope scope(side_);
   flush_posted(completions_, qp);
-  side_.receive_posted(qp, now);
-  side_.doorbell(qp, now);
+  side_.sends_posted(qp, now);
+  side_.leave(now);
+}
+
+void ControlPath::receives_posted(verbs::QueuePair& qp, Instant now) {
+  const Side::Scope scope(side_);
+  flush_posted(completions_, qp);
+  side_.receives_posted(qp, now);
   side_.leave(now);
 }
 
@@ -138,17 +144,14 @@ Result<verbs::Listener*> ControlPath::bind(const verbs::LocalEnd& local, verbs::
   if (service != verbs::Service::Rc) {
     return Error{Errc::unsupported, "service: must be rc, or with RoCE also ud or xrc_receive"};
   }
-  Error why;
-  Listener* const made = side_.bind(local, &why);
-  if (made == nullptr) return why;
-  made->control = this;
-  return made;
+  auto made = side_.bind(local);
+  if (!made) return made.error();
+  made.value()->control = this;
+  return made.value();
 }
 
 Result<void> ControlPath::listen(verbs::Listener& l, int backlog) {
-  Error why;
-  if (side_.listen(static_cast<Listener*>(&l), backlog, &why)) return {};
-  return why;
+  return side_.listen(static_cast<Listener*>(&l), backlog);
 }
 
 void ControlPath::close(verbs::Listener& l, Instant now) {
@@ -180,7 +183,7 @@ ConnectParams ControlPath::params_of(const verbs::ConnectParams& o) const {
 
 namespace {
 
-// E-31: why the connection could not be FAST; null: it may.
+// E-31: the reason why the connection could not be FAST; null if it can.
 const char* why_slow(const ConnectParams& p, bool over_kernel_tcp) {
   if (over_kernel_tcp) return "port = tcp does not show TCP segments (no-segments)";
   if (p.context.initiated_as == fastpath::ConnectionType::Slow) return "its type is slow";

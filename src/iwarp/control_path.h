@@ -1,7 +1,7 @@
-// What programs ask of iWARP (verbs/control_path.h): its queue pairs, and their connections over
-// TCP. Segments are the side's (side.h), which the engine drives.
+// The calls of programs to iWARP (verbs/control_path.h): its queue pairs, and their connections
+// over TCP. Side (side.h), which the engine drives, handles segments.
 //
-// Every call under the ownership of the engine.
+// Every call is made under the ownership of the engine.
 #pragma once
 
 #include "iwarp/side.h"
@@ -12,25 +12,26 @@ namespace urnic::iwarp {
 
 class ControlPath final : public verbs::ControlPath {
  public:
-  // What is pointed to outlives it.
+  // All pointers must outlive this object.
   ControlPath(Side* side, verbs::Completions*, verbs::MemoryTable*, verbs::QueuePairs*);
   ControlPath(const ControlPath&) = delete;
   ControlPath& operator=(const ControlPath&) = delete;
 
   // ---- verbs::ControlPath
   const char* name() const override { return "iWARP"; }
-  // In Init.
+  // The new queue pair is in Init.
   Result<verbs::QueuePair*> create(const verbs::QpRequest&) override;
-  // Aborts the connection, unless it ends in order already: then what was posted goes out first
+  // Aborts the connection, unless it is already ending in order: then posted work is sent first
   // (ending.h).
   void destroy(verbs::QueuePair*, Instant now) override;
-  // Of the attributes iWARP has `access` alone.
+  // iWARP supports only the attribute `access`.
   Result<void> modify(verbs::QueuePair&, verbs::QpState to, const QpAttributes&,
                       Instant now) override;
   QpAttributes attributes(const verbs::QueuePair&) const override { return {}; }
   Depths depths(const verbs::QueuePair&) const override;
   std::uint32_t most_datagram() const override { return 0; }
-  void work_posted(verbs::QueuePair&, Instant now) override;
+  void sends_posted(verbs::QueuePair&, Instant now) override;
+  void receives_posted(verbs::QueuePair&, Instant now) override;
   void fail(verbs::QueuePair&, Errc, const char* why, Instant now) override;
   bool completes_on_overrun(const verbs::QueuePair&) const override;
   ConnectionStats stats_of(const verbs::QueuePair&) const override;
@@ -46,14 +47,16 @@ class ControlPath final : public verbs::ControlPath {
   void disconnect(verbs::QueuePair&, Instant now) override;
   void abort(verbs::QueuePair&, Instant now) override;
 
-  // ---- what iWARP alone has
-  // In Init; null when its number (`config.id`, 0: any) is another's, or none is left.
+  // ---- functions of iWARP only
+  // The new queue pair is in Init; null if its number (`config.id`, 0: any) is in use, or none is
+  // left.
   verbs::QueuePair* create_qp(ddp::StreamConfig config, verbs::CompletionQueue* send,
                               verbs::CompletionQueue* receive);
-  // As far as the table of states goes (verbs/qp_state.h). Error ends the connection by RST and
-  // flushes, Sqd ends it in order, Reset forgets connection, work requests and completions at once.
+  // Changes the state as far as the table allows (verbs/qp_state.h). Error ends the connection by
+  // RST and flushes; Sqd ends it in order; Reset forgets connection, work requests and completions
+  // at once.
   verbs::QpVerdict move(verbs::QueuePair&, verbs::QpState to, std::uint32_t mask, Instant now);
-  // No stream reads or writes that region any more (E-25).
+  // From now on no stream reads or writes that region (E-25).
   void detach_region(std::uint32_t stag);
 
  private:

@@ -1,8 +1,8 @@
-// The detour of a FAST connection that places nothing out of order (E-41, E-12 `store`): what lies
-// beyond a gap is kept in the reassembly buffer, reported and acknowledged, and placed when it is
-// in order. The detour lasts while the buffer holds anything; then some byte below is missing, and
-// what comes in order is cut through as ever. Every kept byte came in a segment whose CRCs were
-// right, so no loss that TCP could repair is found too late.
+// The detour of a FAST connection that places nothing out of order (E-41, E-12 `store`). Data
+// beyond a gap is kept in the reassembly buffer and acknowledged by SACK, and placed when it is in
+// order. The detour lasts while the buffer holds data; then some earlier byte is missing, and
+// in-order data is cut through as usual. Every kept byte came in a segment with correct CRCs, so no
+// error that TCP could repair is found too late.
 
 #include <algorithm>
 
@@ -11,13 +11,13 @@
 
 namespace urnic::iwarp {
 
-// The segment is whole valid FPDUs that begin beyond RCV.NXT.
+// Keeps a segment of whole valid FPDUs that begin beyond RCV.NXT.
 void Receiver::keep(Connection& c, const InHand& in, Instant now, Found* found) {
   const tcp::Check& check = in.check;
   fastpath::Validation& v = *in.validation;
   const auto& frames = v.frames;
   const std::size_t inside = frames_inside(v, check);
-  // What could not be placed is refused while the peer still has it (R-114, E-6).
+  // A segment that could not be placed is refused while the peer still has it (R-114, E-6).
   const FastResult admitted = inside == 0 ? FastResult::Refused : admit_to_keep(c, in, inside);
   if (admitted != FastResult::Taken) return refuse_fast(c, admitted, check, now);
 
@@ -30,7 +30,7 @@ void Receiver::keep(Connection& c, const InHand& in, Instant now, Found* found) 
   while (c.tcb.rcv.holes.next_missing(at, end, &from, &to)) {
     const ByteView bytes = in.seg.payload.subspan(from - check.begin, to - from);
     if (c.tcb.rcv.holes.exceeds_limit(from, to) || !c.buffer.store(from, bytes, false)) {
-      // Full (E-10, E-11): TCP's affair, and the sender's to send again.
+      // Full (E-10, E-11): TCP refuses it, and the sender resends it.
       if (!stored) rx_commit_.act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
       return;
     }
@@ -44,8 +44,8 @@ void Receiver::keep(Connection& c, const InHand& in, Instant now, Found* found) 
   }
 }
 
-// May every FPDU be placed, as far as can be told out of order (E-5)? The receives that its Sends
-// will need are theirs from now on (E-15): what is acknowledged finds them.
+// Checks that every FPDU may be placed, as far as that can be checked out of order (E-5). From now
+// on the receives for its Sends are reserved (E-15), so that acknowledged data finds them.
 Receiver::FastResult Receiver::admit_to_keep(Connection& c, const InHand& in, std::size_t frames) {
   fastpath::Validation& v = *in.validation;
   ddp::Admitter admitter(*c.stream, false);
@@ -68,8 +68,8 @@ Receiver::FastResult Receiver::admit_to_keep(Connection& c, const InHand& in, st
   return FastResult::Taken;
 }
 
-// TCP takes what it has not yet of [begin, end), which begins at RCV.NXT and has been placed. Its
-// messages end with the last of it. Returns the bytes that are new.
+// Commits the parts of [begin, end), which begins at RCV.NXT and was placed, that TCP does not have
+// yet. The messages end with the last part. Returns the number of new bytes.
 std::uint64_t Receiver::commit_around_kept(Connection& c, StreamOffset begin, StreamOffset end,
                                            bool fin, bool psh, const ddp::MessageCounts& counts,
                                            Instant now, Found* found) {
@@ -86,8 +86,8 @@ std::uint64_t Receiver::commit_around_kept(Connection& c, StreamOffset begin, St
   return bytes;
 }
 
-// All below `placed_to` has been placed, and RCV.NXT has come to it or beyond: what is kept and now
-// in order is taken.
+// All data below `placed_to` was placed, and RCV.NXT has reached or passed it. Processes kept data
+// that is in order now.
 void Receiver::take_kept(Connection& c, StreamOffset placed_to, Instant now, Found* found) {
   c.buffer.consume(placed_to);
   slow_.drain(c, kNoBudget, now, found);

@@ -1,5 +1,5 @@
-// What is remembered of connections that have ended: their counters in all, and how each queue
-// pair's last one stood at its end.
+// Data about ended connections: their total counters, and the final statistics of each queue pair's
+// last connection.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,12 @@ class EndedConnections {
   void add(const ConnectionStats& s) { add_counters(&totals_, s); }
   const ConnectionStats& totals() const { return totals_; }
 
-  // Of the queue pair `qp`; nullptr when there is nothing.
+  // The statistics of the last connection of queue pair `qp`; nullptr if there are none.
   const ConnectionStats* last_of(std::uint32_t qp) const {
     const auto it = last_.find(qp);
     return it != last_.end() ? &it->second : nullptr;
   }
-  // Not without memory: statistics hold up nothing.
+  // Without memory nothing is stored: statistics must not delay an end.
   void keep(std::uint32_t qp, const ConnectionStats& s) {
     try {
       last_.insert_or_assign(qp, s);

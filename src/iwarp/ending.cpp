@@ -6,19 +6,20 @@
 
 #include "ddp_rdma/terminate.h"
 #include "iwarp/connection_stats.h"
+#include "iwarp/guard_allocation.h"
 
 namespace urnic::iwarp {
 namespace {
 
-// For the RST of a connection that is lost, where the port is full or the next hop unknown.
+// Time for the RST of a lost connection if the port is full or the next hop unknown.
 constexpr Duration kLastWords = Duration::s(1);
-// Until it is tried again to tell of an end for which there was no memory.
+// Pause before another attempt to report an end for which there was no memory.
 constexpr Duration kEndAgain = Duration::ms(10);
 // bound: bytes copied of unsent data when a queue pair is destroyed after its disconnect; beyond:
-// the connection is reset; test: Leaving.SoMuchIsCopiedAndMoreEndsByReset
+// the connection is reset; test: Leaving.MoreThanTheCopyLimitEndsByReset
 constexpr std::uint64_t kMostLeft = std::uint64_t{1} << 28;
 
-// Whose fault a violation is, as verbs have it.
+// The event of verbs that tells which side caused a violation.
 CmEvent::Kind fault_of(ddp::Violation v) {
   constexpr std::uint8_t kLowerLayer = 2, kProtection = 1;
   const ddp::ViolationRow& row = ddp::violation_row(v);
@@ -33,8 +34,8 @@ std::string describe(const ddp::TerminateInfo& t) {
          std::to_string(t.etype) + " code " + std::to_string(t.code);
 }
 
-// What a connection has counted; of all that ends with it this is what can be spared when there is
-// no memory.
+// The statistics of a connection. If there is no memory, they are the one thing that can be left
+// out at its end.
 std::optional<ConnectionStats> last_stats(const Connection& c) {
   try {
     return stats_of(c);
@@ -54,7 +55,7 @@ bool sent_extensions(const ddp::Stream& stream) {
                      [](std::uint64_t n) { return n != 0; });
 }
 
-// What the oldest request completes with. A protection error of RDMAP or DDP: the peer refused
+// The status of the oldest request. A protection error of RDMAP or DDP means that the peer refused
 // access to its memory.
 verbs::Status status_of(const ddp::TerminateInfo& t) {
   if (t.etype == 1 && t.layer <= 1) return verbs::Status::RemoteAccess;
@@ -66,7 +67,7 @@ struct End {
   const char* why;
 };
 
-// How TCP ended, for the consumer.
+// The end of TCP, as reported to the consumer.
 End end_of(tcp::CloseReason reason, bool opening) {
   switch (reason) {
     case tcp::CloseReason::Refused:
@@ -85,7 +86,7 @@ End end_of(tcp::CloseReason reason, bool opening) {
 }  // namespace
 
 void Ending::raise_terminate(Connection& c, ddp::Violation v, ByteView offending, Instant now) {
-  if (c.stage == Stage::Leaving) {  // it cannot send what it was to send, and nobody asks why
+  if (c.stage == Stage::Leaving) {  // it cannot send its work, and no program waits for a reason
     fail_connection(c, Errc::closed, {}, now);
     return;
   }
@@ -135,7 +136,7 @@ void Ending::take_terminate(Connection& c, Instant now) {
 bool Ending::leave(Connection& c, std::unique_ptr<verbs::QueuePair>& qp, Instant now) {
   const bool closing = c.stage == Stage::Closing;
   if (!closing && c.stage != Stage::Terminated) return false;
-  // The peer has yet to send the first FPDU (RFC 5044, 7.1.3), and would not be heard.
+  // The peer must send the first FPDU (RFC 5044, 7.1.3) and would not accept ours.
   if (c.send_gate == SendGate::Closed) return false;
   try {
     if (!c.stream->leave(kMostLeft)) return false;
@@ -152,10 +153,10 @@ bool Ending::leave(Connection& c, std::unique_ptr<verbs::QueuePair>& qp, Instant
     c.stage_deadline = now + s_.options.linger_timeout;
     c.receive_wait = ReceiveWait::None;
   }
-  guard(c, now, [&] {
+  guard_allocation(*this, c, now, [&] {
     if (closing) {
       transport_.discard_undelivered(c, now);
-      // It stood behind what was dropped.
+      // The FIN was after the dropped data.
       if (c.peer_fin == PeerFin::AfterData) take_fin(c, now);
     }
     s_.sending.push(c);
@@ -182,7 +183,7 @@ void Ending::take_fin(Connection& c, Instant now) {
       fail_connection(c, Errc::refused, "the peer closed the connection during MPA start-up", now);
       return;
     case Stage::Full: {
-      // 5.1: with nothing outstanding an orderly end, else an abnormal one.
+      // 5.1: with nothing outstanding the end is orderly, otherwise abnormal.
       const bool partial = transport_.has_undelivered(c);
       if (!c.stream->sender.idle() || partial) {
         fail_connection(c, Errc::reset, "the peer closed the connection with work outstanding",
@@ -232,7 +233,7 @@ void Ending::take_closed(Connection& c, Instant now) {
     }
   }
   if (transport_.lingers(c)) {
-    // What still may come is answered without the connection.
+    // Later segments are answered without the connection.
     s_.time_wait.add(c.key, c.tcb);
     end_connection(c);
   } else if (transport_.is_closed(c)) {
@@ -270,7 +271,7 @@ void Ending::fail_connection(Connection& c, Errc code, std::string why, Instant 
   } catch (const std::bad_alloc&) {
     c.unreported_end = end;
     ++s_.ends_waiting;
-    c.stage = Stage::Lingering;  // no byte of it is taken any more
+    c.stage = Stage::Lingering;  // none of its bytes are processed any more
     c.stream = nullptr;
     s_.end_again = now + kEndAgain;
   }
@@ -291,13 +292,13 @@ void Ending::out_of_memory(Connection& c, Instant now) {
 
 void Ending::finish_ends(Instant now) {
   s_.end_again = Instant::never();
-  if (s_.ends_waiting == 0) return;  // told meanwhile
+  if (s_.ends_waiting == 0) return;  // reported in the meantime
   s_.connections.for_each([&](Connection& c) {
     if (c.unreported_end != UnreportedEnd::None) fail_connection(c, c.failure_code, {}, now);
   });
 }
 
-// What may fail for want of memory leaves it to be done once more.
+// If a step fails on allocation, it is repeated later.
 void Ending::finish_failing(Connection& c, UnreportedEnd end, Instant now) {
   if (c.qp != nullptr) {
     const bool was_up = end == UnreportedEnd::Established;
@@ -314,7 +315,7 @@ void Ending::finish_failing(Connection& c, UnreportedEnd end, Instant now) {
     end_with_reset(c, now);
     return;
   }
-  // Its RST waits for the port, or for the next hop: not for long.
+  // Its RST waits for the port, or for the next hop, but not for long.
   c.stage_deadline = now + kLastWords;
   s_.sending.push(c);
   s_.timers.arm(c);

@@ -1,4 +1,4 @@
-// How the work of a queue pair ends that cannot go on: everything outstanding completes as flushed.
+// Ends the work of a queue pair that cannot continue: all outstanding requests complete as flushed.
 #pragma once
 
 #include "verbs/completions.h"
@@ -10,12 +10,11 @@ using verbs::Completions;
 using verbs::Hooks;
 using verbs::Note;
 
-// `first`: the status of the request that has failed, if one has.
+// `first`: the status of the request that failed, if there is one.
 void flush(Completions&, verbs::QueuePair&, verbs::Status first);
-// Its state is Error from now on. Requests that were posted meanwhile, or come later, are flushed
-// as well.
+// Sets the state to Error. Requests posted in the meantime, or later, are flushed as well.
 void enter_error(Completions&, verbs::QueuePair&, verbs::Status first);
-// Work posted in a state that does nothing else with it.
+// Flushes work that was posted in a state in which it is not executed.
 void flush_posted(Completions&, verbs::QueuePair&);
 
 }  // namespace urnic::iwarp

@@ -1,5 +1,5 @@
-// InLogic's verdict carried out: a segment is cut through, refused, or the connection downgraded
-// (Figs 3, 5, 9, 10; E-5).
+// Carries out InLogic's decision: a segment is cut through or refused, or the connection is
+// downgraded (Figs 3, 5, 9, 10; E-5).
 
 #include <algorithm>
 #include <cassert>
@@ -18,7 +18,7 @@ bool ends_a_send(const ddp::Admission* admissions, std::size_t count) {
   });
 }
 
-// What the part of the segment inside the window is, where the window cuts it.
+// The arrival of the part of a segment inside the window, if the window cuts the segment.
 tcp::Arrival arrival_inside(const tcp::HoleList& holes, const tcp::Check& check) {
   if (check.new_end == check.end) return check.arrival;
   const bool fresh = holes.all_new(check.begin, check.new_end);
@@ -26,7 +26,7 @@ tcp::Arrival arrival_inside(const tcp::HoleList& holes, const tcp::Check& check)
   return fresh ? tcp::Arrival::OutOfOrder : check.arrival;
 }
 
-// What decide() needs to know of the segment.
+// The facts about the segment that decide() needs.
 fastpath::SegmentFacts facts_of(const Connection& c, const InHand& in, Instant now) {
   const tcp::Check& check = in.check;
   const tcp::HoleList& holes = c.tcb.rcv.holes;
@@ -82,7 +82,7 @@ void Receiver::in_logic(Connection& c, const InHand& in, Instant now, Found* fou
   carry_out(c, in, facts, verdict, now, found);
 }
 
-// The one place where a verdict becomes true: the segment is treated as it says, and the context
+// The only place where a decision is applied: the segment is treated accordingly, and the context
 // changes with it.
 inline void Receiver::carry_out(Connection& c, const InHand& in,
                                 const fastpath::SegmentFacts& facts,
@@ -90,7 +90,7 @@ inline void Receiver::carry_out(Connection& c, const InHand& in,
   using fastpath::PathAction;
   if (verdict.action == PathAction::Fast) {
     const FastResult r = cut_through(c, in, now, found);
-    // What admit refuses changes nothing: no upgrade happens, no recovery ends.
+    // If admit refuses the segment, nothing changes: no upgrade happens, no recovery ends.
     if (r != FastResult::Taken) return refuse_fast(c, r, in.check, now);
   }
   fastpath::apply(c.context, verdict, facts);
@@ -120,7 +120,7 @@ inline void Receiver::carry_out(Connection& c, const InHand& in,
   }
 }
 
-// The segment was decided FAST, but what it carries cannot be taken now.
+// The decision was FAST, but the contents of the segment cannot be accepted now.
 void Receiver::refuse_fast(Connection& c, FastResult why, const tcp::Check& check, Instant now) {
   if (why == FastResult::NoReceive) {  // section 10, R-113..R-115: not a recovery attempt
     note_starved(c, check.new_begin, now);
@@ -128,13 +128,13 @@ void Receiver::refuse_fast(Connection& c, FastResult why, const tcp::Check& chec
   rx_commit_.ulp_drop(c, check, now);  // a violation out of order waits until it is in order (E-6)
 }
 
-// The Send `starved_msn` was not taken for want of a receive, in a segment at `at`.
+// The Send `starved_msn`, in a segment at `at`, was not accepted because it has no receive.
 void Receiver::note_starved(Connection& c, StreamOffset at, Instant now) {
   ++c.counters.empty_rq_drops;
   c.starved_at = at;
   if (c.qp == nullptr) return;
   rx_commit_.want_receive(c);
-  // Perhaps the receive was posted just before we said that it is missing.
+  // The receive may have been posted just before we marked it as missing.
   if (c.stream->rq.has(c.starved_msn)) rx_commit_.receive_posted(*c.qp, now);
 }
 
@@ -146,7 +146,7 @@ Receiver::FastResult Receiver::cut_through(Connection& c, const InHand& in, Inst
   if (check.arrival != tcp::Arrival::Overlap) return cut_through_run(c, in, 0, n, now, found);
   tcp::note_duplicate_part(c.tcb, check);
   if (!fastpath::places_out_of_order(c.context)) {
-    // From RCV.NXT on, kept bytes or not: none of them has been placed (E-41).
+    // From RCV.NXT on, kept bytes or not, since none of them was placed (E-41).
     std::size_t first = 0;
     while (first < n && check.begin + v.frames[first].offset < c.tcb.rcv.holes.rcv_nxt()) {
       ++first;
@@ -167,14 +167,14 @@ Receiver::FastResult Receiver::cut_through(Connection& c, const InHand& in, Inst
     std::size_t last = i + 1;
     while (last < n && is_new(last)) ++last;
     if (result != FastResult::Taken && lacks_receive(c, in, last, n)) {
-      // Whole or not at all, as in cut_through_run().
+      // As a whole or not at all, as in cut_through_run().
       const bool again =
           c.qp != nullptr && c.qp->starved && c.starved_at == check.begin + v.frames[i].offset;
       if (!again) return FastResult::NoReceive;
     }
     const FastResult r = cut_through_run(c, in, i, last, now, found);
     if (r != FastResult::Taken && result == FastResult::Taken) {
-      // What came before stays taken; the rest is refused like a segment of its own.
+      // The earlier runs stay accepted; the rest is refused like a separate segment.
       tcp::Check rest = check;
       rest.begin = rest.new_begin = check.begin + v.frames[i].offset;
       refuse_fast(c, r, rest, now);
@@ -188,7 +188,7 @@ Receiver::FastResult Receiver::cut_through(Connection& c, const InHand& in, Inst
   return result;
 }
 
-// Does a new frame from `from` on carry a Send whose receive is not posted? Its MSN is noted.
+// True if a new frame from `from` on carries a Send whose receive is not posted. Stores its MSN.
 bool Receiver::lacks_receive(Connection& c, const InHand& in, std::size_t from, std::size_t to) {
   const tcp::Check& check = in.check;
   fastpath::Validation& v = *in.validation;
@@ -210,7 +210,7 @@ bool Receiver::lacks_receive(Connection& c, const InHand& in, std::size_t from, 
   return false;
 }
 
-// False when memory shared with the peer has changed since the frame was validated (E-19).
+// Returns false if memory shared with the peer has changed since the frame was validated (E-19).
 bool Receiver::ulpdu_of(Connection& c, const InHand& in, const fastpath::FrameResult& frame,
                         ByteView* ulpdu) {
   if (c.framing.marked()) [[unlikely]]
@@ -221,7 +221,7 @@ bool Receiver::ulpdu_of(Connection& c, const InHand& in, const fastpath::FrameRe
   return mpa::fpdu_size(length) == frame.length;
 }
 
-// Admit every FPDU, then place all, then commit, then deliver (E-5).
+// Admits every FPDU, then places all, then commits, then delivers (E-5).
 inline Receiver::FastResult Receiver::cut_through_run(Connection& c, const InHand& in,
                                                       std::size_t first, std::size_t last,
                                                       Instant now, Found* found) {
@@ -231,8 +231,8 @@ inline Receiver::FastResult Receiver::cut_through_run(Connection& c, const InHan
   const StreamOffset begin = check.begin + frames[first].offset;
   StreamOffset end = check.begin + frames[last - 1].offset + frames[last - 1].length;
   const bool in_order = begin == c.tcb.rcv.holes.rcv_nxt();
-  // A whole segment that needs a hole too many was TCP's to refuse, and a run that is less
-  // than its segment lies beside what has been received: it makes no hole.
+  // TCP has already refused a whole segment that needs one hole too many. A run that is
+  // shorter than its segment is next to received data, so it makes no hole.
   assert(!c.tcb.rcv.holes.exceeds_limit(begin, end));
 
   ddp::Admitter admitter(*c.stream, in_order);
@@ -253,8 +253,8 @@ inline Receiver::FastResult Receiver::cut_through_run(Connection& c, const InHan
     }
     if (a.what == ddp::Admit::NoReceive) {
       c.starved_msn = a.segment.header.msn;
-      // Whole or not at all (E-5), unless it is here again: then the consumer may be waiting for a
-      // Send that is in front of this one before it posts the next receive.
+      // As a whole or not at all (E-5), unless the segment arrives again. Then the consumer may be
+      // waiting for an earlier Send in it before it posts the next receive.
       const bool again = in_order && c.qp != nullptr && c.qp->starved && c.starved_at == begin;
       if (!again || !ends_a_send(scratch_.admissions.data(), admitted))
         return FastResult::NoReceive;
@@ -265,7 +265,7 @@ inline Receiver::FastResult Receiver::cut_through_run(Connection& c, const InHan
     if (!in_order) return FastResult::Refused;
     violation = a.violation;
     offending = ulpdu;
-    end = check.begin + frames[i].offset;  // what came before it is good and is delivered
+    end = check.begin + frames[i].offset;  // the FPDUs before it are valid and are delivered
     break;
   }
   ddp::MessageCounts counts;
@@ -273,7 +273,7 @@ inline Receiver::FastResult Receiver::cut_through_run(Connection& c, const InHan
     const ddp::Violation gone = ddp::place(*c.stream, scratch_.admissions[i], &counts);
     if (gone != ddp::Violation::None) [[unlikely]] {
       if (!in_order) return FastResult::Refused;
-      // What came before it is delivered, as before any violation.
+      // The FPDUs before it are delivered, as before any violation.
       admitted = i;
       starved = false;
       violation = gone;
@@ -299,7 +299,8 @@ inline Receiver::FastResult Receiver::cut_through_run(Connection& c, const InHan
     found->opens_send_side |= admitted != 0 && !c.may_send();
     if (violation != ddp::Violation::None) found->violate(violation, offending);
   }
-  // A dead stream's bytes are acknowledged and forgotten, so that both sides can close at once.
+  // The bytes of an ended stream are acknowledged and discarded, so that both sides can close at
+  // once.
   if (found->ends_stream()) rx_commit_.discard_payload(c, in, now, found);
   return FastResult::Taken;
 }

@@ -1,9 +1,10 @@
-// Connecting to, listening at and accepting from sockets of the kernel's TCP.
+// Connects, listens and accepts with sockets of the kernel's TCP.
 #include <errno.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "iwarp/guard_allocation.h"
 #include "iwarp/opening.h"
 #include "iwarp/silent_peers.h"
 #include "iwarp/socket_end.h"
@@ -17,7 +18,7 @@ bool same_host(const FlowKey& key) {
 
 }  // namespace
 
-// What `local` is on a device that was opened with bind=; unspecified: any.
+// The local address for `local` on a device that was opened with bind=; unspecified: any.
 Result<IpAddress> Opening::within_bind(const LocalEnd& local) const {
   const IpAddress& bind = s_.kernel->options.bind;
   if (bind.is_any() || local.at.ip == bind) return local.at.ip;
@@ -48,7 +49,8 @@ Result<std::unique_ptr<KernelLink>> Opening::open_link(const SocketAddress& to,
   return std::make_unique<KernelLink>(std::move(*socket), s_.kernel.get());
 }
 
-// The connection watches its socket from now on, or has failed: the kernel watches no more of them.
+// The connection watches its socket from now on. Returns false if it has failed, because the kernel
+// cannot watch more sockets.
 bool Opening::adopt_link(Connection& c, std::unique_ptr<KernelLink> link, Instant now) {
   c.link = std::move(link);
   if (c.dscp != 0) c.link->socket.set_dscp(c.dscp);
@@ -60,17 +62,13 @@ bool Opening::adopt_link(Connection& c, std::unique_ptr<KernelLink> link, Instan
   return false;
 }
 
-Listener* Opening::bind_kernel(const LocalEnd& local, Error* error) {
+Result<Listener*> Opening::bind_kernel(const LocalEnd& local) {
   auto ip = within_bind(local);
-  if (!ip) {
-    *error = ip.error();
-    return nullptr;
-  }
+  if (!ip) return ip.error();
   SocketAddress at{*ip, local.at.port};
-  // The kernel knows what is kept and what is listened on, not what is shared and waits.
+  // The kernel knows bound and listening sockets, but not those that are shared and wait.
   if (s_.listeners.is_taken({at, local.v6_only, local.shared})) {
-    *error = socket_error(EADDRINUSE, "cannot bind TCP port " + std::to_string(at.port));
-    return nullptr;
+    return socket_error(EADDRINUSE, "cannot bind TCP port " + std::to_string(at.port));
   }
   auto socket = kernel_tcp::Socket::reserve(at, local.v6_only, local.shared);
   if (!socket && at.ip == IpAddress::any_v6() && !local.v6_only &&
@@ -79,8 +77,7 @@ Listener* Opening::bind_kernel(const LocalEnd& local, Error* error) {
     socket = kernel_tcp::Socket::reserve(at, false, local.shared);
   }
   if (!socket) {
-    *error = socket_error(socket.error(), "cannot bind TCP port " + std::to_string(at.port));
-    return nullptr;
+    return socket_error(socket.error(), "cannot bind TCP port " + std::to_string(at.port));
   }
   at.port = socket->local().port;
   Listener* l = s_.listeners.add({at, local.v6_only, local.shared}, make_gate(s_.options.gate));
@@ -88,27 +85,24 @@ Listener* Opening::bind_kernel(const LocalEnd& local, Error* error) {
   return l;
 }
 
-bool Opening::listen_kernel(Listener& l, int backlog, Error* error) {
+Result<void> Opening::listen_kernel(Listener& l, int backlog) {
   int e = l.socket.listen(backlog);
   if (e == 0) e = s_.kernel->poller->add(l.socket.fd(), kListening | l.number);
-  if (e != 0) {
-    *error = socket_error(e, "cannot listen on TCP port " + std::to_string(l.port()));
-    return false;
-  }
+  if (e != 0) return socket_error(e, "cannot listen on TCP port " + std::to_string(l.port()));
   l.listening = true;
-  return true;
+  return {};
 }
 
 Connection* Opening::adopt(Listener& l, kernel_tcp::Socket socket, Admission admission,
                            Instant now) {
   const SocketAddress local = socket.local(), remote = socket.remote();
   Connection* c = new_connection({local.ip, remote.ip, local.port, remote.port});
-  if (c == nullptr) {  // max_connections: the peer is told at once
+  if (c == nullptr) {  // max_connections: the peer gets a RST at once
     s_.hooks->on_note(Note::TurnedAway, local, remote, "max_connections");
     socket.reset();
     return nullptr;
   }
-  ending_.guard(*c, now, [&] {
+  guard_allocation(ending_, *c, now, [&] {
     begin_passive(*c, l, false, now);
     c->admission = std::move(admission);
     if (!adopt_link(*c, std::make_unique<KernelLink>(std::move(socket), s_.kernel.get()), now)) {

@@ -7,28 +7,29 @@
 #include <utility>
 
 #include "iwarp/admission.h"
+#include "iwarp/guard_allocation.h"
 #include "iwarp/silent_peers.h"
 #include "iwarp/socket_end.h"
 
 namespace urnic::iwarp {
 namespace {
 
-// Bytes one connection may receive before the next one has its turn.
+// Bytes one connection may receive before the next one gets its turn.
 constexpr std::size_t kReceiveTurn = 1 << 20;
-// Before the consumer has answered a request this much of what follows it is taken, no more.
+// Before the consumer has answered a request, at most this much later data is read.
 constexpr std::size_t kEarly = 64 * 1024;
 constexpr unsigned kReadyAtOnce = 64;
-// So many are refused before connections that there are have their turn.
+// Refusals in one turn before existing connections get theirs.
 constexpr unsigned kRefusedAtOnce = 64;
 constexpr Duration kAcceptPause = Duration::ms(100);
-// Who polls all the time asks the kernel again after this share of the time for which nothing has
-// been ready, no longer than that: what comes is hardly later for it, and the polls in between cost
-// next to nothing.
+// A caller that polls all the time asks the kernel again after this fraction of the time since a
+// socket was last ready, and at the latest after kAskLatest. Data is hardly delayed by that, and
+// the polls in between are nearly free.
 constexpr int kAskShare = 16;
 constexpr Duration kAskLatest = Duration::us(2);
 
-// The consumer has not answered the request, or has posted no receive: what its eager peer sends
-// meanwhile stays in the kernel, and TCP's window closes.
+// The consumer has not answered the request, or has posted no receive. Further data of the peer
+// stays in the kernel, and TCP's window closes.
 bool is_held_back(const Connection& c) {
   return (c.stage == Stage::Startup || c.awaits_receive()) &&
          c.link->inbox.bytes().size() >= kEarly;
@@ -49,7 +50,7 @@ bool KernelRounds::poll(Instant now, bool comes_back) {
   const unsigned n = comes_back && now < s_.kernel->ask_again ? 0 : ask(now);
   if (s_.kernel->accept_again <= now) {
     s_.kernel->accept_again = Instant::never();
-    // Somebody else in this process may have been quicker to take the one given up.
+    // Another thread of this process may have taken the descriptor that was released.
     if (!s_.kernel->spare.is_open()) s_.kernel->spare = kernel_tcp::Socket::spare();
     s_.listeners.for_each([](Listener& l) {
       l.acceptable = l.acceptable || l.paused;
@@ -65,7 +66,7 @@ bool KernelRounds::poll(Instant now, bool comes_back) {
     if (c == nullptr) continue;
     any = true;
     c->link->queued = false;
-    ending_.guard(*c, now, [&] {
+    guard_allocation(ending_, *c, now, [&] {
       receive(*c, now);
       if (!c->is_over() && c->link->readable && !is_held_back(*c)) sender_.enqueue_read(*c);
     });
@@ -82,7 +83,7 @@ void KernelRounds::take_readiness(const kernel_tcp::Poller::Ready& ready, Instan
   }
   Connection* c = s_.connections.find(ready.tag);
   if (c == nullptr) return;
-  ending_.guard(*c, now, [&] { take_readiness(*c, ready, now); });
+  guard_allocation(ending_, *c, now, [&] { take_readiness(*c, ready, now); });
 }
 
 void KernelRounds::take_readiness(Connection& c, const kernel_tcp::Poller::Ready& ready,
@@ -110,7 +111,7 @@ void KernelRounds::take_readiness(Connection& c, const kernel_tcp::Poller::Ready
   }
 }
 
-// The peer's FIN or RST behind bytes that wait for a receive, and are perhaps not read off.
+// The peer's FIN or RST comes after bytes that wait for a receive and may not be read yet.
 void KernelRounds::end_awaiting(Connection& c, Instant now) {
   if (const int e = c.link->socket.take_error(); e != 0) {
     const SocketEnd end = socket_end_of(e, false);
@@ -145,13 +146,13 @@ void KernelRounds::receive(Connection& c, Instant now) {
     ++c.counters.segments_in;
     take_bytes(c, now);
     if (c.is_over() || !l.socket.is_open()) return;
-    // Less than there was room for: there was no more, and whatever comes next is reported anew.
+    // Less than the free space was read, so the socket is empty, and new data is reported again.
     if (got.bytes < space.size() && !l.ending) l.readable = false;
   }
   l.inbox.settle();
 }
 
-// What has come in order, by the stage the connection is in.
+// Processes the in-order bytes, depending on the stage of the connection.
 void KernelRounds::take_bytes(Connection& c, Instant now) {
   if (c.stage == Stage::Startup) {
     events_.settle(c, {}, now);
@@ -162,15 +163,15 @@ void KernelRounds::take_bytes(Connection& c, Instant now) {
   if (c.stage > Stage::Closing) c.link->inbox.clear();
 }
 
-// FIN, or the end by an error.
+// Handles a FIN, or an end by an error.
 void KernelRounds::end_of_bytes(Connection& c, const kernel_tcp::Moved& got, Instant now) {
   KernelLink& l = *c.link;
-  // The kernel tells of a reset once: when sending has met it, what is received just ends. (A
-  // stream that Terminate has ended is told of already.)
+  // The kernel reports a reset once: if sending has found it, the received bytes just end. (The end
+  // of a stream by Terminate was already reported.)
   const bool lost = l.send_error != 0 && c.stage <= Stage::Leaving;
   if (got.what == kernel_tcp::Moved::What::End && !lost) {
     l.ended = true;
-    if (c.awaits_receive()) {  // the bytes before it are taken first
+    if (c.awaits_receive()) {  // the bytes before it are processed first
       c.peer_fin = PeerFin::AfterData;
       transport_.shorten_receive_wait(c, now);
       return;
@@ -203,25 +204,26 @@ void KernelRounds::accept_waiting(Listener& l, Instant now) {
     }
     const SocketAddress local = socket->local(), remote = socket->remote();
     auto place = admit(s_, l, {local.ip, remote.ip, local.port, remote.port}, now);
-    if (!place) {  // AC-2, AC-3: before a silent one would have to go for it
+    if (!place) {  // AC-2, AC-3: before a silent connection would have to make room for it
       socket->reset();
       ++refused;
       continue;
     }
-    // One whose address has its share is let in also where nobody goes for it: the kernel has
-    // answered it, and a program may well have more connections at once than it has backlog.
+    // A connection from an address that has its share is accepted even if no other makes room. The
+    // kernel has answered it, and a program may well have more connections at once than its
+    // backlog.
     if (full || l.is_full_for(remote.ip)) {
       make_room(s_, ending_, l, full ? IpAddress() : remote.ip, now);
     }
     if (opening_.adopt(l, std::move(*socket), std::move(*place), now) == nullptr) {
       ++s_.counters.failed;
-      ++s_.kernel->turned_away;
+      ++s_.kernel->connections_refused;
     }
   }
 }
 
-// Of a full backlog with somebody waiting in the kernel: is there a silent connection that would
-// go? If not yet, it is looked at again.
+// For a full backlog with a connection waiting in the kernel: true if a silent connection would
+// make room. If not yet, this is checked again later.
 bool KernelRounds::gives_way(Listener& l, Instant now) {
   Instant soon;
   if (oldest_silent(s_, l, IpAddress(), now, &soon) != nullptr) return true;
@@ -229,11 +231,11 @@ bool KernelRounds::gives_way(Listener& l, Instant now) {
   return false;
 }
 
-// No descriptor for the next connection: with one given up for a moment it is closed at once, so
-// that its peer learns of it and the queue does not stand still.
+// There is no descriptor for the next connection. With a spare one, released for a moment, it is
+// accepted and closed at once, so that its peer gets the end and the queue moves on.
 void KernelRounds::turn_away(Listener& l, int error, Instant now) {
   ++s_.counters.failed;
-  ++s_.kernel->turned_away;
+  ++s_.kernel->connections_refused;
   s_.hooks->on_note(Note::TurnedAway, {{}, l.port()}, {}, std::strerror(error));
   bool done = false;
   if ((error == EMFILE || error == ENFILE) && s_.kernel->spare.is_open()) {

@@ -1,5 +1,5 @@
-// Readiness of sockets, bytes in, connections accepted. A connection over the kernel's TCP shows
-// no segments: it is SLOW for ever (E-31).
+// Handles ready sockets: reads bytes and accepts connections. A connection over the kernel's TCP
+// shows no segments, so it is always SLOW (E-31).
 #pragma once
 
 #include "iwarp/connection_events.h"
@@ -18,10 +18,10 @@ class KernelRounds {
         ending_(*ending),
         events_(*events) {}
 
-  // True if anything was done. `comes_back`: the caller polls again at once, and need not hear of
-  // what becomes ready a moment earlier than that.
+  // Returns true if anything was done. `comes_back`: the caller polls again at once, and need not
+  // see sockets that become ready earlier than that.
   bool poll(Instant now, bool comes_back);
-  // Something can be taken without anything new happening.
+  // True if work can be done without a new event.
   bool has_work() const { return !s_.kernel->readable.empty() || can_accept(); }
   void close_listening(Listener& l);
 

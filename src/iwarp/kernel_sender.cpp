@@ -7,11 +7,11 @@
 namespace urnic::iwarp {
 namespace {
 
-constexpr unsigned kSendTurn = 8;  // bursts of one connection before the next one has its turn
-// FPDUs to ourselves fit no segment since there is none: as large as they get.
+constexpr unsigned kSendTurn = 8;  // bursts of one connection before the next one gets its turn
+// FPDUs to ourselves are not limited by a segment, so they are as large as possible.
 constexpr std::uint32_t kLocalSegment = 65536;
 constexpr unsigned kMssUses = 64;
-// A payload from here on is given to the kernel where it lies.
+// A payload of at least this size is passed to the kernel without a copy.
 constexpr std::uint32_t kWorthAView = 4096;
 
 void add_piece(KernelBatch& b, ByteView bytes) {
@@ -19,7 +19,7 @@ void add_piece(KernelBatch& b, ByteView bytes) {
   b.pieces[b.piece_count++] = {const_cast<std::uint8_t*>(bytes.data()), bytes.size()};
 }
 
-// The pieces of `view` behind its first `skip` bytes.
+// Adds the pieces of `view` after its first `skip` bytes.
 void add_view(KernelBatch& b, const ddp::FpduView& view, std::size_t skip) {
   const auto add = [&](ByteView bytes) {
     const std::size_t n = std::min(skip, bytes.size());
@@ -59,12 +59,12 @@ Sent KernelSender::transmit(Connection& c) {
     }
     if (!send_burst(c, &turn.found)) break;
   }
-  // Handed to TCP, which keeps a copy: done (E-23).
+  // Passed to TCP, which keeps a copy, so the request is done (E-23).
   if (c.stream != nullptr) complete_acked(completions_, c, l.sent);
   return turn;
 }
 
-// One system call's worth. False when there is nothing to send, or no room.
+// Sends as much as one system call takes. Returns false if there is nothing to send, or no room.
 bool KernelSender::send_burst(Connection& c, Found* found) {
   KernelLink& l = *c.link;
   KernelBatch& b = s_.kernel->batch;
@@ -86,8 +86,9 @@ bool KernelSender::send_burst(Connection& c, Found* found) {
   if (moved.what != kernel_tcp::Moved::What::Some) {
     wait_for_room(l);
     if (moved.what == kernel_tcp::Moved::What::Failed) {
-      // A view of the consumer's memory, which has gone.
-      if (moved.error == EFAULT && c.stream != nullptr) note_source_gone(c.stream->sender, l.sent);
+      // A view of the consumer's memory, which is gone.
+      if (moved.error == EFAULT && c.stream != nullptr)
+        note_source_removed(c.stream->sender, l.sent);
       break_off(c, moved.error);
     }
     keep_rest(l, 0);
@@ -101,14 +102,14 @@ bool KernelSender::send_burst(Connection& c, Found* found) {
   return true;
 }
 
-// Nothing can follow what has been sent. Why, the receiving side tells.
+// No data can be sent after this. The receiving side reports the reason.
 void KernelSender::break_off(Connection& c, int error) {
   c.link->send_error = error;
   c.link->readable = true;
   enqueue_read(c);
 }
 
-// As many segments as one system call takes. False when there is none.
+// Builds as many segments as one system call takes. Returns false if there are none.
 bool KernelSender::build_burst(Connection& c) {
   KernelLink& l = *c.link;
   KernelBatch& b = s_.kernel->batch;
@@ -148,9 +149,9 @@ bool KernelSender::build_burst(Connection& c) {
   return b.record_count != 0;
 }
 
-// The kernel has taken the first `taken` bytes of the burst. Of a segment it took in part the rest
-// stays as it was built; whole segments behind are built again (they have not begun). One that was
-// given as views is looked at again where it lies: without CRC there is nothing that could differ.
+// The kernel has accepted the first `taken` bytes of the burst. The rest of a partly accepted
+// segment is kept as it was built. Later whole segments are built again (they have not begun). A
+// segment passed as views is read again from memory: without CRC no difference can be detected.
 void KernelSender::keep_rest(KernelLink& l, std::size_t taken) {
   KernelBatch& b = s_.kernel->batch;
   if (!l.rest.empty()) {
@@ -178,7 +179,7 @@ void KernelSender::keep_rest(KernelLink& l, std::size_t taken) {
 bool KernelSender::finish(Connection& c) {
   KernelLink& l = *c.link;
   if (!l.socket.is_open()) return false;
-  // What is left of a segment in `rest` is available() as well.
+  // The rest of a segment in `rest` is also part of available().
   const bool all_sent = c.stream == nullptr || c.stream->sender.available() <= l.sent;
   if (l.finish && !l.finished && (all_sent || l.send_error != 0)) {
     l.finished = true;

@@ -1,4 +1,4 @@
-// The kernel's TCP as the way out: FPDUs as pieces of memory, one record for each segment (E-31).
+// Sends through the kernel's TCP: FPDUs as pieces of memory, one record for each segment (E-31).
 #pragma once
 
 #include "iwarp/flush.h"
@@ -11,10 +11,10 @@ class KernelSender {
   KernelSender(SideState* s, Completions* completions) : s_(*s), completions_(*completions) {}
 
   Sent transmit(Connection& c);
-  // Our FIN when everything is in the kernel's hands. True when the peer's has come as well: the
-  // socket is closed.
+  // Sends our FIN when everything was passed to the kernel. Returns true if the peer's FIN has
+  // arrived as well: the socket is closed.
   bool finish(Connection& c);
-  // Waits for its turn at reading.
+  // Queues the connection for reading.
   void enqueue_read(Connection& c);
 
  private:

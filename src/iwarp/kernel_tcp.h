@@ -1,5 +1,5 @@
-// The other transport below a queue pair (D7): a TCP connection of the kernel, as the engine keeps
-// it, and what all such connections of an engine share.
+// The other transport below a queue pair (D7): the engine's state of a connection over the kernel's
+// TCP, and the state that all such connections of an engine share.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@
 
 namespace urnic::iwarp {
 
-// One of those that wait for room in the kernel, for as long as it does.
+// Counts a connection that waits for room in the kernel, as long as it waits.
 class RoomWait {
  public:
   explicit RoomWait(std::uint32_t* waiting) : waiting_(waiting) {}
@@ -41,39 +41,40 @@ class RoomWait {
 
 struct KernelTcp;
 
-// Of one connection.
+// State of one connection.
 struct KernelLink {
   KernelLink(kernel_tcp::Socket s, KernelTcp* kernel);
 
   kernel_tcp::Socket socket;
   kernel_tcp::Inbox inbox;
-  StreamOffset sent;  // bytes in the kernel's hands
-  // The rest of a segment of which the kernel has taken a part. It is not built a second time: the
-  // part that is gone carries, or will carry, a CRC of these very bytes (E-20).
+  StreamOffset sent;  // bytes passed to the kernel
+  // The rest of a segment that the kernel has accepted partly. It is not built again: the part
+  // already sent carries, or will carry, a CRC of exactly these bytes (E-20).
   std::vector<std::uint8_t> rest;
   std::size_t rest_at = 0;
   std::uint32_t mss = 0;
-  unsigned mss_uses = 0;  // how often it may be used before the kernel is asked again
-  bool aligned = true;  // one record for each segment (E-31); there is none on the way to ourselves
+  unsigned mss_uses = 0;  // number of uses left before the kernel is asked again
+  bool aligned = true;    // one record for each segment (E-31); there are none on a connection to
+                          // ourselves
   bool readable = false, writable = false;
-  RoomWait room;          // from a send that was not taken whole until it is writable again
-  bool queued = false;    // among those to be read from
-  bool ending = false;    // the peer's FIN or an error waits behind the bytes
-  bool ended = false;     // the peer's FIN has come
+  RoomWait room;          // from a short send until it is writable again
+  bool queued = false;    // in the queue of connections to read from
+  bool ending = false;    // the peer's FIN or an error comes after the bytes
+  bool ended = false;     // the peer's FIN has arrived
   bool finish = false;    // our FIN follows the last byte
-  bool finished = false;  // it has been given to the kernel
-  int send_error = 0;     // sending failed; what the peer has said before is read first
+  bool finished = false;  // our FIN was passed to the kernel
+  int send_error = 0;     // sending failed; received data is read first
 };
 
-// How `tcp:...` was opened.
+// The options of `tcp:...`.
 struct KernelTcpOptions {
-  IpAddress bind;     // connect from and listen at; unspecified: any
+  IpAddress bind;     // local address to connect from and listen at; unspecified: any
   bool align = true;  // E-31
 };
 
-// Pieces of a burst of segments on their way to the kernel.
+// The pieces of a burst of segments for the kernel.
 struct KernelBatch {
-  static constexpr std::size_t kBytes = 256 * 1024;  // of one burst, and of built segments in it
+  static constexpr std::size_t kBytes = 256 * 1024;  // per burst, and for built segments in it
   static constexpr std::size_t kPieces = 256, kRecords = 64, kViews = 32;
   std::vector<std::uint8_t> built;  // segments that had to be copied (CRC, small messages)
   std::array<ddp::FpduView, kViews> views;
@@ -83,18 +84,18 @@ struct KernelBatch {
   void clear() { built_bytes = piece_count = record_count = view_count = bytes = 0; }
 };
 
-// Of an engine.
+// State of an engine.
 struct KernelTcp {
   KernelTcpOptions options;
   std::unique_ptr<kernel_tcp::Poller> poller;
   kernel_tcp::InboxPool pool;
-  Ring<std::uint64_t> readable;  // connections with bytes left in the kernel
+  Ring<std::uint64_t> readable;  // connections with unread bytes in the kernel
   KernelBatch batch;
-  kernel_tcp::Socket spare;  // given up for a moment when descriptors run out
+  kernel_tcp::Socket spare;  // released for a moment when descriptors run out
   Instant accept_again = Instant::never();
-  Instant ready, ask_again;            // sockets: when any was last, and when to ask again
+  Instant ready, ask_again;            // sockets: last time one was ready, and when to ask again
   std::uint32_t waiting_for_room = 0;  // connections
-  std::uint64_t bytes_in = 0, bytes_out = 0, reads = 0, writes = 0, turned_away = 0;
+  std::uint64_t bytes_in = 0, bytes_out = 0, reads = 0, writes = 0, connections_refused = 0;
 };
 
 inline KernelLink::KernelLink(kernel_tcp::Socket s, KernelTcp* kernel)

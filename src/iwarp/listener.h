@@ -1,4 +1,4 @@
-// Where connections are waited for, and the addresses and ports kept for somebody.
+// Listeners, and the local addresses and ports that are kept for a program.
 #pragma once
 
 #include <cstdint>
@@ -18,25 +18,26 @@ namespace urnic::iwarp {
 using verbs::LocalEnd;
 
 struct Listener : verbs::Listener {
-  bool listening = false;    // else it is only kept: who connects is refused
-  std::uint32_t number = 0;  // its name at the poller
-  // Connections may have it from now on.
+  bool listening = false;    // else it is only kept: connections to it are refused
+  std::uint32_t number = 0;  // its number at the poller
+  // From now on connections may use it.
   LocalEnd to_connect_from() const {
     if (socket.is_open()) socket.let_in();
     return local;
   }
-  // Connections between SYN and the consumer's answer. Half-open ones have what those that wait for
-  // the consumer leave of it.
+  // Connections between SYN and the consumer's answer. Those that wait for the consumer take
+  // precedence; half-open ones get the rest.
   tcp::Backlog backlog;
-  // Of those that wait, whose TCP is established, by peer; and how many one may have.
+  // Number of waiting connections with established TCP, by peer; and how many one peer may have.
   std::map<IpAddress, std::uint32_t> waiting_of;
   std::uint32_t most_of_peer = 1;
   bool is_full_for(const IpAddress& peer) const {
     const auto has = waiting_of.find(peer);
     return has != waiting_of.end() && has->second >= most_of_peer;
   }
-  // Connections whose TCP is established, in that order: while they say nothing, the oldest of them
-  // gives way when the backlog is full. Some have spoken or are gone meanwhile.
+  // Connections whose TCP is established, in that order. While their peers send nothing, the oldest
+  // makes room when the backlog is full. Some entries may be stale (data was sent, or the
+  // connection is gone).
   struct Silent {
     std::uint64_t connection;
     Instant since;
@@ -44,8 +45,8 @@ struct Listener : verbs::Listener {
   Ring<Silent> silent;
   // Over the kernel's TCP:
   kernel_tcp::Socket socket;
-  bool acceptable = false;  // connections wait in the kernel, as far as we know
-  bool paused = false;      // for want of descriptors
+  bool acceptable = false;  // connections wait in the kernel, as far as known
+  bool paused = false;      // because there are no descriptors
   std::uint32_t pending() const { return backlog.waiting + backlog.half_open; }
 };
 
@@ -59,7 +60,7 @@ class BacklogPlace {
 
   // `half_open`: its TCP handshake comes first.
   void enter(Listener& listener, const IpAddress& peer, bool half_open) {
-    if (!half_open) ++listener.waiting_of[peer];  // first: there may be no memory
+    if (!half_open) ++listener.waiting_of[peer];  // first, since it may fail for lack of memory
     listener_ = &listener;
     half_open_ = half_open;
     ++(half_open ? listener.backlog.half_open : listener.backlog.waiting);

@@ -1,4 +1,4 @@
-// The listeners of an engine: owned here until they are closed.
+// The listeners of an engine. Owned here until they are closed.
 #pragma once
 
 #include <algorithm>
@@ -22,14 +22,14 @@ class Listeners {
     l->number = ++last_;
     return l;
   }
-  // Who listens there; there is at most one.
+  // The listener at that address; there is at most one.
   Listener* on(const IpAddress& ip, std::uint16_t port) const {
     for (const auto& l : all_) {
       if (l->listening && l->port() == port && l->local.covers(ip)) return l.get();
     }
     return nullptr;
   }
-  // Somebody has it, or a part of it, and does not share.
+  // True if all or part of it is in use and not shared.
   bool is_taken(const LocalEnd& local) const {
     return any_of([&](const Listener& l) {
       return l.local.overlaps(local) && (l.listening || !l.local.shared || !local.shared);
@@ -38,7 +38,7 @@ class Listeners {
   bool is_listened_on(const LocalEnd& local) const {
     return any_of([&](const Listener& l) { return l.listening && l.local.overlaps(local); });
   }
-  // Connections with this local end would be another's.
+  // True if connections with this local end would belong to another user of it.
   bool is_kept(const IpAddress& ip, std::uint16_t port) const {
     return any_of([&](const Listener& l) { return l.port() == port && l.local.covers(ip); });
   }

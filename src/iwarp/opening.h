@@ -1,5 +1,5 @@
-// How a connection comes to be, from either side: the path and the port, listeners, TCP's
-// handshake, MPA start-up (RFC 5044 7.1, RFC 6581), full operation.
+// Opens connections on either side: path and port, listeners, TCP's handshake, MPA start-up (RFC
+// 5044 7.1, RFC 6581), full operation.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ void undo_connecting(verbs::QueuePair& qp, verbs::QpState before);
 
 class Opening {
  public:
-  // `queue` of `queues` of the port: which flows are this engine's.
+  // `queue` of `queues` of the port determine which flows belong to this engine.
   Opening(SideState* s, Transmitter* transmitter, Transport* transport, Completions* completions,
           Ending* ending, unsigned queue, std::uint32_t queues)
       : s_(*s),
@@ -35,34 +35,36 @@ class Opening {
                        Instant now);
   // The peer ended the connection while we waited for the Reply to an enhanced Request.
   bool refuses_revision2(const Connection& c) const;
-  // E-35: once more as RFC 5044 alone, on a new TCP connection.
+  // E-35: tries again with plain RFC 5044, on a new TCP connection.
   void retry_as_revision1(Connection& c, Instant now);
-  // Nobody listens there yet. True: the connection waits, and redial() comes when its time has.
+  // There is no listener at the address yet. Returns true if the connection waits, and redial() is
+  // called when the time has come.
   bool await_listener(Connection& c, Instant now);
   void redial(Connection& c, Instant now);
 
   // ---- passive_open.cpp
-  // nullptr and *error when it is taken; port 0 chooses one.
-  Listener* bind(LocalEnd local, Error* error);
-  bool listen(Listener& l, int backlog, Error* error);
+  // Port 0 chooses one.
+  Result<Listener*> bind(LocalEnd local);
+  Result<void> listen(Listener& l, int backlog);
   Result<void> accept(Connection& c, verbs::QueuePair& qp, const ConnectParams&, Instant now);
   void reject(Connection& c, ByteView private_data, Instant now);
-  // A request that the consumer has not answered; nullptr when there is none any more.
+  // True for a request that the consumer has not answered yet.
   static bool is_request(const Connection* c);
-  // The connection the segment belongs to now, if it has opened one.
+  // Returns the connection that the segment has opened, if it has.
   Connection* take_unmatched(net::FrameHead& head, const tcp::Segment& seg, Instant now);
-  // A connection the kernel has accepted. nullptr when there are too many, or no memory for it.
+  // Adds a connection that the kernel has accepted. nullptr if there are too many, or no memory for
+  // it.
   Connection* adopt(Listener& l, kernel_tcp::Socket socket, Admission admission, Instant now);
 
   // ---- startup_steps.cpp
-  // False: its listener has no place for it, and it has ended.
+  // Returns false if its listener has no place for it, and it has ended.
   bool tcp_established(Connection& c, Instant now);
   void run_startup(Connection& c, Instant now);
   // We may send FPDUs from now on. The responder: it has received a valid one (RFC 5044 7.1.3), and
   // a peer-to-peer connection is established (RFC 6581 9.2). The initiator: its delay is over
   // (Options::first_fpdu_delay), or an FPDU has come.
   void open_send_side(Connection& c);
-  // Keep-alive of one connection (RFC 1122, 4.2.3.6: a setting per connection).
+  // Sets keepalive for one connection (RFC 1122, 4.2.3.6: a setting per connection).
   void set_keepalive(Connection& c, const ConnectParams& params, Instant now);
 
  private:
@@ -89,8 +91,8 @@ class Opening {
                                                 FlowKey* key);
   bool adopt_link(Connection& c, std::unique_ptr<KernelLink> link, Instant now);
   Result<IpAddress> within_bind(const LocalEnd& local) const;
-  Listener* bind_kernel(const LocalEnd& local, Error* error);
-  bool listen_kernel(Listener& l, int backlog, Error* error);
+  Result<Listener*> bind_kernel(const LocalEnd& local);
+  Result<void> listen_kernel(Listener& l, int backlog);
 
   // startup_steps.cpp
   void startup_done(Connection& c, Instant now);

@@ -1,4 +1,4 @@
-// How connections of an engine behave where they have not been told otherwise.
+// The default behaviour of an engine's connections.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Options {
   // bound: time that a Send acknowledged by TCP waits for a receive; setting: receive_wait_ms;
   // beyond: the connection ends; test: ShortWaitOver.TheSettingBoundsTheWait
   Duration receive_wait;
-  // Between the MPA Reply and the initiator's first FPDU: Linux siw loses what comes sooner.
+  // Delay between the MPA Reply and the initiator's first FPDU: Linux siw loses an earlier one.
   Duration first_fpdu_delay;
   ddp::CompletionMethod completion_method = ddp::CompletionMethod::Shared;
   std::uint32_t completion_threshold = ddp::kCompletionThreshold;
@@ -32,18 +32,19 @@ struct Options {
   // bound: connections of an engine; setting: max_connections; beyond: connecting fails with
   // no_memory and the setting; incoming connections get RST, counted; test:
   // ConnectionLife.BeyondTheirLimitConnectionsAreRefusedAtOnce
-  std::uint32_t max_connections = 262144;  // of one engine; as many again in TIME-WAIT
-  GateRules gate;                          // of listeners that nobody has told otherwise
+  std::uint32_t max_connections = 262144;  // per engine; as many again in TIME-WAIT
+  GateRules gate;                          // for listeners without their own rules
   Duration startup_timeout = Duration::s(10);
   Duration linger_timeout = Duration::s(10);
-  bool keepalive = false;  // unless a connection says otherwise
+  bool keepalive = false;  // unless set for a connection
   Duration keepalive_idle = Duration::s(30);
-  bool real_time = false;  // the caller may lose its processor: see Engine::stalled
-  // Of every key and choice the engine makes: random in production, chosen in simulation (E-49).
+  bool real_time = false;  // the caller may lose its processor: see Timers::stalled
+  // Seed of every key and choice that the engine makes: random in production, chosen in simulation
+  // (E-49).
   std::uint64_t seed = 1;
 };
 
-// What the consumer asked for on one connection, merged with the options of the device.
+// The consumer's options for one connection, merged with those of the device.
 struct ConnectParams {
   fastpath::ContextConfig context;
   mpa::StartupOptions mpa;
@@ -52,12 +53,12 @@ struct ConnectParams {
   std::optional<bool> keepalive;  // else the device's
   std::uint16_t close_wait_ms = 0;
   std::uint8_t dscp = 0;
-  // Connecting only.
+  // Used only to connect.
   LocalEnd source;
-  Duration refusal_retry;  // a refusal is not believed for so long
+  Duration refusal_retry;  // how long to repeat the attempt after refusals
 };
 
-// What a connection has that its consumer asks nothing for.
+// The parameters of a connection whose consumer sets none.
 inline ConnectParams default_params(const Options& o) {
   ConnectParams p;
   p.context = o.context;

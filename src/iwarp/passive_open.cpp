@@ -1,7 +1,8 @@
-// The passive side of a connection: listeners, a peer's SYN, the consumer's answer to its request.
+// The passive side of a connection: listeners, a peer's SYN, the consumer's answer to the request.
 #include <algorithm>
 
 #include "iwarp/admission.h"
+#include "iwarp/guard_allocation.h"
 #include "iwarp/opening.h"
 #include "iwarp/refusal_text.h"
 #include "iwarp/silent_peers.h"
@@ -9,21 +10,10 @@
 #include "tcp/listen.h"
 
 namespace urnic::iwarp {
-namespace {
-
-// Usable or not yet.
-bool is_own(const net::Interface& interface, const IpAddress& ip) {
-  const auto& own = interface.addresses();
-  return std::any_of(own.begin(), own.end(), [&](const net::OwnAddress& a) {
-    return a.prefix.address == ip && a.state != net::AddressState::Duplicate;
-  });
-}
-
-}  // namespace
 
 tcp::Config Opening::tcp_config(const FlowKey& key) const {
   tcp::Config config = tcp::connection_config(s_.options.tcp, s_.keys, key, s_.wire.mtu());
-  // A peer that acknowledges once per burst (E-7) shall not slow the start down (RFC 3465, 2.3).
+  // A peer that acknowledges once per burst (E-7) must not slow down the start (RFC 3465, 2.3).
   config.slow_start_segments = 32;
   return config;
 }
@@ -38,8 +28,8 @@ void Opening::reply(const net::FrameHead& head, const tcp::Segment& answer) {
   if (transmitter_.send_stateless(head, answer) && answer.has(tcp::kRst)) ++s_.counters.rst_sent;
 }
 
-// For a connection in TIME-WAIT; false when there is none, or none any more (RFC 9293 3.6.1: a
-// client that comes often soon comes from a port again that it had before).
+// Handles a segment for a connection in TIME-WAIT. Returns false if there is none, or if it may be
+// reopened (RFC 9293 3.6.1: a client that connects often soon reuses an earlier port).
 bool Opening::take_lingering(net::FrameHead& head, const tcp::Segment& seg, bool listening,
                              Instant now) {
   if (s_.time_wait.size() == 0) return false;
@@ -56,8 +46,8 @@ Connection* Opening::take_unmatched(net::FrameHead& head, const tcp::Segment& se
   Listener* listener = s_.listeners.on(head.net.dst, seg.dst_port);
   if (take_lingering(head, seg, listener != nullptr, now)) return nullptr;
   const FlowKey key = flow_of(head, seg);
-  // AC-2, AC-3: to whom the gate is closed nobody listens here. AC-4: it is asked again when TCP's
-  // handshake has shown that the address is the peer's own, and then counts.
+  // AC-2, AC-3: a peer that the gate refuses finds no listener here. AC-4: the gate is asked again
+  // when TCP's handshake has shown that the address is the peer's own, and only that counts.
   if (listener != nullptr && tcp::check_listen(seg) == tcp::ListenAction::Accept &&
       !may_ask(s_, *listener, key, now)) {
     listener = nullptr;
@@ -68,12 +58,12 @@ Connection* Opening::take_unmatched(net::FrameHead& head, const tcp::Segment& se
     backlog->most_half_open =
         listener->most_of_peer - std::min(backlog->waiting, listener->most_of_peer);
     if (seg.has(tcp::kSyn) && !s_.wire.interface().has_route(head.net.src)) {
-      ++s_.counters.dropped;  // our answer would find no way: nothing is kept for it
+      ++s_.counters.dropped;  // our reply would find no route, so no state is kept
       return nullptr;
     }
   }
-  // With one that would give way the backlog is full to SYNs that keep nothing (cookies), and room
-  // is made only for who has answered one.
+  // If a silent connection would make room, the backlog is full for SYNs, which get cookies without
+  // state. Room is made only for a peer that has answered a cookie.
   Instant soon;
   tcp::Backlog seen;
   const bool full = backlog != nullptr && is_full_for(*listener, key.remote);
@@ -93,7 +83,7 @@ Connection* Opening::take_unmatched(net::FrameHead& head, const tcp::Segment& se
   }
   if (gives_way) make_room(s_, ending_, *listener, key.remote, now);
   Connection* c = new_connection(key);
-  if (c == nullptr) {  // max_connections: the peer is told at once
+  if (c == nullptr) {  // max_connections: the peer gets a RST at once
     ++s_.counters.dropped;
     s_.hooks->on_note(Note::TurnedAway, key.local_end(), key.remote_end(), "max_connections");
     const tcp::Unmatched refused = tcp::take_unmatched(nullptr, s_.keys, config, key, seg,
@@ -102,7 +92,7 @@ Connection* Opening::take_unmatched(net::FrameHead& head, const tcp::Segment& se
     return nullptr;
   }
   const bool answered = u.kind == tcp::Unmatched::Kind::OpenFromCookie;
-  ending_.guard(*c, now, [&] {
+  guard_allocation(ending_, *c, now, [&] {
     begin_passive(*c, *listener, true, now);
     if (answered) {
       tcp::open_from_cookie(c->tcb, config, u.syn.ack, u.syn, now);
@@ -124,13 +114,12 @@ void Opening::begin_passive(Connection& c, Listener& listener, bool half_open, I
   c.stage_deadline = now + s_.options.startup_timeout;
 }
 
-// A port of own addresses, or 0 for one that is free.
-Listener* Opening::bind(LocalEnd local, Error* error) {
-  if (s_.kernel != nullptr) return bind_kernel(local, error);
-  if (!local.at.ip.is_any() && !is_own(s_.wire.interface(), local.at.ip)) {
-    *error = {Errc::invalid_argument,
-              local.at.ip.to_string() + " is not an address of this device (setting 'address')"};
-    return nullptr;
+// Binds a port of our addresses; 0 chooses a free one.
+Result<Listener*> Opening::bind(LocalEnd local) {
+  if (s_.kernel != nullptr) return bind_kernel(local);
+  if (!net::may_bind(s_.wire.interface().addresses(), local.at.ip)) {
+    return Error{Errc::invalid_argument,
+                 local.at.ip.to_string() + " is not an address of this device (setting 'address')"};
   }
   const auto taken = [&](std::uint16_t port) {
     local.at.port = port;
@@ -139,30 +128,27 @@ Listener* Opening::bind(LocalEnd local, Error* error) {
   if (local.at.port == 0) {
     local.at.port = s_.ports.choose(local.at.ip, {}, taken);
     if (local.at.port == 0) {
-      *error = {Errc::in_use, "no free ephemeral TCP port on this device"};
-      return nullptr;
+      return Error{Errc::in_use, "no free ephemeral TCP port on this device"};
     }
   } else if (taken(local.at.port)) {
-    *error = {Errc::in_use,
-              "TCP port " + std::to_string(local.at.port) + ": already in use by this device"};
-    return nullptr;
+    return Error{Errc::in_use,
+                 "TCP port " + std::to_string(local.at.port) + ": already in use by this device"};
   }
   return s_.listeners.add(local, make_gate(s_.options.gate));
 }
 
-bool Opening::listen(Listener& l, int backlog, Error* error) {
+Result<void> Opening::listen(Listener& l, int backlog) {
   backlog = std::max(backlog, 1);
   l.most_of_peer = static_cast<std::uint32_t>(backlog);
-  // For one peer what the consumer has asked for, as with a kernel; and room for others beside it.
+  // One peer gets what the consumer requested, as with a kernel, and there is room for others.
   l.backlog.most_waiting = 4 * std::min(l.most_of_peer, ~0u / 4);
-  if (s_.kernel != nullptr) return listen_kernel(l, backlog, error);
+  if (s_.kernel != nullptr) return listen_kernel(l, backlog);
   if (s_.listeners.is_listened_on(l.local)) {
-    *error = {Errc::in_use,
-              "TCP port " + std::to_string(l.port()) + ": this device is already listening on it"};
-    return false;
+    return Error{Errc::in_use, "TCP port " + std::to_string(l.port()) +
+                                   ": this device is already listening on it"};
   }
   l.listening = true;
-  return true;
+  return {};
 }
 
 bool Opening::is_request(const Connection* c) {
@@ -177,7 +163,8 @@ void Opening::reject(Connection& c, ByteView private_data, Instant now) {
   send_last_words(c, answer, now);
 }
 
-// The peer's MPA request does not suit what this end is set to: our Reply says so, if there is one.
+// The peer's MPA request does not match this end's settings. Our Reply reports that, if there is
+// one.
 Error Opening::refuse_request(Connection& c, mpa::Refusal refusal, const mpa::StartupOptions& own,
                               ByteView reply, Instant now) {
   if (reply.empty()) {
@@ -189,7 +176,7 @@ Error Opening::refuse_request(Connection& c, mpa::Refusal refusal, const mpa::St
   return {Errc::rejected, std::move(why)};
 }
 
-// A Reply that ends the connection, and the FIN behind it; no queue pair has to do with them.
+// Sends a Reply that ends the connection, and the FIN after it. No queue pair is involved.
 void Opening::send_last_words(Connection& c, ByteView reply, Instant now) {
   c.own_stream = std::make_unique<ddp::Stream>(ddp::StreamConfig{}, &s_.streams);
   c.stream = c.own_stream.get();
@@ -223,7 +210,7 @@ Result<void> Opening::accept(Connection& c, verbs::QueuePair& qp, const ConnectP
   set_keepalive(c, params, now);
   if (!waits_for_rtr) {
     s_.hooks->on_cm_event({.kind = CmEvent::Kind::Established, .qp = &qp});
-  } else {  // the peer may be gone for good
+  } else {  // the peer may be gone for ever
     c.stage_deadline = now + params.timeout;
     s_.timers.arm(c);
   }

@@ -1,6 +1,6 @@
-// One segment through the steps of receiving, in the order of the picture in docs/architecture.md:
-// checksum and CRC, TCP check, ACK side, InLogic, admit, place, commit, deliver; and what they have
-// found, at the end. Each step is a function of its own (D2).
+// Processes one segment in the steps of receiving, in the order of the picture in
+// docs/architecture.md: checksum and CRC, TCP check, ACK side, InLogic, admit, place, commit,
+// deliver; then acts on their results. Each step is a separate function (D2).
 #include "ddp_rdma/plain_write.h"
 #include "iwarp/side.h"
 #include "iwarp/silent_peers.h"
@@ -10,8 +10,8 @@
 namespace urnic::iwarp {
 namespace {
 
-// A connection that can never leave SLOW has its CRC checked once: here while nothing waits in the
-// reassembly buffer, so that a segment is likely to begin with an FPDU, at extraction otherwise.
+// A connection that can never leave SLOW has its CRC checked once: here if the reassembly buffer is
+// empty, so that a segment probably begins with an FPDU, otherwise at extraction.
 bool wants_validation(const Connection& c) {
   return c.stage >= Stage::Full && c.stage <= Stage::Closing && c.context.config.crc &&
          (c.context.type == fastpath::ConnectionType::Fast ||
@@ -38,7 +38,8 @@ void Side::stage(const port::Frame& frame, net::FrameHead& head, Arrived* a) {
   if (a->connection != nullptr) {
     __builtin_prefetch(a->connection);
     __builtin_prefetch(reinterpret_cast<const char*>(a->connection) + 64);
-    // What the loop carries is not remembered: it would vouch for the same from the wire.
+    // Frames of the loopback path are not remembered: they would make the same frames from the wire
+    // trusted.
     if (head.looped) return;
     state_.connections.remember(head.bytes, head.net, *a->connection);
   }
@@ -56,7 +57,7 @@ inline fastpath::Validation* Receiver::validate(const Connection& c, const tcp::
 
 void Side::process(net::FrameHead& head, Arrived& a, Instant now) {
   Connection* c = a.connection;
-  // An earlier frame of the burst may have ended the connection, or have opened one.
+  // An earlier frame of the burst may have ended the connection, or opened one.
   if (c == nullptr || c->is_over()) [[unlikely]] {
     if (!head.classified) head.classify();
     c = a.connection = state_.connections.find(flow_of(head, a.seg));
@@ -72,18 +73,18 @@ void Side::process(net::FrameHead& head, Arrived& a, Instant now) {
     }
   }
   if (a.verify && inet_checksum(static_cast<std::uint64_t>(a.header_sum) + payload_sum) != 0) {
-    ++state_.counters.bad_checksum;  // TCP's own discard: no ACK, no trace
+    ++state_.counters.bad_checksum;  // TCP itself discards it: no ACK, no other effect
     return;
   }
   if (c == nullptr) {
-    // A cookie's answer is the first segment of the connection it opens.
+    // The answer to a cookie is the first segment of the connection it opens.
     c = a.connection = opening_.take_unmatched(head, a.seg, now);
     if (c == nullptr) return;
   }
   process_connection(*c, head, a, validation, now);
 }
 
-// What TCP itself says to the segment. False when that is all.
+// Sends TCP's own reply to the segment. Returns false if nothing else is to be done.
 bool Side::answers(Connection& c, const tcp::Check& check, net::FrameHead& head, const Arrived& a,
                    Instant now) {
   const tcp::Answer own = tcp::answer(c.tcb, check, a.seg, state_.counters.tcp, now);
@@ -92,7 +93,7 @@ bool Side::answers(Connection& c, const tcp::Check& check, net::FrameHead& head,
       if (!c.backlog.is_half_open() || !is_full_for(*c.backlog.listener(), c.key.remote))
         return true;
       if (make_room(state_, ending_, *c.backlog.listener(), c.key.remote, now)) return true;
-      // It stays half open: our SYN-ACK and the peer's ACK are sent again.
+      // It stays half open: our SYN-ACK and the peer's ACK are resent.
       ++state_.counters.tcp.dropped_backlog;
       return false;
     case tcp::Answer::Kind::Nothing:
@@ -120,13 +121,15 @@ inline bool Receiver::cut_through_plain(Connection& c, const InHand& in) {
   if (in.validation->frames.size() != 1 || !tcp::commits_predicted(c.tcb)) return false;
   const ByteView fpdu = in.seg.payload;
   const std::uint32_t ulpdu = load_be16(fpdu.data());
-  // The length was believed by the validation unit; memory shared with a peer may have changed.
+  // The validation unit has read this length before; memory shared with a peer may have changed.
   if (mpa::fpdu_size(ulpdu) != fpdu.size()) return false;
   ddp::PlainWrite write;
   if (!ddp::admit_plain_write(*c.stream, fpdu.subspan(mpa::kLengthField, ulpdu), &write)) {
     return false;
   }
-  if (!ddp::place_plain_write(write)) return false;  // what follows finds it gone as well
+  if (!ddp::place_plain_write(write))
+    return false;  // the next step will find the memory gone as
+                   // well
   tcp::commit_predicted(c.tcb, in.check.begin, in.check.end);
   ConnectionCounters& n = c.counters;
   ++n.reasons[static_cast<std::size_t>(fastpath::Reason::Aligned)];
@@ -209,7 +212,7 @@ inline bool Receiver::reassemble_plain(Connection& c, const InHand& in, Instant 
   }
   Found found;
   if (check.arrival != tcp::Arrival::None) receiver_.take_payload(c, in, now, &found);
-  // TIME-WAIT is TCP's affair alone: the connection is over.
+  // TIME-WAIT concerns only TCP: the connection has ended.
   found.closed =
       ack.closed || c.tcb.state == tcp::State::Closed || c.tcb.state == tcp::State::TimeWait;
   if (found.any() || c.stage == Stage::Startup) [[unlikely]]
@@ -221,12 +224,12 @@ void Receiver::take_payload(Connection& c, const InHand& in, Instant now, Found*
   const bool taken = check.arrival == tcp::Arrival::InOrder ||
                      check.arrival == tcp::Arrival::OutOfOrder ||
                      check.arrival == tcp::Arrival::Overlap;
-  // Whatever draws an ACK of its own comes after what was owed (E-7, R-63).
+  // A segment that needs an ACK of its own comes after the pending ACK (E-7, R-63).
   const bool own_ack = check.arrival != tcp::Arrival::InOrder || c.tcb.rcv.holes.size() != 0;
-  if (own_ack && tcp::ack_owed(c.tcb)) transmitter_.emit_ack(c, now);
+  if (own_ack && tcp::ack_pending(c.tcb)) transmitter_.emit_ack(c, now);
   if (!taken) {
     if (check.arrival == tcp::Arrival::Duplicate && check.fin && !c.tcb.rcv.fin_taken &&
-        check.end == c.tcb.rcv.holes.rcv_nxt()) {  // all of it but the FIN came before
+        check.end == c.tcb.rcv.holes.rcv_nxt()) {  // everything but the FIN is a duplicate
       slow_.take_fin(c, check.end, now, found);
       return;
     }
@@ -234,7 +237,7 @@ void Receiver::take_payload(Connection& c, const InHand& in, Instant now, Found*
     rx_commit_.act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
     return;
   }
-  if (in.seg.payload.empty()) {  // a FIN alone
+  if (in.seg.payload.empty()) {  // only a FIN
     if (check.arrival == tcp::Arrival::InOrder && check.fin) {
       slow_.take_fin(c, check.begin, now, found);
     } else {
@@ -244,7 +247,7 @@ void Receiver::take_payload(Connection& c, const InHand& in, Instant now, Found*
   }
   switch (c.stage) {
     case Stage::Opening:
-    case Stage::Startup:  // E-1: MPA frames are not FPDUs; InLogic is not asked
+    case Stage::Startup:  // E-1: MPA frames are not FPDUs; InLogic is not called
       slow_.store(c, in, now, found);
       break;
     case Stage::Full:

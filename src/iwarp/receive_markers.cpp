@@ -1,12 +1,12 @@
-// What the receive path does differently on a stream with markers: validation by the grid or by the
-// modified length, the case of a header whose CRC failed, and the ULPDUs without their markers.
+// The parts of the receive path that differ on a stream with markers: validation by the grid or by
+// the modified length, the case of a header whose CRC is wrong, and ULPDUs without their markers.
 #include "iwarp/receiver.h"
 
 namespace urnic::iwarp {
 namespace {
 
-// Where a segment begins in the marker grid. From its sequence number, so that it is known before
-// TCP has looked at the segment; with the absolute grid that is all there is to know.
+// Position of a segment in the marker grid. It is computed from the sequence number, so that it is
+// known before TCP has checked the segment. With the absolute grid nothing else is needed.
 std::uint32_t grid_position(const Connection& c, const tcp::Segment& seg) {
   if (c.framing.policy == mpa::Policy::AbsoluteMarkers) return seg.seq.value();
   return c.framing.pos(seg.seq.value() - c.tcb.rcv.irs.value() - 1);
@@ -14,7 +14,7 @@ std::uint32_t grid_position(const Connection& c, const tcp::Segment& seg) {
 
 }  // namespace
 
-// The context was found before (E1, R-73) and is only read: the checksum has yet to be verified.
+// The context was found before (E1, R-73) and is only read, since the checksum is not verified yet.
 void Receiver::validate_framed(const Connection& c, const tcp::Segment& seg) {
   if (c.framing.policy == mpa::Policy::ModifiedLength) {
     fastpath::validate_modified(seg.payload, scratch_.validation);
@@ -28,16 +28,17 @@ void judge_markers(const Connection& c, const InHand& in) {
                           *in.validation);
 }
 
-// S8, S10: known frame ends are RCV.NXT and the right edges of blocks placed while FAST; a
-// downgrade forgets the blocks, and an upgrade needs an empty buffer, so on FAST there are no
+// S8, S10: known frame ends are RCV.NXT and the right edges of blocks placed while FAST. A
+// downgrade forgets the blocks, and an upgrade needs an empty buffer, so a FAST connection has no
 // others (I-1).
 fastpath::HeaderCase header_case(const Connection& c, const InHand& in) {
   return fastpath::header_case(c.tcb.rcv.holes.is_received_edge(in.check.begin), in.seg.payload,
                                grid_position(c, in.seg), *in.validation);
 }
 
-// The ULPDU of a frame of the segment, in the internal data buffer; valid until the next segment.
-// False when memory shared with the peer has changed since the frame was validated (E-19).
+// Copies the ULPDU of a frame of the segment to the internal data buffer; valid until the next
+// segment. Returns false if memory shared with the peer has changed since the frame was validated
+// (E-19).
 bool Receiver::strip_markers(Connection& c, const InHand& in, const fastpath::FrameResult& frame,
                              ByteView* ulpdu) {
   std::vector<std::uint8_t>& room = scratch_.internal;

@@ -1,6 +1,6 @@
-// A Send for which no receive is posted. What TCP has not acknowledged is dropped, and comes again
-// . What it has acknowledged cannot be had again: it ends the stream, or, where the
-// consumer says so, stays where it is with all behind it, and TCP's window closes.
+// A Send without a posted receive. If TCP has not acknowledged it, it is dropped and arrives again
+// . If TCP has acknowledged it, it cannot be resent: it ends the stream, or, if the
+// consumer allows it, it stays in place with all later data, and TCP's window closes.
 #include <algorithm>
 
 #include "iwarp/rx_commit.h"
@@ -10,12 +10,12 @@ namespace urnic::iwarp {
 void RxCommit::want_receive(Connection& c) {
   verbs::SharedReceiveQueue* shared = c.stream->rq.shared();
   if (shared != nullptr && !c.qp->starved) shared->starved.push_back(c.id);
-  // E-17: said before it is looked at again.
+  // E-17: set before the queue is checked again.
   c.qp->starved = true;
   if (shared != nullptr) shared->wanted = true;
 }
 
-// False when a receive has come in this very moment.
+// Returns false if a receive was posted at this very moment.
 bool RxCommit::wait_for_receive(Connection& c) {
   want_receive(c);
   if (c.stream->rq.has(c.starved_msn)) return false;

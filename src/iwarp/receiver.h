@@ -1,6 +1,6 @@
-// The steps of receiving a segment of own TCP: InLogic's verdict carried out. A segment is cut
-// through, kept, refused, stored, or the connection downgraded (Figs 3, 5, 9, 10; E-5). None of
-// them ends a connection (found.h).
+// The steps of receiving a segment of our own TCP, which carry out InLogic's decision: a segment is
+// cut through, kept, refused or stored, or the connection is downgraded (Figs 3, 5, 9, 10; E-5).
+// None of them ends a connection (found.h).
 #pragma once
 
 #include <cstdint>
@@ -20,21 +20,21 @@ class Receiver {
     scratch_.admissions.resize(64);
   }
 
-  // Checksum and CRC from one pass, before the connection type is looked at; nullptr when
-  // the checksum is all that is wanted. The result holds until the next segment.
+  // Computes checksum and CRC in one pass, before the connection type is checked. Returns
+  // nullptr if only the checksum is needed. The result is valid until the next segment.
   fastpath::Validation* validate(const Connection& c, const tcp::Segment& seg);
-  // The commonest segment in one piece: the next one of a FAST connection (T3, T7; S159), one FPDU,
-  // a Write that may be placed. Its check is check_predicted()'s. False, with nothing changed, for
-  // any other: take_payload decides.
+  // Processes the most common segment in one step: the next one of a FAST connection (T3, T7;
+  // S159), one FPDU, a Write that may be placed. Its check is that of check_predicted(). For any
+  // other, returns false and changes nothing: take_payload() decides.
   bool cut_through_plain(Connection& c, const InHand& in);
-  // The same of a connection that was initiated SLOW and has nothing in its reassembly buffer:
-  // through the buffer, as all that it receives (T1).
+  // The same for a connection that was initiated SLOW and has an empty reassembly buffer: the data
+  // passes through the buffer like all its data (T1).
   bool reassemble_plain(Connection& c, const InHand& in, Instant now);
   void take_payload(Connection& c, const InHand& in, Instant now, Found* found);
 
  private:
-  // Memory that the steps use over and over, so that no segment allocates. Nothing in it is asked
-  // for by a later segment.
+  // Memory that the steps reuse, so that no segment allocates. Nothing in it is used for a later
+  // segment.
   struct Scratch {
     fastpath::Validation validation;
     // Internal data buffer 38 of streams with markers: ULPDUs in one piece.
@@ -63,7 +63,7 @@ class Receiver {
                                    Found* found);
   void take_kept(Connection& c, StreamOffset placed_to, Instant now, Found* found);
 
-  // receive_markers.cpp: streams with markers, out of the way of those without
+  // receive_markers.cpp: streams with markers, separate from those without
   void validate_framed(const Connection& c, const tcp::Segment& seg);
   bool strip_markers(Connection& c, const InHand& in, const fastpath::FrameResult& frame,
                      ByteView* ulpdu);

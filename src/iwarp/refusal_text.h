@@ -1,4 +1,4 @@
-// Why two framing policies do not come together, in words for a person.
+// Explains to a user why two framing policies are incompatible.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace urnic::iwarp {
 
-// For the end that runs `own`.
+// For the end whose policy is `own`.
 std::string refusal_text(mpa::Refusal refusal, mpa::Policy own, const mpa::PolicyToken& peer);
 
 }  // namespace urnic::iwarp

@@ -2,7 +2,7 @@
 
 namespace urnic::iwarp {
 
-// What did not come in order, or not all of it, or with a FIN.
+// Data that is not, or only partly, in order, or that has a FIN.
 void RxCommit::commit_any(Connection& c, StreamOffset begin, StreamOffset end, bool fin, bool psh,
                           const ddp::MessageCounts& counts, Instant now, Found* found) {
   const tcp::Receipt receipt = tcp::commit(c.tcb, begin, end, fin, psh, now);
@@ -38,7 +38,7 @@ void RxCommit::deliver(Connection& c, const ddp::MessageCounts& counts, Found* f
 }
 
 void RxCommit::ulp_drop(Connection& c, const tcp::Check& check, Instant now) {
-  if (tcp::ack_owed(c.tcb)) transmitter_.emit_ack(c, now);
+  if (tcp::ack_pending(c.tcb)) transmitter_.emit_ack(c, now);
   const tcp::AckNeed need =
       tcp::refuse(c.tcb, check, true, c.context.config.immediate_dup_ack, now);
   if (need == tcp::AckNeed::Now) ++c.counters.immediate_dup_acks;
@@ -46,7 +46,7 @@ void RxCommit::ulp_drop(Connection& c, const tcp::Check& check, Instant now) {
 }
 
 void RxCommit::act_on_ack(Connection& c, tcp::AckNeed need, Instant now) {
-  if (need != tcp::AckNeed::Now) return;  // Owed: at the end of the burst
+  if (need != tcp::AckNeed::Now) return;  // Pending: at the end of the burst
   ++c.counters.dup_acks_out;
   transmitter_.emit_ack(c, now);
 }
@@ -74,11 +74,11 @@ bool RxCommit::take_fpdu(Connection& c, ByteView ulpdu, Found* found) {
       found->violate(ddp::Violation::UntaggedNoBuffer, ulpdu);
       return false;
     }
-    if (c.stage == Stage::Closing) {  // the consumer has given up what it did not take
+    if (c.stage == Stage::Closing) {  // the consumer has given up what it did not receive
       c.receive_wait = ReceiveWait::Discards;
       return true;
     }
-    found->opens_send_side = !c.may_send();  // it has come, and ours may go
+    found->opens_send_side = !c.may_send();  // an FPDU has arrived, so ours may be sent
     if (wait_for_receive(c)) return false;
     ddp::Admitter(*c.stream, true).next(ulpdu, &a);
   }
@@ -103,7 +103,7 @@ bool RxCommit::take_fpdu(Connection& c, ByteView ulpdu, Found* found) {
   return true;
 }
 
-// Of all but Writes.
+// All opcodes except Write.
 void RxCommit::note_other_placed(Connection& c, const ddp::Admission& a) {
   const std::uint64_t n = a.segment.payload.size();
   switch (a.segment.header.op) {
@@ -135,7 +135,7 @@ std::uint64_t RxCommit::receive_room(const Connection& c) const {
 }
 
 void RxCommit::update_receive_room(Connection& c, Instant now) {
-  if (c.link != nullptr) return;  // the kernel's window
+  if (c.link != nullptr) return;  // the kernel sets the window
   if (tcp::set_receive_room(c.tcb, receive_room(c), now)) transmitter_.emit_ack(c, now);
 }
 

@@ -1,5 +1,5 @@
-// What TCP is told of bytes and what the consumer is told of its messages: commit or refuse,
-// deliver, acknowledge (9.2, R-100).
+// Reports bytes to TCP and messages to the consumer: commit or refuse, deliver, acknowledge (9.2,
+//
 #pragma once
 
 #include <cstdint>
@@ -18,28 +18,29 @@ class RxCommit {
   RxCommit(SideState* s, Completions* completions, Transmitter* transmitter)
       : s_(*s), completions_(*completions), transmitter_(*transmitter) {}
 
-  // TCP takes the range, with the messages that end in it; what may be delivered now is.
+  // Commits the range to TCP, with the messages that end in it, and delivers what may be delivered
+  // now.
   void commit_range(Connection& c, StreamOffset begin, StreamOffset end, bool fin, bool psh,
                     const ddp::MessageCounts& counts, Instant now, Found* found) {
-    // In order with nothing missing: its ACK is owed, and what it ends is delivered.
+    // In order without gaps: its ACK is pending, and the messages that end in it are delivered.
     if (!fin && tcp::commit_predicted(c.tcb, begin, end)) [[likely]] {
       if (counts.any()) deliver(c, counts, found);
       return;
     }
     commit_any(c, begin, end, fin, psh, counts, now, found);
   }
-  // The messages of `counts` complete, in their fixed order.
+  // Completes the messages of `counts`, in their fixed order.
   void deliver(Connection& c, const ddp::MessageCounts& counts, Found* found);
-  // "Dropped without acknowledgement": not committed, and perhaps an immediate duplicate
+  // "Dropped without acknowledgement": not committed, and possibly an immediate duplicate
   // ACK.
   void ulp_drop(Connection& c, const tcp::Check& check, Instant now);
   void act_on_ack(Connection& c, tcp::AckNeed need, Instant now);
-  // Behind the end of the RDMA stream, but not of its TCP: acknowledged and forgotten.
+  // After the end of the RDMA stream, but not of its TCP: acknowledges and discards the data.
   void discard_payload(Connection& c, const InHand& in, Instant now, Found* found);
-  // One FPDU of the in-order stream: placed and delivered. False when that was the end, or when it
-  // has to wait for a receive (ReceiveWait): then it is not consumed.
+  // Places and delivers one FPDU of the in-order stream. Returns false if the stream ends with it,
+  // or if it must wait for a receive (ReceiveWait): then it is not consumed.
   bool take_fpdu(Connection& c, ByteView ulpdu, Found* found);
-  // All that can be taken before the peer's FIN has been: it has its turn, once.
+  // All data before the peer's FIN was processed that can be: reports the FIN, once.
   static void report_fin(Connection& c, Found* found) {
     if (c.peer_fin != PeerFin::AfterData) return;
     c.peer_fin = PeerFin::Reached;
@@ -57,18 +58,18 @@ class RxCommit {
     note_other_placed(c, a);
   }
 
-  // ---- for want of a receive (receive_wait.cpp)
-  // The Send `c.starved_msn` found none: who posts one is asked to tell.
+  // ---- Sends without a receive (receive_wait.cpp)
+  // The Send `c.starved_msn` has no receive: requests a report when one is posted.
   void want_receive(Connection& c);
-  // A Send waits from now on: not for ever.
+  // From now on a Send waits, for a limited time.
   void begin_wait(Connection& c, Instant now);
-  // Behind a Send that waits, the peer's FIN is known to come: it is not made to wait for long.
+  // The peer's FIN is known to come after a waiting Send: the wait becomes shorter.
   void shorten_receive_wait(Connection& c, Instant now);
-  // A receive was posted: what waits for one goes on, in its turn. If `qp` dropped a Send, three
+  // A receive was posted: a waiting Send continues, in its turn. If `qp` dropped a Send, three
   // duplicate ACKs make a sender without SACK retransmit now instead of after its RTO (E-17).
   void receive_posted(verbs::QueuePair& qp, Instant now);
 
-  // What the window may be opened to.
+  // The number of bytes to which the window may be opened.
   std::uint64_t receive_room(const Connection& c) const;
   void update_receive_room(Connection& c, Instant now);
 
@@ -81,7 +82,7 @@ class RxCommit {
   SideState& s_;
   Completions& completions_;
   Transmitter& transmitter_;
-  ddp::Admission admission_;  // of the FPDU at hand: room for it
+  ddp::Admission admission_;  // memory for the current FPDU
 };
 
 }  // namespace urnic::iwarp

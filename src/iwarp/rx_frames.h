@@ -1,4 +1,4 @@
-// The frames of a segment against the window: for the steps behind validation.
+// The frames of a segment compared with the window, for the steps after validation.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,8 @@
 
 namespace urnic::iwarp {
 
-// E-45: frames of the segment that lie in the window whole; what reaches beyond it is not for us.
+// E-45: number of frames of the segment that lie completely in the window; frames beyond it are
+// ignored.
 inline std::size_t frames_inside(const fastpath::Validation& v, const tcp::Check& check) {
   std::size_t n = v.frames.size();
   while (n != 0 && check.begin + v.frames[n - 1].offset + v.frames[n - 1].length > check.new_end) {

@@ -1,5 +1,5 @@
-// The cut-through of the send path: full segments out of the middle of a large message, for which
-// TCP and the stream's sender decide once. Frames are those send_segment() would make one by one.
+// The fast path of sending: full segments from the middle of a large message, for which TCP and the
+// stream's sender decide once. The frames equal those that send_segment() would make one by one.
 #include <algorithm>
 
 #include "iwarp/transmitter.h"

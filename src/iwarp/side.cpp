@@ -3,40 +3,54 @@
 #include <utility>
 
 #include "iwarp/connection_stats.h"
+#include "iwarp/guard_allocation.h"
 
 namespace urnic::iwarp {
 namespace {
 
-// Segments one connection may send before the next one has its turn.
+// Segments one connection may send before the next one gets its turn.
 constexpr unsigned kTurn = 64;
-// How long an ACK waits for what is sent soon (E-7).
+// How long an ACK waits for data that is sent soon (E-7).
 constexpr Duration kAckWaits = Duration::us(50);
 
-// A receive is there for what waited for one on `c`, the connection of `qp`, if it has one.
+// A receive was posted for the Send that waits on `c`, the connection of `qp`, if it has one.
 void resume(RxCommit& delivery, Ending& ending, Connection* c, verbs::QueuePair& qp, Instant now) {
   if (c == nullptr) {
     qp.starved = false;
   } else {
-    ending.guard(*c, now, [&] { delivery.receive_posted(qp, now); });
+    guard_allocation(ending, *c, now, [&] { delivery.receive_posted(qp, now); });
   }
 }
 
-// The ACKs that have waited go; what was sent meanwhile has carried some.
+// Sends the ACKs that have waited. Data sent in the meantime has carried some of them.
 void acknowledge_owing(SideState& state) {
   while (!state.owing.empty()) {
     Connection* c = state.owing.pop(state.connections);
-    if (c == nullptr || !tcp::ack_owed(c->tcb)) continue;
+    if (c == nullptr || !tcp::ack_pending(c->tcb)) continue;
     tcp::acknowledge(c->tcb);
     state.sending.push(*c);
   }
 }
 
-// A receive was posted: what waited for one goes on at once, whoever drives.
+// A receive was posted: the waiting Send continues at once, without a poll.
 void take_waiting(Side& side, Instant now) {
   const Side::Scope scope(side);
   if (!side.drain_round(now)) return;
   side.end_of_burst(false, false, now);
   side.transmit_round(now);
+}
+
+// Gives one connection its turn at sending. Returns true if there is more to send.
+bool send_turn(Transport& transport, ConnectionEvents& events, Connection& c, Instant now) {
+  if (c.awaits_listener()) return false;
+  Sent sent = transport.transmit(c, kTurn, now);
+  if (sent.found.ends_stream() && c.stage != Stage::Terminated) {
+    events.settle(c, sent.found, now);
+    if (c.is_over()) return false;
+    sent = transport.transmit(c, kTurn, now);  // the Terminate goes at once
+  }
+  events.settle_turn(c, sent, now);
+  return sent.more && !c.is_over();
 }
 
 }  // namespace
@@ -68,10 +82,10 @@ bool Side::drain_round(Instant now) {
     Connection* c = state_.draining.pop(state_.connections);
     if (c == nullptr) continue;
     if (c->stream == nullptr || c->stage < Stage::Full) continue;
-    ending_.guard(*c, now, [&] {
-      // Who takes nothing any more may have an end that waited for this turn.
+    guard_allocation(ending_, *c, now, [&] {
+      // A connection that accepts no data any more may have an end that waited for this turn.
       const bool takes = c->stage <= Stage::Closing;
-      // A receive has come; the kernel's bytes have a budget of their own.
+      // A receive was posted; the kernel's bytes have their own budget.
       if (c->link != nullptr) {
         if (takes) events_.drain(*c, now);
         return;
@@ -90,13 +104,13 @@ bool Side::end_of_burst(bool idle, bool acks_wait, Instant now) {
   if (!state_.owing.empty()) {
     if (idle || !acks_wait || state_.owing_since + kAckWaits <= now) acknowledge_owing(state_);
   }
-  // Not twice in a row: who has waited once stands in `sending`.
+  // Not twice in a row: a connection that has waited once is in `sending`.
   bool waits = !state_.touched.empty() && state_.sending.empty();
   while (!state_.touched.empty()) {
     Connection* c = state_.touched.pop(state_.connections);
     if (c == nullptr) continue;
-    ending_.guard(*c, now, [&] {
-      // An ACK that this makes due leaves with what is sent now.
+    guard_allocation(ending_, *c, now, [&] {
+      // If this makes an ACK due, it leaves with the data sent now.
       if (c->stage != Stage::Startup) {
         tcp::set_receive_room(c->tcb, rx_commit_.receive_room(*c), now);
       }
@@ -118,7 +132,7 @@ void Side::run_timers(Instant now) {
   if (state_.end_again <= now) [[unlikely]]
     ending_.finish_ends(now);
   while (Connection* c = state_.timers.pop_due(state_.connections, now)) {
-    ending_.guard(*c, now, [&] {
+    guard_allocation(ending_, *c, now, [&] {
       events_.on_timer(*c, now);
       state_.timers.arm(*c);
     });
@@ -148,8 +162,8 @@ bool Side::transmit_round(Instant now) {
       continue;
     }
     bool more = false;
-    ending_.guard(*c, now, [&] {
-      more = events_.send_turn(*c, kTurn, now);
+    guard_allocation(ending_, *c, now, [&] {
+      more = send_turn(transport_, events_, *c, now);
       if (more) state_.sending.push(*c);
       state_.timers.arm(*c);
     });
@@ -188,37 +202,38 @@ void Side::destroy(std::unique_ptr<verbs::QueuePair> qp, Instant now) {
 void Side::fail(verbs::QueuePair& qp, Errc code, const char* why, Instant now) {
   const Scope scope(*this);
   if (Connection* c = find(qp.connection)) {
-    ending_.guard(*c, now, [&] { ending_.fail_connection(*c, code, why, now); });
+    guard_allocation(ending_, *c, now, [&] { ending_.fail_connection(*c, code, why, now); });
     return;
   }
   if (qp.state == verbs::QpState::Error) return;
-  if (qp.state == verbs::QpState::Reset) return;  // nothing of it can be lost
+  if (qp.state == verbs::QpState::Reset) return;  // no work can be lost
   qp.state.modify(verbs::QpState::Error);
   flush(completions_, qp, verbs::Status::Flushed);
   state_.hooks->on_cm_event(
       {.kind = CmEvent::Kind::Failed, .qp = &qp, .code = code, .message = why});
 }
 
-void Side::doorbell(verbs::QueuePair& qp, Instant now) {
+void Side::sends_posted(verbs::QueuePair& qp, Instant now) {
   const Scope scope(*this);
   Connection* c = find(qp.connection);
   if (c == nullptr) return;
   const std::size_t itself = c->in_tx_queue ? 1 : 0;
-  if (state_.sending.size() > itself) {  // others wait for the port: in turn
-    ending_.guard(*c, now, [&] { state_.sending.push(*c); });
+  if (state_.sending.size() > itself) {  // others wait for the port, so this one waits for its turn
+                                         //
+    guard_allocation(ending_, *c, now, [&] { state_.sending.push(*c); });
     transmit_round(now);
     return;
   }
   state_.wire.begin_sending();
-  ending_.guard(*c, now, [&] {
-    if (events_.send_turn(*c, kTurn, now)) state_.sending.push(*c);
+  guard_allocation(ending_, *c, now, [&] {
+    if (send_turn(transport_, events_, *c, now)) state_.sending.push(*c);
     state_.timers.arm(*c);
   });
   state_.wire.finish_sending();
 }
 
-void Side::receive_posted(verbs::QueuePair& qp, Instant now) {
-  if (!qp.starved.load()) return;  // nothing waits for one
+void Side::receives_posted(verbs::QueuePair& qp, Instant now) {
+  if (!qp.starved.load()) return;  // no Send waits for one
   resume(rx_commit_, ending_, find(qp.connection), qp, now);
   take_waiting(*this, now);
 }
@@ -235,11 +250,13 @@ void Side::shared_posted(verbs::SharedReceiveQueue& queue, Instant now) {
 
 // ---- connections
 
-Listener* Side::listen(std::uint16_t port, int backlog, Error* error) {
-  Listener* l = bind({.at = {IpAddress::any_v6(), port}}, error);
-  if (l == nullptr || listen(l, backlog, error)) return l;
-  state_.listeners.remove(l);
-  return nullptr;
+Result<Listener*> Side::listen(std::uint16_t port, int backlog) {
+  const auto bound = bind({.at = {IpAddress::any_v6(), port}});
+  if (!bound) return bound;
+  const auto listening = listen(bound.value(), backlog);
+  if (listening) return bound;
+  state_.listeners.remove(bound.value());
+  return listening.error();
 }
 
 void Side::close_listener(Listener* listener, Instant now) {
@@ -249,7 +266,7 @@ void Side::close_listener(Listener* listener, Instant now) {
     if (Opening::is_request(&c)) {
       c.backlog.leave(c.key.remote);
     } else {
-      ending_.guard(c, now, [&] {
+      guard_allocation(ending_, c, now, [&] {
         ending_.fail_connection(c, Errc::closed, "the listener was closed", now);
       });
     }
@@ -261,7 +278,7 @@ void Side::close_listener(Listener* listener, Instant now) {
 
 namespace {
 
-// The connection has begun, so the call succeeds: data that cannot be sent now waits for memory.
+// The connection has begun, so the call succeeds. Data that cannot be sent now waits for memory.
 void transmit_begun(Side& side, Instant now) {
   try {
     side.transmit_round(now);
@@ -300,7 +317,7 @@ Result<void> Side::accept(ConnectionId connection, verbs::QueuePair& qp,
     }
     accepted = Error{Errc::no_memory, "out of memory"};
   }
-  if (accepted) ending_.guard(*c, now, [&] { events_.drain(*c, now); });
+  if (accepted) guard_allocation(ending_, *c, now, [&] { events_.drain(*c, now); });
   transmit_begun(*this, now);
   return accepted;
 }
@@ -309,7 +326,7 @@ void Side::reject(ConnectionId connection, ByteView private_data, Instant now) {
   const Scope scope(*this);
   Connection* c = find(connection);
   if (!Opening::is_request(c)) return;
-  ending_.guard(*c, now, [&] { opening_.reject(*c, private_data, now); });
+  guard_allocation(ending_, *c, now, [&] { opening_.reject(*c, private_data, now); });
   transmit_round(now);
 }
 
@@ -324,9 +341,9 @@ void Side::disconnect(verbs::QueuePair& qp, Instant now) {
     return;
   }
   if (c->stage != Stage::Full) return;
-  ending_.guard(*c, now, [&] {
+  guard_allocation(ending_, *c, now, [&] {
     ending_.begin_closing(*c, now);
-    if (c->awaits_receive()) {  // nobody will take it any more
+    if (c->awaits_receive()) {  // the waiting data will not be received any more
       c->receive_wait = ReceiveWait::None;
       state_.draining.push(*c);
     }

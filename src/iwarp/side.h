@@ -1,12 +1,12 @@
-// The iWARP side of an engine: its connections, from the frames that are theirs to the queue pairs.
-// The engine drives it by a handful of functions (stage, process, end_of_burst, run_timers,
-// next_deadline, transmit_round); another transport beside it has the same ones. The consumer's
-// calls come here directly.
+// The iWARP side of an engine: its connections, from their frames to the queue pairs. The engine
+// drives it by a few functions (stage, process, end_of_burst, run_timers, next_deadline,
+// transmit_round); the other transport has the same ones. The consumer's calls come here directly.
 //
-//   steps    receiver.h (FAST, InLogic, detour) · slow_path.h · delivery.h · transmitter.h ·
-//            kernel_sender.h: place, commit, acknowledge, send; they return what they found
-//   seam     transport.h: own TCP or the kernel's; nothing above asks which
-//   life     opening.h, ending.h; events.h acts on what the steps have found, timers and news
+//   steps    receiver.h (FAST, InLogic, detour) · slow_path.h · rx_commit.h · transmitter.h ·
+//            kernel_sender.h: place, commit, acknowledge, send; they return their results
+//   seam     transport.h: our own TCP or the kernel's; code above does not distinguish them
+//   events   opening.h, ending.h; connection_events.h acts on the results of the steps, on timers
+//            and on network changes
 //   rounds   receive.cpp: one segment through the steps · kernel_rounds.h: sockets instead
 #pragma once
 
@@ -24,7 +24,7 @@
 
 namespace urnic::iwarp {
 
-// A received segment between parsing and work.
+// A received segment between parsing and processing.
 struct Arrived {
   tcp::Segment seg;
   Connection* connection = nullptr;
@@ -35,7 +35,7 @@ struct Arrived {
 
 class Side {
  public:
-  // `queue` of `queues` of the port. What is pointed to outlives it.
+  // `queue` of `queues` of the port. All pointers must outlive this object.
   Side(const Options& options, Hooks* hooks, Completions* completions, net::Wire* wire,
        verbs::MemoryTable* memory, std::shared_ptr<KernelTcp> kernel, unsigned queue,
        std::uint32_t queues);
@@ -43,8 +43,9 @@ class Side {
   Side(const Side&) = delete;
   Side& operator=(const Side&) = delete;
 
-  // From a call into this side until it returns: connections that end meanwhile keep their memory
-  // until the outermost scope ends (ConnectionTable::sweep), and sleepers are woken after that.
+  // Exists from a call into this side until it returns. Connections that end in the meantime keep
+  // their memory until the outermost scope ends (ConnectionTable::sweep), and sleepers are woken
+  // after that.
   class Scope {
    public:
     explicit Scope(Side& side) : hold_(side.completions_), side_(side) { ++side_.depth_; }
@@ -60,70 +61,68 @@ class Side {
   };
 
   // ---- driving
-  // A frame that looks like the last one with a connection. False: it is to be classified.
+  // A frame that looks like the last one with a connection. Returns false if it must be classified.
   bool stage_like_last(const port::Frame& frame, net::FrameHead& head, Arrived* a);
-  // One that `head` has classified as TCP for us.
+  // A frame that `head` has classified as TCP for us.
   void stage(const port::Frame& frame, net::FrameHead& head, Arrived* a);
   void process(net::FrameHead& head, Arrived& a, Instant now);
-  // Instead of frames, over the kernel's TCP. True if anything was done. `comes_back`: as
-  // KernelRounds::poll() has it.
+  // Replaces frames over the kernel's TCP. Returns true if anything was done. `comes_back`: as in
+  // KernelRounds::poll().
   bool poll_sockets(Instant now, bool comes_back) { return rounds_.poll(now, comes_back); }
-  // SLOW connections that have more than one turn's worth, one after the other. True if there were.
+  // Processes SLOW connections that have more than one turn's data, one after the other. Returns
+  // true if there were any.
   bool drain_round(Instant now);
-  // `acks_wait`: the caller is soon back, and what is sent until then may carry the ACKs that are
-  // owed. They go at the latest with a burst that is `idle`, or after kAckWaits (E-7). True when
-  // all that arrived waits so: nothing has to be sent for it now.
+  // `acks_wait`: the caller polls again soon, and data sent until then may carry the pending ACKs.
+  // They leave at the latest with an `idle` burst, or after kAckWaits (E-7). Returns true if all
+  // arrivals wait this way: nothing must be sent for them now.
   bool end_of_burst(bool idle, bool acks_wait, Instant now);
   void run_timers(Instant now);
-  // When run_timers or another round must come even if nothing arrives.
+  // When run_timers() or another round is needed even if nothing arrives.
   Instant next_deadline() const;
   bool wants_to_send() const { return !state_.sending.empty(); }
-  // Sockets of the kernel are full.
+  // True if sockets of the kernel are full.
   bool waits_for_room() const {
     return state_.kernel != nullptr && state_.kernel->waiting_for_room != 0;
   }
-  // True when anything was sent or done with: who could send nothing for want of room waits for it
-  // and does not try again at once.
+  // Returns true if anything was sent or processed. A connection that could send nothing for lack
+  // of room waits for room and does not try again at once.
   bool transmit_round(Instant now);
   void leave(Instant now) { state_.timers.leave(now); }
-  // What the network and the link tell.
+  // Receives reports of the network and the link.
   ConnectionEvents& events() { return events_; }
 
-  // Events of connection requests name it.
+  // Events of connection requests refer to it.
   void use(verbs::ControlPath* control) { state_.control = control; }
 
   // ---- queue pairs
-  // Its half of a queue pair, and how the queues of one are laid out.
+  // Its half of a queue pair, and the layout of the queues.
   verbs::WorkQueueLayout queue_layout() { return ddp::queue_layout(&state_.streams); }
   void attach(verbs::QueuePair& qp, const ddp::StreamConfig& config);
-  // Its connection, if there is one, goes by RST, unless it ends in order already: then what it was
-  // given goes out first, and the FIN. Nobody hears of it.
+  // Ends its connection, if there is one, by RST, unless it is already ending in order: then its
+  // work is sent first, and the FIN. Nothing is reported.
   void destroy(std::unique_ptr<verbs::QueuePair> qp, Instant now);
-  // Its connection, if there is one, goes by RST, and nobody hears of it.
+  // Ends its connection, if there is one, by RST, without a report.
   void abort_silently(verbs::QueuePair& qp, Instant now);
-  // It cannot go on, connected or not: flushed, and told.
+  // The queue pair cannot continue, connected or not: it is flushed, and the error is reported.
   void fail(verbs::QueuePair& qp, Errc code, const char* why, Instant now);
-  // Transmit right after posting (the doorbell).
-  void doorbell(verbs::QueuePair& qp, Instant now);
-  // A receive was posted: a connection that dropped a Send for want of one may go on (E-17).
-  void receive_posted(verbs::QueuePair& qp, Instant now);
+  // Transmits directly after posting.
+  void sends_posted(verbs::QueuePair& qp, Instant now);
+  // A connection that dropped a Send because no receive was posted may continue (E-17).
+  void receives_posted(verbs::QueuePair& qp, Instant now);
   void shared_posted(verbs::SharedReceiveQueue& queue, Instant now);
 
   // ---- connections
-  // Keeps it for the caller, to listen or to connect from. nullptr and *error when it is taken;
-  // port 0 chooses one.
-  Listener* bind(const LocalEnd& local, Error* error) { return opening_.bind(local, error); }
-  // False and *error when another listens there.
-  bool listen(Listener* bound, int backlog, Error* error) {
-    return opening_.listen(*bound, backlog, error);
-  }
-  // Both, on all own addresses.
-  Listener* listen(std::uint16_t port, int backlog, Error* error);
-  // Listening or bound. Requests that the consumer has been told of are still his to answer.
+  // As in verbs::ControlPath.
+  Result<Listener*> bind(const LocalEnd& local) { return opening_.bind(local); }
+  Result<void> listen(Listener* bound, int backlog) { return opening_.listen(*bound, backlog); }
+  // bind() and listen(), on all own addresses.
+  Result<Listener*> listen(std::uint16_t port, int backlog);
+  // Closes a listening or bound socket. Requests that were already reported to the consumer can
+  // still be answered.
   void close_listener(Listener* listener, Instant now);
   Result<void> connect(verbs::QueuePair& qp, const SocketAddress& to, const ConnectParams&,
                        Instant now);
-  // Answer a ConnectRequest event. `connection` may have ended meanwhile: Errc::closed.
+  // Answers a ConnectRequest event. `connection` may have ended in the meantime: Errc::closed.
   Result<void> accept(ConnectionId connection, verbs::QueuePair& qp, const ConnectParams&,
                       Instant now);
   void reject(ConnectionId connection, ByteView private_data, Instant now);
@@ -132,7 +131,7 @@ class Side {
 
   ConnectParams default_params() const { return iwarp::default_params(state_.options); }
 
-  // ---- looking
+  // ---- inspection
   Connection* find(ConnectionId id) const { return state_.connections.find(id); }
   const SideState& state() const { return state_; }
   ConnectionStats qp_stats(const verbs::QueuePair&) const;
@@ -158,7 +157,7 @@ class Side {
   Opening opening_;
   ConnectionEvents events_;
   KernelRounds rounds_;
-  unsigned depth_ = 0;  // of scopes
+  unsigned depth_ = 0;  // number of open scopes
 };
 
 [[gnu::always_inline]] inline bool Side::stage_like_last(const port::Frame& frame,
@@ -178,7 +177,7 @@ class Side {
   return true;
 }
 
-// The payload is contiguous: behind the headers in span 0, or span 1 (port_abi.h).
+// The payload is contiguous: after the headers in span 0, or in span 1 (port_abi.h).
 [[gnu::always_inline]] inline bool Side::finish_staging(const port::Frame& frame,
                                                         const net::FrameHead& head, std::size_t l4,
                                                         std::size_t l4_len, std::size_t tcp_header,

@@ -1,4 +1,5 @@
-// What all connections of an engine stand on. The steps work with it; each changes what is its own.
+// The state that all connections of an engine share. The steps use it; each changes only its own
+// part.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,7 @@ struct SideCounters {
 };
 
 struct SideState {
-  // `options`, `hooks`, `wire` and `memory` outlive it. With `kernel_tcp` connections go over the
+  // `options`, `hooks`, `wire` and `memory` must outlive it. With `kernel_tcp`, connections use the
   // kernel's TCP.
   SideState(const Options& opts, Hooks* to_tell, net::Wire* way_out, verbs::MemoryTable* memory,
             std::shared_ptr<KernelTcp> kernel_tcp)
@@ -62,24 +63,24 @@ struct SideState {
   tcp::TimeWaitTable time_wait;
   Listeners listeners;
   Timers timers;
-  TurnQueue<&Connection::in_tx_queue> sending;      // those with something to send
-  TurnQueue<&Connection::in_drain_queue> draining;  // those with SLOW bytes to parse
-  TurnQueue<&Connection::touched> touched;          // those with segments in this burst
-  TurnQueue<&Connection::ack_waits> owing;  // those whose ACK waits for what they send (E-7)
-  Instant owing_since;                      // the first of them
-  std::size_t ends_waiting = 0;  // connections whose end has not been told for want of memory
+  TurnQueue<&Connection::in_tx_queue> sending;      // connections with data to send
+  TurnQueue<&Connection::in_drain_queue> draining;  // connections with SLOW bytes to parse
+  TurnQueue<&Connection::touched> touched;          // connections with segments in this burst
+  TurnQueue<&Connection::ack_waits> owing;  // connections whose ACK waits for data they send (E-7)
+  Instant owing_since;                      // since when the first of them waits
+  std::size_t ends_waiting = 0;  // connections whose end was not reported for lack of memory
   Instant end_again = Instant::never();
 };
 
-// One segment on its way through the steps of receiving: what it is, where TCP says it lies, and
-// its frames, if they were looked at.
+// One segment in the steps of receiving: its contents, TCP's check of it, and its frames, if they
+// were validated.
 struct InHand {
   const tcp::Segment& seg;
   tcp::Check check;
   fastpath::Validation* validation = nullptr;  // none: not validated
 };
 
-// Of a frame that is classified.
+// The flow of a classified frame.
 inline FlowKey flow_of(const net::FrameHead& head, const tcp::Segment& seg) {
   return {head.net.dst, head.net.src, seg.dst_port, seg.src_port};
 }

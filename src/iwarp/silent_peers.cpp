@@ -3,24 +3,25 @@
 namespace urnic::iwarp {
 namespace {
 
-// How long a peer may say nothing on an established connection before it may have to give way: more
-// than the round trip that its MPA Request takes behind the handshake.
+// How long a peer may send nothing on an established connection before it may have to make room.
+// Longer than the round trip of its MPA Request after the handshake.
 constexpr Duration kSilence = Duration::ms(200);
 
-// Entries not worth looking through.
+// With fewer entries the list is not searched.
 // bound: peers of a listener that have sent nothing yet; limit: 32 and twice its places; beyond:
 // entries of peers that have sent something are removed; test:
-// SilentPeers.WhoHasSpokenIsForgottenBehindOneThatHasNot, SilentPeers.WhoHasSpokenIsForgotten
+// SilentPeers.NoRecordIsKeptOfThemAfterASilentPeerEither,
+// SilentPeers.NoRecordIsKeptOfPeersThatHaveSentData
 constexpr std::size_t kSpare = 32;
 
-// The connection of that entry; null when it has spoken, or is gone.
+// The connection of that entry; null if its peer has sent data, or it is gone.
 Connection* still_silent(const SideState& s, const Listener& l, const Listener::Silent& entry) {
   Connection* c = s.connections.find(entry.connection);
   if (c == nullptr || c->backlog.listener() != &l || c->startup == nullptr) return nullptr;
   return c->startup->phase() == Startup::Phase::WaitRequest ? c : nullptr;
 }
 
-// Those that have spoken, or are gone, leave the list.
+// Removes entries from the front of the list whose peers have sent data, or that are gone.
 Connection* first_silent(const SideState& s, Listener& l) {
   for (; !l.silent.empty(); l.silent.pop_front()) {
     if (Connection* c = still_silent(s, l, l.silent.front()); c != nullptr) return c;
@@ -28,8 +29,8 @@ Connection* first_silent(const SideState& s, Listener& l) {
   return nullptr;
 }
 
-// So do those behind one that goes on saying nothing, when they have become many: there are never
-// more silent ones than the backlog has places.
+// Also removes such entries after a silent one, when they have become many: there are never more
+// silent connections than the backlog has places.
 void forget_the_others(const SideState& s, Listener& l) {
   if (l.silent.size() < kSpare + 2 * std::size_t{l.backlog.most_waiting}) return;
   for (std::size_t n = l.silent.size(); n > 0; --n) {
@@ -41,7 +42,7 @@ void forget_the_others(const SideState& s, Listener& l) {
 
 }  // namespace
 
-// A listener that is never full keeps no list either.
+// A listener that is never full does not keep a list either.
 void note_silent(const SideState& s, const Connection& c, Instant now) {
   first_silent(s, *c.backlog.listener());
   forget_the_others(s, *c.backlog.listener());

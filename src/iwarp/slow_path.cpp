@@ -4,7 +4,7 @@
 
 namespace urnic::iwarp {
 
-// What the validation unit has found good is not checked again when it is extracted (E-20).
+// FPDUs that the validation unit found valid are not checked again when they are extracted (E-20).
 void SlowPath::store(Connection& c, const InHand& in, Instant now, Found* found) {
   const tcp::Check& check = in.check;
   const bool slow_data = c.stage != Stage::Opening && c.stage != Stage::Startup;
@@ -37,7 +37,8 @@ void SlowPath::store(Connection& c, const InHand& in, Instant now, Found* found)
 // No whole FPDU is left.
 inline void SlowPath::finish_drain(Connection& c, Instant now, Found* found) {
   if (!found->ends_stream()) {
-    if (c.residue && c.buffer.empty()) {  // E-1: start-up residue is gone, as initiated from here
+    if (c.residue && c.buffer.empty()) {  // E-1: the rest of the start-up is parsed, so the type is
+                                          // as initiated from here
       c.residue = false;
       c.context.type = c.context.config.initiated_as;
     }
@@ -56,7 +57,7 @@ std::uint64_t SlowPath::drain(Connection& c, std::uint64_t budget, Instant now, 
   if (c.awaits_receive()) return parsed;
   while (c.takes_fpdus() && !found->ends_stream()) {
     if (c.buffer.empty()) {
-      // what TCP calls received is stored here or has been read.
+      // all bytes that TCP has received are stored here or have been read.
       assert(c.buffer.read_position() == c.tcb.rcv.holes.rcv_nxt());
       c.extractor.run_dry();
       break;
@@ -69,7 +70,7 @@ std::uint64_t SlowPath::drain(Connection& c, std::uint64_t budget, Instant now, 
     std::uint32_t length = 0;
     const auto got = c.extractor.next(c.buffer, c.tcb.rcv.holes.rcv_nxt(), &ulpdu, &length);
     if (got == reassembly::Extracted::NeedMore) {
-      // Kept on a detour (E-41), and no whole FPDU.
+      // Kept on a detour (E-41), but not a whole FPDU.
       if (c.context.type == fastpath::ConnectionType::Fast &&
           c.buffer.read_position() < c.tcb.rcv.holes.rcv_nxt()) {
         abandon_detour(c, now);
@@ -99,8 +100,8 @@ std::uint64_t SlowPath::drain(Connection& c, std::uint64_t budget, Instant now, 
   return parsed;
 }
 
-// Fig 5: what was placed out of order is nowhere but in the consumer's memory, so TCP forgets it
-// before anything else. What was kept on a detour is in the buffer, and stays (E-41).
+// Fig 5: data placed out of order is only in the consumer's memory, so TCP forgets it first (R-45,
+// Data kept on a detour is in the buffer, and stays there (E-41).
 void SlowPath::downgrade(Connection& c, fastpath::Reason why) {
   ++c.counters.downgrades;
   note(s_, c, Note::Downgraded, why);
@@ -111,8 +112,8 @@ void SlowPath::downgrade(Connection& c, fastpath::Reason why) {
   c.buffer.reset(c.tcb.rcv.holes.rcv_nxt());
 }
 
-// The bytes in order end inside an FPDU: a segment that was kept began where none begins. They are
-// acknowledged and stay where they are; the connection goes on as SLOW.
+// The in-order bytes end inside an FPDU: a kept segment began where no FPDU begins. The bytes were
+// acknowledged and stay in the buffer; the connection continues as SLOW.
 void SlowPath::abandon_detour(Connection& c, Instant now) {
   constexpr auto kWhy = fastpath::Reason::Seam;
   ++c.counters.reasons[static_cast<std::size_t>(kWhy)];

@@ -1,4 +1,4 @@
-// What the poller's events are tagged with, and how sockets end.
+// The tags of the poller's events, and the meaning of socket errors.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace urnic::iwarp {
 
-// The tag of a listening socket; connections have their id, which is far below.
+// The tag of a listening socket. Connections use their id, which is far lower.
 constexpr std::uint64_t kListening = std::uint64_t{1} << 63;
 
 struct SocketEnd {
@@ -16,10 +16,10 @@ struct SocketEnd {
   const char* why;
 };
 
-// What errno value `e` of a socket means for its connection.
+// The meaning of errno value `e` of a socket for its connection.
 SocketEnd socket_end_of(int e, bool opening);
 
-// Why there is no socket for `what`, an address or a deed.
+// The reason why there is no socket for `what`, an address or an action.
 Error socket_error(int e, const std::string& what);
 
 }  // namespace urnic::iwarp

@@ -40,7 +40,7 @@ std::vector<std::uint8_t> Startup::emit(mpa::StartupFrame& frame) {
   return out;
 }
 
-// E2: a frame that leaves the stream between two words would have markers split by FPDUs.
+// E2: if a frame ended between two words, FPDUs would split markers.
 bool Startup::ends_at_a_word(const mpa::StartupFrame& frame, std::uint32_t length) const {
   using Kind = mpa::PolicyToken::Kind;
   const bool counts = frame.token.policy == mpa::Policy::AbsoluteMarkers &&
@@ -106,7 +106,7 @@ std::vector<std::uint8_t> Startup::accept(const mpa::StartupOptions& options, By
   agreement_ = answer.agreement;
   options_ = options;
   phase_ = answer.refusal == mpa::Refusal::None ? Phase::Done : Phase::Failed;
-  if (!answer.send_reply) return {};  // a revision the consumer does not want: just close
+  if (!answer.send_reply) return {};  // a revision the consumer does not allow: just close
   return emit(reply_);
 }
 

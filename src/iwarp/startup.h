@@ -1,6 +1,6 @@
-// MPA start-up of one connection as a state machine over bytes (RFC 5044 7.1, RFC 6581; E-1, E-2,
-// E-35). Owns no timer and no socket: the engine feeds in-order bytes and sends what it is told
-// to. Lives on the heap only while a connection starts.
+// The MPA start-up of one connection, as a state machine over bytes (RFC 5044 7.1, RFC 6581; E-1,
+// E-2, E-35). It has no timer and no socket: the engine passes in-order bytes in, and sends the
+// bytes it returns. It exists on the heap only while a connection starts.
 #pragma once
 
 #include <cstdint>
@@ -24,15 +24,15 @@ class Startup {
   };
   enum class What : std::uint8_t {
     NeedMore,        // not a whole frame yet
-    Request,         // passive: a valid Request: ask the consumer
+    Request,         // passive: a valid Request for the consumer
     Established,     // active: full operation from the byte after `consumed`
     Rejected,        // active: R=1; private data in reply()
-    RetryRevision1,  // active: the peer speaks revision 1 only: reconnect (E-35)
-    Fail,            // `violation` says which Terminate (or MpaStartup: close without one)
+    RetryRevision1,  // active: the peer supports revision 1 only: reconnect (E-35)
+    Fail,            // `violation` selects the Terminate (or MpaStartup: close without one)
   };
   struct Step {
     What what = What::NeedMore;
-    std::uint32_t consumed = 0;  // bytes of the fed bytes that were the frame
+    std::uint32_t consumed = 0;  // bytes of the input that belonged to the frame
     ddp::Violation violation = ddp::Violation::None;
     mpa::Refusal refusal = mpa::Refusal::None;
   };
@@ -40,18 +40,19 @@ class Startup {
   static Startup active(const mpa::StartupOptions&, ByteView private_data);
   static Startup passive(const mpa::StartupOptions&);
 
-  // Sequence numbers of the first byte behind the SYN each way, known once TCP is established:
-  // what E2 aligns its start by. Before the first frame either way.
+  // Sets the sequence numbers of the first byte after the SYN in each direction, known once TCP is
+  // established. E2 aligns its start by them. Call it before the first frame in either
+  // direction.
   void set_first_sns(std::uint32_t own, std::uint32_t peer) {
     own_first_sn_ = own;
     peer_first_sn_ = peer;
   }
-  // Active: the Request's bytes, to be sent as soon as TCP is established.
+  // Active: the Request, to be sent as soon as TCP is established.
   std::vector<std::uint8_t> request_bytes();
-  // All in-order bytes not consumed yet.
+  // Takes all in-order bytes that were not consumed yet.
   Step feed(ByteView bytes);
-  // Passive, in WaitConsumer: the Reply's bytes; agreement() holds from then on. Refused with
-  // *refusal set (and an R=1 reply, or nothing to be sent at all) when the Request cannot be met.
+  // Passive, in WaitConsumer: returns the Reply; agreement() is valid from then on. If the Request
+  // cannot be accepted, sets *refusal (and returns an R=1 reply, or nothing).
   std::vector<std::uint8_t> accept(const mpa::StartupOptions&, ByteView private_data,
                                    mpa::Refusal* refusal);
   std::vector<std::uint8_t> reject(ByteView private_data);
@@ -62,13 +63,13 @@ class Startup {
   const mpa::StartupFrame& request() const { return request_; }
   const mpa::StartupFrame& reply() const { return reply_; }
   const mpa::Agreement& agreement() const { return agreement_; }
-  // Bytes of the frame this end has sent: where its own full operation begins.
+  // Bytes of the frame that this end has sent. Its full operation begins after them.
   std::uint32_t sent_bytes() const { return sent_bytes_; }
-  // How what is sent next must look, also when the start-up has failed behind the peer's frame.
+  // The format of what is sent next, also if the start-up failed after the peer's frame.
   mpa::Policy send_policy() const {
     return mpa::send_policy(options_, active_ ? reply_ : request_);
   }
-  // What the passive side would agree to now, for the consumer to look at (IRD/ORD).
+  // The agreement the passive side would make now, for the consumer (IRD/ORD).
   mpa::Agreement preview(const mpa::StartupOptions&) const;
 
  private:

@@ -10,7 +10,8 @@
 namespace urnic::iwarp {
 namespace {
 
-// Ready-to-receive message of the initiator (RFC 6581 9.2): STag 1, since some hardware refuses 0.
+// The ready-to-receive message of the initiator (RFC 6581 9.2): STag 1, since some hardware refuses
+// 0.
 std::uint32_t build_rtr(std::uint8_t kind, ddp::Stream& stream, std::uint8_t* ulpdu) {
   ddp::SegmentHeader h;
   h.last = true;
@@ -65,7 +66,7 @@ verbs::ConnectionRequest request_of(const Connection& c, const SideState& s) {
   r.local = c.key.local_end();
   r.peer = c.key.remote_end();
   r.private_data.assign(data.begin(), data.end());
-  // Reads the peer wants outstanding, where it says so.
+  // The number of outstanding Reads the peer wants, if it specifies one.
   const bool says = wish.enhanced && wish.ord != mpa::kNoNegotiation;
   r.ird = says ? std::min(wish.ord, s.options.mpa.max_ird) : preview.ird;
   r.ord = preview.ord;
@@ -111,7 +112,7 @@ void Opening::startup_done(Connection& c, Instant now) {
   const std::string private_data(reinterpret_cast<const char*>(pd.data()), pd.size());
   verbs::QueuePair* qp = c.qp;
   c.stage_deadline = Instant::never();
-  // First: who hears of it may post at once, from another thread (E-28).
+  // First, because a program that gets the event may post at once, from another thread (E-28).
   qp->state.advance(verbs::QpState::Rts);
   s_.hooks->on_cm_event(
       {.kind = CmEvent::Kind::Established, .qp = qp, .private_data = private_data});
@@ -143,21 +144,21 @@ void Opening::startup_failed(Connection& c, const Startup::Step& step, Instant n
             ? refusal_text(step.refusal, c.startup->options().policy, {})
             : "the peer's MPA start-up frame is invalid or has an unknown revision",
         now);
-  } else {  // an FPDU is possible: say why by Terminate (RFC 6581 9.x)
+  } else {  // an FPDU is possible: report the reason by Terminate (RFC 6581 9.x)
     set_send_framing(c, c.startup->send_policy());
     c.stream->sender.start(true);
     ending_.raise_terminate(c, step.violation, {}, now);
   }
 }
 
-// How our FPDUs look; they begin behind our start-up frame.
+// Sets the format of our FPDUs, which begin after our start-up frame.
 void Opening::set_send_framing(Connection& c, mpa::Policy policy) {
   c.stream->sender.set_framing(
       mpa::make_framing(policy, c.tcb.snd.iss.value() + 1, c.startup->sent_bytes()));
 }
 
-// From here on only FPDUs travel (StartNum known). Bytes glued behind the start-up frame are
-// taken as SLOW until they are parsed (E-1).
+// From here on there are only FPDUs (StartNum is known). Bytes directly after the start-up frame
+// are processed as SLOW until they are parsed (E-1).
 void Opening::full_operation(Connection& c, const mpa::Agreement& agreement, Instant now) {
   const bool active = c.startup->is_active();
   set_send_framing(c, agreement.send);
@@ -166,7 +167,7 @@ void Opening::full_operation(Connection& c, const mpa::Agreement& agreement, Ins
   c.extractor.set_framing(c.framing);
   c.startup.reset();
   c.stage = Stage::Full;
-  c.qp->state.advance(verbs::QpState::Rts);  // the active side is there already
+  c.qp->state.advance(verbs::QpState::Rts);  // the active side is already in that state
   c.context.config.crc = agreement.crc;
   c.context.startup = false;
   c.context.upgrade_needed = c.context.config.upgrade_after;
@@ -200,7 +201,7 @@ void Opening::open_send_side(Connection& c) {
   c.stream->sender.start(c.context.config.crc);
   if (c.rtr_pending) {
     c.rtr_pending = false;
-    // A FIN that came with the RTR has set a deadline of its own.
+    // A FIN that came with the RTR has set its own deadline.
     if (c.stage == Stage::Full) c.stage_deadline = Instant::never();
     if (c.counters.sends_in != 0 && c.qp != nullptr) {
       s_.hooks->on_cm_event({.kind = CmEvent::Kind::EarlyData, .qp = c.qp});
@@ -210,7 +211,7 @@ void Opening::open_send_side(Connection& c) {
   s_.sending.push(c);
 }
 
-// Keep-alive of one connection (RFC 1122, 4.2.3.6: a setting per connection), over either TCP.
+// Sets keepalive for one connection (RFC 1122, 4.2.3.6: a setting per connection), over either TCP.
 void Opening::set_keepalive(Connection& c, const ConnectParams& params, Instant now) {
   const Duration idle = params.keepalive.value_or(s_.options.keepalive) ? s_.options.keepalive_idle
                                                                         : Duration::zero();

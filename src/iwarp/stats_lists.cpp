@@ -1,4 +1,4 @@
-// The lists of counters, from the one list in include/urnic/stats.h.
+// The lists of counters, generated from the one list in include/urnic/stats.h.
 #include "urnic/stats.h"
 
 namespace urnic {

@@ -1,12 +1,12 @@
-// What a connection's statistics hold by name, for all who write or read them.
+// The named members of a connection's statistics, for all code that writes or reads them.
 #pragma once
 
 #include "urnic/stats.h"
 
 namespace urnic {
 
-// `f(group, name, member)` for each, the group as in Counter. S is ConnectionStats, const or not.
-// Without the rows that have labels of their own: labelled_members().
+// Calls `f(group, name, member)` for each, with the group as in Counter. S is ConnectionStats,
+// const or not. Excludes the rows that have labels: labelled_members().
 template <class S, class F>
 void connection_members(S& s, F&& f) {
   f("", "qp_number", s.qp_number);
@@ -30,7 +30,7 @@ void connection_members(S& s, F&& f) {
   f("iwarp.tcp", "mss", s.iwarp.tcp.mss);
 }
 
-// `f(group, name, counts, label)` for each array whose entries have labels.
+// Calls `f(group, name, counts, label)` for each array whose entries have labels.
 template <class S, class F>
 void labelled_members(S& s, F&& f) {
   f("iwarp", "reasons", s.iwarp.reasons, reason_label);

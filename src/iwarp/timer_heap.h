@@ -1,8 +1,8 @@
-// Deadlines of connections: a lazy binary heap. An entry may be older than its connection's real
-// deadline (it was pushed later since); whoever pops it looks and pushes again. A connection has an
-// entry at or before its deadline at all times, so nothing is ever late. Entries nobody wants any
-// more go when their time comes, or earlier by prune(): connections that come and go faster than
-// their deadlines would leave thousands.
+// Deadlines of connections: a lazy binary heap. An entry may be earlier than its connection's real
+// deadline, which has moved since; the code that pops it checks and pushes again. A connection
+// always has an entry at or before its deadline, so no timer is late. Stale entries are removed
+// when their time comes, or earlier by prune(): connections that open and close faster than their
+// deadlines would leave thousands.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ class TimerHeap {
     std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
   }
   Instant earliest() const { return heap_.empty() ? Instant::never() : heap_.front().at; }
-  // The earliest entry that is due, removed; false when none is.
+  // Removes the earliest entry that is due; false if none is.
   bool pop_due(Instant now, Entry* out) {
     if (heap_.empty() || heap_.front().at > now) return false;
     std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
@@ -34,7 +34,8 @@ class TimerHeap {
     heap_.pop_back();
     return true;
   }
-  // Removes what `wanted(entry)` says no to. When, is the owner's choice: it costs a look at each.
+  // Removes entries for which `wanted(entry)` is false. It visits every entry, so the owner decides
+  // when.
   template <class Wanted>
   void prune(Wanted&& wanted) {
     std::erase_if(heap_, [&](const Entry& e) { return !wanted(e); });

@@ -7,12 +7,12 @@
 namespace urnic::iwarp {
 namespace {
 
-// Long to an engine that spins, nothing to one that was woken.
-// Longer than a burst takes; TCP has no shorter timers.
+// Longer than a burst takes. It is long for a polling engine, and short for one that was woken. TCP
+// has no shorter timers.
 constexpr Duration kStall = Duration::ms(1);
 // bound: entries in the list of timers; limit: 1024 and twice the connections; beyond: entries of
-// ended connections are removed; test: ConnectionLife.TimersOfWhatIsGoneAreTakenOut
-constexpr std::size_t kKept = 1024;  // entries not worth looking through
+// ended connections are removed; test: ConnectionLife.TimersOfEndedConnectionsAreRemoved
+constexpr std::size_t kKept = 1024;  // fewer entries are not worth a search
 
 Instant tcp_deadline(const Connection& c) {
   const Instant at = tcp::next_deadline(c.tcb);
@@ -42,9 +42,9 @@ Connection* Timers::pop_due(const ConnectionTable& table, Instant now) {
   return nullptr;
 }
 
-// A burst is stamped with the time at which it began. A caller that lost its processor in the
-// middle of it, or behind it, comes back when timers of segments are due that have hardly left: the
-// peer cannot have answered.
+// A burst is stamped with the time at which it began. If the caller lost its processor during or
+// after it, it returns when timers of segments are due that have only just left, so the peer cannot
+// have answered yet.
 bool Timers::stalled(const Connection& c, Instant now) const {
   return real_time_ && c.tcb.timers.last_sent == last_exit_ && now - last_exit_ > kStall;
 }
@@ -57,8 +57,8 @@ bool Timers::tcp_is_due(Connection& c, Instant now) const {
 }
 
 void Timers::prune(const ConnectionTable& table) {
-  // An entry of each connection that lives is wanted; at twice as many the look at all of them has
-  // been paid for.
+  // Each open connection needs one entry. Waiting until there are twice as many bounds the cost of
+  // the search per entry.
   if (heap_.size() <= kKept + 2 * table.size()) return;
   heap_.prune([&](const TimerHeap::Entry& e) {
     const Connection* owner = table.find(e.id);

@@ -13,16 +13,16 @@ class Timers {
  public:
   explicit Timers(bool real_time) : real_time_(real_time) {}
 
-  // `c` is looked at when its earliest deadline has come.
+  // Visits `c` when its earliest deadline has come.
   void arm(Connection& c);
   Instant earliest() const { return heap_.earliest(); }
-  // The next connection that is due, no longer armed; nullptr when none is.
+  // The next connection that is due, no longer armed; nullptr if none is.
   Connection* pop_due(const ConnectionTable& table, Instant now);
-  // TCP's own deadline has come, and the peer has had its chance to answer.
+  // True if TCP's own deadline has come, and the peer has had time to answer.
   bool tcp_is_due(Connection& c, Instant now) const;
-  // Entries of connections that have ended go, when there are enough of them to pay for the look.
+  // Removes entries of ended connections, when there are enough of them to pay for the search.
   void prune(const ConnectionTable& table);
-  // Whoever drives leaves now.
+  // The driving thread leaves the engine now.
   void leave(Instant now) { last_exit_ = now; }
   std::size_t size() const { return heap_.size(); }
 

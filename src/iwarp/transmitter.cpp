@@ -10,8 +10,8 @@ Sent Transmitter::transmit(Connection& c, unsigned budget, Instant now) {
   Sent turn;
   if (!c.routed) {
     if (const Route way = route(c, now); way != Route::Known) {
-      // Established: TCP's timers decide. Whoever asked for the connection is there, or has just
-      // come back, and asks again.
+      // Established: TCP's timers decide. For an opening connection, the peer that requested it is
+      // there, or has just come back and will ask again.
       turn.unreachable = way == Route::None && c.stage == Stage::Opening && !c.tcb.passive;
       return turn;
     }
@@ -42,12 +42,13 @@ Sent Transmitter::transmit(Connection& c, unsigned budget, Instant now) {
       break;
     }
   }
-  // E-23: what is kept completes when handed to TCP
+  // E-23: copied requests complete when passed to TCP.
   if (c.stream != nullptr) complete_acked(completions_, c, c.tcb.snd.una);
   return turn;
 }
 
-// One segment by `plan`. False when nothing was sent (port full, or the source has nothing whole).
+// Sends one segment by `plan`. Returns false if nothing was sent (the port is full, or the source
+// has no whole FPDU).
 bool Transmitter::send_segment(Connection& c, const tcp::SendPlan& plan, Instant now,
                                Found* found) {
   std::uint8_t* frame;
@@ -108,7 +109,7 @@ void Transmitter::emit_ack(Connection& c, Instant now) {
 
 void Transmitter::send_control(Connection& c, const tcp::SendPlan& plan, Instant now) {
   if (!c.routed && route(c, now) != Route::Known) return;
-  Found none;  // nothing is asked of the stream
+  Found none;  // the stream is not used
   send_segment(c, plan, now, &none);
 }
 
@@ -143,7 +144,8 @@ bool Transmitter::send_stateless(const net::FrameHead& head, const tcp::Segment&
   return true;
 }
 
-// Next hop to MAC. Pending while ARP or ND has not answered: transmission resumes by event.
+// Resolves the next hop to a MAC address. Pending while ARP or ND has not answered; an event
+// resumes transmission.
 Transmitter::Route Transmitter::route(Connection& c, Instant now) {
   using Kind = net::Resolution::Kind;
   const net::Resolution r = s_.wire.interface().resolve(c.key.remote, now);

@@ -1,5 +1,5 @@
-// Own TCP's way out: TCP says what may go, the stream's sender cuts whole FPDUs for it, and copy,
-// CRC and checksum happen in one pass straight into the port's buffer (D5).
+// Sends through our own TCP: TCP decides what may be sent, the stream's sender cuts whole FPDUs for
+// it, and copy, CRC and checksum are done in one pass directly in the port's buffer (D5).
 #pragma once
 
 #include "iwarp/flush.h"
@@ -9,10 +9,10 @@
 
 namespace urnic::iwarp {
 
-// What a turn at sending came to.
+// The result of a turn at sending.
 struct Sent {
-  bool more = false;         // there is more that could go: the turn is over, or the port is full
-  bool unreachable = false;  // there is no way to a peer that has never answered
+  bool more = false;         // more could be sent: the turn is over, or the port is full
+  bool unreachable = false;  // there is no route to a peer that has never answered
   Found found;
 };
 
@@ -20,14 +20,14 @@ class Transmitter {
  public:
   Transmitter(SideState* s, Completions* completions) : s_(*s), completions_(*completions) {}
 
-  // At most about `budget` segments.
+  // Sends at most about `budget` segments.
   Sent transmit(Connection& c, unsigned budget, Instant now);
   void emit_ack(Connection& c, Instant now);
-  // A segment without payload, if the way is known or found.
+  // Sends a segment without payload, if the path is known or can be found.
   void send_control(Connection& c, const tcp::SendPlan& plan, Instant now);
-  // The RST that TCP owes, if it owes one and nothing has to be waited for.
+  // Sends the pending RST of TCP, if there is one and nothing must be waited for.
   void send_reset_now(Connection& c, Instant now);
-  // A segment of no connection, to where `head` came from. False when it found no room.
+  // Sends a segment of no connection to the sender of `head`. Returns false if there was no room.
   bool send_stateless(const net::FrameHead& head, const tcp::Segment& reply);
 
  private:
@@ -42,14 +42,14 @@ class Transmitter {
   Completions& completions_;
 };
 
-// Work requests whose bytes are acknowledged below `una`, and kept ones that are in TCP's hands
-// (E-23), complete.
+// Completes the work requests whose bytes are acknowledged below `una`, and copied ones that were
+// passed to TCP (E-23).
 inline void complete_acked(Completions& completions, Connection& c, StreamOffset una) {
   c.stream->sender.acked(una, [&](const verbs::Completion& done) {
     if (c.qp != nullptr) completions.post(*c.qp, done);
   });
 }
-// What the sender could not do for a local reason: the Terminate it names.
+// Reports the Terminate for what the sender could not do for a local reason.
 inline void note_failed_sender(const Connection& c, Found* found) {
   ddp::Sender& sender = c.stream->sender;
   found->violate(sender.failed() ? sender.failure() : ddp::Violation::LocalCatastrophic,

@@ -58,7 +58,7 @@ void Transport::drain(Connection& c, Instant now, Found* found) {
   }
 }
 
-// Whole FPDUs where they lie, placed and delivered one by one.
+// Places and delivers whole FPDUs one by one, without copying them first.
 void Transport::drain_inbox(Connection& c, Found* found) {
   kernel_tcp::Inbox& inbox = c.link->inbox;
   while (c.takes_fpdus()) {

@@ -1,5 +1,6 @@
-// The one seam between own TCP and the kernel's: what lies below a connection, whichever it is.
-// Nothing above asks. What each does is in transmitter.h, slow_path.h and kernel_sender.h.
+// The one seam between our own TCP and the kernel's: the transport below a connection. Code above
+// it does not distinguish them. transmitter.h, slow_path.h and kernel_sender.h describe what each
+// does.
 #pragma once
 
 #include <cstdint>
@@ -20,50 +21,50 @@ class Transport {
             RxCommit* rx_commit)
       : s_(*s), own_(*own), kernel_(*kernel), slow_(*slow), rx_commit_(*rx_commit) {}
 
-  // ---- what has come
-  // In order and not consumed, as far as a start-up frame may reach.
+  // ---- received data
+  // In-order bytes not consumed yet, up to the size of a start-up frame.
   ByteView bytes(const Connection& c, std::span<std::uint8_t> scratch) const;
   void consume(Connection& c, std::uint32_t n);
   bool has_undelivered(const Connection& c) const;
   void drop_undelivered(Connection& c);
-  // Dropped, with room for what follows, of which only the FIN will count.
+  // Drops them and makes room for later data, of which only the FIN will count.
   void discard_undelivered(Connection& c, Instant now);
-  // FPDUs among them, placed and delivered.
+  // Places and delivers the FPDUs in them.
   void drain(Connection& c, Instant now, Found* found);
-  // TCP has done its handshake; the window is opened to what there is room for.
+  // TCP's handshake is done: opens the window as far as there is room.
   void established(Connection& c, Instant now);
-  // Of a Send that waits for a receive, and the FIN behind it.
+  // For a Send that waits for a receive, if the FIN comes after it.
   void shorten_receive_wait(Connection& c, Instant now) { rx_commit_.shorten_receive_wait(c, now); }
-  // More may be there than was taken until now.
+  // There may be more data than was read until now.
   void read_on(Connection& c);
-  // There are segments to be seen: without them a connection is SLOW for ever (E-31).
+  // True if segments are visible. Without them a connection is always SLOW (E-31).
   static bool shows_segments(const Connection& c) { return c.link == nullptr; }
 
   // ---- sending
   Sent transmit(Connection& c, unsigned budget, Instant now) {
     return c.link != nullptr ? kernel_.transmit(c) : own_.transmit(c, budget, now);
   }
-  // The way is given up: FIN and the end of the peer's, as far as they have come. True when TCP is
-  // through.
+  // The sending side is given up: handles FIN and the end of the peer's side, as far as they have
+  // come. Returns true if TCP has finished.
   bool conclude(Connection& c) {
     return c.link != nullptr ? kernel_.finish(c) : c.tcb.state == tcp::State::Closed;
   }
-  // One past the last byte given to TCP.
+  // One past the last byte passed to TCP.
   StreamOffset sent_end(const Connection& c) const;
-  // FIN behind the last byte.
+  // Sends a FIN after the last byte.
   void finish_sending(Connection& c, Instant now);
   void set_keepalive(Connection& c, Duration idle, Instant now);
-  // 0..63, of what is sent from now on.
+  // 0..63, for packets sent from now on.
   void set_dscp(Connection& c, std::uint8_t dscp);
 
   // ---- the end
   void abort(Connection& c, Instant now);
   bool is_closed(const Connection& c) const;
-  // TCP waits alone for what may still come.
+  // True if TCP alone waits for late segments.
   bool lingers(const Connection& c) const {
     return c.link == nullptr && c.tcb.state == tcp::State::TimeWait;
   }
-  // Without waiting for anything.
+  // Does not wait for anything.
   void send_reset_now(Connection& c, Instant now) {
     if (c.link == nullptr) own_.send_reset_now(c, now);
   }
@@ -78,7 +79,7 @@ class Transport {
   RxCommit& rx_commit_;
 };
 
-// How the TCP below stands, own or the kernel's.
+// Adds the state of the TCP below, our own or the kernel's.
 void add_path(const Connection& c, ConnectionStats* s);
 
 }  // namespace urnic::iwarp

@@ -1,5 +1,5 @@
-// Connections that wait for their turn at something, each once, in the order in which they came.
-// Who has ended meanwhile is passed over.
+// Connections that wait for their turn, each once, in the order in which they came. Connections
+// that have ended in the meantime are skipped.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace urnic::iwarp {
 
-// `kWaits`: where a connection says that it stands in this queue.
+// `kWaits`: the member that tells whether a connection is in this queue.
 template <bool Connection::*kWaits>
 class TurnQueue {
  public:
@@ -18,7 +18,7 @@ class TurnQueue {
     waiting_.push_back(c.id);
     c.*kWaits = true;
   }
-  // The next one, which waits no more; nullptr when it has ended.
+  // Removes the next one; nullptr if it has ended.
   Connection* pop(const ConnectionTable& table) {
     Connection* c = table.find(waiting_.front());
     waiting_.pop_front();

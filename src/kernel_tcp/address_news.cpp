@@ -21,7 +21,7 @@ AddressNews::AddressNews() {
   Socket s(::socket(AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_ROUTE));
   sockaddr_nl at{};
   at.nl_family = AF_NETLINK;
-  // An interface that is taken down keeps its addresses of IPv4, which cannot be used then.
+  // An interface that is down keeps its IPv4 addresses, but they cannot be used.
   at.nl_groups = RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_LINK;
   if (!s.is_open() || ::bind(s.fd(), reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0) {
     error_ = errno;
@@ -35,7 +35,7 @@ bool AddressNews::take() {
   alignas(nlmsghdr) std::array<char, 8192> buffer;
   while (socket_.is_open()) {
     const ssize_t n = ::recv(socket_.fd(), buffer.data(), buffer.size(), MSG_DONTWAIT);
-    if (n < 0 && errno == ENOBUFS) {  // some were lost
+    if (n < 0 && errno == ENOBUFS) {  // some messages were lost
       any = true;
       continue;
     }

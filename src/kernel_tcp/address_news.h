@@ -1,4 +1,4 @@
-// News of addresses that come to this machine or go, from its kernel (rtnetlink).
+// Reports changes of this machine's addresses, from its kernel (rtnetlink).
 #pragma once
 
 #include "kernel_tcp/socket.h"
@@ -7,14 +7,14 @@ namespace urnic::kernel_tcp {
 
 class AddressNews {
  public:
-  // Listens from now on, in this network namespace. error() says why it cannot.
+  // Starts listening, in this network namespace. If that fails, error() returns the reason.
   AddressNews();
-  // Readable when there are news; -1 where there never are.
+  // Readable when there are changes; -1 if changes cannot be reported.
   int fd() const { return socket_.is_open() ? socket_.fd() : -1; }
   // 0, or an errno value.
   int error() const { return error_; }
-  // Takes all that has been said. True when an address or an interface may have come or gone, also
-  // where the kernel had no room to say so.
+  // Reads all messages. True if an address or an interface may have been added or removed, also if
+  // the kernel had no room for some messages.
   bool take();
 
  private:

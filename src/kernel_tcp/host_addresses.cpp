@@ -20,7 +20,7 @@ Socket datagram_socket(const IpAddress& like) {
   return Socket(::socket(like.is_v6() ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
 }
 
-// Without a netmask the address is alone in its network.
+// Without a netmask the prefix is the address itself.
 std::uint8_t length_of(const sockaddr* netmask, const IpAddress& address) {
   if (netmask == nullptr) return static_cast<std::uint8_t>(address.bits());
   const auto* const bytes = address.is_v6()
@@ -65,12 +65,12 @@ bool is_host_address(const IpAddress& address) {
   const Socket s = datagram_socket(address);
   KernelAddress a;
   const socklen_t n = to_kernel({address, 0}, &a);
-  // The kernel binds to groups as well, which are nobody's own.
+  // The kernel also binds to group addresses, which are not own addresses.
   const bool one = !address.is_any() && !address.is_multicast() && !address.is_broadcast();
   return one && s.is_open() && ::bind(s.fd(), &a.any, n) == 0;
 }
 
-// A datagram socket that is connected sends nothing, but has its route.
+// Connecting a datagram socket sends nothing, but determines its route.
 Outcome<IpAddress, int> host_source_for(const IpAddress& to) {
   const Socket s = datagram_socket(to);
   if (!s.is_open()) return fail(errno);

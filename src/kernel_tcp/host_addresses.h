@@ -1,4 +1,4 @@
-// Questions about the addresses of this machine, asked of its kernel.
+// Queries the kernel about the addresses of this machine.
 #pragma once
 
 #include <vector>
@@ -8,15 +8,16 @@
 
 namespace urnic::kernel_tcp {
 
-// Of all interfaces that are up, with the networks around them; errors are errno values.
+// The addresses of all interfaces that are up, with their network prefixes; errors are errno
+// values.
 Outcome<std::vector<IpPrefix>, int> host_prefixes();
-// Each of those addresses once.
+// The same addresses, each once.
 Outcome<std::vector<IpAddress>, int> host_addresses();
-// A socket could have it.
+// True if a socket can be bound to this address.
 bool is_host_address(const IpAddress& address);
-// The address with which packets to `to` would leave.
+// The source address of packets to `to`.
 Outcome<IpAddress, int> host_source_for(const IpAddress& to);
-// 0 where packets of that address of the machine's have a way to `to`, else an errno value.
+// 0 if packets from that own address have a route to `to`, else an errno value.
 int why_no_way(const IpAddress& from, const IpAddress& to);
 
 }  // namespace urnic::kernel_tcp

@@ -5,7 +5,7 @@
 namespace urnic::kernel_tcp {
 namespace {
 
-// Less room than this behind the bytes: they move to the front.
+// If there is less room than this after the bytes, they are moved to the front.
 constexpr std::size_t kEnough = InboxPool::kBlock / 2;
 
 }  // namespace

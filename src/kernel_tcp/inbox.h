@@ -1,11 +1,11 @@
-// What has been taken off a socket and not been consumed yet: the reassembly buffer of a connection
-// over the kernel's TCP (D7). The bytes are contiguous, so that an FPDU can be looked at where it
-// lies, whatever the segments were.
+// Bytes received from a socket and not yet consumed: the reassembly buffer of a connection over the
+// kernel's TCP (D7). The bytes are contiguous, so that an FPDU can be parsed in place, independent
+// of segment boundaries.
 //
-// Memory is borrowed from a pool while there are bytes; an idle connection owns none. Blocks go
-// round last in, first out, so that they stay in the cache. A connection that waits for the rest of
-// an FPDU keeps its block while few are lent; otherwise just the bytes it has (E-11): at most one
-// FPDU, since everything before it has been consumed.
+// Memory is borrowed from a pool only while there are bytes; an idle connection owns none. Blocks
+// are reused last in, first out, so that they stay in the cache. A connection that waits for the
+// rest of an FPDU keeps its block while few blocks are lent. Otherwise it keeps only its bytes
+// (E-11): at most one FPDU, because everything before it has been consumed.
 #pragma once
 
 #include <cstddef>
@@ -21,20 +21,21 @@ namespace urnic::kernel_tcp {
 // Shared by the connections of an engine; must outlive their inboxes.
 class InboxPool {
  public:
-  // Holds the largest FPDU (65 544 bytes) and room for a good read behind any part of one.
+  // Holds the largest FPDU (65 544 bytes) with enough room for an efficient read after any part of
+  // one.
   static constexpr std::size_t kBlock = 256 * 1024;
-  // Blocks lent to connections that are waiting, before they have to do with what they have.
+  // The maximum number of blocks that waiting connections may keep.
   // bound: buffers lent to connections over the kernel's TCP that wait for the rest of an FPDU;
   // beyond: they keep only the bytes they have, at most one FPDU (E-11); test:
-  // Inbox.ACrowdOfWaitingConnectionsHoldsTheirBytesAndNoBlocks
+  // Inbox.ManyWaitingConnectionsKeepOnlyTheirBytes
   static constexpr std::size_t kLent = 64;
 
   std::unique_ptr<std::uint8_t[]> take();
   void give(std::unique_ptr<std::uint8_t[]> block);
-  // Too many blocks are lent.
+  // True if too many blocks are lent.
   bool crowded() const { return lent_ > kLent; }
   std::size_t lent() const { return lent_; }
-  // Bytes outside of blocks, held by waiting connections.
+  // Bytes of waiting connections that are stored outside of blocks.
   std::size_t set_aside() const { return set_aside_; }
   void count_set_aside(std::size_t more, std::size_t less) { set_aside_ += more - less; }
 
@@ -51,14 +52,15 @@ class Inbox {
   Inbox(const Inbox&) = delete;
   Inbox& operator=(const Inbox&) = delete;
 
-  // Where to receive to: behind what is there. Empty only when a whole block waits to be consumed.
+  // The memory to receive into, after the stored bytes. Empty only if a whole block waits to be
+  // consumed.
   std::span<std::uint8_t> space();
   void received(std::size_t n) { end_ += n; }
   ByteView bytes() const { return {base() + begin_, end_ - begin_}; }
   bool empty() const { return begin_ == end_; }
   void consume(std::size_t n);
   void clear();
-  // Nothing more will come for now: gives back what can be spared.
+  // Call it when no more bytes are expected for now: returns memory that is not needed.
   void settle();
 
  private:
@@ -66,7 +68,7 @@ class Inbox {
 
   InboxPool* pool_;
   std::unique_ptr<std::uint8_t[]> block_;
-  std::vector<std::uint8_t> aside_;  // the bytes, when there is no block
+  std::vector<std::uint8_t> aside_;  // the bytes, if there is no block
   std::size_t begin_ = 0, end_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Addresses as the kernel has them.
+// Conversion to and from the kernel's addresses.
 #pragma once
 
 #include <netinet/in.h>
@@ -31,7 +31,7 @@ inline socklen_t to_kernel(const SocketAddress& a, KernelAddress* out) {
   return sizeof out->v6;
 }
 
-// Of either version. Version 4 addresses mapped into version 6 come out as version 4.
+// For both IP versions. IPv4 addresses mapped into IPv6 are returned as IPv4.
 inline SocketAddress from_kernel(const sockaddr& a) {
   if (a.sa_family == AF_INET) {
     sockaddr_in v4;

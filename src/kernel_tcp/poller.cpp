@@ -15,7 +15,7 @@ constexpr unsigned kAtOnce = 64;
 }  // namespace
 
 Outcome<std::unique_ptr<Poller>, std::string> Poller::make() {
-  std::unique_ptr<Poller> made(new Poller);  // first: without memory no descriptor is left
+  std::unique_ptr<Poller> made(new Poller);  // first: if there is no memory, no descriptor leaks
   made->fd_ = epoll_create1(EPOLL_CLOEXEC);
   if (made->fd_ < 0)
     return fail(std::string("cannot create an epoll descriptor: ") + std::strerror(errno));

@@ -1,5 +1,5 @@
-// Readiness of many sockets: which of them have become readable or writable since they were last
-// looked at (edges, not levels: what is reported once is not reported again until it happens anew).
+// Readiness of many sockets: reports sockets that have become readable or writable since the last
+// report. It is edge-triggered: a report is not repeated until the socket becomes ready again.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ class Poller {
     std::uint64_t tag = 0;
     bool readable = false;  // bytes, a FIN, an error or (listening) a connection
     bool writable = false;
-    bool ended = false;  // the peer's FIN or an error is among what can be read
+    bool ended = false;  // the readable data includes the peer's FIN or an error
   };
 
   // The error is one line for the user.
@@ -25,14 +25,14 @@ class Poller {
   Poller(const Poller&) = delete;
   Poller& operator=(const Poller&) = delete;
 
-  // From now on `fd` is reported under `tag`, beginning with what it is ready for already. 0 or an
+  // Reports `fd` under `tag` from now on, beginning with its current readiness. Returns 0 or an
   // errno value.
   int add(int fd, std::uint64_t tag);
-  // Before it is closed.
+  // Call it before `fd` is closed.
   void remove(int fd);
-  // At most `max` that have become ready. Never waits.
+  // Takes at most `max` sockets that have become ready. Never waits.
   unsigned take(Ready* out, unsigned max);
-  // Readable (poll) while there is something to take.
+  // Readable (by poll) while there are reports to take.
   int wait_fd() const { return fd_; }
 
  private:

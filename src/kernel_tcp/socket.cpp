@@ -18,11 +18,11 @@ namespace urnic::kernel_tcp {
 namespace {
 
 constexpr std::uint32_t kDefaultMss = 536;
-// As the engine's own TCP: data that is not acknowledged for so long ends the connection.
+// Like the engine's own TCP: data that is unacknowledged for this long ends the connection.
 constexpr unsigned kUserTimeoutMs = 100'000;
-// Records of one system call.
+// The maximum number of records per system call.
 constexpr std::size_t kMaxRecords = 64;
-constexpr int kPortAttempts = 16;  // each fails only if another program was quicker
+constexpr int kPortAttempts = 16;  // each fails only if another program took the port first
 
 void set_option(int fd, int level, int name, int value) {
   [[maybe_unused]] const int r = setsockopt(fd, level, name, &value, sizeof value);
@@ -40,9 +40,9 @@ Moved moved(ssize_t n, Moved::What at_zero) {
   return {Moved::What::Failed, 0, errno};
 }
 
-// The kernel counts an address as taken by who let others in (SO_REUSEADDR, without which what is
-// left of old connections would be in the way) only once it listens. So this one listens, for a
-// moment in which nobody is heard, and then lets nobody in.
+// With SO_REUSEADDR (required because of remains of old connections), the kernel treats an address
+// as taken only once a socket listens on it. So this function listens for a moment, with a filter
+// that drops all connections, and then clears SO_REUSEADDR.
 int keep_others_out(int fd) {
   sock_filter none = BPF_STMT(BPF_RET | BPF_K, 0);
   const sock_fprog deaf{1, &none};
@@ -77,9 +77,9 @@ Socket& Socket::operator=(Socket&& o) noexcept {
 }
 
 void Socket::set_dscp(std::uint8_t dscp) const {
-  const int tos = dscp << 2;  // the kernel's TCP has the ECN bits for itself
+  const int tos = dscp << 2;  // the kernel's TCP controls the ECN bits
   const bool v6 = local().ip.is_v6();
-  // An address of version 4 may be a version 6 socket's as well: one of the two is refused there.
+  // An IPv6 socket may also have an IPv4 address: one of the two options is then rejected.
   set_option(fd_, IPPROTO_IP, IP_TOS, tos);
   if (v6) set_option(fd_, IPPROTO_IPV6, IPV6_TCLASS, tos);
 }
@@ -91,7 +91,7 @@ void Socket::set_keepalive(int idle_s) const {
   set_option(fd_, IPPROTO_TCP, TCP_KEEPIDLE, idle_s);
   set_option(fd_, IPPROTO_TCP, TCP_KEEPINTVL, interval_s);
   set_option(fd_, IPPROTO_TCP, TCP_KEEPCNT, 3);
-  // Where it is set it decides in the place of the count.
+  // If this is set, it takes precedence over the probe count.
   set_option(fd_, IPPROTO_TCP, TCP_USER_TIMEOUT, 1000 * (idle_s + 3 * interval_s));
 }
 
@@ -102,8 +102,8 @@ Outcome<Socket, int> Socket::connect(const SocketAddress& to, const SocketAddres
   prepare(s.fd_);
   KernelAddress a;
   if (!from.ip.is_any() || from.port != 0) {
-    // A port that is not given is chosen by connect(), which knows the other end: no early
-    // exhaustion.
+    // connect() chooses an unspecified port, because it knows the peer: this does not exhaust the
+    // ports early.
     const int how = from.port == 0 ? IP_BIND_ADDRESS_NO_PORT : SO_REUSEADDR;
     set_option(s.fd_, from.port == 0 ? IPPROTO_IP : SOL_SOCKET, how, 1);
     SocketAddress at = from;
@@ -114,10 +114,10 @@ Outcome<Socket, int> Socket::connect(const SocketAddress& to, const SocketAddres
   const socklen_t n = to_kernel(to, &a);
   if (::connect(s.fd_, &a.any, n) != 0 && errno != EINPROGRESS) {
     if (errno != EADDRNOTAVAIL) return fail(errno);
-    // No port is left; or no address to leave from, as for version 6 where it is switched off.
+    // No port is left, or there is no source address, e.g. for IPv6 if it is disabled.
     return fail(host_source_for(to.ip) ? EADDRINUSE : ENETUNREACH);
   }
-  // A peer on this machine has answered by now: its refusal is known before anything has begun.
+  // A peer on this machine has already answered, so a refusal is known at once.
   if (const int e = s.take_error(); e != 0) return fail(e);
   return s;
 }
@@ -129,8 +129,8 @@ Outcome<Socket, int> Socket::reserve(const SocketAddress& at, bool v6_only, bool
     if (const int e = keep_others_out(s->fd_); e != 0) return fail(e);
     return s;
   }
-  // A port that the kernel has chosen is gone when a socket no longer listens, one that was asked
-  // for stays.
+  // A port chosen by the kernel is released when the socket stops listening; a requested port is
+  // not.
   int error = EADDRINUSE;
   for (int i = 0; i < kPortAttempts && error == EADDRINUSE; ++i) {
     auto chosen = bound(at, v6_only);
@@ -149,7 +149,7 @@ void Socket::let_in() const {
 }
 
 int Socket::listen(int backlog) const {
-  let_in();  // or what is left of old connections would be in the way
+  let_in();  // otherwise remains of old connections would prevent it
   return ::listen(fd_, backlog) == 0 ? 0 : errno;
 }
 
@@ -171,7 +171,7 @@ Outcome<Socket, int> Socket::accept() const {
       prepare(fd);
       return Socket(fd);
     }
-    // A connection that failed before it was taken is not the listener's affair (accept(2)).
+    // A connection that failed before it was accepted is not an error of the listener (accept(2)).
     if (errno == ECONNABORTED || errno == EPROTO || errno == EINTR) continue;
     return fail(errno);
   }
@@ -223,7 +223,7 @@ Moved Socket::send_records(std::span<const iovec> pieces,
     }
     const int sent =
         ::sendmmsg(fd_, m, static_cast<unsigned>(n), MSG_DONTWAIT | MSG_NOSIGNAL | MSG_EOR);
-    if (sent < 0) {  // what went before counts; the next attempt meets the error again
+    if (sent < 0) {  // report the bytes sent so far; the next attempt meets the error again
       return total != 0 ? Moved{Moved::What::Some, total, 0} : moved(-1, Moved::What::NotNow);
     }
     for (int i = 0; i < sent; ++i) total += m[i].msg_len;
@@ -266,7 +266,7 @@ void Socket::reset() {
   if (!is_open()) return;
   const linger now{1, 0};
   [[maybe_unused]] int r = setsockopt(fd_, SOL_SOCKET, SO_LINGER, &now, sizeof now);
-  // Closing is not enough where a forked child still has the descriptor.
+  // Closing is not sufficient if a forked child still has the descriptor.
   const sockaddr nobody{AF_UNSPEC, {}};
   r = ::connect(fd_, &nobody, sizeof nobody);
   close();

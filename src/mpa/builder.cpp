@@ -18,8 +18,8 @@ std::size_t total_of(ByteView header, std::span<const ByteView> payload) {
   return n;
 }
 
-// The FPDU as it grows: where the next byte goes, the running CRC, and the Internet sum of all
-// bytes so far. A piece that starts at an odd offset has its sum byte-swapped (RFC 1071, 2 (B)).
+// Writes an FPDU: the write position, the running CRC, and the Internet sum of all bytes so far.
+// The sum of a piece that starts at an odd offset is byte-swapped (RFC 1071, 2 (B)).
 class Writer {
  public:
   Writer(std::uint8_t* dst, bool crc) : begin_(dst), at_(dst), crc_on_(crc) {}
@@ -38,7 +38,7 @@ class Writer {
     at_ += piece.size();
   }
 
-  // Pad and CRC field. The CRC covers the pad, so that goes first.
+  // Writes the pad and the CRC field. The CRC covers the pad, so the pad comes first.
   void finish(std::uint32_t pad) {
     if (pad != 0) {
       static constexpr std::uint8_t kZeros[3] = {};
@@ -55,7 +55,7 @@ class Writer {
   }
 
   Built built() const {
-    // 2^32 = 1 modulo 2^16 - 1: folding the carries in keeps the one's-complement sum.
+    // 2^32 = 1 modulo 2^16 - 1, so folding the carries in keeps the one's-complement sum.
     std::uint64_t s = (sum_ & 0xffffffffu) + (sum_ >> 32);
     s = (s & 0xffffffffu) + (s >> 32);
     return {written(), static_cast<std::uint32_t>(s)};
@@ -73,7 +73,7 @@ class Writer {
   std::uint64_t sum_ = 0;
 };
 
-// A Writer that puts a marker wherever the grid has one.
+// A Writer that inserts a marker at each grid position.
 class MarkedWriter {
  public:
   MarkedWriter(std::uint8_t* dst, std::uint32_t pos, bool crc) : w_(dst, crc), pos_(pos) {
@@ -86,11 +86,11 @@ class MarkedWriter {
       const std::size_t n = std::min<std::size_t>(piece.size(), to_marker(pos_ + w_.written()));
       w_.add(piece.first(n));
       piece = piece.subspan(n);
-      // Also behind the last byte: only the CRC may follow a marker there, and it always does.
+      // Also after the last byte: the CRC always follows a marker there.
       marker_if_due();
     }
   }
-  // Pad (which ends where a marker may begin) and CRC field.
+  // Writes the pad (a marker may begin right after it) and the CRC field.
   Built finish(std::uint32_t pad) {
     static constexpr std::uint8_t kZeros[3] = {};
     add(ByteView(kZeros, pad));
@@ -99,7 +99,8 @@ class MarkedWriter {
   }
 
  private:
-  // The distance is back to the length field; a leading marker stands before it and says 0.
+  // The pointer is the distance back to the length field. A leading marker is before that field and
+  // holds 0.
   void marker_if_due() {
     const std::uint32_t at = w_.written();
     if (to_marker(pos_ + at) != 0) return;
@@ -117,10 +118,10 @@ class MarkedWriter {
 
 Built build_fpdu(std::uint8_t* dst, ByteView header, std::span<const ByteView> payload, bool crc) {
   const std::size_t ulpdu = total_of(header, payload);
-  if (ulpdu > kMaxUlpdu) return {};  // cannot be said in the length field
+  if (ulpdu > kMaxUlpdu) return {};  // does not fit the length field
 
-  // Length field and header go through one local block: every byte is summed as it is written,
-  // never by reading the port's buffer, which the other side of a shared-memory wire can change.
+  // Length field and header are assembled in a local block. Every byte is summed as it is written,
+  // and the port's buffer is not read back: the other side of a shared-memory wire can change it.
   std::array<std::uint8_t, 64> head;
   store_be16(head.data(), static_cast<std::uint16_t>(ulpdu));
   const std::size_t n = std::min(header.size(), head.size() - kLengthField);

@@ -1,5 +1,6 @@
-// Builds one FPDU straight into the port's buffer: length field, DDP header, payload gathered from
-// registered memory, pad, CRC; copy, CRC32C and Internet checksum in one pass (D5, E-20).
+// Builds one FPDU directly in the port's buffer: length field, DDP header, payload gathered from
+// registered memory, pad, CRC. Copies, and computes CRC32C and Internet checksum, in one pass (D5,
+// E-20).
 #pragma once
 
 #include <cstdint>
@@ -15,15 +16,16 @@ struct Built {
   std::uint32_t sum = 0;  // unfolded Internet sum of those bytes (they start at an even offset)
 };
 
-// `header` is the DDP/RDMAP header; `payload` its pieces in order, whose lengths add up so that
-// header + payload <= kMaxUlpdu. With `crc` false the CRC field is zero. `dst` has room for the
-// FPDU. Pieces may have any length and alignment; each is read exactly once.
+// `header` is the DDP/RDMAP header. `payload` holds its pieces in order; header + payload must not
+// exceed kMaxUlpdu. If `crc` is false the CRC field is zero. `dst` must have room for the FPDU.
+// Pieces may have any length and alignment; each byte is read exactly once.
 Built build_fpdu(std::uint8_t* dst, ByteView header, std::span<const ByteView> payload, bool crc);
 
-// The same as it must look at `pos` under `policy`: markers put in as the bytes are copied, the
-// length field as the policy says it. With NoMarkers it is build_fpdu. `dst` has framed_size()
-// bytes. Nothing is written (len 0) when the FPDU could not be said: longer than kMaxUlpdu, or
-// with markers longer than kMaxModifiedFrame, beyond which no marker could point back.
+// Builds the same FPDU as it must look at `pos` under `policy`: inserts markers while copying, and
+// writes the length field as the policy requires. With NoMarkers it equals build_fpdu(). `dst` must
+// have framed_size() bytes. Writes nothing (len 0) if the FPDU cannot be represented: longer than
+// kMaxUlpdu, or with markers longer than kMaxModifiedFrame, since markers beyond that could not
+// point back.
 Built build_framed(std::uint8_t* dst, Policy policy, std::uint32_t pos, ByteView header,
                    std::span<const ByteView> payload, bool crc);
 

@@ -19,7 +19,7 @@ FrameShape modified_shape(std::uint16_t field, std::uint32_t at, std::uint32_t p
   s.field = at;
   s.size = at + frame;
   s.possible = frame >= around;
-  if (s.possible) {  // and a sender of that ULPDU would have made just this frame here
+  if (s.possible) {  // and a sender of that ULPDU would have made exactly this frame here
     s.ulpdu = frame - around;
     s.possible = pad_of(s.ulpdu) == modified_pad(field) && marked_size(pos, s.ulpdu) == s.size;
   }

@@ -13,14 +13,14 @@ std::uint32_t length_field_at(std::uint64_t pos) {
   return leading_marker(pos) ? kMarker : 0;
 }
 
-// Is `fpdu` exactly one FPDU starting at `pos`?
+// True if `fpdu` is exactly one FPDU that starts at `pos`.
 bool is_whole(ByteView fpdu, std::uint64_t pos) {
   const auto length = marked_fpdu_length(fpdu, pos);
   return length.has_value() && *length == fpdu.size();
 }
 
-// Bytes of the run that begins `at` bytes into an FPDU at `pos` and ends before the next marker
-// or at `end`; 0 when a marker starts there.
+// Bytes from `at` within an FPDU at `pos` up to the next marker or to `end`; 0 if a marker starts
+// there.
 std::uint32_t run(std::uint64_t pos, std::uint32_t at, std::uint32_t end) {
   return std::min(to_marker(pos + at), end - at);
 }
@@ -45,7 +45,8 @@ std::uint32_t insert_markers(ByteView fpdu, std::uint64_t pos, bool crc, std::ui
     if (last > field + kMaxFpduPointer) return 0;
   }
 
-  const std::uint32_t body = total - kCrcField;  // the CRC is last: a marker before it is in here
+  const std::uint32_t body = total - kCrcField;  // the CRC is last, so a marker before it is in the
+                                                 // body
   std::uint32_t from = 0;
   for (std::uint32_t at = 0; at < body;) {
     if (to_marker(pos + at) == 0) {
@@ -64,7 +65,7 @@ std::uint32_t insert_markers(ByteView fpdu, std::uint64_t pos, bool crc, std::ui
 
 bool pointers_right(ByteView fpdu, std::uint64_t pos) {
   const std::uint32_t field = length_field_at(pos);
-  // A leading marker stands before the length field and says 0.
+  // A leading marker is before the length field and holds 0.
   for (std::size_t at = to_marker(pos); at < fpdu.size(); at += kMarkerSpacing) {
     const std::uint32_t want = at == 0 ? 0 : static_cast<std::uint32_t>(at) - field;
     if ((parse_marker(fpdu.data() + at).fpdu_pointer & ~3u) != want) return false;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint8_t kNewestRevision = 2;
 
-// A depth as it can be said on the wire: within the local limit, and not the value that means
+// Limits a depth to what the frame can carry: within the local limit, and not the value that means
 // "do not negotiate".
 std::uint16_t clamp_depth(std::uint16_t wanted, std::uint16_t limit) {
   return std::min({wanted, limit, static_cast<std::uint16_t>(kNoNegotiation - 1)});
@@ -20,7 +20,7 @@ std::uint16_t offered(std::uint16_t wanted, std::uint16_t limit) {
 }
 
 void set_private(StartupFrame& frame, ByteView data) {
-  // Both extensions leave the same room.
+  // Both extensions leave the same room for private data.
   const Policy policy =
       frame.token.kind != PolicyToken::Kind::None ? Policy::AbsoluteMarkers : Policy::NoMarkers;
   const std::size_t n =
@@ -29,7 +29,7 @@ void set_private(StartupFrame& frame, ByteView data) {
   frame.private_len = static_cast<std::uint16_t>(n);
 }
 
-// One kind out of those both can do. Write first: it takes no read slot on either side.
+// Chooses one kind that both ends support. Write first: it uses no read slot at either end.
 std::uint8_t choose_rtr(std::uint8_t common, bool read_possible) {
   if ((common & kRtrWrite) != 0) return kRtrWrite;
   if ((common & kRtrRead) != 0 && read_possible) return kRtrRead;
@@ -37,8 +37,8 @@ std::uint8_t choose_rtr(std::uint8_t common, bool read_possible) {
   return kRtrNone;
 }
 
-// Why a Request cannot be met under the responder's policy. E2 and E3 must be offered by the very
-// same token; the others need none, since M speaks for itself.
+// Returns why a Request cannot be accepted under the responder's policy. E2 and E3 must be offered
+// by a token for the same policy. The others need no token, since the M bit expresses them.
 Refusal judge_offer(const PolicyToken& token, Policy own) {
   const bool offered = token.kind == PolicyToken::Kind::Offer;
   if (!is_extension(own)) return offered ? Refusal::PolicyDiffers : Refusal::None;
@@ -71,12 +71,12 @@ StartupFrame make_request(const StartupOptions& o, ByteView private_data) {
   f.revision = std::min(o.revision, kNewestRevision);
   f.enhanced = f.revision >= 2;
   if (f.enhanced) {
-    // A says an RTR will come, so there must be a kind of it to offer.
+    // A means that an RTR will come, so at least one kind must be offered.
     f.peer_to_peer = o.peer_to_peer && o.rtr != kRtrNone;
     f.rtr = f.peer_to_peer ? o.rtr : std::uint8_t{kRtrNone};
     f.ird = offered(o.ird, o.max_ird);
     f.ord = offered(o.ord, o.max_ord);
-    // The RTR Read is a Read like any other and needs a slot (RFC 6581, 9.2).
+    // The RTR Read needs a slot like any other Read (RFC 6581, 9.2).
     if ((f.rtr & kRtrRead) != 0 && f.ord == 0) f.ord = 1;
   }
   set_private(f, private_data);
@@ -86,8 +86,8 @@ StartupFrame make_request(const StartupOptions& o, ByteView private_data) {
 Answer answer_request(const StartupFrame& request, const StartupOptions& o, ByteView private_data) {
   Answer answer;
   if (request.revision > o.revision) {
-    // RFC 5044 7.1: an unknown revision is answered by closing, and RFC 6581 10 has the initiator
-    // try again with revision 1.
+    // RFC 5044 7.1: close on an unknown revision. RFC 6581 10: the initiator then retries with
+    // revision 1.
     answer.reply = make_reject(request, {});
     answer.refusal = Refusal::NotEnhanced;
     answer.send_reply = false;
@@ -114,7 +114,7 @@ Answer answer_request(const StartupFrame& request, const StartupOptions& o, Byte
   a.ord = clamp_depth(o.ord, o.max_ord);
 
   if (!request.enhanced) {
-    // Chelsio parts begin with a zero-length Read even on revision 1: there must be a slot.
+    // Chelsio adapters begin with a zero-length Read even on revision 1, so there must be a slot.
     if (o.max_ird != 0) a.ird = std::max<std::uint16_t>(a.ird, 1);
     set_private(reply, private_data);
     return answer;
@@ -123,20 +123,20 @@ Answer answer_request(const StartupFrame& request, const StartupOptions& o, Byte
   if (reply.peer_to_peer) {
     const std::uint8_t common = request.rtr & o.rtr;
     a.rtr = choose_rtr(common, o.max_ird != 0);
-    // A=1 demands a kind in the Reply even when none matches (RFC 6581, 9.2): the initiator ends
-    // it.
+    // A=1 requires a kind in the Reply even if none matches (RFC 6581, 9.2). The initiator then
+    // ends the connection.
     if (a.rtr == kRtrNone) a.rtr = kRtrWrite;
     reply.rtr = a.rtr;
   }
   if (a.rtr == kRtrRead) a.ird = std::max<std::uint16_t>(a.ird, 1);
-  // Room for all the Reads the initiator wants, as far as the limit goes.
+  // Offers room for all Reads the initiator wants, up to the limit.
   if (request.ord == kNoNegotiation) {
     reply.ird = kNoNegotiation;
   } else {
     a.ird = std::max(a.ird, clamp_depth(request.ord, o.max_ird));
     reply.ird = a.ird;
   }
-  // Responder ORD <= initiator IRD is a MUST.
+  // RFC 6581: the responder's ORD MUST NOT exceed the initiator's IRD.
   if (request.ird == kNoNegotiation) {
     reply.ord = kNoNegotiation;
   } else {
@@ -150,7 +150,7 @@ Answer answer_request(const StartupFrame& request, const StartupOptions& o, Byte
 StartupFrame make_reject(const StartupFrame& request, ByteView private_data) {
   StartupFrame reply = reply_to(request);
   reply.reject = true;
-  // Some initiators check A and the RTR bits before R: give them a Reply they can read.
+  // Some initiators check A and the RTR bits before R, so the Reply must be valid for them.
   if (reply.peer_to_peer) {
     reply.rtr = choose_rtr(request.rtr, true);
     if (reply.rtr == kRtrNone) reply.rtr = kRtrWrite;
@@ -168,7 +168,7 @@ Outcome<Agreement, Refusal> read_reply(const StartupFrame& request, const Startu
   if (reply.revision != request.revision || reply.enhanced != request.enhanced) {
     return fail(Refusal::NotEnhanced);
   }
-  // An echo of the offer is not an answer to it (D6).
+  // An echo of our offer is not an answer to it (D6).
   if (is_extension(o.policy) &&
       (reply.token.kind != PolicyToken::Kind::Accept || reply.token.policy != o.policy)) {
     return fail(Refusal::PolicyUnknown);
@@ -176,7 +176,7 @@ Outcome<Agreement, Refusal> read_reply(const StartupFrame& request, const Startu
   Agreement a;
   a.receive = o.policy;
   a.send = send_policy(o, reply);
-  // Either C turns it on for both (RFC 5044, 7.1).
+  // A C bit at either end turns CRC on for both (RFC 5044, 7.1).
   a.crc = request.crc || reply.crc;
   a.revision = request.revision;
   a.enhanced = request.enhanced;
@@ -188,12 +188,12 @@ Outcome<Agreement, Refusal> read_reply(const StartupFrame& request, const Startu
     if (reply.ord > std::max(a.ird, o.max_ird)) return fail(Refusal::InsufficientIrd);
     a.ird = std::max(a.ird, reply.ord);
   }
-  // What was asked for, which an RTR Read may have raised, cut to what the responder can hold.
+  // The requested ORD, which an RTR Read may have raised, limited to what the responder can hold.
   if (request.ord != kNoNegotiation) a.ord = request.ord;
   if (reply.ird != kNoNegotiation) a.ord = std::min(a.ord, reply.ird);
 
   if (request.peer_to_peer) {
-    // A Read RTR towards a responder without room for one Read would overrun its IRD.
+    // A Read RTR to a responder without room for one Read would exceed its IRD.
     const std::uint8_t common = reply.peer_to_peer ? request.rtr & reply.rtr : kRtrNone;
     a.rtr = choose_rtr(common, a.ord != 0);
     if (a.rtr == kRtrNone) return fail(Refusal::NoMatchingRtr);

@@ -16,7 +16,7 @@ constexpr std::uint32_t kFlagsAt = 16, kRevisionAt = 17, kPrivateLengthAt = 18;
 
 // Byte 16 (RFC 5044, 7.1; S is RFC 6581, 6).
 constexpr std::uint8_t kM = 0x80, kC = 0x40, kR = 0x20, kS = 0x10, kReserved = 0x0f;
-// The two words behind the header when S is set (RFC 6581, 9).
+// The two words after the header if S is set (RFC 6581, 9).
 constexpr std::uint16_t kA = 0x8000, kB = 0x4000;           // in the IRD word
 constexpr std::uint16_t kCWrite = 0x8000, kDRead = 0x4000;  // in the ORD word
 constexpr std::uint16_t kDepth = 0x3fff;
@@ -39,8 +39,8 @@ std::uint8_t kind_byte(PolicyToken::Kind kind) {
   }
 }
 
-// The token at the start of private data; Kind::None when these bytes are the ULP's own. All of it
-// must be right: nothing of a ULP is taken for a token by half.
+// Parses the token at the start of private data. Kind::None if the bytes belong to the ULP. All of
+// the token must be valid, so that ULP data is not mistaken for one.
 PolicyToken parse_token(ByteView data) {
   PolicyToken t;
   if (data.size() < kTokenLength ||
@@ -87,14 +87,15 @@ bool is_emitted_enhanced(const StartupFrame& f) {
   return f.enhanced && f.revision >= 2;
 }
 
-// Bytes of ULP private data that go into the frame.
+// Bytes of ULP private data in the emitted frame.
 std::uint32_t emitted_private(const StartupFrame& f) {
   std::uint32_t room = max_private_data(is_emitted_enhanced(f));
   if (has_token(f)) room -= kTokenLength + kMaxFiller;
   return std::min<std::uint32_t>(f.private_len, room);
 }
 
-// Revision 0 is that of parts older than RFC 5044; siw takes and answers it, and so does urnic.
+// Revision 0 is used by adapters older than RFC 5044. siw accepts and answers it, and so does
+// urnic.
 bool is_enhanced(std::uint8_t flags, std::uint8_t revision) {
   return revision >= 2 && (flags & kS) != 0;
 }
@@ -109,7 +110,7 @@ Outcome<std::optional<std::uint32_t>, StartupError> frame_length(ByteView bytes,
   if (bytes.size() > kRevisionAt && bytes[kRevisionAt] > kNewestRevision) {
     return fail(StartupError::BadRevision);
   }
-  // PD_Length counts up to 512: its high byte alone can give it away.
+  // PD_Length is at most 512, so its high byte alone can prove it invalid.
   if (bytes.size() > kPrivateLengthAt && bytes[kPrivateLengthAt] > kMaxPrivateData >> 8) {
     return fail(StartupError::BadPrivateData);
   }
@@ -143,7 +144,7 @@ Outcome<StartupFrame, StartupError> parse_frame(ByteView bytes, bool expect_repl
     f.ird = ird & kDepth;
     f.ord = ord & kDepth;
     f.peer_to_peer = (ird & kA) != 0;
-    if (f.peer_to_peer) {  // without A the others mean nothing (RFC 6581, 9.2)
+    if (f.peer_to_peer) {  // without A the other bits have no meaning (RFC 6581, 9.2)
       f.rtr = static_cast<std::uint8_t>(((ird & kB) != 0 ? kRtrSend : 0) |
                                         ((ord & kCWrite) != 0 ? kRtrWrite : 0) |
                                         ((ord & kDRead) != 0 ? kRtrRead : 0));
@@ -173,7 +174,7 @@ void set_filler(StartupFrame& f, std::uint32_t sn) {
 std::uint32_t emit_frame(const StartupFrame& f, std::uint8_t* dst) {
   const bool enhanced = is_emitted_enhanced(f);
   std::memcpy(dst, (f.reply ? kReplyKey : kRequestKey).data(), kKeyLength);
-  // Reserved bits are sent 0 whatever was received (siw reads one of them as its private GSO
+  // Reserved bits are sent as 0, whatever was received (siw reads one of them as its private GSO
   // offer).
   dst[kFlagsAt] = static_cast<std::uint8_t>((f.markers ? kM : 0) | (f.crc ? kC : 0) |
                                             (f.reject ? kR : 0) | (enhanced ? kS : 0));

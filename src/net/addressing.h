@@ -8,9 +8,9 @@
 
 namespace urnic::net {
 
-// A locally administered MAC that follows from an IP address (E-34): 02:00 and the four bytes of
-// a version 4 address; 02 and a mix of all bytes of a version 6 address, so that hosts differing
-// in any bit almost surely differ.
+// Derives a locally administered MAC from an IP address (E-34): 02:00 and the four bytes of an IPv4
+// address; 02 and a hash of all bytes of an IPv6 address, so that different hosts almost certainly
+// get different MACs.
 constexpr MacAddress mac_from_ip(const IpAddress& ip) {
   const ByteView b = ip.bytes();
   if (ip.is_v4()) return {{0x02, 0x00, b[0], b[1], b[2], b[3]}};
@@ -31,7 +31,7 @@ constexpr IpAddress link_local_from_mac(const MacAddress& mac) {
                         m[2], 0xff, 0xfe, m[3], m[4], m[5]});
 }
 
-// ff02::1:ffXX:XXXX of a version 6 address (RFC 4291, 2.7.1).
+// The solicited-node group ff02::1:ffXX:XXXX of an IPv6 address (RFC 4291, 2.7.1).
 constexpr IpAddress solicited_node(const IpAddress& ip) {
   const ByteView b = ip.bytes();
   return IpAddress::v6({0xff, 0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, b[13], b[14], b[15]});
@@ -42,7 +42,7 @@ constexpr IpAddress all_nodes() {
   return IpAddress::v6({0xff, 0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1});
 }
 
-// Ethernet address of a multicast group (RFC 1112, 6.4; RFC 2464, 7).
+// The Ethernet address of a multicast group (RFC 1112, 6.4; RFC 2464, 7).
 constexpr MacAddress multicast_mac(const IpAddress& group) {
   const ByteView b = group.bytes();
   if (group.is_v6()) return {{0x33, 0x33, b[12], b[13], b[14], b[15]}};

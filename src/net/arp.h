@@ -1,4 +1,4 @@
-// ARP for IPv4 over Ethernet (RFC 826), the probes and announcements of RFC 5227.
+// ARP for IPv4 over Ethernet (RFC 826), with the probes and announcements of RFC 5227.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct ArpPacket {
   IpAddress target_ip;
 };
 
-// nullopt when short, or not Ethernet/IPv4, or an operation other than request and reply.
+// nullopt if it is too short, not Ethernet/IPv4, or its operation is neither request nor reply.
 inline std::optional<ArpPacket> parse_arp(ByteView b) {
   if (b.size() < kArpPacket) return std::nullopt;
   const std::uint8_t* p = b.data();

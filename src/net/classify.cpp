@@ -20,16 +20,17 @@ void refuse(Classified& c, DropReason why) {
   c.reason = why;
 }
 
-// What the protocol number and the destination make of a well-formed datagram. `in_head` is how
-// many bytes of layer 4 can be looked at; `group` says that the destination is no single host.
+// Classifies a well-formed datagram by protocol number and destination. `in_head` is the number of
+// available bytes of layer 4; `group` is true if the destination is not a single host.
 void settle_kind(Classified& c, std::size_t in_head, bool group, bool src_unspecified) {
-  // RFC 1122, 3.2.1.3: nobody can be answered there, whatever the protocol. Neighbour discovery
-  // begins without an address (RFC 4861, 4.1 and 4.3) and judges that itself.
+  // RFC 1122, 3.2.1.3: such a source cannot receive an answer, whatever the protocol. Neighbour
+  // discovery may begin without an address (RFC 4861, 4.1 and 4.3) and checks that itself.
   if (src_unspecified && !(c.v6 && c.protocol == kProtoIcmpv6)) {
     return refuse(c, DropReason::Source);
   }
   if (c.protocol == kProtoTcp) {
-    // RFC 9293, 3.10.7.2 and RFC 1122, 4.2.3.10: no connection with a group.
+    // RFC 9293, 3.10.7.2 and RFC 1122, 4.2.3.10: no connection with a multicast or broadcast
+    // address.
     if (group) return refuse(c, DropReason::Destination);
     if (c.l4_len < kTcpHeader || in_head < kTcpHeader) return refuse(c, DropReason::L4Short);
     c.kind = FrameKind::Tcp;
@@ -59,11 +60,11 @@ void look_at_ipv4(Classified& c, ByteView ip, std::size_t whole) {
   c.ecn = p[1] & 3;
   c.ttl = p[8];
   c.protocol = p[9];
-  // Judged as numbers: the address objects are for others, and reading them back here right after
-  // writing them costs more than all the rest.
+  // Compares the addresses as integers. The address objects are for the caller; reading them here
+  // just after writing them would cost more than all other work.
   const std::uint32_t src = load_be32(p + 12), dst = load_be32(p + 16);
   const auto group = [](std::uint32_t a) { return a >> 28 == 0xe || a == 0xffffffff; };
-  new (&c.src) IpAddress(IpAddress::v4(src));  // in place: no copy through a temporary
+  new (&c.src) IpAddress(IpAddress::v4(src));  // in place, without a temporary copy
   new (&c.dst) IpAddress(IpAddress::v4(dst));
   if (group(src)) return refuse(c, DropReason::Source);
   c.l4_offset = static_cast<std::uint16_t>(c.l3_offset + header_len);
@@ -84,12 +85,12 @@ void look_at_ipv6(Classified& c, ByteView ip, std::size_t whole) {
   c.ttl = p[7];
   c.src = load_ipv6(p + 8);
   c.dst = load_ipv6(p + 24);
-  // Extension headers are looked for inside the datagram only, not in padding behind it.
+  // Extension headers are parsed only inside the datagram, not in padding after it.
   const ByteView inside = ip.first(std::min(ip.size(), total));
   const Ipv6Chain chain = walk_ipv6(inside, p[6]);
   if (chain.problem != DropReason::None) return refuse(c, chain.problem);
   c.protocol = chain.protocol;
-  // Multicast, or an IPv4 address in a form that is for programs and not for the wire.
+  // A multicast address, or an IPv4-mapped address, which must not appear on the wire.
   const bool mapped = load_be64(p + 8) == 0 && load_be32(p + 16) == 0xffff;
   if (p[8] == 0xff || mapped) return refuse(c, DropReason::Source);
   c.l4_offset = static_cast<std::uint16_t>(c.l3_offset + chain.offset);
@@ -103,7 +104,8 @@ void look_at_ipv6(Classified& c, ByteView ip, std::size_t whole) {
 
 Classified classify(ByteView head, std::uint32_t total_len) {
   Classified c;
-  // By hand: a header as a value would go through memory once more than the FAST path likes.
+  // Parsed by hand: a header object would be written to memory and read back, which costs time on
+  // the FAST path.
   std::size_t l3 = kEthernetHeader;
   if (head.size() < l3 || total_len < head.size()) {
     refuse(c, DropReason::Short);

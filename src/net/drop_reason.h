@@ -1,4 +1,4 @@
-// Why a received frame went no further than the network layer.
+// Reasons for dropping a received frame in the network layer.
 #pragma once
 
 #include <cstddef>
@@ -10,21 +10,21 @@ namespace urnic::net {
 enum class DropReason : std::uint8_t {
   None,
   Short,          // ends before its headers do, or the IP length exceeds the frame
-  EtherType,      // neither IPv4, IPv6 nor ARP; a second VLAN tag counts here
+  EtherType,      // neither IPv4, IPv6 nor ARP, or a second VLAN tag
   IpVersion,      // version field contradicts the EtherType
   IpHeader,       // IHL below 5 or beyond the datagram
   IpChecksum,     // IPv4 header checksum
   Fragment,       // never reassembled: urnic sends DF and expects the same (E-18)
-  Ipv6Extension,  // chain too long, unknown option that demands discard, routing with work left
-  Source,         // no host may have this source address (multicast, broadcast, unspecified)
-  Destination,    // TCP, UDP and their like to a multicast or broadcast address
+  Ipv6Extension,  // chain too long, unknown option to discard on, segments left
+  Source,         // not a valid source address (multicast, broadcast, unspecified)
+  Destination,    // TCP, UDP and similar protocols to a multicast or broadcast address
   L4Short,        // TCP or ICMP header does not fit
   NotForUs,       // accepts(): other MAC, VLAN or address
   Count
 };
 inline constexpr std::size_t kDropReasons = static_cast<std::size_t>(DropReason::Count);
 
-// Name for reports, e.g. "ip-checksum".
+// The name for reports, e.g. "ip-checksum".
 constexpr std::string_view drop_reason_name(DropReason r) {
   constexpr std::string_view kNames[kDropReasons] = {
       "none",        "short",    "ether-type",     "ip-version", "ip-header",    "ip-checksum",

@@ -1,7 +1,7 @@
-// Ethernet II header with at most one IEEE 802.1Q tag.
+// The Ethernet II header with at most one IEEE 802.1Q tag.
 //
-// urnic sends untagged frames or frames with one tag of priority 0; received priority bits are
-// ignored, and a priority tag (VLAN 0) means "untagged".
+// urnic sends untagged frames, or frames with one tag of priority 0. It ignores received priority
+// bits and treats a priority tag (VLAN 0) as untagged.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ inline constexpr std::uint16_t kEtherTypeIpv6 = 0x86dd;
 
 struct EthernetHeader {
   MacAddress dst, src;
-  std::uint16_t vlan = 0;  // 1..4094; 0 is untagged
+  std::uint16_t vlan = 0;  // 1..4094; 0: untagged
   std::uint16_t ether_type = 0;
 
   constexpr std::size_t size() const { return kEthernetHeader + (vlan != 0 ? kVlanTag : 0); }

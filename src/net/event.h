@@ -1,4 +1,4 @@
-// What TCP must know of the network below it.
+// Events from the network layer to TCP.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ namespace urnic::net {
 
 struct Event {
   enum class Kind : std::uint8_t {
-    NeighbourUsable,     // `address` (a next hop) is at `mac`: new, or moved
-    NeighbourFailed,     // `address` does not answer
-    NeighbourForgotten,  // resolve again before the next use of `address`
-    Recheck,             // events were lost or the link came up: resolve every next hop again
-    Icmp,                // see `icmp`: TCP judges (E-18)
+    NeighbourUsable,     // the MAC of `address` (a next hop) is `mac`: new or changed
+    NeighbourFailed,     // `address` did not answer
+    NeighbourForgotten,  // resolve `address` again before its next use
+    Recheck,             // events were lost or the link came up: resolve all next hops again
+    Icmp,                // see `icmp`: TCP decides (E-18)
     AddressUsable,       // own `address` passed duplicate detection
-    AddressDuplicate,    // own `address` is taken by `mac`: not used until the next link-up
-    AddressConflict,     // `mac` claims our usable `address`; we defended it
+    AddressDuplicate,    // another host, `mac`, has our `address`: unused until the next link-up
+    AddressConflict,     // `mac` claims our usable `address`; we have defended it
   };
   Kind kind = Kind::Recheck;
   IpAddress address;
@@ -28,10 +28,10 @@ struct Event {
   IcmpError icmp;
 };
 
-// Those not yet taken; bounded.
+// The events not yet taken; bounded.
 class EventList {
  public:
-  // Counts in `*lost` what finds no room.
+  // Counts in `*lost` the events for which there was no room.
   explicit EventList(std::uint64_t* lost) : lost_(lost) { events_.reserve(kFirst); }
 
   void add(Event e) {
@@ -39,7 +39,7 @@ class EventList {
       events_.push_back(std::move(e));
       return;
     }
-    // Nothing that TCP waits for may be lost in silence: the last one says "look at everything".
+    // TCP must not miss an event: if there is no room, the last event becomes "check everything".
     ++*lost_;
     if (events_.back().kind != Event::Kind::Recheck) {
       Event recheck;
@@ -48,14 +48,14 @@ class EventList {
     }
   }
   bool empty() const { return events_.empty(); }
-  // Moves all of them, oldest first, into `out` (its old contents are dropped).
+  // Moves all events, oldest first, into `out` (its old contents are dropped).
   void take(std::vector<Event>& out) {
     out.clear();
     out.swap(events_);
   }
 
  private:
-  // False as well when there is no memory for it.
+  // Also false if there is no memory.
   bool has_room() {
     const std::size_t n = events_.size();
     if (n < events_.capacity() && n < kMost) return true;
@@ -64,7 +64,7 @@ class EventList {
       events_.reserve(2 * n + kFirst);
       return true;
     } catch (const std::bad_alloc&) {
-      return n == 0;  // a list that nobody has taken from yet: whoever adds learns of it
+      return n == 0;  // an empty list: report bad_alloc to the caller
     }
   }
 

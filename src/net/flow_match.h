@@ -1,5 +1,5 @@
-// What classify() would say about one more frame of a flow it has seen, at the cost of a masked
-// comparison: the part of a bulk transfer where one frame looks like the last one.
+// Repeats the result of classify() for another frame of a known flow, at the cost of a masked
+// comparison. This is for bulk transfers, where consecutive frames are alike.
 #pragma once
 
 #include <array>
@@ -18,27 +18,27 @@ namespace urnic::net {
 
 class FlowMatch {
  public:
-  // Bytes of the frame's beginning that are compared: tagged Ethernet, IPv6 and the ports fit.
+  // The number of compared bytes: enough for tagged Ethernet, IPv6 and the ports.
   static constexpr std::size_t kSpan = 64;
 
   struct Match {
     std::uint32_t l4_offset, l4_len;  // as in Classified
-    std::uint32_t pseudo_sum;         // of TCP
+    std::uint32_t pseudo_sum;         // for TCP
     std::uint8_t ecn;
   };
 
-  // Takes the flow of a frame that classify() called Tcp, or Other for its UDP; `head` has kSpan
-  // bytes, those behind the frame's end may be anything. Frames with IP options or extension
-  // headers are not taken: false.
+  // Learns the flow of a frame that classify() called Tcp, or Other for UDP. `head` has kSpan
+  // bytes; bytes after the frame's end are ignored. Returns false for frames with IP options or
+  // extension headers.
   bool learn(const std::uint8_t* head, const Classified& c) {
     forget();
     const std::size_t ip_len = c.v6 ? kIpv6Header : kIpv4Header;
     const bool udp = c.kind == FrameKind::Other && c.protocol == kProtoUdp;
     if ((c.kind != FrameKind::Tcp && !udp) || c.l4_offset != c.l3_offset + ip_len) return false;
     std::array<std::uint8_t, kSpan> mask{};
-    // Addresses and EtherType, then the ports; what lies between is judged by field.
+    // Compare addresses, EtherType and ports; the fields between are checked one by one.
     std::memset(mask.data(), 0xff, c.l3_offset);
-    if (c.l3_offset != kEthernetHeader) mask[kEthernetHeader] = 0x0f;  // of the tag the VLAN only
+    if (c.l3_offset != kEthernetHeader) mask[kEthernetHeader] = 0x0f;  // of the tag, only the VLAN
     std::uint8_t* ip = mask.data() + c.l3_offset;
     if (c.v6) {
       ip[0] = 0xf0;  // version
@@ -46,7 +46,7 @@ class FlowMatch {
       std::memset(ip + 8, 0xff, 32);
     } else {
       ip[0] = 0xff;  // version and header length
-      ip[6] = 0x3f;  // no fragment: more-fragments and offset zero
+      ip[6] = 0x3f;  // not a fragment: more-fragments and offset are zero
       ip[7] = 0xff;
       ip[9] = 0xff;
       std::memset(ip + 12, 0xff, 8);
@@ -65,9 +65,9 @@ class FlowMatch {
   void forget() { l4_offset_ = 0; }
   bool known() const { return l4_offset_ != 0; }
 
-  // Whether the frame is of that flow and classify() would call it the same. `head` as for learn();
-  // `in_head` bytes of the frame, perhaps more than kSpan, can be looked at from there, and a TCP
-  // header, or as much of UDP, must be among them; `total_len` is the length of the frame.
+  // Returns true if the frame belongs to that flow and classify() would return the same kind.
+  // `head` as for learn(). `in_head`: available bytes of the frame, possibly more than kSpan; they
+  // must include a TCP header, or as many bytes of UDP. `total_len`: the length of the frame.
   bool match(const std::uint8_t* head, std::size_t in_head, std::uint32_t total_len,
              Match* out) const {
     Word differs{};
@@ -99,13 +99,13 @@ class FlowMatch {
   }
 
  private:
-  // What every 64-bit machine compares at once.
+  // The largest type that every 64-bit machine can compare at once.
   using Word = std::uint64_t __attribute__((vector_size(16)));
   static constexpr std::size_t kWords = kSpan / sizeof(Word);
   static constexpr std::uint32_t kTcpHeader = 20;
 
   std::array<Word, kWords> want_{}, mask_{};
-  std::uint32_t l3_offset_ = 0, l4_offset_ = 0;  // the latter 0: nothing known
+  std::uint32_t l3_offset_ = 0, l4_offset_ = 0;  // l4_offset_ 0: no flow is known
   std::uint32_t pseudo_ = 0;
   bool v6_ = false;
 };

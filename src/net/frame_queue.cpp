@@ -12,7 +12,7 @@ MutBytes FrameQueue::append(std::size_t size) {
   if (size == 0 || size > buffer_.size() || kPrefix > buffer_.size() - size) return {};
   const std::size_t need = kPrefix + size;
   if (buffer_.size() - tail_ < need) {
-    // The queue drains every burst, so moving the rest to the front is rare and short.
+    // The queue is emptied every burst, so moving the rest to the front is rare and cheap.
     if (buffer_.size() - (tail_ - head_) < need) return {};
     std::memmove(buffer_.data(), buffer_.data() + head_, tail_ - head_);
     tail_ -= head_;

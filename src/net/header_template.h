@@ -1,5 +1,5 @@
-// The Ethernet and IP headers of a connection, built once and put in front of every segment it
-// sends. Version 4 headers carry DF: path MTU discovery (RFC 1191) instead of fragments.
+// The Ethernet and IP headers of a connection, built once and copied before every segment it sends.
+// IPv4 headers set DF: path MTU discovery (RFC 1191) instead of fragments.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ namespace urnic::net {
 // Largest result of HeaderTemplate::size(): tagged Ethernet and IPv6.
 inline constexpr std::size_t kHeaderTemplateMax = kEthernetHeader + kVlanTag + kIpv6Header;
 
-// Bytes of IP header in front of a segment to `dst`.
+// The length of the IP header of a segment to `dst`.
 constexpr std::size_t ip_header_size(const IpAddress& dst) {
   return dst.is_v6() ? kIpv6Header : kIpv4Header;
 }
@@ -27,10 +27,10 @@ constexpr std::size_t ip_header_size(const IpAddress& dst) {
 struct HeaderTemplateConfig {
   MacAddress src_mac, dst_mac;
   std::uint16_t vlan = 0;
-  IpAddress src, dst;     // of one version
+  IpAddress src, dst;     // of the same IP version
   std::uint8_t dscp = 0;  // 0..63
   std::uint8_t ttl = 64;
-  std::uint32_t flow_label = 0;  // version 6; any constant per connection (RFC 6437)
+  std::uint32_t flow_label = 0;  // IPv6 only; constant per connection (RFC 6437)
 };
 
 class HeaderTemplate {
@@ -48,21 +48,21 @@ class HeaderTemplate {
     } else {
       emit_ipv4({tos, 0, 0, kIpv4DontFragment, c.ttl, kProtoTcp, c.src, c.dst}, ip);
       store_be16(ip + 10, 0);
-      // Length, ID and ECN are zero in it; emit adds theirs.
+      // Length, ID and ECN are zero in the template; emit() adds them.
       partial_ = ipv4_header_sum(ip, kIpv4Header);
       pseudo_ = pseudo_sum_v4(ip + 12, kProtoTcp, 0);
     }
     size_ = static_cast<std::uint8_t>(l3 + (v6_ ? kIpv6Header : kIpv4Header));
   }
 
-  // Bytes in front of the TCP header; 0 when default-constructed.
+  // The number of bytes before the TCP header; 0 if default-constructed.
   std::size_t size() const { return size_; }
   bool v6() const { return v6_; }
   MacAddress dst_mac() const { return MacAddress::from_bytes(bytes_.data()); }
-  // The next hop moved: everything else stays.
+  // The next hop has a new MAC; everything else stays the same.
   void set_dst_mac(const MacAddress& mac) { std::memcpy(bytes_.data(), mac.bytes.data(), 6); }
 
-  // 0..63.
+  // `dscp`: 0..63.
   void set_dscp(std::uint8_t dscp) {
     const auto tos = static_cast<std::uint8_t>(dscp << 2);
     std::uint8_t* ip = bytes_.data() + kEthernetHeader + (vlan_ ? kVlanTag : 0);
@@ -75,12 +75,12 @@ class HeaderTemplate {
     }
   }
 
-  // Writes size() bytes at `dst` for a segment of `tcp_len` bytes (TCP header included;
-  // tcp_len + IP header <= 65535); returns size(). `ip_id` may be any value since DF is set
-  // (RFC 6864). `ecn` is the two-bit field.
+  // Writes size() bytes at `dst` for a segment of `tcp_len` bytes (TCP header included; tcp_len +
+  // IP header <= 65535). Returns size(). `ip_id` may have any value, because DF is set (RFC 6864).
+  // `ecn` is the two-bit field.
   std::size_t emit(std::uint8_t* dst, std::uint32_t tcp_len, std::uint16_t ip_id,
                    std::uint8_t ecn) const {
-    // Constant lengths, so that the copies are a few moves and no call.
+    // Constant lengths let the compiler inline the copies.
     std::uint8_t* ip = dst + kEthernetHeader;
     const std::uint8_t* from = bytes_.data();
     std::memcpy(dst, from, kEthernetHeader);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kIpv4MinMtu = 68;
 
-// RFC 1191, 7.1: what links are likely to carry, for routers that do not say.
+// RFC 1191, 7.1: common MTUs, for routers that do not report theirs.
 std::uint32_t plateau_below(std::uint32_t length) {
   constexpr std::uint32_t kPlateaus[] = {32000, 17914, 8166, 4352, 2002, 1492, 1006, 508, 296};
   for (const std::uint32_t p : kPlateaus) {
@@ -20,7 +20,8 @@ std::uint32_t plateau_below(std::uint32_t length) {
   return kIpv4MinMtu;
 }
 
-// Type and code to kind, before the quote is looked at; nullopt for what is no error.
+// Determines the kind from type and code, before the quote is parsed; nullopt if it is not an
+// error.
 std::optional<IcmpError> classify_error(ByteView m, bool v6) {
   using Kind = IcmpError::Kind;
   IcmpError e;
@@ -85,7 +86,7 @@ std::optional<Quote> parse_quote(ByteView b, bool v6) {
          b.subspan(chain.offset)};
   } else {
     const auto h = parse_ipv4(b);
-    // Only the first fragment, if any, has the ports.
+    // Only a first fragment contains the ports.
     if (!h || h->header.protocol != kProtoTcp || (h->header.fragment & kIpv4OffsetMask) != 0) {
       return std::nullopt;
     }

@@ -30,19 +30,19 @@ inline constexpr std::uint8_t kIcmp6NeighbourSolicitation = 135;
 inline constexpr std::uint8_t kIcmp6NeighbourAdvertisement = 136;
 inline constexpr std::uint8_t kIcmp6Redirect = 137;
 
-// Checksum of a whole ICMP message is right. `pseudo` is 0 for ICMP and the pseudo-header sum for
-// ICMPv6.
+// True if the checksum of a whole ICMP message is right. `pseudo` is 0 for ICMP, and the
+// pseudo-header sum for ICMPv6.
 bool icmp_checksum_ok(ByteView message, std::uint32_t pseudo);
-// Fills the checksum field of a whole message (>= 4 bytes).
+// Sets the checksum field of a whole message (>= 4 bytes).
 void set_icmp_checksum(MutBytes message, std::uint32_t pseudo);
 
-// An ICMP error that quotes a TCP segment of ours. Nothing in it is proven: anybody can forge one.
-// TCP believes it only when `seq` is in flight (E-18; RFC 5927).
+// An ICMP error that quotes a TCP segment of ours. It may be forged by anyone, so TCP accepts it
+// only if `seq` is in flight (E-18; RFC 5927).
 struct IcmpError {
   enum class Kind : std::uint8_t { PacketTooBig, Unreachable, TimeExceeded, ParameterProblem };
   Kind kind = Kind::Unreachable;
-  // RFC 1122 4.2.3.9 calls these hard (no such protocol or port); RFC 5461 says why a connection
-  // that is established should ignore that.
+  // RFC 1122 4.2.3.9 calls these errors hard (no such protocol or port); RFC 5461 explains why an
+  // established connection should ignore that.
   bool hard = false;
   std::uint8_t type = 0, code = 0;  // as received
   std::uint32_t mtu = 0;  // PacketTooBig: largest datagram, >= 68 or, for version 6, >= 1280
@@ -51,9 +51,9 @@ struct IcmpError {
   std::uint32_t seq = 0;
 };
 
-// From a checksum-verified message; nullopt for other types and for quotes that are no TCP segment
-// with its first 8 bytes. A version 4 "fragmentation needed" without an MTU (before RFC 1191)
-// yields the next plateau below the quoted length.
+// Parses a message whose checksum has been verified. nullopt for other types, and if the quote is
+// not a TCP segment with its first 8 bytes. For an IPv4 "fragmentation needed" without an MTU
+// (before RFC 1191), uses the next plateau below the quoted length.
 std::optional<IcmpError> parse_icmp_error(ByteView message, bool v6);
 
 }  // namespace urnic::net

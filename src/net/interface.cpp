@@ -18,7 +18,7 @@ constexpr Duration kDefendInterval = Duration::s(10);
 constexpr Duration kMldRepeat = Duration::s(1);  // RFC 3810, 9.11
 constexpr unsigned kMldReports = 2;
 
-// Own address as configured: one that a host can have.
+// True if a configured address can belong to a host.
 bool host_address(const IpPrefix& p) {
   const IpAddress& a = p.address;
   return !a.is_any() && !a.is_multicast() && !a.is_broadcast() && !is_subnet_broadcast(p, a) &&
@@ -91,7 +91,7 @@ Interface::Interface(InterfaceConfig config)
 void Interface::input(const Classified& c, ByteView frame, Instant now) {
   if (c.kind == FrameKind::Drop) return counters_.drop(c.reason);
   const bool for_us = c.dst_mac == mac() || c.dst_mac.is_multicast();
-  // A group can be no sender; answering it would be sending to it.
+  // A group address cannot be a source; an answer would be multicast.
   if (!for_us || c.vlan != config_.vlan || c.src_mac.is_multicast()) {
     return counters_.drop(DropReason::NotForUs);
   }
@@ -165,11 +165,11 @@ void Interface::doubt(const IpAddress& next_hop, Instant now) {
   drain_cache();
 }
 
-// Requests become frames, cache events become events of ours.
+// Turns requests of the cache into frames, and its events into ours.
 void Interface::drain_cache() {
   for (const NeighbourCache::Request& r : cache_.requests()) {
     const auto src = choose_source(r.address);
-    if (!src) continue;  // own addresses still tentative: the schedule asks again
+    if (!src) continue;  // no usable own address yet: the cache repeats the request
     if (r.address.is_v4()) {
       output_.arp(kArpRequest, *src, r.to.value_or(MacAddress::broadcast()), MacAddress{},
                   r.address);
@@ -218,8 +218,9 @@ void Interface::duplicate(OwnAddress& own, const MacAddress& with) {
   events_.add(std::move(e));
 }
 
-// Somebody claims a usable address of ours. RFC 5227 2.4 (c): a host others depend on keeps the
-// address; it answers with one announcement per interval, so that two such hosts do not storm.
+// Another host claims a usable address of ours. RFC 5227 2.4 (c): a host that others depend on
+// keeps the address. It answers with at most one announcement per interval, so that two such hosts
+// do not flood the link.
 void Interface::conflict(OwnAddress& own, const MacAddress& with, Instant now) {
   ++counters_.address_conflicts;
   if (now - own.defended < kDefendInterval) return;
@@ -238,7 +239,7 @@ void Interface::conflict(OwnAddress& own, const MacAddress& with, Instant now) {
   events_.add(std::move(e));
 }
 
-// The step that is due: a probe, the end of probing, an announcement.
+// Performs the due step: a probe, the end of probing, or an announcement.
 void Interface::run_address(OwnAddress& own) {
   const IpAddress& a = own.prefix.address;
   const Instant at = own.due;
@@ -276,7 +277,7 @@ void Interface::run_address(OwnAddress& own) {
   if (a.is_v6()) {
     output_.announce_nd(a);
   } else {
-    // RFC 5227, 3: an announcement is a request, sender and target both our address.
+    // RFC 5227, 3: an announcement is a request with our address as sender and target.
     output_.arp(kArpRequest, a, MacAddress::broadcast(), MacAddress{}, a);
   }
   if (own.announcements_left != 0) own.due = at + kAnnounceInterval;
@@ -322,8 +323,8 @@ void Interface::link_up(Instant now) {
     mld_due_ = now;
   }
   for (OwnAddress& own : addresses_.all()) {
-    // An address in use stays in use when the link blinks; it is only announced again. One that
-    // another host had may be free on the network we see now.
+    // An address in use stays in use when the link goes down and up; it is only announced again. An
+    // address that was a duplicate may be free on the network that is connected now.
     if (own.state == AddressState::Usable) {
       own.announcements_left = kAnnouncements;
       own.due = now;

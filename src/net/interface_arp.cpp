@@ -1,4 +1,4 @@
-// ARP (RFC 826, RFC 5227) of an interface.
+// ARP (RFC 826, RFC 5227) for an interface.
 #include "net/arp.h"
 #include "net/interface.h"
 
@@ -16,8 +16,8 @@ void Interface::input_arp(const Classified& c, ByteView frame, Instant now) {
   }
   if (arp->sender_mac == mac()) return;  // our own broadcast, reflected
 
-  // Does it contradict an address of ours? Another host that probes for an address we are probing
-  // for is a conflict as well (RFC 5227, 2.1.1).
+  // Detects conflicts with our addresses. Another host that probes for an address we are probing
+  // for is also a conflict (RFC 5227, 2.1.1).
   const bool probe = arp->operation == kArpRequest && arp->sender_ip.is_any();
   if (OwnAddress* own = addresses_.find(arp->sender_ip); own != nullptr) {
     if (own->state == AddressState::Tentative) return duplicate(*own, arp->sender_mac);
@@ -35,9 +35,9 @@ void Interface::input_arp(const Classified& c, ByteView frame, Instant now) {
     if (for_us && request) {
       count(&counters_.neighbours, cache_.learn(arp->sender_ip, arp->sender_mac, now));
     } else {
-      // Replies and other hosts' business create nothing (no poisoning of what we never asked
-      // for); what exists is brought up to date (the merge of RFC 826). Only an answer to our own
-      // MAC proves that the path works both ways.
+      // Replies and packets for other hosts create no entries, so the cache cannot be poisoned;
+      // they only update existing entries (the merge of RFC 826). Only a reply to our own MAC
+      // proves that the path works in both directions.
       const bool solicited = !request && for_us && c.dst_mac == mac();
       count(&counters_.neighbours,
             cache_.advertised(arp->sender_ip, {arp->sender_mac, solicited, true}, now));

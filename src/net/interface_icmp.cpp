@@ -1,4 +1,4 @@
-// ICMP and ICMPv6 of an interface: echo replies and errors about our own segments.
+// ICMP and ICMPv6 for an interface: echo replies, and errors about our own segments.
 #include <cstring>
 
 #include "net/interface.h"
@@ -8,7 +8,7 @@
 namespace urnic::net {
 namespace {
 
-// The whole message, or empty when the frame was offered only in part.
+// The whole message; empty if only part of the frame was provided.
 ByteView message_of(const Classified& c, ByteView frame) {
   if (frame.size() < c.l4_offset || frame.size() - c.l4_offset < c.l4_len) return {};
   return frame.subspan(c.l4_offset, c.l4_len);
@@ -26,7 +26,7 @@ std::uint32_t reply_pseudo(const IpAddress& src, const IpAddress& dst, std::size
 void Interface::input_icmp(const Classified& c, ByteView frame, Instant now) {
   const ByteView m = message_of(c, frame);
   if (m.empty()) return counters_.drop(DropReason::Short);
-  // No answers to groups (RFC 1122, 3.2.2.6 allows it): they would multiply.
+  // Do not answer requests to groups (RFC 1122, 3.2.2.6 permits this): the answers would multiply.
   if (c.dst_mac != mac() || !is_own(c.dst)) return counters_.drop(DropReason::NotForUs);
   ++counters_.icmp.rx;
   if (!icmp_checksum_ok(m, 0)) {
@@ -59,7 +59,7 @@ void Interface::input_icmp6(const Classified& c, ByteView frame, Instant now) {
     default:
       break;
   }
-  // RFC 4443, 4.2: an echo request to a group deserves an answer; errors go to one host only.
+  // RFC 4443, 4.2: an echo request to a group should be answered; errors are sent to one host only.
   const bool group = c.dst.is_multicast();
   if (group && m[0] != kIcmp6EchoRequest) {
     ++counters_.multicast_ignored;
@@ -79,8 +79,8 @@ void Interface::reply_echo(const Classified& c, ByteView message, Instant now) {
     ++counters_.icmp.echo_rate_limited;
     return;
   }
-  // Back to the MAC it came from: right for neighbours and for routers, and it needs no state that
-  // a flood could fill.
+  // Reply to the source MAC: this is right for neighbours and routers, and needs no state that a
+  // flood could fill.
   const std::uint8_t protocol = c.v6 ? kProtoIcmpv6 : kProtoIcmp;
   const MutBytes out = output_.datagram(c.src_mac, *src, c.src, protocol, 64, message.size());
   if (out.empty()) return;
@@ -92,7 +92,7 @@ void Interface::reply_echo(const Classified& c, ByteView message, Instant now) {
 
 void Interface::input_error(const Classified& c, ByteView message) {
   const auto error = parse_icmp_error(message, c.v6);
-  // An error goes to whoever sent the packet it quotes.
+  // An error is addressed to the sender of the packet that it quotes.
   if (!error || error->local.ip != c.dst) {
     ++counters_.icmp.errors_unusable;
     return;

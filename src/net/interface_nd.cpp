@@ -1,4 +1,4 @@
-// IPv6 neighbour discovery (RFC 4861) and listener reports (RFC 3810) of an interface.
+// IPv6 neighbour discovery (RFC 4861) and listener reports (RFC 3810) for an interface.
 #include <algorithm>
 
 #include "net/addressing.h"
@@ -10,7 +10,7 @@ namespace urnic::net {
 
 void Interface::input_nd(const Classified& c, ByteView message, Instant now) {
   ++counters_.nd.rx;
-  // Hop limit 255 proves that no router forwarded it (RFC 4861, 7.1).
+  // A hop limit of 255 proves that no router forwarded the packet (RFC 4861, 7.1).
   const auto m = c.ttl == kNdHopLimit ? parse_nd(message) : std::nullopt;
   const bool sane =
       m && !(m->link_layer && (m->link_layer->is_multicast() || m->link_layer->is_zero()));
@@ -27,7 +27,7 @@ void Interface::input_nd(const Classified& c, ByteView message, Instant now) {
 }
 
 void Interface::input_solicitation(const Classified& c, const NdMessage& m, Instant now) {
-  const bool detection = c.src.is_any();  // somebody else's duplicate detection
+  const bool detection = c.src.is_any();  // duplicate detection of another host
   if (detection && (m.link_layer || c.dst != solicited_node(m.target))) {
     ++counters_.nd.bad;  // RFC 4861, 7.1.1
     return;
@@ -35,7 +35,8 @@ void Interface::input_solicitation(const Classified& c, const NdMessage& m, Inst
   OwnAddress* own = addresses_.find(m.target);
   if (own == nullptr || own->state == AddressState::Duplicate) return;
   if (own->state == AddressState::Tentative) {
-    // RFC 4862, 5.4.3: only another detection contradicts ours; an ordinary question is too early.
+    // RFC 4862, 5.4.3: only another host's detection conflicts with ours; a normal solicitation is
+    // ignored.
     if (detection) duplicate(*own, c.src_mac);
     return;
   }
@@ -74,7 +75,7 @@ void Interface::input_advertisement(const Classified& c, const NdMessage& m, Ins
 
 // ---- listener reports -----------------------------------------------------------------------
 
-// Any query is answered with the full report, after a delay below what the querier allows and one
+// Answers any query with the full report, after a random delay below the querier's maximum and one
 // second (RFC 3810, 6.2).
 void Interface::input_mld_query(const Classified& c, ByteView message, Instant now) {
   if (c.ttl != 1 || !c.src.is_link_local() || !addresses_.any_v6() || !output_.is_up()) {

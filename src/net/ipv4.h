@@ -1,5 +1,5 @@
-// The IPv4 header (RFC 791). Options are skipped on receipt and never sent; fragments are never
-// reassembled (E-18) and everything sent carries DF (RFC 1191).
+// The IPv4 header (RFC 791). Received options are skipped; none are sent. Fragments are never
+// reassembled (E-18), and all packets are sent with DF (RFC 1191).
 #pragma once
 
 #include <cstddef>
@@ -40,9 +40,9 @@ struct Ipv4View {
   std::size_t header_len = 0;  // options included
 };
 
-// Structure only: `b` must hold the header with its options; the checksum and total_len against
-// the frame are the caller's (classify.cpp tells these errors apart; an ICMP quote is cut short by
-// design).
+// Checks the structure only: `b` must contain the header with its options. The caller checks the
+// checksum, and total_len against the frame (classify.cpp distinguishes these errors; a quote in
+// ICMP is truncated by design).
 inline std::optional<Ipv4View> parse_ipv4(ByteView b) {
   if (b.size() < kIpv4Header || b[0] >> 4 != 4) return std::nullopt;
   Ipv4View v;
@@ -60,7 +60,7 @@ inline std::optional<Ipv4View> parse_ipv4(ByteView b) {
   return v;
 }
 
-// Sum of the ten words of an option-less header, by hand: a call to the vector kernel would cost
+// The sum of the words of a short header, inlined, because a call to the vector kernel would cost
 // more than the sum.
 inline std::uint32_t ipv4_header_sum(const std::uint8_t* p, std::size_t header_len) {
   std::uint32_t sum = 0;
@@ -68,7 +68,7 @@ inline std::uint32_t ipv4_header_sum(const std::uint8_t* p, std::size_t header_l
   return sum;
 }
 
-// True when the header checksum is right; `p` holds header_len bytes.
+// True if the header checksum is right; `p` has header_len bytes.
 inline bool ipv4_checksum_ok(const std::uint8_t* p, std::size_t header_len) {
   return inet_fold(ipv4_header_sum(p, header_len)) == 0xffff;
 }

@@ -3,9 +3,10 @@
 namespace urnic::net {
 namespace {
 
-// Options of a hop-by-hop or destination header (RFC 8200, 4.2): those we do not know are skipped
-// or forbid the packet, by their two highest type bits. (The Parameter Problem that bits 10 and 11
-// ask for is not sent: it would be an amplifier towards forged sources.)
+// Checks the options of a hop-by-hop or destination header (RFC 8200, 4.2). The two highest type
+// bits of an unknown option determine whether it is skipped or the packet is dropped. The Parameter
+// Problem requested by bits 10 and 11 is not sent, because it would be an amplifier for forged
+// source addresses.
 bool options_allow(ByteView options) {
   std::size_t at = 0;
   while (at < options.size()) {
@@ -39,8 +40,8 @@ Ipv6Chain walk_ipv6(ByteView b, std::uint8_t next_header) {
     const std::uint8_t* header = b.data() + chain.offset;
     const std::size_t len = 8 + std::size_t{header[1]} * 8;
     if (b.size() - chain.offset < len) break;
-    // A routing header with segments left asks us to forward: we are no router (RFC 8200, 4.4;
-    // type 0 is forbidden altogether, RFC 5095).
+    // A routing header with segments left requests forwarding, but we are not a router (RFC 8200,
+    // 4.4; type 0 is always forbidden, RFC 5095).
     if (chain.protocol == kExtRouting && header[3] != 0) break;
     if (options && !options_allow({header + 2, len - 2})) break;
     chain.protocol = header[0];

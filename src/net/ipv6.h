@@ -36,7 +36,7 @@ inline IpAddress load_ipv6(const std::uint8_t* p) {
   return IpAddress::v6(a);
 }
 
-// Structure only; payload_len against the frame is the caller's.
+// Checks the structure only; the caller checks payload_len against the frame.
 inline std::optional<Ipv6Header> parse_ipv6(ByteView b) {
   if (b.size() < kIpv6Header || b[0] >> 4 != 6) return std::nullopt;
   const std::uint32_t first = load_be32(b.data());
@@ -69,7 +69,7 @@ inline std::uint32_t pseudo_sum_v6(const std::uint8_t* src_dst, std::uint8_t pro
   return sum;
 }
 
-// Where the upper layer begins. `problem` other than None says why there is no such place.
+// The start of the upper layer. `problem` other than None means that there is none, and why.
 struct Ipv6Chain {
   DropReason problem = DropReason::None;
   std::uint8_t protocol = 0;

@@ -1,6 +1,6 @@
-// IPv6 neighbour discovery messages (RFC 4861, 4.3 and 4.4), the source and target link-layer
-// address options of Ethernet (4.6.1; RFC 2464, 6), and the listener report that makes snooping
-// switches pass solicited-node multicast (RFC 3810).
+// IPv6 neighbour discovery messages (RFC 4861, 4.3 and 4.4), their source and target link-layer
+// address options for Ethernet (4.6.1; RFC 2464, 6), and the listener report that makes snooping
+// switches forward solicited-node multicast (RFC 3810).
 #pragma once
 
 #include <cstddef>
@@ -20,23 +20,23 @@ inline constexpr std::uint8_t kNdHopLimit = 255;
 
 struct NdMessage {
   std::uint8_t type = kIcmp6NeighbourSolicitation;
-  bool router = false, solicited = false, override_entry = false;  // advertisements
+  bool router = false, solicited = false, override_entry = false;  // in advertisements
   IpAddress target = IpAddress::any_v6();
-  // Source (solicitation) or target (advertisement) link-layer address, when there is one.
+  // The source (solicitation) or target (advertisement) link-layer address, if present.
   std::optional<MacAddress> link_layer;
 };
 
-// From a checksum-verified message. nullopt when it violates RFC 4861 7.1.1 or 7.1.2 in what the
-// message itself shows: length, code, multicast target, an option of length zero.
+// Parses a message whose checksum has been verified. nullopt if the message itself violates RFC
+// 4861 7.1.1 or 7.1.2: length, code, multicast target, an option of length zero.
 std::optional<NdMessage> parse_nd(ByteView message);
 
 // Writes the message with its checksum to `dst` (>= kNdWithOption); returns its length.
 std::size_t emit_nd(const NdMessage& m, const IpAddress& src, const IpAddress& dst,
                     std::uint8_t* out);
 
-// MLDv2 report (type 143) that says "exclude nothing" for each group: join them. Writes hop-by-hop
-// header with router alert and the report; returns the length of both. `out` needs
-// mld_report_size(groups.size()) bytes. Destination is ff02::16.
+// An MLDv2 report (type 143) with an "exclude nothing" record for each group, i.e. a join. Writes
+// the hop-by-hop header with router alert and the report, and returns the length of both. `out`
+// needs mld_report_size(groups.size()) bytes. The destination is ff02::16.
 constexpr std::size_t mld_report_size(std::size_t groups) {
   return 8 + 8 + 20 * groups;
 }

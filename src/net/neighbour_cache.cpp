@@ -34,7 +34,7 @@ void NeighbourCache::touch(Entry& e) {
 void NeighbourCache::arm(Entry& e, Instant at) {
   disarm(e);
   if (!up_) return;
-  timers_.emplace(at.ns(), slot_of(e));  // first: it may fail
+  timers_.emplace(at.ns(), slot_of(e));  // must come first: it may throw
   e.due = at;
   e.armed = true;
 }
@@ -55,7 +55,7 @@ NeighbourCache::Entry& NeighbourCache::create(const IpAddress& address) {
     free_.push_back(s);
   }
   s = free_.back();
-  index_.emplace(address, s);  // the last that may fail
+  index_.emplace(address, s);  // the last operation that may throw
   free_.pop_back();
   entries_[s] = Entry{};
   Entry& e = entries_[s];
@@ -64,9 +64,9 @@ NeighbourCache::Entry& NeighbourCache::create(const IpAddress& address) {
   return e;
 }
 
-// A scan of the link (somebody sends to us from, or has us send to, addresses that do not exist)
-// fills the table with entries that never resolve. They may push out each other before they push
-// out a neighbour that works.
+// A scan of the link (packets from, or to, addresses that do not exist) fills the table with
+// entries that never resolve. Such entries replace each other before they replace a neighbour that
+// works.
 void NeighbourCache::make_room() {
   const bool unknown = unknown_.size > limit_ / 4 || known_.size == 0;
   const Slot victim = unknown ? unknown_.head : known_.head;
@@ -95,7 +95,7 @@ void NeighbourCache::ask(Entry& e, Instant now) {
   ++e.asked;
   std::optional<MacAddress> to;
   if (e.state == State::Probe) to = e.mac;
-  arm(e, now + timing_.retransmit);  // first: what cannot be asked for want of memory is asked then
+  arm(e, now + timing_.retransmit);  // first: if the request cannot be stored, the timer repeats it
   requests_.push_back({e.address, to});
 }
 
@@ -130,7 +130,7 @@ NeighbourCache::Lookup NeighbourCache::lookup(const IpAddress& address, Instant 
     e = &create(address);
     start_incomplete(*e, now);
   } else if (e->state == State::Incomplete && !e->armed && up_) {
-    start_incomplete(*e, now);  // there was no memory for its timer
+    start_incomplete(*e, now);  // there was no memory for the timer
   }
   settle(*e, now);
   touch(*e);
@@ -171,7 +171,7 @@ NeighbourCache::Learned NeighbourCache::learn(const IpAddress& address, const Ma
                                               Instant now) {
   Entry* e = find(address);
   if (e == nullptr) e = &create(address);
-  // The same MAC again proves nothing new: its state stays (RFC 4861, 7.2.3).
+  // The same MAC again proves nothing new, so the entry keeps its state (RFC 4861, 7.2.3).
   if (e->known && e->mac == mac) return Learned::Same;
   return set_mac(*e, mac, State::Stale, now);
 }
@@ -235,7 +235,7 @@ void NeighbourCache::link_down() {
 bool NeighbourCache::run_one(Instant now) {
   if (timers_.empty() || timers_.begin()->first > now.ns()) return false;
   Entry& e = entries_[timers_.begin()->second];
-  const Instant at = e.due;  // not `now`: late polling must not stretch the schedule
+  const Instant at = e.due;  // not `now`: late polling must not delay the schedule
   disarm(e);
   if (e.state == State::Delay) {
     become(e, State::Probe, at);

@@ -1,11 +1,12 @@
-// Which MAC an on-link address has: the state machine behind ARP and neighbour discovery
-// (RFC 4861, 7.3; the same rules serve ARP). Bounded, driven by "now", no I/O: requests it wants
-// sent are a list that the owner empties.
+// The MACs of on-link addresses: the state machine for ARP and neighbour discovery (RFC 4861, 7.3;
+// ARP uses the same rules). It is bounded, driven by "now", and does no I/O: the owner takes its
+// requests from a list.
 //
-// States: Incomplete (asked, no answer yet), Reachable (confirmed within 30 s), Stale (known,
-// unconfirmed), Delay (used while stale: the upper layer has 5 s to confirm), Probe (asking the
-// known MAC), Failed (no answer; held for a second so that callers learn it). Reachable decays to
-// Stale when it is next looked at, so an idle cache needs no timer (E-39).
+// States: Incomplete (request sent, no answer yet), Reachable (confirmed within 30 s), Stale
+// (known, unconfirmed), Delay (used while stale: the upper layer has 5 s to confirm), Probe
+// (sending requests to the known MAC), Failed (no answer; kept for a second so that callers learn
+// it). Reachable becomes Stale only when the entry is next read, so an idle cache needs no timer
+// (E-39).
 #pragma once
 
 #include <cstddef>
@@ -34,13 +35,13 @@ enum class NeighbourState : std::uint8_t { Incomplete, Reachable, Stale, Delay, 
 
 struct NeighbourEvent {
   enum class Kind : std::uint8_t {
-    Usable,     // resolved, or has another MAC now
-    Failed,     // nobody answered
-    Forgotten,  // evicted: look up again before the next use
+    Usable,     // resolved, or the MAC has changed
+    Failed,     // no host answered
+    Forgotten,  // evicted: resolve again before the next use
   };
   Kind kind = Kind::Usable;
   IpAddress address;
-  MacAddress mac;  // Usable only
+  MacAddress mac;  // for Usable only
 };
 
 class NeighbourCache {
@@ -50,13 +51,13 @@ class NeighbourCache {
     Kind kind = Kind::Pending;
     MacAddress mac;
   };
-  // A request to send: to everybody who may have `address`, or to the MAC that had it.
+  // A request to send: to all hosts that may have `address`, or to the MAC that had it.
   struct Request {
     IpAddress address;
     std::optional<MacAddress> to;
   };
   struct Advertisement {
-    std::optional<MacAddress> mac;  // absent: the sender confirms what we know
+    std::optional<MacAddress> mac;  // absent: the sender confirms the known MAC
     bool solicited = false;
     bool override_entry = true;
   };
@@ -65,20 +66,20 @@ class NeighbourCache {
   NeighbourCache(std::size_t limit, const NeighbourTiming& timing)
       : limit_(limit < 4 ? 4 : limit), timing_(timing) {}
 
-  // For use by a sender: starts resolution when needed, and probing when the entry is stale.
+  // For senders: starts resolution if needed, or probing if the entry is stale.
   Lookup lookup(const IpAddress& address, Instant now);
-  // `address` itself spoke to us (an ARP request for us, a solicitation): create or update.
+  // `address` itself sent us a request (ARP request, solicitation): creates or updates its entry.
   Learned learn(const IpAddress& address, const MacAddress& mac, Instant now);
-  // An answer or announcement: never creates an entry (RFC 4861, 7.2.5; RFC 826 merge).
+  // A reply or announcement: never creates an entry (RFC 4861, 7.2.5; RFC 826 merge).
   Learned advertised(const IpAddress& address, const Advertisement& a, Instant now);
   // The upper layer saw forward progress through this neighbour (RFC 4861, 7.3.1).
   void confirm(const IpAddress& address, Instant now);
-  // The upper layer saw a time-out: probe now instead of trusting the entry.
+  // The upper layer saw a timeout: probe now instead of trusting the entry.
   void doubt(const IpAddress& address, Instant now);
 
-  // Link state; starts down. While down nothing is asked and nothing fails. Coming up forgets
-  // every known MAC (the other end may be somebody else) and asks anew for what is wanted; the
-  // owner tells its users to look up again.
+  // Sets the link state; initially it is down. While it is down, nothing is requested and nothing
+  // fails. When it comes up, all known MACs are forgotten (the other end may be a different host),
+  // and pending addresses are requested again. The owner must tell its users to resolve again.
   void link_up(Instant now);
   void link_down();
 
@@ -92,7 +93,7 @@ class NeighbourCache {
   std::vector<NeighbourEvent>& events() { return events_; }
 
   std::size_t size() const { return index_.size(); }
-  // State as of `now`; nullopt when unknown. Does not count as use.
+  // The state at `now`; nullopt if unknown. Does not count as use.
   std::optional<NeighbourState> state(const IpAddress& address, Instant now) const;
   std::uint64_t evictions() const { return evictions_; }
 
@@ -103,14 +104,14 @@ class NeighbourCache {
     IpAddress address;
     MacAddress mac;
     NeighbourState state = NeighbourState::Incomplete;
-    unsigned asked = 0;  // requests sent in this Incomplete or Probe
-    Instant until;       // end of Reachable, end of the Failed hold
+    unsigned asked = 0;  // requests sent in the current Incomplete or Probe state
+    Instant until;       // end of Reachable, or of the hold time of Failed
     Instant due;         // timer, when armed
     bool armed = false;
-    bool known = false;  // which of the two lists it is in: `mac` is usable
+    bool known = false;  // selects the list that contains the entry: `mac` is usable
     Slot prev = kNone, next = kNone;
   };
-  // Least recently used first.
+  // Least recently used entries first.
   struct List {
     Slot head = kNone, tail = kNone;
     std::size_t size = 0;
@@ -126,7 +127,7 @@ class NeighbourCache {
   void touch(Entry& e);
   void arm(Entry& e, Instant at);
   void disarm(Entry& e);
-  void settle(Entry& e, Instant now);  // Reachable -> Stale by age
+  void settle(Entry& e, Instant now);  // Reachable becomes Stale by age
   void ask(Entry& e, Instant now);
   void start_incomplete(Entry& e, Instant now);
   void become(Entry& e, NeighbourState s, Instant now);
@@ -138,7 +139,7 @@ class NeighbourCache {
   bool up_ = false;
   std::vector<Entry> entries_;
   std::vector<Slot> free_;
-  // Ordered, not hashed: a flood cannot make it slow, and its order is the same in every run.
+  // Sorted, not hashed: a flood cannot slow it down, and its order is the same in every run.
   std::map<IpAddress, Slot> index_;
   std::set<std::pair<std::int64_t, Slot>> timers_;
   List known_, unknown_;

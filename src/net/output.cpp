@@ -53,7 +53,7 @@ void Output::nd(const NdMessage& m, const IpAddress& src, const IpAddress& dst,
   ++counters_->nd.tx;
 }
 
-// Unsolicited advertisement to all nodes (RFC 4861, 7.2.6).
+// Sends an unsolicited advertisement to all nodes (RFC 4861, 7.2.6).
 void Output::announce_nd(const IpAddress& own) {
   NdMessage m;
   m.type = kIcmp6NeighbourAdvertisement;
@@ -68,7 +68,7 @@ void Output::mld_report(const OwnAddresses& own) {
   const std::size_t room = (mtu_ - kIpv6Header - mld_report_size(0)) / 20;
   if (groups.size() > room) groups.resize(room);
   if (groups.empty()) return;
-  // RFC 3590: unspecified while there is no usable link-local address.
+  // RFC 3590: the source is unspecified while there is no usable link-local address.
   const IpAddress from = own.usable_link_local().value_or(IpAddress::any_v6());
   const IpAddress to = mld_routers();
   const MutBytes out =

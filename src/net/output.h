@@ -1,4 +1,4 @@
-// What an interface itself has to say: its frames from the Ethernet header on, in a bounded queue.
+// The frames that an interface itself sends, from the Ethernet header on, in a bounded queue.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace urnic::net {
 
 class Output {
  public:
-  // `bytes` of frames may wait. `counters` outlives it.
+  // `bytes`: the limit of queued frames. `counters` must outlive this object.
   Output(const MacAddress& mac, std::uint16_t vlan, std::uint32_t mtu, std::size_t bytes,
          Counters* counters)
       : mac_(mac), vlan_(vlan), mtu_(mtu), queue_(bytes), counters_(counters) {}
@@ -23,7 +23,7 @@ class Output {
   const MacAddress& mac() const { return mac_; }
   FrameQueue& queue() { return queue_; }
   const FrameQueue& queue() const { return queue_; }
-  // While it is down nothing is accepted.
+  // While the link is down, frames are rejected.
   bool is_up() const { return up_; }
   void go_up() { up_ = true; }
   void go_down() {
@@ -35,9 +35,10 @@ class Output {
            const MacAddress& target_mac, const IpAddress& target);
   void nd(const NdMessage& m, const IpAddress& src, const IpAddress& dst, const MacAddress& to);
   void announce_nd(const IpAddress& own);
-  // Listener report for the groups of these (RFC 3810).
+  // Sends a listener report for the groups of these addresses (RFC 3810).
   void mld_report(const OwnAddresses& own);
-  // Room for the payload of an IP datagram, its headers written; empty when there is none.
+  // Writes the headers of an IP datagram and returns the space for its payload; empty if there is
+  // none.
   MutBytes datagram(const MacAddress& to, const IpAddress& src, const IpAddress& dst,
                     std::uint8_t protocol, std::uint8_t ttl, std::size_t l4_len);
 

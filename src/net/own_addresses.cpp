@@ -23,7 +23,7 @@ unsigned common_prefix(const IpAddress& a, const IpAddress& b) {
 }  // namespace
 
 bool is_subnet_broadcast(const IpPrefix& p, const IpAddress& a) {
-  // Asked of the source of every datagram that belongs to no connection of TCP.
+  // This is called with the source of every datagram that does not belong to a TCP connection.
   if (a.is_v6() || p.address.is_v6() || p.length > 30) return false;
   const std::uint32_t host = 0xffffffffu >> p.length;
   const std::uint32_t bits = a.v4_value();
@@ -68,8 +68,9 @@ bool OwnAddresses::any_v6() const {
 std::optional<IpAddress> OwnAddresses::choose_source(const IpAddress& dst,
                                                      const IpAddress& hop) const {
   const OwnAddress* best = nullptr;
-  // Larger is better: itself, right scope (of this host, of this link), around the next hop,
-  // longest match (RFC 6724 rules 1, 2, 5 and 8); the configured order decides what is left.
+  // A higher rank is better: the address itself, the right scope (of this host, of this link), the
+  // network of the next hop, the longest match (RFC 6724 rules 1, 2, 5 and 8). The configured order
+  // decides between equals.
   unsigned best_rank = 0;
   for (const OwnAddress& own : own_) {
     const IpAddress& a = own.prefix.address;

@@ -1,4 +1,5 @@
-// Where a destination is: on the link, behind a gateway, or nowhere. Longest prefix wins (E-30).
+// Determines whether a destination is on the link, behind a gateway, or unreachable. The longest
+// prefix decides (E-30).
 #pragma once
 
 #include <algorithm>
@@ -10,14 +11,14 @@
 namespace urnic::net {
 
 struct Route {
-  IpPrefix destination;              // 0.0.0.0/0 or ::/0 is the default route
-  std::optional<IpAddress> gateway;  // none: on-link
+  IpPrefix destination;              // 0.0.0.0/0 or ::/0: the default route
+  std::optional<IpAddress> gateway;  // empty: on-link
   constexpr bool operator==(const Route&) const = default;
 };
 
 class RouteTable {
  public:
-  // A route for a destination already present replaces it.
+  // Replaces an existing route for the same destination.
   void add(Route r) {
     r.destination.address = r.destination.network();
     const auto same = std::find_if(routes_.begin(), routes_.end(), [&](const Route& have) {
@@ -39,12 +40,12 @@ class RouteTable {
     }
     return nullptr;
   }
-  // Reached without a gateway.
+  // True if the address is reached without a gateway.
   bool on_link(const IpAddress& a) const {
     const Route* r = lookup(a);
     return r != nullptr && !r->gateway;
   }
-  // Longest prefixes first.
+  // All routes, longest prefixes first.
   const std::vector<Route>& all() const { return routes_; }
 
  private:

@@ -34,7 +34,7 @@ void Wire::send_control_frames() {
 }
 
 void Wire::finish_sending() {
-  send_control_frames();  // looking for a next hop may just have asked for an ARP or ND request
+  send_control_frames();  // resolving a next hop may have queued an ARP or ND request
   if (tx_.full()) ++times_full_;
   tx_.flush();
 }

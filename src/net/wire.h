@@ -1,6 +1,6 @@
-// The way out of an engine, for every side of it: buffers of the port in bursts, frames to own
-// addresses, and those the interface itself wants to send. And what the interface says about who is
-// where.
+// The transmit path that all parts of an engine share: buffers of the port in bursts, frames to own
+// addresses, and frames that the interface itself sends. Also gives access to the interface's
+// information about neighbours.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ class Wire {
  public:
   using Bytes = std::vector<std::uint8_t>;
 
-  // `queue` of `port`, which outlives it. `mtu` is IP's. `udp_source_port`: what UDP leaves with
-  // where nobody may choose, as through a socket; 0: anything.
+  // `queue` of `port`; the port must outlive this object. `mtu`: in IP bytes. `udp_source_port`:
+  // the fixed UDP source port if it cannot be chosen, as with a socket; 0: any.
   Wire(port::Port* port, unsigned queue, std::uint32_t mtu, std::uint32_t link_header,
        net::InterfaceConfig config, std::uint16_t udp_source_port = 0)
       : interface_(std::move(config)),
@@ -38,12 +38,12 @@ class Wire {
   net::HeaderTemplate make_header(const MacAddress& to, const IpAddress& from,
                                   const IpAddress& dst) const;
 
-  // ---- frames to own addresses, which come straight back (E-30)
-  // Those of connections wait until there is room again; replies without one have some more, and
-  // are lost beyond.
+  // ---- frames to own addresses, which are looped back (E-30)
+  // Connections wait until there is room again. Replies without a connection have some additional
+  // places and are lost after that.
   bool loop_full() const { return loop_.size() >= kMostLooped; }
   bool loop_full_for_replies() const { return loop_.size() >= kMostLoopedReplies; }
-  // A frame of at most `bytes`, to be written, and cut to its length or taken back.
+  // Adds a frame of at most `bytes`. The caller writes it and then shortens or removes it.
   Bytes& new_looped(std::size_t bytes) { return loop_.emplace_back(bytes); }
   void take_back_looped() { loop_.pop_back(); }
   std::size_t looped() const { return loop_.size(); }
@@ -51,16 +51,16 @@ class Wire {
 
   // ---- sending
   void begin_sending() { tx_.clear_full(); }
-  // ARP, ND, ICMP frames the interface wants to send.
+  // Sends the ARP, ND and ICMP frames of the interface.
   void send_control_frames();
-  // Everything kept leaves.
+  // Sends everything kept so far.
   void finish_sending();
   std::uint64_t times_full() const { return times_full_; }
 
  private:
   // bound: frames that an engine sends to itself; beyond: connections wait for room; replies
   // without a connection have 1024 more places and are lost beyond; test:
-  // Loopback.WhatIsOnItsWayToOurselvesIsBounded
+  // Loopback.LoopedFramesAreBounded
   static constexpr std::size_t kMostLooped = 4096;
   static constexpr std::size_t kMostLoopedReplies = kMostLooped + 1024;
 

@@ -1,9 +1,9 @@
-// From a C++ class to the C table of port_abi.h, with no virtual call in between: one table per
-// class, whose entries are the class's own member functions.
+// Adapts a C++ class to the C table of port_abi.h without virtual calls: one table per class, whose
+// entries call the member functions directly.
 //
 // A port class P has: static Outcome<std::unique_ptr<P>, std::string> make(Args&) and the members
-// info, stats, rx_burst, rx_release, tx_reserve, tx_commit, wait_fds, arm, disarm, named and typed
-// as in the table; and, where it has something to say, std::string why().
+// info, stats, rx_burst, rx_release, tx_reserve, tx_commit, wait_fds, arm, disarm, with the names
+// and types of the table. It may also have std::string why().
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ urnic_port* as_handle(P* p) {
   return reinterpret_cast<urnic_port*>(p);
 }
 
-// Base of a port whose receive buffers are free again with its next burst.
+// Base of a port whose receive buffers become free again with its next burst.
 struct ReusesRxBuffers {
   void rx_release(unsigned, const urnic_frame*, unsigned) {}
 };
@@ -38,7 +38,7 @@ struct Adapter {
   static P* self(urnic_port* p) { return reinterpret_cast<P*>(p); }
 
   static int open(const char* args, urnic_port** out, char* err, std::size_t err_len) {
-    // The only allocations of a port are in here; no exception crosses the C boundary (D11).
+    // A port allocates memory only here; no exception may cross the C boundary (D11).
     try {
       Args parsed(args == nullptr ? "" : args);
       auto made = P::make(parsed);

@@ -1,4 +1,4 @@
-// "key=value,key=value": the part of a port's name behind "kind:" (E-34).
+// Parses "key=value,key=value": the part of a port's name after "kind:" (E-34).
 #include <charconv>
 #include <string>
 #include <string_view>
@@ -15,8 +15,8 @@ std::string_view trimmed(std::string_view s) {
   return s;
 }
 
-// Takes one item off the front of `text`. A comma inside double quotes belongs to the value.
-// False when a quote is left open.
+// Takes one item off the front of `text`. A comma inside double quotes belongs to the value. False
+// if a quote is not closed.
 bool take_item(std::string_view& text, std::string_view& item) {
   bool quoted = false;
   std::size_t i = 0;

@@ -18,14 +18,14 @@ namespace {
 
 constexpr std::uint32_t kEthernetHeader = 14;
 constexpr std::uint32_t kVlanTag = 4;
-// The peer's queue holds few datagrams (net.unix.max_dgram_qlen) and nobody tells us when it has
+// The peer's queue holds few datagrams (net.unix.max_dgram_qlen), and no event reports when it has
 // room again.
 constexpr std::uint32_t kRoomFirstUs = 100;
 constexpr std::uint32_t kRoomMostUs = 10000;
-// Looking for a peer that is not there: ever later, up to once a second (E-39).
+// Intervals for looking for a missing peer: they double up to once a second (E-39).
 constexpr std::uint64_t kFirstLookMs = 100;
 constexpr std::uint64_t kSlowestLookMs = 1000;
-constexpr std::uint32_t kLookEvery = 1024;  // receive calls, to keep the clock out of most of them
+constexpr std::uint32_t kLookEvery = 1024;  // receive calls between two reads of the clock
 
 std::uint64_t now_ms() {
   timespec t{};
@@ -80,7 +80,8 @@ Outcome<std::unique_ptr<DgramPort>, std::string> DgramPort::make(Args& args) {
   for (const UnixAddress* a : {&read->path, &read->peer}) {
     if (a->abstract()) continue;
     make_fallback_folder(a->name());
-    // A datagram goes to whoever is at the path when it is sent: a sticky folder will not do.
+    // A datagram goes to any process that owns the path when it is sent, so a sticky folder is not
+    // safe enough.
     if (const std::string fault = folder_fault(a->name(), read->user, false); !fault.empty()) {
       return fail(a->name() + ": " + fault);
     }
@@ -108,9 +109,9 @@ DgramPort::DgramPort(BoundSocket socket, Fd timer, UnixAddress peer, PeerUser us
       rx_memory_(new std::uint8_t[kSlots * stride_]),
       tx_(stride_) {
   peer_.address = std::move(peer);
-  const int size = 1 << 20;  // a hint; what is allowed depends on the system
+  const int size = 1 << 20;  // a hint; the system limits it
   setsockopt(socket_.fd(), SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
-  if (user_.lets_others() && !user_.any()) {  // the file lets all: the kernel names each sender
+  if (user_.lets_others() && !user_.any()) {  // the kernel identifies each sender
     const int on = 1;
     setsockopt(socket_.fd(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
   }
@@ -147,7 +148,7 @@ void DgramPort::set_peer_present(bool there) {
   peer_.look_delay_ms = kFirstLookMs;
 }
 
-// Whether somebody receives at the peer's address, without sending anything.
+// Checks whether a process receives at the peer's address, without sending anything.
 void DgramPort::look_for_peer() {
   const std::uint64_t now = now_ms();
   if (peer_.there || now < peer_.next_look_ms) return;
@@ -164,7 +165,7 @@ void DgramPort::ask_for_peer() {
   set_peer_present(r == ConnectResult::kConnected || r == ConnectResult::kBusy);
 }
 
-// The socket at the peer's path is of somebody who may be there.
+// True if the owner of the socket at the peer's path is allowed as a peer.
 bool DgramPort::is_owner_allowed() {
   why_.clear();
   if (peer_.address.abstract()) return true;
@@ -260,7 +261,8 @@ void DgramPort::flush() {
       parts[i] = {tx_.frame(i), tx_.note(i)};
       messages[i].msg_hdr.msg_iov = &parts[i];
       messages[i].msg_hdr.msg_iovlen = 1;
-      // Not connected: a connected peer that restarts would leave us cut off until we send.
+      // Use an unconnected socket: if a connected peer restarted, we would receive nothing until we
+      // send.
       messages[i].msg_hdr.msg_name = const_cast<sockaddr*>(peer_.address.get());
       messages[i].msg_hdr.msg_namelen = peer_.address.size();
     }
@@ -275,13 +277,14 @@ void DgramPort::flush() {
       set_peer_present(true);
       continue;
     }
-    if (errno == EAGAIN || errno == ENOBUFS || errno == EINTR) return;  // later
-    if (errno == EMSGSIZE) {                                            // just this one
+    if (errno == EAGAIN || errno == ENOBUFS || errno == EINTR) return;  // retry later
+    if (errno == EMSGSIZE) {                                            // drop only this frame
       counters_.tx_dropped.add();
       tx_.drop(1);
       continue;
     }
-    // ENOENT, ECONNREFUSED: nobody there. EPERM, EACCES: not for us. The rest is lost with it.
+    // ENOENT, ECONNREFUSED: the peer is missing. EPERM, EACCES: we have no right. All waiting
+    // frames are dropped.
     drop_waiting();
     set_peer_present(false);
   }
@@ -314,7 +317,7 @@ int DgramPort::arm(unsigned) {
     const std::uint64_t now = now_ms();
     set_timer(peer_.next_look_ms > now ? (peer_.next_look_ms - now) * 1000 : 1);
   } else if (!timer_set_) {
-    // Nobody tells that it has gone (E-43): look again each second of sleep.
+    // No event reports that the peer is gone (E-43): check once per second of sleep.
     peer_.next_look_ms = now_ms() + kSlowestLookMs;
     set_timer(kSlowestLookMs * 1000);
     look_timer_ = true;

@@ -1,4 +1,4 @@
-// The datagram port: one unix datagram is one Ethernet frame, as QEMU's "-netdev dgram" has it.
+// The datagram port: one unix datagram carries one Ethernet frame, as in QEMU's "-netdev dgram".
 // Keys: docs/ports.md.
 #pragma once
 
@@ -34,8 +34,8 @@ class DgramPort : public ReusesRxBuffers {
   void disarm(unsigned q);
 
  private:
-  using Transmit = TransmitRing<std::uint32_t>;         // beside each frame its length
-  static constexpr unsigned kSlots = Transmit::kSlots;  // frames per burst, each way
+  using Transmit = TransmitRing<std::uint32_t>;         // keeps the length beside each frame
+  static constexpr unsigned kSlots = Transmit::kSlots;  // frames per burst, each direction
 
   DgramPort(BoundSocket socket, Fd timer, UnixAddress peer, PeerUser user, std::uint32_t max_frame);
   void flush();
@@ -47,7 +47,7 @@ class DgramPort : public ReusesRxBuffers {
   bool sender_allowed(const msghdr& m) const;
   void set_timer(std::uint64_t us);
 
-  // Whether somebody receives at the peer's address, and when to look again.
+  // Presence of the peer, and the time of the next check.
   struct Peer {
     UnixAddress address;
     bool there = false;
@@ -63,12 +63,12 @@ class DgramPort : public ReusesRxBuffers {
   std::size_t stride_;
   pid_t owner_;
   std::unique_ptr<std::uint8_t[]> rx_memory_;
-  Transmit tx_;  // what the peer's queue had no room for waits
+  Transmit tx_;  // frames that the peer's queue had no room for
   Peer peer_;
   std::uint32_t room_wait_us_ = 0;
   std::uint32_t calls_ = 0;
   bool timer_set_ = false, slept_ = false;
-  bool look_timer_ = false;  // the timer runs to look whether the peer is still there
+  bool look_timer_ = false;  // the timer runs to check for the peer
   QueueCounters counters_;
 };
 

@@ -1,4 +1,4 @@
-// A descriptor that closes itself, and that a child of a fork does not keep.
+// A file descriptor that closes itself, and that is closed in a child after fork.
 #pragma once
 
 #include <unistd.h>

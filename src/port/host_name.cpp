@@ -40,7 +40,7 @@ std::optional<IpAddress> address_of(const sockaddr* at) {
 Answer ask(const std::string& name) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;  // each address once
+  hints.ai_socktype = SOCK_STREAM;  // return each address once
   addrinfo* found = nullptr;
   const int code = getaddrinfo(name.c_str(), nullptr, &hints, &found);
   if (code == EAI_NONAME || code == EAI_NODATA) {
@@ -57,7 +57,7 @@ Answer ask(const std::string& name) {
   return out;
 }
 
-// Outlives whoever has lost patience.
+// May outlive the caller, which gives up after a timeout.
 struct Question {
   std::mutex mutex;
   std::condition_variable answered;

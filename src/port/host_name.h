@@ -1,4 +1,4 @@
-// Names of hosts to addresses, by what the machine has for that (getaddrinfo: files, DNS, ...).
+// Resolves host names to addresses with the system's resolver (getaddrinfo: files, DNS, ...).
 #pragma once
 
 #include <functional>
@@ -11,13 +11,13 @@
 
 namespace urnic::port {
 
-// Whether `text` could be a name (RFC 1123, 2.1, and '_'): labels of letters, digits and dashes,
-// the last one not a number, which an address that is written wrongly would be.
+// True if `text` could be a host name (RFC 1123, 2.1, and '_'): labels of letters, digits and
+// dashes. The last label must not be a number, because then the text is a mistyped address.
 bool is_host_name(std::string_view text);
 
-// Addresses of both versions in order of preference (RFC 6724), each once, with their zones. At
-// most `timeout_ms`, and no longer than `give_up` says false; the question itself cannot be taken
-// back and goes on in a thread of its own. The error is one line.
+// Returns addresses of both IP versions in order of preference (RFC 6724), each once, with their
+// zones. Waits at most `timeout_ms`, and only while `give_up` returns false. The resolver itself
+// cannot be cancelled and continues in its own thread. The error is one line.
 Outcome<std::vector<IpAddress>, std::string> addresses_of_host(
     const std::string& name, int timeout_ms, const std::function<bool()>& give_up);
 

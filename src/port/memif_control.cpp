@@ -13,19 +13,19 @@
 namespace urnic::port::memif {
 namespace {
 
-// Handshakes a server carries on at once; one more pushes out the oldest, so that clients that
-// connect and stay silent cannot lock others out.
+// The number of concurrent handshakes at a server. One more replaces the oldest, so that clients
+// that connect and stay silent cannot block others.
 // bound: memif handshakes in progress; beyond: the oldest gives way; test:
-// MemifHostile.SilentClientsDoNotLockOthersOut
+// MemifHostile.SilentClientsDoNotBlockOthers
 constexpr std::size_t kMaxShaking = 8;
-// A client retries after 100 ms, and ever later up to once a second (E-39).
+// A client retries after 100 ms, then at doubling intervals up to once a second (E-39).
 constexpr std::uint64_t kFirstRetryMs = 100;
 constexpr std::uint64_t kSlowestRetryMs = 1000;
-// How long the server may take for each of its answers; a whole handshake has six and more.
+// The time limit for each of the server's answers; a whole handshake has six or more.
 constexpr std::uint64_t kAnswerMs = 2000;
-// Messages taken from one socket per run: a peer that floods cannot hold the engine.
+// The most messages taken from one socket per run, so that a flooding peer cannot block the engine.
 constexpr unsigned kMessagesPerRun = 64;
-// How long an end that serves waits for the HELLO of the one that listens already.
+// How long a second server waits for the HELLO of the one that is already listening.
 constexpr int kHelloMs = 1000;
 constexpr std::string_view kServesPrefix = "urnic:";
 
@@ -41,7 +41,7 @@ Message disconnect_message(const std::string& reason) {
   return m;
 }
 
-// What a peer wrote, made fit for a message to a person.
+// Makes text from a peer safe to show to the user.
 std::string printable(std::string s) {
   for (char& c : s) {
     if (c < ' ' || c > '~') c = '?';
@@ -66,7 +66,7 @@ Outcome<std::unique_ptr<Control>, std::string> Control::start(Config config) {
   const PeerUser& allowed = c->config_.peer_user;
   if (!c->config_.address.abstract()) {
     make_fallback_folder(c->config_.address.name());
-    // Sticky will do: whoever listens or connects is looked at.
+    // A sticky folder is sufficient, because the user at the other end is checked.
     const std::string fault = folder_fault(c->config_.address.name(), allowed, true);
     if (!fault.empty()) return fail("socket=" + c->config_.address.name() + ": " + fault);
   }
@@ -96,7 +96,7 @@ Outcome<std::unique_ptr<Control>, std::string> Control::start(Config config) {
                                         ": use another socket=, or role=client to connect to it",
                                     allowed.lets_others() ? 0666 : 0600);
   if (!listener.ok()) {
-    // role=auto: somebody else may have become the server since we looked.
+    // role=auto: another process may have become the server meanwhile.
     ConnectAttempt a;
     if (c->config_.role == Role::kAuto) a = connect_to(c->config_.address, SOCK_SEQPACKET);
     if (a.result != ConnectResult::kConnected || !refusal(a).empty()) {
@@ -158,7 +158,7 @@ unsigned Control::run() {
     return std::any_of(events.begin(), events.begin() + std::max(n, 0),
                        [&](const epoll_event& e) { return e.data.fd == fd; });
   };
-  // The connected peer first: when it has gone, its successor may come in the same run.
+  // Handle the connected peer first: if it has gone, its successor may connect in the same run.
   if (peer_ != nullptr && readable(peer_->socket.get()) && read_from(*peer_) == PeerStep::kDrop) {
     connected_ended();
   }
@@ -199,7 +199,8 @@ void Control::accept_peers() {
     auto peer = std::make_unique<Peer>();
     peer->socket.reset(accept4(listener_->fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!peer->socket) return;
-    // Before anything is said or believed (E-44): not even the name of this program.
+    // Check this before any message is sent or trusted (E-44): not even our program name is
+    // revealed.
     if (std::string wrong = config_.peer_user.refusal_of(peer->socket.get()); !wrong.empty()) {
       refuse(*peer, "Other user");
       reason_ = "rejected a client: " + wrong;
@@ -211,7 +212,7 @@ void Control::accept_peers() {
     m.set_u16(hello::kMinVersion, kVersion);
     m.set_u16(hello::kMaxVersion, kVersion);
     m.set_u16(hello::kMaxRegion, kMaxRegions - 1);
-    // The highest ring index, not the count.
+    // HELLO carries the highest ring index, not the number of rings.
     m.set_u16(hello::kMaxM2s, static_cast<std::uint16_t>(config_.queues - 1));
     m.set_u16(hello::kMaxS2m, static_cast<std::uint16_t>(config_.queues - 1));
     m.set_u8(hello::kMaxLog2, kMaxLog2Ring);
@@ -288,7 +289,7 @@ Control::PeerStep Control::read_from(Peer& peer) {
     const PeerStep v =
         side_ == Side::kServer ? take_as_server(peer, m, std::move(fd)) : take_as_client(peer, m);
     if (v != PeerStep::kGoOn) return v;
-    peer.give_up_ms = monotonic_ms() + kAnswerMs;  // it may answer as often as we have asked
+    peer.give_up_ms = monotonic_ms() + kAnswerMs;  // time for as many answers as we sent requests
   }
   return PeerStep::kGoOn;
 }

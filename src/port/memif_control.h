@@ -1,8 +1,8 @@
-// The control side of a memif port: listening or connecting, the handshake, noticing that the peer
-// is gone. Runs inside whichever thread serves the port (D13); the port holds a lock around it.
+// The control side of a memif port: listening or connecting, the handshake, detecting that the peer
+// is gone. It runs inside whichever thread serves the port (D13); the port protects it with a lock.
 //
-// It never blocks. All its descriptors are in one epoll descriptor, which the port's sleepers
-// watch.
+// It never blocks. All its descriptors are in one epoll descriptor, which sleeping threads of the
+// port poll.
 #pragma once
 
 #include <cstdint>
@@ -31,53 +31,53 @@ struct Config {
   std::uint32_t buffer_size = 2048;
   unsigned log2_ring = 8;
   unsigned queues = 1;
-  std::string secret;  // empty: none asked, none given
+  std::string secret;  // empty: neither required nor sent
   PeerUser peer_user;
-  // What the consumer serves on this wire ("target"); told in HELLO. With it, this end does not
-  // become the client of another that serves: two of them would wait for each other for ever.
+  // The service that the program offers on this wire ("target"), announced in HELLO. If set, this
+  // end does not become the client of another server: both would wait for each other forever.
   std::string serves;
 };
 
 class Control {
  public:
-  // Starts listening or connecting. A client whose server is not there yet is no error.
+  // Starts listening or connecting. It is not an error if the client's server does not exist yet.
   static Outcome<std::unique_ptr<Control>, std::string> start(Config config);
   ~Control() = default;
 
   Side side() const { return side_; }
-  // Readable when `run` has something to do.
+  // Readable if `run` has work to do.
   int wait_fd() const { return epoll_.get(); }
-  // Milliseconds of the monotonic clock at which `run` wants to be called though nothing became
-  // readable; 0: never.
+  // When `run` must be called even if nothing becomes readable, in milliseconds of the monotonic
+  // clock; 0: never.
   std::uint64_t deadline_ms() const;
-  // A handshake is under way.
+  // True while a handshake is in progress.
   bool is_handshaking() const { return !shaking_.empty(); }
 
-  // Does what is due. Afterwards `link` may have changed. Returns the system calls made.
+  // Does all due work; may change `link`. Returns the number of system calls made.
   unsigned run();
-  // The connection in use; null without a peer.
+  // The current connection; null without a peer.
   const std::shared_ptr<Link>& link() const { return link_; }
-  // Why the last connection ended or the last attempt failed; for people.
+  // Why the last connection ended or the last attempt failed, as text for the user.
   const std::string& last_reason() const { return reason_; }
 
-  // Says goodbye and removes the socket file. Not called in a forked child.
+  // Notifies the peer and removes the socket file. Not called in a forked child.
   void shut_down();
 
  private:
-  // A socket to a peer with the handshake so far.
+  // A socket to a peer, and its handshake so far.
   struct Peer {
     Fd socket;
     std::shared_ptr<Link> link;
     bool introduced = false;       // server: INIT accepted
-    std::vector<Message> to_send;  // client: what goes out, one per ACK
+    std::vector<Message> to_send;  // client: messages to send, one per ACK
     std::size_t sent = 0;
-    std::uint64_t give_up_ms = 0;  // client: the server must have given its next answer by then
+    std::uint64_t give_up_ms = 0;  // client: deadline for the server's next answer
   };
   enum class PeerStep : std::uint8_t { kGoOn, kUp, kDrop };
 
   explicit Control(Config config) : config_(std::move(config)) {}
 
-  // What the server at `socket` serves, from its HELLO, which stays in the socket.
+  // The service of the server at `socket`, read from its HELLO without removing the message.
   static std::string served_at(int socket);
   std::string refuse_second_server(int socket) const;
   void watch(int fd);
@@ -103,13 +103,13 @@ class Control {
   Side side_ = Side::kServer;
   Fd epoll_;
   std::optional<BoundSocket> listener_;
-  std::vector<std::unique_ptr<Peer>> shaking_;  // server: handshakes under way; client: at most one
-  std::unique_ptr<Peer> peer_;                  // the one connected
+  std::vector<std::unique_ptr<Peer>> shaking_;  // handshakes; a client has at most one
+  std::unique_ptr<Peer> peer_;                  // the connected peer
   std::shared_ptr<Link> link_;
   std::string reason_;
   std::uint64_t next_try_ms_ = 0;
   std::uint64_t retry_delay_ms_ = 0;
-  unsigned calls_ = 0;  // system calls of this run
+  unsigned calls_ = 0;  // system calls of the current run
 };
 
 std::uint64_t monotonic_ms();

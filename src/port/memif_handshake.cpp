@@ -1,4 +1,4 @@
-// The messages of the memif handshake, as server and as client.
+// The messages of the memif handshake, for server and client.
 #include <fcntl.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ Message with_type(MessageType t) {
 
 Control::PeerStep Control::take_as_server(Peer& peer, const Message& m, Fd fd) {
   if (&peer == peer_.get()) {
-    // A connected client has nothing more to say than goodbye.
+    // A connected client may only send DISCONNECT (or ACK).
     return m.type() == MessageType::kAck ? PeerStep::kGoOn : refuse(peer, "Unexpected message");
   }
   std::string wrong;
@@ -43,7 +43,7 @@ Control::PeerStep Control::take_as_server(Peer& peer, const Message& m, Fd fd) {
       break;
     case MessageType::kConnect: {
       wrong = peer.introduced ? check_rings(peer.link.get()) : "Unexpected message";
-      // Two may shake hands at once; the first to finish has the port.
+      // Two handshakes may run concurrently; the first to finish gets the port.
       if (wrong.empty() && peer_ != nullptr) wrong = "Already connected";
       if (!wrong.empty()) return refuse(peer, wrong);
       Message reply = with_type(MessageType::kConnected);
@@ -94,11 +94,11 @@ std::string Control::take_ring(Peer& peer, const Message& m, Fd fd) {
   if (!is_eventfd(fd.get())) return "Interrupt fd is not an eventfd";
   const bool s2m = (m.u16(add_ring::kFlags) & add_ring::kFlagS2m) != 0;
   auto& rings = s2m ? peer.link->s2m : peer.link->m2s;
-  // Rings of one direction come in order; a gap would be a ring nobody described.
+  // Rings of one direction are added in order; a gap would leave an undefined ring.
   if (m.u16(add_ring::kIndex) != rings.size() || rings.size() >= config_.queues) {
     return "Invalid ring index";
   }
-  // The flag belongs to the open file, which the client shares; see MemifTx::wake.
+  // The flag belongs to the open file description, which the client shares; see MemifTx::wake.
   fcntl(fd.get(), F_SETFL, O_NONBLOCK);
   RingPlace r;
   r.region = m.u16(add_ring::kRegion);
@@ -125,7 +125,7 @@ Control::PeerStep Control::take_as_client(Peer& peer, const Message& m) {
     case MessageType::kAck:
       return send_next(peer);
     case MessageType::kConnected:
-      // Only as the answer to our CONNECT, which is the last message.
+      // Valid only as the answer to our CONNECT, which is the last message.
       if (peer.link == nullptr || peer.sent != peer.to_send.size()) {
         return refuse(peer, "Unexpected message");
       }
@@ -184,7 +184,7 @@ void Control::queue_client_messages(Peer& peer) {
   peer.to_send.push_back(m);
 }
 
-// One message per acknowledgement, as the other implementations do it.
+// Sends one message per ACK, like the other implementations.
 Control::PeerStep Control::send_next(Peer& peer) {
   if (peer.link == nullptr) return refuse(peer, "Unexpected message");
   if (peer.sent == peer.to_send.size()) return PeerStep::kGoOn;

@@ -14,8 +14,8 @@ namespace {
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kLine = 64;
 
-// An odd number of cache lines between buffers: the headers of consecutive frames then fall into
-// different cache sets, which a stride of 2048 would not do.
+// An odd number of cache lines between buffers, so that the headers of consecutive frames fall into
+// different cache sets. With a stride of 2048 they would not.
 std::uint32_t stride_of(std::uint32_t buffer_size) {
   return static_cast<std::uint32_t>((((buffer_size + kLine - 1) / kLine) | 1) * kLine);
 }

@@ -1,6 +1,6 @@
-// One connection to one peer: the shared memory, where the rings are in it, and the eventfds. Made
-// by the handshake, then never changed; lives until the last queue that uses it lets go, so that
-// borrowed frames outlive the peer.
+// One connection to one peer: the shared memory, the places of the rings in it, and the eventfds.
+// The handshake creates it; then it never changes. It lives until the last queue releases it, so
+// that borrowed frames outlive the peer.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ namespace urnic::port::memif {
 
 enum class Side : std::uint8_t { kServer, kClient };
 
-// Where a ring is, as agreed in the handshake.
+// The place of a ring, as agreed in the handshake.
 struct RingPlace {
   std::uint16_t region = 0;
   std::uint32_t offset = 0;
@@ -31,13 +31,14 @@ struct Link {
   Side side = Side::kServer;
   std::vector<Region> regions;
   std::vector<RingPlace> s2m, m2s;
-  // Client only: its own buffers. Buffer i of a ring is at first + i * stride, whatever the
-  // descriptors in shared memory say by now.
+  // Client only: its own buffers. Buffer i of a ring is at first + i * stride, regardless of the
+  // current descriptors in shared memory.
   std::uint32_t buffer_size = 0, buffer_stride = 0, first_buffer = 0;
   std::string peer_name;
   bool peer_is_urnic = false;
 
-  // The first thing the peer did wrong, set by any queue; the control side disconnects it.
+  // The first protocol violation of the peer, set by any queue; the control side then disconnects
+  // it.
   std::atomic<const char*> fault{nullptr};
 
   void set_peer_name(std::string name) {
@@ -62,16 +63,16 @@ struct ClientLayout {
   std::uint32_t buffer_size = 2048;
 };
 
-// The client's side of a connection: region, rings with every buffer attached, eventfds.
+// Creates the client's side of a connection: region, rings with all buffers attached, eventfds.
 Outcome<std::shared_ptr<Link>, std::string> make_client_link(const ClientLayout& layout);
-// Bytes of shared memory the layout needs; the offsets in it must fit 32 bits.
+// The size of the shared memory for this layout in bytes; offsets must fit into 32 bits.
 std::uint64_t layout_bytes(const ClientLayout& layout);
 
-// Checks every place the client named (E-19) and fills in the addresses. Empty when all is well,
-// else a reason fit for a DISCONNECT message.
+// Checks every place that the client specified (E-19) and sets the addresses. Returns nothing if
+// they are valid, else a reason for a DISCONNECT message.
 std::string check_rings(Link* link);
 
-// Whether `fd` is an eventfd: writing anything else could block, or worse.
+// Checks that `fd` is an eventfd: writing to another kind of file could block, or do damage.
 bool is_eventfd(int fd);
 
 }  // namespace urnic::port::memif

@@ -19,25 +19,26 @@ using memif::Reason;
 
 namespace {
 
-// Receive calls between two looks at the control socket: often enough to notice a dead peer within
-// milliseconds, rarely enough to cost nothing. Without a peer there is nothing else to do; in a
-// handshake every call looks, since who polls with pauses would draw it out beyond its limits.
+// Receive calls between two checks of the control socket: often enough to detect a dead peer within
+// milliseconds, rarely enough to cost nothing. Without a peer it is checked more often. During a
+// handshake every call checks it, because a slowly polling caller would otherwise exceed the time
+// limits.
 constexpr std::uint32_t kControlEvery = 1024;
 constexpr std::uint32_t kControlEveryAlone = 16;
 constexpr std::uint32_t kEthernetHeader = 14;
 constexpr std::uint32_t kVlanTag = 4;
 
-// DPDK's sender does not order its index against its look at our mask, so an unmasking at the same
-// moment can be missed. Once, this long after asking, we look again.
+// DPDK's sender does not order its index update against its read of our mask, so it can miss an
+// unmasking at the same moment. We check once more, this long after unmasking.
 constexpr std::uint64_t kLookAgainUs = 1000;
-// Waiting for room: an urnic receiver wakes us, others do not.
+// Intervals for waiting for room: an urnic receiver wakes us, other implementations do not.
 constexpr std::uint32_t kRoomFirstUs = 250;
 constexpr std::uint32_t kRoomMostUs = 16000;
 
 enum EventTag : std::uint64_t { kTagRing, kTagTimer, kTagControl };
 
 unsigned default_log2_ring(std::uint32_t buffer_size) {
-  // Rings whose buffers stay in the cache are the fastest.
+  // Rings whose buffers fit into the cache are the fastest.
   if (buffer_size <= 4096) return 8;
   if (buffer_size <= 9728) return 7;
   return 6;
@@ -122,8 +123,9 @@ Outcome<std::unique_ptr<MemifPort>, std::string> MemifPort::make(Args& args) {
   return p;
 }
 
-// One epoll descriptor per queue, so that what the caller polls never changes: it holds the ring's
-// eventfd of the current connection (edge-triggered: never read), a timer and the control side.
+// Creates one epoll descriptor per queue, so that the caller's poll set never changes. It contains
+// the eventfd of the current connection's ring (edge-triggered: never read), a timer and the
+// control side.
 std::string MemifPort::open_sleepers() {
   for (unsigned q = 0; q < config_.queues; ++q) {
     Queue& me = queues_[q];
@@ -139,7 +141,7 @@ std::string MemifPort::open_sleepers() {
 }
 
 MemifPort::~MemifPort() {
-  // In a forked child the socket is still shared with the parent, whose connection it is.
+  // A forked child shares the socket with the parent, which owns the connection.
   if (control_ != nullptr && getpid() == owner_) control_->shut_down();
 }
 
@@ -168,7 +170,7 @@ void MemifPort::stats(urnic_port_stats* s) const {
   for (unsigned q = 0; q < config_.queues; ++q) queues_[q].counters.add_to(s);
 }
 
-// ---- the control side, from whichever queue's thread comes by ----
+// ---- the control side, run by the thread of any queue ----
 
 std::uint32_t MemifPort::control_every() const {
   if (link_.load(std::memory_order_relaxed) != nullptr) return kControlEvery;
@@ -178,7 +180,7 @@ std::uint32_t MemifPort::control_every() const {
 void MemifPort::serve_control(Queue& me) {
   me.next_control = me.calls + control_every();
   me.control_due.store(false, std::memory_order_relaxed);
-  if (!control_lock_.try_lock()) return;  // another queue's thread is at it
+  if (!control_lock_.try_lock()) return;  // another queue's thread is running it
   me.counters.syscalls.add(control_->run());
   Link* now = control_->link().get();
   deadline_ms_.store(control_->deadline_ms(), std::memory_order_relaxed);
@@ -212,14 +214,14 @@ void MemifPort::detach(Queue& me) {
   me.broken = me.draining = me.fell_short = false;
 }
 
-// Lets go of a connection that has ended and takes up the new one. Frames that are still out with
-// the caller, and frames the peer sent before it left, come first.
+// Releases a connection that has ended and attaches to the new one. First waits for frames that the
+// caller has borrowed and for frames that the peer sent before it left.
 void MemifPort::follow_link(Queue& me) {
   if (me.rx.attached()) {
     if (me.rx.borrowed() || !me.tx.is_committed()) return;
     if (!me.draining && !me.broken) {
       me.draining = true;
-      // A bogus index ends the draining at the first burst; a growing one cannot prolong it.
+      // An invalid index ends the draining at the first burst; an increasing one cannot prolong it.
       me.drain_left = me.rx.waiting();
     }
     if (me.draining && me.drain_left != 0 && !me.broken) return;
@@ -262,8 +264,8 @@ void MemifPort::rx_release(unsigned q, const urnic_frame*, unsigned n) {
   if (n == 0 || !me.rx.attached()) return;
   const std::uint16_t before = me.rx.released();
   me.rx.release();
-  // A sender that found no room sleeps on the ring we send into. Only urnic senders need this;
-  // the others poll, and then the mask is set.
+  // A sender without room sleeps on the ring that we send into. Only urnic senders need this; the
+  // others poll and have the mask set.
   if (me.tx.receiver_asks_for_wakeup() && me.rx.crossed_half(before)) me.tx.wake(me.counters);
 }
 
@@ -320,7 +322,7 @@ void MemifPort::set_sleep_timer(Queue& me, bool newly_asked) {
     me.room_wait_us = 0;
     if (newly_asked && !me.link->peer_is_urnic) us = kLookAgainUs;
   }
-  // Only one queue's sleeper sees to the client's next attempt to connect.
+  // Only the sleeping thread of queue 0 handles the client's next connection attempt.
   const std::uint64_t deadline = deadline_ms_.load(std::memory_order_relaxed);
   if (deadline != 0 && index_of(me) == 0) {
     const std::uint64_t now = memif::monotonic_ms();
@@ -333,7 +335,7 @@ void MemifPort::set_sleep_timer(Queue& me, bool newly_asked) {
 int MemifPort::arm(unsigned q) {
   Queue& me = queues_[q];
   if (me.control_due.load(std::memory_order_relaxed) || !current(me)) return 1;
-  // A link that came or went since is news the caller should look at before it sleeps.
+  // If the link has changed since the last call, the caller should check it before it sleeps.
   if (me.link.get() != me.last_armed_on) {
     me.last_armed_on = me.link.get();
     return 1;
@@ -343,7 +345,7 @@ int MemifPort::arm(unsigned q) {
     newly_asked = !me.rx.asks_for_wakeup();
     if (newly_asked) me.rx.ask_for_wakeup();
     if (me.rx.waiting() != 0) return 1;
-    if (me.fell_short && me.tx.has_room()) {  // news, once: who has nothing to send may sleep
+    if (me.fell_short && me.tx.has_room()) {  // report it only once
       me.fell_short = false;
       return 1;
     }
@@ -366,7 +368,7 @@ void MemifPort::disarm(unsigned q) {
     }
   }
   if (timer_fired) {
-    // The control side may be due as well; it knows its time.
+    // The control side may also be due; it checks its own deadline.
     me.control_due.store(true, std::memory_order_relaxed);
   }
   if (me.timer_set) set_timer(me, 0);  // also clears a timer that has fired

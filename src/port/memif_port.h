@@ -1,4 +1,4 @@
-// The memif port (D13): frames through shared memory to another process, which may be urnic, DPDK's
+// The memif port (D13): exchanges frames through shared memory with another process: urnic, DPDK's
 // net_memif or VPP. Keys and defaults: docs/ports.md.
 #pragma once
 
@@ -32,22 +32,23 @@ class MemifPort {
   void disarm(unsigned q);
 
  private:
-  // What one thread at a time works with. Holds its own reference to the connection: memory stays
-  // mapped until this queue has given back its frames and noticed the end.
+  // The state of a queue, used by one thread at a time. It holds its own reference to the
+  // connection, so that the memory stays mapped until this queue has returned its frames and
+  // detected the end.
   struct alignas(64) Queue {
     std::shared_ptr<memif::Link> link;
     memif::MemifRx rx;
     memif::MemifTx tx;
-    bool broken = false;      // the peer misbehaved; nothing more is taken from it
-    bool draining = false;    // the peer is gone; what it had sent is still delivered
+    bool broken = false;      // the peer violated the protocol; no more frames are taken from it
+    bool draining = false;    // the peer is gone; frames it had sent are still delivered
     unsigned drain_left = 0;  // slots
-    bool fell_short = false;  // the last reserve did not get all it asked for
+    bool fell_short = false;  // the last reserve returned less than requested
     std::atomic<bool> control_due{false};
     std::uint32_t calls = 0, next_control = 1;
     const void* last_armed_on = nullptr;  // the connection at the last `arm`
     std::uint32_t room_wait_us = 0;
     bool timer_set = false;
-    int watched_event = -1;  // the eventfd of `link` in `epoll`
+    int watched_event = -1;  // the eventfd of `link` that is in `epoll`
     Fd epoll, timer;
     QueueCounters counters;
   };
@@ -71,11 +72,11 @@ class MemifPort {
   pid_t owner_;
   std::unique_ptr<Queue[]> queues_;
   std::unique_ptr<memif::Control> control_;
-  std::mutex control_lock_;  // over control_; only ever tried, never waited for, on the data path
-  std::atomic<memif::Link*> link_{nullptr};  // the connection in use, as control_ has it
+  std::mutex control_lock_;  // protects control_; the data path only tries to lock it
+  std::atomic<memif::Link*> link_{nullptr};  // the current connection, copied from control_
   std::atomic<std::uint32_t> epoch_{0};
-  std::atomic<std::uint64_t> deadline_ms_{0};  // as control_ has it
-  std::atomic<bool> shaking_{false};           // likewise
+  std::atomic<std::uint64_t> deadline_ms_{0};  // copied from control_
+  std::atomic<bool> shaking_{false};           // copied from control_
 };
 
 }  // namespace urnic::port

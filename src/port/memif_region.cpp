@@ -11,7 +11,7 @@
 namespace urnic::port::memif {
 namespace {
 
-// Offsets in descriptors have 32 bits: what lies behind cannot be named.
+// Offsets in descriptors have 32 bits, so memory after this limit is unreachable.
 constexpr std::uint64_t kMaxSize = std::uint64_t{1} << 32;
 constexpr long kTmpfsMagic = 0x01021994;
 
@@ -44,8 +44,8 @@ Outcome<Region, std::string> Region::adopt(Fd fd, std::uint64_t stated) {
   if (fstat(fd.get(), &st) != 0 || fstatfs(fd.get(), &fs) != 0 || !S_ISREG(st.st_mode)) {
     return fail(std::string("Region is not a memory file"));
   }
-  // The seal first, then the size: once it cannot shrink, the size read is a promise. Huge pages
-  // are refused because a punched hole in them may have no page to fault in.
+  // Check the seal first, then the size: only a sealed size cannot shrink any more. Huge pages are
+  // refused, because a hole punched into them may have no page to fault in.
   const int seals = fcntl(fd.get(), F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || fs.f_type != kTmpfsMagic) {
     return fail(std::string("Region must be a memfd sealed with F_SEAL_SHRINK"));

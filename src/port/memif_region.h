@@ -1,5 +1,5 @@
-// Memory shared with the peer. What is mapped here can be written by the other process at any time,
-// but it can neither vanish nor shrink under us: a truncated file would mean SIGBUS.
+// Memory shared with the peer. The peer can write to it at any time, but it can neither remove nor
+// shrink it: access to a truncated file would raise SIGBUS.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,10 @@ namespace urnic::port::memif {
 
 class Region {
  public:
-  // Our own, sealed so that neither end can change its size. Zeroed.
+  // Our own region, sealed so that neither end can change its size. Zeroed.
   static Outcome<Region, std::string> create(std::size_t size);
-  // The peer's. `stated` is what it says; refused unless the file is that large and sealed against
-  // shrinking. The error is a reason fit for a DISCONNECT message.
+  // The peer's region of `stated` bytes. Refused unless the file has that size and is sealed
+  // against shrinking. The error is a reason for a DISCONNECT message.
   static Outcome<Region, std::string> adopt(Fd fd, std::uint64_t stated);
 
   Region(Region&& o) noexcept
@@ -28,7 +28,7 @@ class Region {
   std::uint8_t* base() const { return base_; }
   std::size_t size() const { return size_; }
   int fd() const { return fd_.get(); }
-  // Whether [offset, offset + length) lies inside.
+  // True if [offset, offset + length) lies inside.
   bool holds(std::uint64_t offset, std::uint64_t length) const {
     return offset <= size_ && length <= size_ - offset;
   }

@@ -1,9 +1,9 @@
-// The two rings of a queue as this end uses them. Frames are received in place and sent in place:
-// the bytes are written once, by their sender, and read where they lie.
+// The two rings of a queue as this end uses them. Frames are received and sent in place: the sender
+// writes the bytes once, and the receiver reads them where they are.
 //
-// Nothing read from shared memory is believed: indexes may move by at most what we allowed,
-// descriptors are copied out and checked against our own knowledge of the regions (E-19). What is
-// wrong ends the connection through the `fault` out-parameter: a short reason.
+// No value from shared memory is trusted: indexes may advance only within the allowed range, and
+// descriptors are copied and checked against our own record of the regions (E-19). A violation ends
+// the connection; `*fault` is set to a short reason.
 #pragma once
 
 #include <cstdint>
@@ -19,25 +19,25 @@ using Reason = const char*;
 
 class MemifRx {
  public:
-  // `link` must outlive the attachment. As a client this also gives the peer all buffers.
+  // `link` must outlive the attachment. On the client side this also gives all buffers to the peer.
   void attach(Link* link, unsigned q, std::uint32_t max_frame);
   void detach() { ring_ = nullptr; }
   bool attached() const { return ring_ != nullptr; }
 
-  // Frames, borrowed until `release`.
+  // Returns received frames, borrowed until `release`.
   unsigned burst(urnic_frame* frames, unsigned n, QueueCounters& c, Reason* fault);
   void release();
   bool borrowed() const { return next_ != released_; }
-  // Slots that hold something to receive; more than the ring has when the peer's index is bogus.
+  // The number of received slots; larger than the ring if the peer's index is invalid.
   unsigned waiting() const;
 
-  // Wake-ups. They are asked for until the next frame is received: taking the mask back at once
-  // would only cost the sender's cache line.
+  // A wake-up stays requested until the next frame is received. Withdrawing it earlier would only
+  // cost an access to the sender's cache line.
   bool asks_for_wakeup() const { return !masked_; }
   void ask_for_wakeup();
   int event_fd() const { return event_; }
 
-  // For waking a sender that ran out of room: slots in use before and after the last release.
+  // For waking a sender without room: true if the last release crossed half of the ring's slots.
   bool crossed_half(std::uint16_t before) const;
   std::uint16_t released() const { return released_; }
 
@@ -58,12 +58,12 @@ class MemifRx {
   bool client_ = false;
   bool masked_ = false;
   std::uint16_t mask_ = 0;      // ring size - 1
-  std::uint16_t next_ = 0;      // first position not yet received
-  std::uint16_t released_ = 0;  // first position borrowed
+  std::uint16_t next_ = 0;      // position of the next frame to receive
+  std::uint16_t released_ = 0;  // position of the oldest borrowed slot
   std::size_t ring_number_ = 0;
   std::uint32_t max_frame_ = 0;
   int event_ = -1;
-  // Frames that come in several buffers are copied here, to be contiguous; made when first needed.
+  // Frames in several buffers are copied here to be contiguous; allocated on first use.
   std::unique_ptr<std::uint8_t[]> scratch_;
   std::size_t scratch_used_ = 0;
 };
@@ -79,12 +79,12 @@ class MemifTx {
 
   unsigned reserve(std::uint32_t len, urnic_frame* frames, unsigned n, Reason* fault);
   void commit(const urnic_frame* frames, unsigned n, QueueCounters& c);
-  // Nothing handed out by `reserve` is waiting for its `commit`.
+  // True if every frame from `reserve` has been committed.
   bool is_committed() const { return promised_ == 0; }
   void abandon() { promised_ = 0; }
-  // At least half the ring is free.
+  // True if at least half of the ring is free.
   bool has_room() const;
-  // Whether the peer sleeps on the ring we send into.
+  // True if the peer sleeps on the ring that we send into.
   bool receiver_asks_for_wakeup() const;
   void wake(QueueCounters& c);
 
@@ -105,13 +105,13 @@ class MemifTx {
   std::uint8_t* ring_ = nullptr;
   bool client_ = false;
   // The peer's buffers are smaller than our largest frame: frames are built in `scratch_` and
-  // copied into as many buffers as they need.
+  // copied into as many buffers as necessary.
   bool staged_ = false;
   std::uint16_t mask_ = 0;
-  std::uint16_t next_ = 0;      // first position not yet sent
-  unsigned promised_ = 0;       // frames reserved, not yet committed
-  std::uint16_t end_ = 0;       // first position behind those reserved
-  std::uint32_t smallest_ = 0;  // staged: smallest buffer seen
+  std::uint16_t next_ = 0;      // position of the next frame to send
+  unsigned promised_ = 0;       // frames reserved but not yet committed
+  std::uint16_t end_ = 0;       // position after the reserved ones
+  std::uint32_t smallest_ = 0;  // staged: the smallest buffer seen
   std::size_t ring_number_ = 0;
   std::uint32_t max_frame_ = 0;
   int event_ = -1;

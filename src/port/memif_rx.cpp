@@ -7,7 +7,7 @@
 namespace urnic::port::memif {
 namespace {
 
-// Room for at least four of the largest frames.
+// Enough for at least four of the largest frames.
 std::size_t scratch_size(std::uint32_t max_frame) {
   return std::size_t{4} * max_frame;
 }
@@ -21,7 +21,7 @@ void MemifRx::attach(Link* link, unsigned q, std::uint32_t max_frame) {
   client_ = link->side == Side::kClient;
   mask_ = static_cast<std::uint16_t>((1u << place.log2_size) - 1);
   next_ = released_ = 0;
-  // S2M rings come first in the client's region.
+  // In the client's region, S2M rings come first.
   ring_number_ = client_ ? link->s2m.size() + q : q;
   if (max_frame != max_frame_) scratch_.reset();
   max_frame_ = max_frame;
@@ -36,7 +36,7 @@ void MemifRx::attach(Link* link, unsigned q, std::uint32_t max_frame) {
 }
 
 std::uint16_t MemifRx::produced() const {
-  // As a server we follow the client's head; as a client, what the server put before its tail.
+  // A server follows the client's head; a client reads up to the server's tail.
   return ring::u16(ring_, client_ ? ring::kTail : ring::kHead).load(std::memory_order_acquire);
 }
 
@@ -52,19 +52,19 @@ void MemifRx::set_mask(bool on) {
 
 void MemifRx::ask_for_wakeup() {
   set_mask(false);
-  // Pairs with the fence in MemifTx::wake: either the sender sees the mask gone, or whoever looks
-  // at `waiting` after this sees the sender's frames.
+  // Pairs with the fence in MemifTx::wake: either the sender sees the cleared mask, or a caller of
+  // `waiting` after this fence sees the sender's frames.
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
-// One descriptor, checked. The bytes it names are ours to read, whatever the peer does.
+// Reads and checks one descriptor. After that we may read its bytes, whatever the peer does.
 Reason MemifRx::piece_at(std::uint16_t position, Piece* piece) const {
   const std::size_t slot = position & mask_;
   const Descriptor d = Descriptor::load(ring_, slot);
   piece->length = d.length;
   piece->more = (d.flags & Descriptor::kFlagNext) != 0;
   if (client_) {
-    // Our buffer for this slot is where we put it; only the length is news.
+    // The address of our own buffer is known; only the length is read from the descriptor.
     if (d.length > link_->buffer_size) return "Descriptor longer than its buffer";
     piece->at = link_->regions[0].base() + link_->buffer_offset(ring_number_, slot);
     return nullptr;
@@ -76,13 +76,13 @@ Reason MemifRx::piece_at(std::uint16_t position, Piece* piece) const {
   return nullptr;
 }
 
-// A frame in several buffers, copied together. `left` descriptors may be used; `slots` says how
-// many were. A frame that is too long is skipped whole: length 0.
+// Copies a frame in several buffers into one. It may use up to `left` descriptors; *slots returns
+// the number used. A frame that is too long is skipped completely: length 0.
 Reason MemifRx::gather(std::uint16_t left, std::uint16_t* slots, Piece* frame, bool* no_room) {
   const std::size_t size = scratch_size(max_frame_);
   if (scratch_ == nullptr) scratch_.reset(new (std::nothrow) std::uint8_t[size]);
   if (scratch_ == nullptr || size - scratch_used_ < max_frame_) {
-    *no_room = true;  // after release there is room again
+    *no_room = true;  // there is room again after release
     return nullptr;
   }
   std::uint8_t* to = scratch_.get() + scratch_used_;
@@ -90,7 +90,7 @@ Reason MemifRx::gather(std::uint16_t left, std::uint16_t* slots, Piece* frame, b
   bool too_long = false;
   std::uint16_t used = 0;
   for (Piece p{nullptr, 0, true}; p.more; ++used) {
-    // Senders publish frames whole, so this also ends a chain that bites its tail.
+    // Senders publish whole frames, so this also ends a circular chain.
     if (used == left) return "Chain of descriptors without end";
     if (Reason wrong = piece_at(static_cast<std::uint16_t>(next_ + used), &p)) return wrong;
     too_long = too_long || p.length > max_frame_ - total;
@@ -143,7 +143,7 @@ unsigned MemifRx::burst(urnic_frame* frames, unsigned n, QueueCounters& c, Reaso
   }
   c.rx_frames.add(got);
   c.rx_bytes.add(bytes);
-  if (got == 0) release();  // only refused frames: nobody will give them back
+  if (got == 0) release();  // all frames were rejected: the caller has none to return
   return got;
 }
 

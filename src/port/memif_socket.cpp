@@ -30,10 +30,10 @@ bool send_message(int socket, const Message& m) {
 Received receive_message(int socket, Message* m, Fd* fd) {
   *m = {};
   fd->reset();
-  // One byte more than a message, to notice longer ones.
+  // One byte more than a message, to detect longer ones.
   std::array<std::uint8_t, kMessageSize + 1> bytes{};
   iovec iov{bytes.data(), bytes.size()};
-  // Room for more descriptors than a message may carry: what does not fit the kernel drops.
+  // Has room for more descriptors than a message may carry; the kernel drops further ones.
   alignas(cmsghdr) std::array<char, CMSG_SPACE(8 * sizeof(int))> control{};
   msghdr h{};
   h.msg_iov = &iov;
@@ -51,7 +51,7 @@ Received receive_message(int socket, Message* m, Fd* fd) {
     for (std::size_t i = 0; i < count; ++i) {
       int one;
       std::memcpy(&one, CMSG_DATA(c) + i * sizeof(int), sizeof one);
-      fd->reset(one);  // owns the last, closes the others
+      fd->reset(one);  // keeps the last one and closes the others
       ++descriptors;
     }
   }

@@ -1,4 +1,4 @@
-// The control socket of memif: messages with a descriptor beside them.
+// The control socket of memif: messages with an optional file descriptor.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace urnic::port::memif {
 
-// Never blocks. False when the message could not go out whole; the peer is then to be dropped.
+// Never blocks. False if the message could not be sent completely; the peer must then be dropped.
 bool send_message(int socket, const Message& m);
 
 enum class Received : std::uint8_t { kMessage, kNothing, kEnd, kMalformed };
-// The descriptor of the message, if any, lands in `fd`.
+// Stores the descriptor of the message, if any, in `fd`.
 Received receive_message(int socket, Message* m, Fd* fd);
 
 }  // namespace urnic::port::memif

@@ -133,8 +133,8 @@ void MemifTx::describe(std::uint16_t position, std::uint32_t length, bool more) 
 bool MemifTx::put_in_place(const urnic_frame& f, std::uint32_t total) {
   if (next_ == end_ || total > max_frame_) return false;
   const Slot& slot = slots_[next_ & mask_];
-  // A frame given back before this one left a free buffer behind: move up. Two buffers of an honest
-  // peer never overlap; memmove because a hostile one's may.
+  // An earlier frame was returned unsent and left a free buffer: move this frame into it. Two
+  // buffers of a correct peer never overlap; memmove because those of a hostile peer may.
   if (slot.at != f.data[0]) std::memmove(slot.at, f.data[0], f.len[0]);
   if (f.len[1] != 0) std::memcpy(slot.at + f.len[0], f.data[1], f.len[1]);
   describe(next_, total, false);
@@ -145,7 +145,7 @@ bool MemifTx::put_in_place(const urnic_frame& f, std::uint32_t total) {
 bool MemifTx::put_in_pieces(const urnic_frame& f) {
   std::uint16_t position = next_;
   Slot slot;
-  std::uint32_t filled = 0;  // of the current buffer
+  std::uint32_t filled = 0;  // bytes in the current buffer
   bool have = false;
   for (unsigned s = 0; s < 2; ++s) {
     for (std::uint32_t done = 0; done < f.len[s];) {
@@ -155,7 +155,7 @@ bool MemifTx::put_in_pieces(const urnic_frame& f) {
         have = false;
       }
       if (!have) {
-        // Smaller buffers than the ones seen before: what was promised cannot be kept.
+        // The buffers are smaller than those seen before, so the reservation cannot be fulfilled.
         if (position == end_ || slot_at(position, &slot) != nullptr) return false;
         slots_[position & mask_] = slot;
         smallest_ = std::min(smallest_, slot.room);
@@ -207,8 +207,8 @@ bool MemifTx::receiver_asks_for_wakeup() const {
 }
 
 void MemifTx::wake(QueueCounters& c) {
-  // The peer shares the eventfd and could have made it blocking, with its counter full, to hang
-  // us; hence the look before the write.
+  // The peer shares the eventfd. It could have made it blocking and filled its counter, so that a
+  // write would hang; therefore poll before writing.
   pollfd p{event_, POLLOUT, 0};
   c.syscalls.add();
   if (poll(&p, 1, 0) != 1 || (p.revents & POLLOUT) == 0) return;

@@ -1,9 +1,9 @@
-// The memif protocol, version 2.0, as DPDK net_memif and VPP speak it: control messages on a
-// SEQPACKET unix socket, rings and buffers in shared memory. Everything is little-endian host order
-// and is read and written by offset here.
+// The memif protocol, version 2.0, as used by DPDK net_memif and VPP: control messages on a
+// SEQPACKET unix socket, rings and buffers in shared memory. All fields are in little-endian host
+// order, and are read and written by offset here.
 //
-// Words: the *server* (memif calls it master) listens, the *client* (slave) connects and owns the
-// shared memory. Rings S2M carry frames client -> server, rings M2S server -> client.
+// Terms: the *server* (called master by memif) listens; the *client* (slave) connects and owns the
+// shared memory. S2M rings carry frames from client to server, M2S rings from server to client.
 #pragma once
 
 #include <array>
@@ -26,11 +26,11 @@ inline constexpr std::size_t kSecretSize = 24;
 inline constexpr std::size_t kReasonSize = 96;
 // bound: frames in a memif ring; limit: `rsize=` (a power of two), up to 2^14; beyond: the sender
 // waits for room and is woken; test: MemifPort.AFullRingGivesLessAndRecovers,
-// MemifPort.ASenderWithoutRoomIsWokenByTheReceiver
+// MemifPort.TheReceiverWakesASenderWithoutRoom
 inline constexpr unsigned kMaxLog2Ring = 14;
 inline constexpr unsigned kMaxQueues = 255;
 // bound: memory regions that a memif client shares with its server; beyond: the handshake is
-// refused with a reason; test: MemifHostile.AClientHasSoManyRegionsAndNoMore
+// refused with a reason; test: MemifHostile.RegionsOfAClientAreLimited
 inline constexpr unsigned kMaxRegions = 16;
 
 enum class MessageType : std::uint16_t {
@@ -45,7 +45,7 @@ enum class MessageType : std::uint16_t {
   kDisconnect = 8,
 };
 
-// One control message, with the descriptor that travels beside it (-1: none; not owned).
+// One control message with its descriptor (-1: none; not owned).
 struct Message {
   std::array<std::uint8_t, kMessageSize> bytes{};
   int fd = -1;
@@ -57,7 +57,7 @@ struct Message {
   std::uint64_t u64(std::size_t at) const {
     return u32(at) | (static_cast<std::uint64_t>(u32(at + 4)) << 32);
   }
-  // A text field: ends at the first zero or at its size.
+  // A text field; ends at the first zero byte or at its size.
   std::string text(std::size_t at, std::size_t size) const {
     const auto* p = reinterpret_cast<const char*>(&bytes[at]);
     return std::string(p, strnlen(p, size));
@@ -76,7 +76,7 @@ struct Message {
   }
 };
 
-// Where the fields are, after the 16-bit type; the layout has no padding.
+// Offsets of the fields, after the 16-bit type; the layout has no padding.
 namespace hello {
 inline constexpr std::size_t kName = 2, kMinVersion = 34, kMaxVersion = 36, kMaxRegion = 38,
                              kMaxM2s = 40, kMaxS2m = 42, kMaxLog2 = 44;
@@ -100,7 +100,7 @@ namespace disconnect {
 inline constexpr std::size_t kCode = 2, kReason = 6;
 }
 
-// A ring: header of two cache lines, then the descriptors.
+// A ring: a header of two cache lines, then the descriptors.
 namespace ring {
 inline constexpr std::size_t kCookieAt = 0, kFlags = 4, kHead = 6, kTail = 64, kDescriptors = 128;
 inline constexpr std::size_t kDescriptorSize = 16;
@@ -115,10 +115,10 @@ inline std::atomic_ref<std::uint16_t> u16(std::uint8_t* ring, std::size_t at) {
 }
 }  // namespace ring
 
-// A descriptor, copied out of shared memory by exactly one read per half: the peer may change it
-// at any time, and what was checked must be what is used (E-19).
+// A descriptor, copied out of shared memory with exactly one read per half. The peer may change it
+// at any time, so the checked copy must be the one that is used (E-19).
 struct Descriptor {
-  static constexpr std::uint16_t kFlagNext = 1;  // the frame goes on in the next descriptor
+  static constexpr std::uint16_t kFlagNext = 1;  // the frame continues in the next descriptor
 
   std::uint16_t flags = 0;
   std::uint16_t region = 0;
@@ -136,7 +136,7 @@ struct Descriptor {
     return {static_cast<std::uint16_t>(a), static_cast<std::uint16_t>(a >> 16),
             static_cast<std::uint32_t>(a >> 32), static_cast<std::uint32_t>(b)};
   }
-  // Flags, region and length: all a sender into somebody else's buffer may set.
+  // Flags, region and length: the only fields that a sender may set in the receiver's descriptor.
   void store_first_half(std::uint8_t* ring, std::size_t slot) const {
     const std::uint64_t a = flags | (static_cast<std::uint64_t>(region) << 16) |
                             (static_cast<std::uint64_t>(length) << 32);

@@ -23,8 +23,8 @@ namespace {
 
 constexpr const char* kNoDescriptor = "no file descriptor left for this port (see ulimit -n)";
 
-// Somebody who may be asleep. The descriptor exists only once the sleeper has armed, and lives as
-// long as the pair, so that the waker can never write to a descriptor that means something else.
+// The state for waking a sleeping thread. The descriptor is created by the first arm() and lives as
+// long as the pair, so that a waker never writes to a reused descriptor number.
 struct Sleeper {
   std::atomic<int> fd{-1};
   std::atomic<bool> armed{false};
@@ -40,9 +40,9 @@ struct Sleeper {
     }
     return have;
   }
-  // Call after publishing what the sleeper waits for.
+  // Call this after publishing the data that the sleeper waits for.
   void wake() {
-    // Pairs with the fence in arm: either we see `armed`, or the sleeper sees what we published.
+    // Pairs with the fence in arm: either we see `armed`, or the sleeper sees the published data.
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (!armed.load(std::memory_order_relaxed)) return;
     if (!armed.exchange(false, std::memory_order_acq_rel)) return;
@@ -51,11 +51,11 @@ struct Sleeper {
   }
 };
 
-// One direction of one queue: a ring with one producer and one consumer. Buffer i belongs to slot
-// i for ever.
+// One direction of one queue: a ring with one producer and one consumer. Buffer i always belongs to
+// slot i.
 struct Lane {
   alignas(64) std::atomic<std::uint64_t> head{0};  // frames published
-  alignas(64) std::atomic<std::uint64_t> tail{0};  // frames given back by the consumer
+  alignas(64) std::atomic<std::uint64_t> tail{0};  // frames returned by the consumer
   alignas(64) std::uint64_t reserved = 0;          // producer: slots handed out
   std::uint64_t next_commit = 0;                   // producer: first slot handed out, uncommitted
   bool fell_short = false;                         // producer: a reserve found the ring full
@@ -69,7 +69,8 @@ struct Pair {
       : max_frame(o.max_frame),
         ring(std::bit_ceil(std::max(o.ring, 2u))),
         queues(std::max(o.queues, 1u)),
-        // An odd number of cache lines: the headers of consecutive frames fall in different sets.
+        // An odd number of cache lines: headers of consecutive frames fall into different cache
+        // sets.
         stride((((o.max_frame + 63) / 64) | 1) * std::size_t{64}),
         lanes(2 * queues),
         sleepers(2 * queues) {}
@@ -77,7 +78,7 @@ struct Pair {
     if (memory != MAP_FAILED) munmap(memory, bytes());
   }
   bool allocate() {
-    // Untouched buffers cost address space only.
+    // Unused buffers only occupy address space.
     memory = mmap(nullptr, bytes(), PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) return false;
@@ -88,7 +89,7 @@ struct Pair {
     return true;
   }
   std::size_t bytes() const { return lanes.size() * ring * stride; }
-  // The lane that `end` sends on, and the one who sleeps at `end`.
+  // The lane on which `end` sends, and the sleeper at `end`.
   Lane& from(unsigned end, unsigned q) { return lanes[end * queues + q]; }
   Sleeper& sleeper(unsigned end, unsigned q) { return sleepers[end * queues + q]; }
 
@@ -125,7 +126,7 @@ class MemoryPort {
   std::vector<QueueCounters> counters_;
 };
 
-// Ends opened by name that wait for their other half.
+// Ends opened by name that wait for their other end.
 struct Waiting {
   std::mutex lock;
   std::map<std::string, Pair*, std::less<>> by_name;
@@ -140,7 +141,7 @@ MemoryPort::~MemoryPort() {
     std::lock_guard hold(waiting().lock);
     const auto unmet =
         std::erase_if(waiting().by_name, [&](const auto& entry) { return entry.second == pair_; });
-    // The second end never came: nobody else will release its half.
+    // The second end was never opened, so its half must be released here.
     if (unmet != 0) pair_->owners.fetch_sub(1);
   }
   pair_->open[end_].store(false, std::memory_order_release);
@@ -264,7 +265,7 @@ void MemoryPort::tx_commit(unsigned q, urnic_frame* frames, unsigned n) {
   unsigned sent = 0;
   for (unsigned i = 0; i < n && lane.next_commit < lane.reserved; ++i) {
     const urnic_frame& f = frames[i];
-    if (f.len[0] == 0) continue;  // given back; the frames behind it move up
+    if (f.len[0] == 0) continue;  // returned unsent; later frames move up
     const std::uint64_t total = std::uint64_t{f.len[0]} + f.len[1];
     if (total > pair_->max_frame) {
       c.tx_dropped.add();
@@ -295,7 +296,7 @@ unsigned MemoryPort::wait_fds(unsigned q, int* fds, unsigned max) {
 
 int MemoryPort::arm(unsigned q) {
   Sleeper& s = pair_->sleeper(end_, q);
-  if (s.descriptor() < 0) return 1;  // out of descriptors: whoever cannot be woken must not sleep
+  if (s.descriptor() < 0) return 1;  // out of descriptors: no wake-up is possible
   s.armed.store(true, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const Lane& in = pair_->from(1 - end_, q);
@@ -304,14 +305,14 @@ int MemoryPort::arm(unsigned q) {
   const bool room = out.fell_short && peer_open() &&
                     out.head.load() - out.tail.load(std::memory_order_acquire) < pair_->ring;
   if (!frames && !room) return 0;
-  if (room) out.fell_short = false;  // news, once: who has nothing to send may sleep
+  if (room) out.fell_short = false;  // report it once: a caller with nothing to send may sleep
   disarm(q);
   return 1;
 }
 
 void MemoryPort::disarm(unsigned q) {
   Sleeper& s = pair_->sleeper(end_, q);
-  if (s.armed.exchange(false, std::memory_order_acq_rel)) return;  // nobody woke us
+  if (s.armed.exchange(false, std::memory_order_acq_rel)) return;  // there was no wake-up
   const int fd = s.fd.load(std::memory_order_relaxed);
   if (fd < 0) return;
   std::uint64_t count;
@@ -334,7 +335,7 @@ std::pair<Port, Port> make_memory_pair(const MemoryPairOptions& options) {
     if (!pair->allocate()) return {};
     auto a = std::make_unique<MemoryPort>(pair.get(), 0);
     auto b = std::make_unique<MemoryPort>(pair.get(), 1);
-    static_cast<void>(pair.release());  // from here on the ends own it together
+    static_cast<void>(pair.release());  // the two ends share ownership from here on
     return {Port(&kMemoryPortOps, as_handle(a.release())),
             Port(&kMemoryPortOps, as_handle(b.release()))};
   } catch (const std::bad_alloc&) {

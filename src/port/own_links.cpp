@@ -11,7 +11,7 @@
 namespace urnic::port {
 namespace {
 
-// Frames from an address that is nobody's do not make the port list all addresses each time.
+// Limits how often frames with an unknown source address make the port list all addresses.
 constexpr std::chrono::milliseconds kSearchAgain{100};
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The links of a port's own addresses of IPv6: the kernel sends to a link-local address (fe80::/10)
-// only if the interface is said, and the frames of a device do not say it.
+// The interfaces of a port's own IPv6 addresses. The kernel sends to a link-local address
+// (fe80::/10) only with an interface, and the frames of a device do not specify one.
 #pragma once
 
 #include <chrono>
@@ -16,12 +16,12 @@ namespace urnic::port {
 class OwnLinks {
  public:
   OwnLinks() = default;
-  // Of `only`, with its zone, or of all addresses of this machine. If two links have the same
-  // address, it is the first's.
+  // For `only`, with its zone, or for all addresses of this machine. If two interfaces have the
+  // same address, the first one is used.
   explicit OwnLinks(const std::optional<IpAddress>& only);
 
-  // The number of the interface that `d` leaves by; 0: the kernel's routes say it, or the source is
-  // nobody's. An address that has come to this machine since is found.
+  // The interface number for sending `d`; 0: the kernel's routes decide, or the source address is
+  // unknown. Also finds addresses that were added later.
   std::uint32_t of(const UdpDatagram& d) {
     if (!d.source.is_v6() || !d.destination.is_link_local()) return 0;
     return find(d.source);

@@ -16,7 +16,7 @@
 namespace urnic::port {
 namespace {
 
-// What the kernel shows where a user has no number in our user namespace.
+// The user id that the kernel shows for a user without a mapping in our user namespace.
 constexpr uid_t kUnmapped = 65534;
 
 std::string name_of(uid_t user) {
@@ -80,9 +80,9 @@ std::string folder_fault(const std::string& path, const PeerUser& peer, bool sti
   if (peer.any()) return "";
   std::array<char, PATH_MAX> real;
   std::string folder = parent_of(path);
-  if (realpath(folder.c_str(), real.data()) == nullptr) return "";  // whoever uses it says why not
+  if (realpath(folder.c_str(), real.data()) == nullptr) return "";  // its user will report why
   folder = real.data();
-  // Who may write to a folder further up may put another one in the place of those below.
+  // A user with write access to a parent folder can replace the folders below it.
   for (bool own = true;; own = false, folder = parent_of(folder)) {
     struct stat st {};
     if (stat(folder.c_str(), &st) != 0)

@@ -14,23 +14,24 @@
 namespace urnic::port {
 namespace {
 
-// From the folder of the program, of liburnic.so or of the drop-in libraries, built or installed.
+// Relative to the folder of the program, of liburnic.so or of the drop-in libraries, built or
+// installed.
 constexpr const char* kFolders[] = {"", "/urnic", "/../lib", "/../" URNIC_LIBDIR "/urnic"};
 constexpr std::string_view kDropin = "/urnic/dropin";
 
-// Somewhere in the object file this code was linked into.
+// An address in the object file that this code is linked into.
 const char kHere = 0;
 
 std::vector<std::string> candidates(const std::string& file) {
   std::vector<std::string> paths;
-  // secure_getenv: a set-uid program does not load what its caller's environment names.
+  // secure_getenv: a set-uid program must not load files chosen by its caller's environment.
   if (const char* dir = secure_getenv("URNIC_PLUGIN_DIR"); dir != nullptr && *dir != '\0') {
     paths.push_back(std::string(dir) + "/" + file);
   }
   std::vector<std::string> beside;
   Dl_info here{};
   if (dladdr(&kHere, &here) != 0 && here.dli_fname != nullptr) beside.push_back(here.dli_fname);
-  // For a program dli_fname is argv[0], which need not be a path at all.
+  // For a program, dli_fname is argv[0], which may not be a path.
   std::array<char, 4096> exe{};
   const ssize_t n = readlink("/proc/self/exe", exe.data(), exe.size());
   if (n > 0 && static_cast<std::size_t>(n) < exe.size()) {
@@ -74,8 +75,8 @@ Outcome<const urnic_port_ops*, std::string> load_plugin(std::string_view kind, b
   for (const std::string& path : candidates(file)) {
     if (access(path.c_str(), F_OK) != 0) continue;
     void* handle = dlopen(path.c_str(), kFlags);
-    // A plugin that is there but does not load (a missing dependency) is the user's answer; looking
-    // further would hide it.
+    // If a plugin exists but does not load (a missing dependency), report that to the user;
+    // searching further would hide it.
     if (handle == nullptr) return fail(first_line(dlerror()));
     return checked(handle, path);
   }

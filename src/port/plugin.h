@@ -1,4 +1,4 @@
-// Ports in shared objects of their own (D11): liburnic-port-<kind>.so.
+// Ports in separate shared objects (D11): liburnic-port-<kind>.so.
 #pragma once
 
 #include <string>
@@ -9,11 +9,10 @@
 
 namespace urnic::port {
 
-// Loads the plugin of `kind` (letters a-z, digits, '-' and '_' only) and checks that it speaks our
-// version of the table. Looked for in $URNIC_PLUGIN_DIR, beside the library or program this code
-// is in, in ../lib from there, then where the dynamic loader looks. A plugin is never unloaded:
-// DPDK leaves threads behind. Thread safe.
-// `*missing`: there is no such file, which is all the error then says.
+// Loads the plugin of `kind` (letters a-z, digits, '-' and '_' only) and checks that it supports
+// our version of the table. Searches $URNIC_PLUGIN_DIR, the folder of this library or program,
+// ../lib from there, then the dynamic loader's folders. A plugin is never unloaded, because DPDK
+// leaves threads running. Thread safe. `*missing`: the only error is that the file does not exist.
 Outcome<const urnic_port_ops*, std::string> load_plugin(std::string_view kind,
                                                         bool* missing = nullptr);
 

@@ -1,4 +1,4 @@
-// Opening a port by name (E-34).
+// Opens a port by name (E-34).
 #include "port/port.h"
 
 #include <algorithm>
@@ -46,7 +46,7 @@ std::string unknown(std::string_view kind) {
          "; kinds: " + listed();
 }
 
-// A kind becomes part of a file name, so it must not be able to leave its folder.
+// The kind becomes part of a file name, so it must not contain path separators.
 bool plausible_kind(std::string_view kind) {
   if (kind.empty() || kind.size() > 32) return false;
   for (char c : kind) {
@@ -91,7 +91,7 @@ std::string Port::check(std::string_view spec) {
     const auto* known = std::find_if(kBuiltIn.begin(), kBuiltIn.end(),
                                      [&](const BuiltIn& b) { return kind == b.ops->kind; });
     if (known == kBuiltIn.end()) {
-      // Somebody's own plugin knows its keys itself.
+      // A third-party plugin checks its keys itself.
       auto found = find_kind(kind);
       return found.ok() ? std::string() : found.error();
     }

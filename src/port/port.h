@@ -1,5 +1,4 @@
-// A port opened by name, with RAII around the C table. The calls inline to one indirect call per
-// burst.
+// A port opened by name: RAII around the C table. A call inlines to one indirect call per burst.
 #pragma once
 
 #include <memory>
@@ -18,7 +17,7 @@ using Stats = urnic_port_stats;
 
 inline constexpr unsigned kBurst = 32;
 
-// A frame's bytes as one number.
+// The total length of a frame in bytes.
 inline std::uint32_t frame_len(const Frame& f) {
   return f.len[0] + f.len[1];
 }
@@ -26,13 +25,13 @@ inline std::uint32_t frame_len(const Frame& f) {
 class Port {
  public:
   // `spec` is "kind:key=value,..." (E-34), e.g. "memif:socket=/run/user/1000/u.sock,role=server".
-  // Kinds: mem, memif, tap, dgram, udp, dpdk (shared object); tcp has no frames and is not opened
+  // Kinds: mem, memif, tap, dgram, udp, dpdk (shared object). tcp has no frames and is not opened
   // here. The error is one line for the user.
   static Outcome<Port, std::string> open(std::string_view spec);
-  // What is wrong with a spec as far as can be said without opening it: its kind, and for the kinds
-  // compiled in their keys and values. Empty when nothing is.
+  // Checks a spec as far as possible without opening it: the kind, and the keys and values of
+  // compiled-in kinds. Returns one line of error; empty if the spec is valid.
   static std::string check(std::string_view spec);
-  // Wrap a port made elsewhere (memory pairs, fault and capture wrappers).
+  // Wraps a port created elsewhere (memory pairs, fault and capture wrappers).
   Port(const urnic_port_ops* ops, urnic_port* p) : ops_(ops), p_(p) {}
   Port() = default;
   ~Port() { reset(); }
@@ -61,7 +60,7 @@ class Port {
     ops_->stats(p_, &s);
     return s;
   }
-  // Why there is no link, or who was turned away last; empty when the port has nothing to say.
+  // Why there is no link, or which peer was rejected last; empty if there is nothing to report.
   std::string why() const {
     char text[256] = "";
     if (ops_->why != nullptr) ops_->why(p_, text, sizeof text);
@@ -86,21 +85,21 @@ class Port {
   urnic_port* p_ = nullptr;
 };
 
-// "key=value,key=value" with the errors a user can act on. Unknown and repeated keys are refused
-// by `finish`.
+// Parses "key=value,key=value", with errors that help the user. `finish` rejects unknown and
+// repeated keys.
 class Args {
  public:
   explicit Args(std::string_view text);
-  // Value of `key`, or `otherwise` when absent; marks the key as known.
+  // The value of `key`, or `otherwise` if absent; marks the key as known.
   std::string str(std::string_view key, std::string_view otherwise = "");
   bool has(std::string_view key) const;
-  // Whole number in [lo, hi]; a bad value is remembered and reported by `finish`.
+  // An integer in [lo, hi]; `finish` reports an invalid value.
   std::uint64_t num(std::string_view key, std::uint64_t otherwise, std::uint64_t lo,
                     std::uint64_t hi);
-  // on/yes/1/true or off/no/0/false; anything else is reported by `finish`.
+  // on/yes/1/true or off/no/0/false; `finish` reports anything else.
   bool on_off(std::string_view key, bool otherwise);
-  // Empty when all was well; else one line naming the first offending key. Ask for every key
-  // first.
+  // Empty if all arguments are valid, else one line about the first invalid key. Query every key
+  // before calling it.
   std::string finish() const;
 
  private:

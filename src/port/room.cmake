@@ -1,8 +1,8 @@
-# Where a plugin is looked for, from the program's folder.
+# The folder in which the program looks for plugins.
 set_source_files_properties(${CMAKE_SOURCE_DIR}/src/port/plugin.cpp PROPERTIES
                             COMPILE_DEFINITIONS URNIC_LIBDIR="${CMAKE_INSTALL_LIBDIR}")
-# GCC tells that the thread sanitizer does not see fences. They order sleeping against waking only;
-# no data is handed over by them.
+# GCC warns that the thread sanitizer does not support fences. Here they only order sleeping and
+# waking; they do not protect data.
 if(URNIC_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(urnic_port PRIVATE -Wno-tsan)
 endif()

@@ -11,8 +11,8 @@ namespace {
 constexpr std::size_t kSequence = 4, kFlags = 13, kChecksum = 16;  // in the TCP header
 constexpr std::uint32_t kMaxPacket = 65535;                        // IP total length
 
-// Whether the checksum of the frame is right. Joining replaces it by the kernel's own: a wrong one
-// (a fault injected on purpose, say) must go out as it is, not be repaired.
+// True if the checksum of the frame is right. Joining replaces it with the kernel's, so a wrong
+// checksum (for example an injected fault) must be sent unchanged and not be repaired.
 bool checksum_right(const urnic_frame& f, const TcpFrame& shape) {
   const ByteView first{f.data[0], f.len[0]};
   const std::uint32_t tcp_length = shape.end - shape.tcp;
@@ -21,7 +21,7 @@ bool checksum_right(const urnic_frame& f, const TcpFrame& shape) {
   sum += inet_sum(first.subspan(shape.tcp, in_first - shape.tcp));
   if (shape.end > in_first) {
     std::uint64_t rest = inet_sum({f.data[1], shape.end - in_first});
-    // Words of the second span are out of step when it starts at an odd byte.
+    // If the second span starts at an odd offset, its bytes are swapped within the words.
     if ((in_first - shape.tcp) % 2 != 0) rest = __builtin_bswap16(inet_fold(rest));
     sum += rest;
   }
@@ -90,12 +90,13 @@ bool Joiner::follows(ByteView head, const TcpFrame& shape) const {
   if (shape_.ipv6) {
     if (!same(ip, ip + 4) || !same(ip + 6, tcp)) return false;
   } else {
-    // All but length, identification and checksum. Without DF the identification means something.
+    // All fields must match except length, identification and checksum. Without DF the
+    // identification is significant.
     if (!same(ip, ip + 2) || !same(ip + 6, ip + 10) || !same(ip + 12, tcp)) return false;
     const bool dont_fragment = (b[ip + 6] & 0x40) != 0;
     if (!dont_fragment && load_be16(b + ip + 4) != next_id_) return false;
   }
-  // Ports; acknowledgement; header length; window; options. Flags were looked at before.
+  // Ports; acknowledgment; header length; window; options. The flags have been checked before.
   return same(tcp, tcp + 4) && same(tcp + 8, tcp + 13) && same(tcp + 14, tcp + 16) &&
          same(tcp + 18, shape_.payload) && load_be32(b + tcp + kSequence) == next_sequence_;
 }
@@ -104,7 +105,8 @@ bool Joiner::add(const urnic_frame& f) {
   const ByteView head{f.data[0], f.len[0]};
   const auto shape = parse_tcp_frame(head, f.len[0] + f.len[1]);
   bool joinable = shape && shape->payload_length() != 0 && shape->payload <= kMaxHeaders &&
-                  // Nothing behind the segment: the kernel takes the rest of the write as payload.
+                  // The frame must end with the segment: the kernel takes the rest of the write as
+                  // payload.
                   shape->end == f.len[0] + f.len[1];
   std::uint8_t flags = 0;
   if (joinable) {
@@ -127,7 +129,7 @@ bool Joiner::add(const urnic_frame& f) {
   next_sequence_ = load_be32(&head[shape->tcp + kSequence]) + shape->payload_length();
   if (!shape->ipv6) next_id_ = static_cast<std::uint16_t>(load_be16(&head[shape->ip + 4u]) + 1);
   last_flags_ = flags;
-  // PSH and FIN belong to the last segment, and only the last may be short.
+  // PSH and FIN belong to the last segment, and only the last segment may be short.
   open_ = flags == tcp_flag::kAck && shape->payload_length() == segment_size_;
   return true;
 }

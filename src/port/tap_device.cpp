@@ -71,7 +71,8 @@ Outcome<Fd, std::string> create(const TapOptions& o, std::string* name) {
   return fd;
 }
 
-// A descriptor made by somebody else: it must be what we expect to read.
+// Takes over a descriptor that another program created: checks that it is a suitable TAP
+// descriptor.
 std::string adopt(TapDevice* d) {
   ifreq r{};
   if (ioctl(d->fd.get(), TUNGETIFF, &r) != 0) return "not a TAP descriptor" + because(errno);
@@ -134,7 +135,7 @@ Outcome<TapDevice, std::string> open_tap(const TapOptions& o) {
     d.fd.reset(o.fd);
     d.taken_over = true;
     if (std::string wrong = adopt(&d); !wrong.empty()) {
-      d.fd.release();  // not ours after all
+      d.fd.release();  // the caller keeps the descriptor
       return fail("fd=" + std::to_string(o.fd) + ": " + wrong);
     }
     if (o.mtu != 0) d.mtu = o.mtu;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kEthernetHeader = 14;
 constexpr std::uint32_t kVlanTag = 4;
-// Receive calls between two looks at an interface that was found down.
+// Receive calls between two checks of an interface that was down.
 constexpr std::uint32_t kLookEvery = 4096;
 
 Outcome<TapOptions, std::string> read_args(Args& args) {
@@ -50,7 +50,7 @@ TapPort::TapPort(TapDevice device)
       rx_headers_(new std::uint8_t[kMost * kMaxHeaders]),
       tx_stride_((((max_frame_ + 63) / 64) | 1) * std::size_t{64}) {
   tx_memory_.reset(new std::uint8_t[kMost * tx_stride_]);
-  // Of a descriptor that was given to us the interface may be in another network namespace.
+  // If the descriptor was passed to us, the interface may be in another network namespace.
   if (!device_.taken_over) device_.news.watch(device_.name);
 }
 
@@ -67,7 +67,7 @@ void TapPort::stats(urnic_port_stats* s) const {
   counters_.add_to(s);
 }
 
-// The interface went down or came up, or lost its carrier (E-43).
+// Handles an interface that went down or up, or lost its carrier (E-43).
 void TapPort::take_news() {
   const std::optional<bool> up = device_.news.take();
   if (!up || *up == up_) return;
@@ -77,7 +77,8 @@ void TapPort::take_news() {
 
 // ---- receive ----
 
-// At the start of a burst everything is free but a super-segment that is not yet cut to its end.
+// At the start of a burst the whole arena is free, except for a super-segment that is still being
+// split.
 void TapPort::make_room() {
   next_read_ = 0;
   read_limit_ = kArena;
@@ -136,7 +137,7 @@ TapPort::Read TapPort::read_one(urnic_frame* f) {
 unsigned TapPort::rx_burst(unsigned, urnic_frame* frames, unsigned n) {
   make_room();
   n = static_cast<unsigned>(std::min<std::size_t>(n, kMost));
-  if (++calls_ % kLookEvery == 0) {  // who polls is not woken by news
+  if (++calls_ % kLookEvery == 0) {  // a polling caller is not woken by reports
     take_news();
     if (!up_ && device_.news.fd() < 0 && tap_is_up(device_)) {
       up_ = true;
@@ -153,7 +154,7 @@ unsigned TapPort::rx_burst(unsigned, urnic_frame* frames, unsigned n) {
       splitting_ = !splitter_.done();
       continue;
     }
-    if (reads++ == 2 * kMost) break;  // a flood of frames too large for us ends here
+    if (reads++ == 2 * kMost) break;  // limits the work for a flood of frames that are too large
     const Read r = read_one(&frames[got]);
     if (r == Read::kNothing) break;
     if (r == Read::kSuper) splitting_ = true;
@@ -198,7 +199,7 @@ void TapPort::write_all(const iovec* iov, unsigned n, std::size_t bytes, unsigne
   counters_.tx_bytes.add(bytes);
 }
 
-// A run of one goes out as it is, checksum and all; a longer one as a super-segment.
+// Sends a run of one frame unchanged, with its checksum; a longer run as a super-segment.
 void TapPort::write_run(const urnic_frame* const* frames, unsigned n) {
   std::array<iovec, 2 + 2 * kMost> iov;
   std::array<std::uint8_t, VnetHeader::kSize> header;
@@ -242,7 +243,7 @@ void TapPort::tx_commit(unsigned, urnic_frame* frames, unsigned n) {
       counters_.tx_dropped.add();
       continue;
     }
-    // Without the header there is no way to tell the kernel of a super-segment.
+    // Without the virtio-net header, the kernel cannot be given a super-segment.
     if (length != 0 && (!device_.has_header || !joiner_.add(f))) {
       write_run(run.data(), length);
       length = 0;
@@ -254,10 +255,10 @@ void TapPort::tx_commit(unsigned, urnic_frame* frames, unsigned n) {
   if (length != 0) write_run(run.data(), length);
 }
 
-// ---- sleeping: the descriptor itself ----
+// ---- sleeping on the descriptor itself ----
 
 unsigned TapPort::wait_fds(unsigned, int* fds, unsigned max) {
-  // A deleted interface is readable for ever; polling it would spin.
+  // The descriptor of a deleted interface is always readable; polling it would spin.
   if (max == 0 || gone_) return 0;
   fds[0] = device_.fd.get();
   if (max == 1 || device_.news.fd() < 0) return 1;

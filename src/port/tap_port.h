@@ -1,5 +1,5 @@
-// The TAP port: the other end is this machine's kernel. Super-segments are split and joined here
-// (E-33), so that one system call moves up to 64 KiB. Keys and rights: docs/ports.md.
+// The TAP port: the other end is the kernel of this machine. Super-segments are split and joined
+// here (E-33), so that one system call moves up to 64 KiB. Keys and rights: docs/ports.md.
 #pragma once
 
 #include <sys/uio.h>
@@ -33,13 +33,15 @@ class TapPort : public ReusesRxBuffers {
  private:
   // bound: frames of a TAP device written or read at once; beyond: the rest waits in the transmit
   // ring, which does not lend a buffer that holds a waiting frame; test:
-  // TransmitRing.LendsNoBufferInWhichAFrameWaits, TransmitRing.WhatIsNotKeptIsLentAgainAndNotSent
-  static constexpr std::size_t kMost = 64;  // frames per burst, each way
-  // Ethernet with tags and 64 KiB of IP: what one read may bring.
+  // TransmitRing.NeverLendsABufferWithAWaitingFrame,
+  // TransmitRing.FramesNotKeptAreLentAgainAndNotSent
+  static constexpr std::size_t kMost = 64;  // frames per burst, each direction
+  // The largest result of one read: Ethernet with tags and 64 KiB of IP.
   static constexpr std::size_t kReadSize = VnetHeader::kSize + 14 + 8 + 65536;
   static constexpr std::size_t kReadStep = (kReadSize + 63) / 64 * 64;
-  // Small enough to stay in the cache. Reads follow one another in it; a super-segment that is
-  // being cut when a burst ends keeps its place, and always leaves room for another on one side.
+  // Small enough to stay in the cache. Reads are stored one after another. A super-segment that is
+  // still being split at the end of a burst keeps its place and leaves room for another one before
+  // or after it.
   static constexpr std::size_t kArena = 200 * 1024;
 
   explicit TapPort(TapDevice device);
@@ -53,14 +55,14 @@ class TapPort : public ReusesRxBuffers {
   TapDevice device_;
   std::uint32_t max_frame_;
   QueueCounters counters_;
-  // Receive. What the last burst returned is borrowed, and so is what is still being cut.
+  // Receive. Frames of the last burst are borrowed, and so is the super-segment being split.
   std::unique_ptr<std::uint8_t[]> rx_memory_, rx_headers_;
-  std::size_t next_read_ = 0, read_limit_ = kArena;  // where the next read may go
-  std::size_t super_begin_ = 0, super_end_ = 0;      // what is being cut
+  std::size_t next_read_ = 0, read_limit_ = kArena;  // where the next read may be stored
+  std::size_t super_begin_ = 0, super_end_ = 0;      // the super-segment being split
   Splitter splitter_;
   bool splitting_ = false;
   bool slept_ = false;
-  bool gone_ = false;  // the interface was deleted under us
+  bool gone_ = false;  // the interface was deleted
   // Transmit.
   std::unique_ptr<std::uint8_t[]> tx_memory_;
   std::size_t tx_stride_;

@@ -11,7 +11,7 @@ constexpr std::uint16_t kTypeIpv4 = 0x0800, kTypeIpv6 = 0x86dd, kTypeVlan = 0x81
 constexpr std::uint8_t kProtocolTcp = 6;
 constexpr std::uint32_t kIpv6Header = 40;
 
-// The IP header says where TCP starts and the packet ends.
+// The lengths of the IP header and of the IP packet.
 struct IpShape {
   std::uint32_t header = 0, packet = 0;
 };
@@ -24,7 +24,7 @@ std::optional<IpShape> shape_ipv4(ByteView ip) {
   return IpShape{header, load_be16(&ip[2])};
 }
 
-// Extension headers other than none at all are not for us: such packets pass one by one.
+// Packets with extension headers are not supported here; they pass one by one.
 std::optional<IpShape> shape_ipv6(ByteView ip) {
   if (ip.size() < kIpv6Header || ip[0] >> 4 != 6 || ip[6] != kProtocolTcp) return std::nullopt;
   return IpShape{kIpv6Header, kIpv6Header + load_be16(&ip[4])};

@@ -1,5 +1,5 @@
-// Just enough of Ethernet, IP and TCP to split a super-segment into frames and to join frames into
-// one (E-33). A port may not use the protocol folders, and needs no more than offsets.
+// Parses just enough of Ethernet, IP and TCP to split a super-segment into frames and to join
+// frames into one (E-33). A port may not use the protocol folders, and needs only offsets.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,14 @@
 
 namespace urnic::port {
 
-// Where the headers of a TCP segment in an Ethernet frame lie, all offsets from the frame's start.
+// The places of the headers of a TCP segment in an Ethernet frame. All offsets are from the start
+// of the frame.
 struct TcpFrame {
   bool ipv6 = false;
   std::uint16_t ip = 0;       // IP header
   std::uint16_t tcp = 0;      // TCP header
   std::uint16_t payload = 0;  // first payload byte; also the length of all headers
-  std::uint32_t end = 0;      // behind the last payload byte (Ethernet padding excluded)
+  std::uint32_t end = 0;      // after the last payload byte (without Ethernet padding)
 
   std::uint32_t payload_length() const { return end - payload; }
 };
@@ -25,13 +26,14 @@ inline constexpr std::uint8_t kFin = 0x01, kSyn = 0x02, kRst = 0x04, kPsh = 0x08
                               kUrg = 0x20, kEce = 0x40, kCwr = 0x80;
 }
 
-// `head` holds the frame's first bytes, with all headers; `length` is the whole frame's. Nothing
-// when it is no unfragmented TCP segment, or its lengths disagree. `length_given` = false takes the
-// end from `length` instead of the IP header (super-segments of exactly 64 KiB and more).
+// `head` holds the frame's first bytes with all headers; `length` is that of the whole frame.
+// Returns nothing if it is not an unfragmented TCP segment, or if its lengths are inconsistent.
+// `length_given` = false takes the end from `length` instead of the IP header (for super-segments
+// of 64 KiB and more).
 std::optional<TcpFrame> parse_tcp_frame(ByteView head, std::uint32_t length,
                                         bool length_given = true);
 
-// Unfolded sum of the pseudo-header of a segment of `tcp_length` bytes (header and payload).
+// The unfolded sum of the pseudo-header for a segment of `tcp_length` bytes (header and payload).
 std::uint64_t pseudo_sum(ByteView head, const TcpFrame& f, std::uint32_t tcp_length);
 
 // Sets the IP length (and, for IPv4, identification and header checksum) of a segment whose payload

@@ -1,6 +1,6 @@
-// The buffers of a port whose frames leave by system calls: lent for a burst, then filled or given
-// back, and waiting in their order until the kernel has taken them. `Note` is what a port keeps
-// beside each frame that waits. Owned by one queue of one port.
+// The transmit buffers of a port that sends by system calls. Buffers are lent for a burst, then
+// filled or returned, and wait in order until the kernel has taken them. `Note` is data that the
+// port keeps for each waiting frame. Owned by one queue of one port.
 #pragma once
 
 #include <algorithm>
@@ -20,13 +20,13 @@ class TransmitRing {
  public:
   static constexpr unsigned kSlots = 64;  // a power of two
 
-  // Buffers of `stride` bytes, which no longer frame than that is asked for.
+  // `stride` is the size of a buffer in bytes; no longer frame may be requested.
   explicit TransmitRing(std::size_t stride)
       : stride_(stride), memory_(new std::uint8_t[kSlots * stride]) {}
 
   unsigned waiting() const { return static_cast<unsigned>(committed_ - sent_); }
 
-  // Up to n frames of `len` bytes; what was lent before and not kept is lent again.
+  // Lends up to n frames of `len` bytes. Frames that were lent before and not kept are lent again.
   unsigned reserve(std::uint32_t len, urnic_frame* frames, unsigned n) {
     n = std::min(n, kSlots - waiting());
     reserved_ = committed_ + n;
@@ -39,21 +39,21 @@ class TransmitRing {
   }
   bool lent() const { return committed_ != reserved_; }
 
-  // tx_reserve() of a port whose frames have `longest` bytes at most.
+  // tx_reserve() for a port with frames of at most `longest` bytes.
   unsigned lend(std::uint32_t len, std::uint32_t longest, urnic_frame* frames, unsigned n,
                 QueueCounters& counters) {
     const unsigned got = len <= longest ? reserve(len, frames, n) : 0;
     if (got < n) counters.tx_full.add();
     return got;
   }
-  // tx_commit() of one: keeps the frames that have a note, and drops the others. note_of(frame in
-  // one piece) returns a std::optional<Note>.
+  // tx_commit() for such a port: keeps the frames for which note_of returns a note and drops the
+  // others. note_of(contiguous frame) returns a std::optional<Note>.
   template <class NoteOf>
   void take_back(const urnic_frame* frames, unsigned n, std::uint32_t longest,
                  QueueCounters& counters, NoteOf&& note_of) {
     for (unsigned i = 0; i < n && lent(); ++i) {
       const urnic_frame& f = frames[i];
-      if (f.len[0] == 0) continue;  // given back; the frames behind it move up
+      if (f.len[0] == 0) continue;  // returned unsent; later frames move up
       std::optional<Note> note;
       if (std::uint64_t{f.len[0]} + f.len[1] <= longest) note = note_of(gather(f));
       if (note) {
@@ -64,8 +64,8 @@ class TransmitRing {
     }
   }
 
-  // A frame that was lent, in one piece, where the next one that waits lies; lent(). Not kept
-  // before keep() says so.
+  // Makes a lent frame contiguous at the place of the next waiting frame. It waits only after
+  // keep() is called.
   MutBytes gather(const urnic_frame& f) {
     std::uint8_t* const to = slot(committed_);
     if (to != f.data[0]) std::memcpy(to, f.data[0], f.len[0]);
@@ -74,11 +74,11 @@ class TransmitRing {
   }
   void keep(const Note& note) { notes_[committed_++ & (kSlots - 1)] = note; }
 
-  // Of those that wait, from the oldest on; i < waiting().
+  // The waiting frames, oldest first; i < waiting().
   const Note& note(unsigned i) const { return notes_[(sent_ + i) & (kSlots - 1)]; }
   Note& note(unsigned i) { return notes_[(sent_ + i) & (kSlots - 1)]; }
   std::uint8_t* frame(unsigned i) { return slot(sent_ + i); }
-  // The oldest n have left, or are lost.
+  // Removes the oldest n frames, which were sent or lost.
   void drop(unsigned n) { sent_ += n; }
 
  private:

@@ -1,4 +1,5 @@
-// Transmit buffers of the port, taken and committed in bursts: one call each way per burst (D3).
+// Reserves and commits transmit buffers of the port in bursts: one call of each kind per burst
+// (D3).
 #pragma once
 
 #include <algorithm>
@@ -15,14 +16,14 @@ class TxBatch {
   TxBatch(Port* port, unsigned queue, std::uint32_t frame_size)
       : port_(port), queue_(queue), size_(frame_size) {}
 
-  // A buffer of frame_size bytes, or nullptr when the port is full. The caller sets len[0] and
-  // calls keep(); a frame not kept is handed out again. `expected`: as many will be asked for, so
+  // Returns a buffer of frame_size bytes, or nullptr if the port is full. The caller sets len[0]
+  // and calls keep(); a frame that is not kept is returned again. `expected`: as many will be asked for, so
   // they leave together.
   Frame* next(unsigned expected = kFirst) {
     if (used_ < reserved_) return &frames_[used_];
     const bool more = used_ != 0;
     flush();
-    // One small message or an ACK does not pay for a whole burst of buffers.
+    // For one small message or an ACK, a whole burst of buffers is not worthwhile.
     reserved_ =
         port_->tx_reserve(queue_, size_, frames_, more ? kBurst : std::min(expected, kBurst));
     if (reserved_ == 0) {
@@ -37,7 +38,7 @@ class TxBatch {
     ++used_;
   }
 
-  // Send what has been kept and give the rest back.
+  // Sends the kept frames and returns the others.
   void flush() {
     if (reserved_ == 0) return;
     for (unsigned i = used_; i < reserved_; ++i) frames_[i].len[0] = frames_[i].len[1] = 0;

@@ -38,7 +38,7 @@ class UdpPort : public ReusesRxBuffers {
 
  private:
   using Transmit = TransmitRing<UdpDatagram>;
-  static constexpr unsigned kSlots = Transmit::kSlots;  // frames per burst, each way
+  static constexpr unsigned kSlots = Transmit::kSlots;  // frames per burst, each direction
 
   UdpPort(Fd v4, Fd v6, Fd timer, const UdpArgs& args);
   void flush();
@@ -55,7 +55,7 @@ class UdpPort : public ReusesRxBuffers {
   std::uint8_t mac_[6] = {};
   std::unique_ptr<UdpReceiver> from_v4_, from_v6_;
   OwnLinks links_;
-  Transmit tx_;  // what found no room in the socket waits
+  Transmit tx_;  // frames that the socket had no room for
   IdentificationPatch patch_;
   unsigned alone_ = 0;  // the first so many that wait are sent one by one
   std::uint32_t room_wait_us_ = 0;

@@ -22,8 +22,8 @@ Fd new_socket(int type) {
   return Fd(socket(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
-// Held while somebody looks whether the address is taken and takes it, so that of two starting at
-// once one sees the other alive. Lasts microseconds; the file does not stay behind.
+// Held while a process checks whether the address is in use and takes it, so that of two processes
+// starting at once, one sees the other. Held for microseconds; the lock file is then removed.
 class StartLock {
  public:
   explicit StartLock(const std::string& socket_path) : path_(socket_path + ".lock") {
@@ -38,7 +38,7 @@ class StartLock {
         nanosleep(&pause, nullptr);
         continue;
       }
-      // The one before us removed the file when done; then this lock is on a file nobody sees.
+      // The previous holder removes the file when done; then our lock is on a deleted file.
       struct stat mine {
       }, there{};
       if (fstat(fd.get(), &mine) == 0 && stat(path_.c_str(), &there) == 0 &&
@@ -63,7 +63,7 @@ class StartLock {
   int error_ = 0;
 };
 
-// Makes the path free to bind, or says why it is not.
+// Removes a stale socket so that the path can be bound, or returns the reason why it is not free.
 std::string clear_path(const UnixAddress& a, int type, const std::string& taken) {
   struct stat st {};
   if (lstat(a.name().c_str(), &st) != 0) {
@@ -127,7 +127,7 @@ ConnectAttempt connect_to(const UnixAddress& address, int type) {
       a.result = ConnectResult::kNobody;
       break;
     case EAGAIN:
-    case EPERM:  // a datagram socket that is connected to somebody else: it lives
+    case EPERM:  // a datagram socket connected to another peer: its owner is alive
       a.result = ConnectResult::kBusy;
       break;
     default:
@@ -141,9 +141,9 @@ Outcome<BoundSocket, std::string> BoundSocket::open(const UnixAddress& address, 
   BoundSocket s;
   s.fd_ = new_socket(type);
   if (!s.fd_) return fail("cannot create a unix socket" + because(errno));
-  // A socket that is bound but does not listen yet looks dead: both within the lock.
+  // A socket that is bound but not listening yet looks dead, so both steps happen under the lock.
   const auto take = [&]() -> std::string {
-    // Of a socket that has no file yet: the file is made with these rights, never with more.
+    // The socket has no file yet: the file is created with these rights and never has more.
     if (!address.abstract() && fchmod(s.fd_.get(), mode) != 0) {
       return "cannot lock " + address.name() + because(errno);
     }

@@ -1,5 +1,5 @@
-// Unix socket addresses: naming them, taking one without stealing it from a live owner or tripping
-// over the file a dead one left.
+// Unix socket addresses: parsing them, and binding one without taking it from a living owner and
+// despite a file left by a dead one.
 #pragma once
 
 #include <sys/socket.h>
@@ -14,11 +14,11 @@
 
 namespace urnic::port {
 
-// A name that starts with '@' is in the abstract namespace: no file, no permissions, gone with its
-// owner.
+// A name that starts with '@' is in the abstract namespace: no file, no permissions, and it
+// disappears with its owner.
 class UnixAddress {
  public:
-  // `key` is what the user calls it, for the error.
+  // `key` is the name of the setting, for the error.
   static Outcome<UnixAddress, std::string> parse(const std::string& name, const char* key);
 
   bool abstract() const { return name_[0] == '@'; }
@@ -34,9 +34,9 @@ class UnixAddress {
 
 enum class ConnectResult : std::uint8_t {
   kConnected,
-  kNobody,   // nobody there at the moment
-  kBusy,     // somebody, but the queue is full
-  kRefused,  // no right, or the file is no socket of this kind
+  kNobody,   // no process is there at the moment
+  kBusy,     // a process is there, but its queue is full
+  kRefused,  // no permission, or the file is not a socket of this kind
 };
 struct ConnectAttempt {
   ConnectResult result = ConnectResult::kNobody;
@@ -46,22 +46,22 @@ struct ConnectAttempt {
 // `type` is SOCK_SEQPACKET or SOCK_DGRAM. Never blocks.
 ConnectAttempt connect_to(const UnixAddress& address, int type);
 
-// A socket bound to an address, with the file it made there.
+// A socket bound to an address, and its file.
 class BoundSocket {
  public:
-  // For SOCK_SEQPACKET it listens already. `taken` is the error when somebody lives at the address.
-  // `mode` are the rights of the file, whatever the umask allows beyond them.
+  // A SOCK_SEQPACKET socket is already listening. `taken` is the error if a living process has the
+  // address. `mode`: the permissions of the file, independent of the umask.
   static Outcome<BoundSocket, std::string> open(const UnixAddress& address, int type,
                                                 const std::string& taken, mode_t mode = 0600);
 
   int fd() const { return fd_.get(); }
-  // Only if it is still ours. Not the destructor's job: after fork the child's copy must leave the
-  // file alone.
+  // Removes the file if it is still ours. The destructor does not do this, because after fork the
+  // child's copy must not remove it.
   void remove_file();
 
  private:
   Fd fd_;
-  std::string path_;  // empty: abstract
+  std::string path_;  // empty for an abstract address
   std::uint64_t inode_ = 0;
 };
 

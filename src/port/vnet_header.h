@@ -1,5 +1,6 @@
-// The virtio-net header in front of every frame on a TAP device: what the kernel left for us to do,
-// or what we leave to the kernel. 12 bytes, little-endian; the last field (buffer count) is unused.
+// The virtio-net header before every frame on a TAP device. It describes work that the kernel
+// leaves to us, or that we leave to the kernel. 12 bytes, little-endian; the last field (buffer
+// count) is unused.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Zones of link-local addresses (fe80::/10) as people write them: by the name of an interface.
+// Zones of link-local addresses (fe80::/10) as users write them: by the name of an interface.
 #pragma once
 
 #include <optional>
@@ -9,15 +9,15 @@
 
 namespace urnic::port {
 
-// "fe80::1%eth0" with the number of the interface, as IpAddress::parse_zoned() takes it; also with
-// brackets and a port. A text without a zone, or whose zone names no interface, is returned as it
-// is.
+// Replaces the zone in "fe80::1%eth0" by the number of the interface, as IpAddress::parse_zoned()
+// expects it; also with brackets and a port. A text without a zone, or whose zone is not an
+// interface name, is returned unchanged.
 std::string number_zone(std::string_view text);
 
-// An address whose zone, if it has one, is a name or a number.
+// Parses an address whose zone, if any, is a name or a number.
 std::optional<IpAddress> parse_with_zone(std::string_view text);
 
-// A link-local address of version 6 is somewhere only with its interface.
+// True for a link-local IPv6 address without a zone, which is ambiguous.
 inline bool lacks_zone(const IpAddress& a) {
   return a.is_v6() && a.is_link_local() && a.zone() == 0;
 }

@@ -8,12 +8,11 @@
 namespace urnic::reassembly {
 namespace {
 
-// A dynamic threshold: of a pool of P bytes n connections that want all they can get hold P / (n +
-// kShare) each, and the next one finds kShare times as much left.
+// A dynamic threshold: if n connections take all they can of a pool of P bytes, each holds P / (n +
+// kShare), and the next one finds kShare times as much left.
 constexpr std::uint64_t kShare = 4;
 
-// Segments are copied to the beginning of a chunk and out of it again: whole lines of the cache,
-// wherever the allocator would have put it.
+// Segments are copied to and from the beginning of a chunk, so chunks start at a cache line.
 constexpr std::align_val_t kLine{64};
 
 void free_chunk(std::uint8_t* chunk) {
@@ -35,7 +34,7 @@ std::uint8_t* Pool::take(bool guaranteed) {
   if (!guaranteed && available() < kChunk) return nullptr;
   std::uint8_t* chunk = nullptr;
   if (!free_.empty()) {
-    chunk = free_.back();  // the one given back last is the one still in the cache
+    chunk = free_.back();  // the one returned last is probably still in the cache
     free_.pop_back();
   } else {
     chunk = static_cast<std::uint8_t*>(::operator new(kChunk, kLine, std::nothrow));
@@ -88,7 +87,8 @@ void Buffer::release_all() {
 
 void Buffer::reset(StreamOffset at) {
   release_all();
-  // A connection that goes FAST and stays there should not keep an index sized by its worst moment.
+  // A connection that becomes FAST and stays so should not keep an index sized for its worst
+  // moment.
   if (chunks_.capacity() > 8) std::vector<std::uint8_t*>().swap(chunks_);
   base_ = read_ = high_ = at;
 }
@@ -104,8 +104,8 @@ bool Buffer::can_store(StreamOffset begin, std::uint32_t len, bool in_order) con
   for (std::size_t i = chunk_of(begin); i <= last; ++i) missing += absent(i) ? 1 : 0;
   missing *= Pool::kChunk;
   if (missing > pool_->available()) return false;
-  // A connection that already holds much out of order leaves room for others, the more the less
-  // there is: what it holds may come to kShare of what is left.
+  // A connection that already holds much out of order leaves room for others: it may hold up to
+  // 1/kShare of what is left.
   const std::uint64_t held = held_ + missing;
   return in_order || held <= kGuarantee || held <= pool_->available() / kShare;
 }
@@ -113,10 +113,11 @@ bool Buffer::can_store(StreamOffset begin, std::uint32_t len, bool in_order) con
 bool Buffer::store(StreamOffset begin, ByteView bytes, bool in_order) {
   if (bytes.size() > capacity_) return false;
   const auto len = static_cast<std::uint32_t>(bytes.size());
-  // A stream that is read as fast as it comes: the next bytes into an empty buffer. One chunk is
-  // within the guarantee.
+  // The common case of a stream read as fast as it arrives: the next bytes go into an empty buffer.
+  // One chunk is within the guarantee.
   if (in_order && chunks_.empty() && begin == base_ && begin == read_ && len - 1 < Pool::kChunk) {
-    chunks_.push_back(nullptr);  // a place before the chunk, which would be lost without
+    chunks_.push_back(nullptr);  // make room in the index first: if that failed later, the chunk
+                                 // would leak
     std::uint8_t* chunk = take_chunk();
     if (chunk == nullptr) {
       chunks_.pop_back();
@@ -133,7 +134,7 @@ bool Buffer::store(StreamOffset begin, ByteView bytes, bool in_order) {
   if (last >= chunks_.size()) chunks_.resize(last + 1, nullptr);
   for (std::size_t i = first; i <= last; ++i) {
     if (chunks_[i] != nullptr) continue;
-    // can_store has decided; from here the pool may only fail for want of memory.
+    // can_store() has decided; from here the pool can only fail on allocation.
     chunks_[i] = take_chunk();
     if (chunks_[i] == nullptr) {
       if (empty()) release_all();
@@ -168,7 +169,7 @@ void Buffer::passed(std::uint8_t* fpdu, StreamOffset end) {
 
 ByteView Buffer::view(std::uint64_t skip, std::uint32_t max, StreamOffset in_order_end) const {
   const StreamOffset at = read_ + skip;
-  // neither beyond what the caller calls in order nor beyond what was ever stored.
+  // neither beyond what the caller says is in order nor beyond the last byte ever stored.
   const StreamOffset end = std::min({at + max, in_order_end, high_});
   if (at >= end) return {};
   const std::size_t chunk = chunk_of(at);
@@ -181,7 +182,8 @@ void Buffer::copy(std::uint64_t skip, std::uint32_t len, std::uint8_t* dst) cons
   while (len != 0) {
     const ByteView piece = view(skip, len, high_);
     if (piece.empty()) {
-      // A caller that asks for bytes it never stored must not get another connection's.
+      // A caller that requests bytes it never stored must not get another connection's bytes
+      //
       assert(false && "copy beyond what was stored");
       std::memset(dst, 0, len);
       return;
@@ -201,7 +203,7 @@ void Buffer::consume(StreamOffset to) {
     base_ = high_ = read_;
     return;
   }
-  // Whole chunks below the read position.
+  // Returns the chunks that lie completely below the read position.
   const std::size_t done = std::min<std::size_t>(chunk_of(read_), chunks_.size());
   if (done == 0) return;
   for (std::size_t i = 0; i < done; ++i) give_chunk(chunks_[i]);

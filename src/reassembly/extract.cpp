@@ -9,7 +9,7 @@ namespace urnic::reassembly {
 
 namespace {
 
-// `fpdu` is whole, its length field says `length`.
+// `fpdu` is complete, and its length field holds `length`.
 Extracted judge(ByteView fpdu, std::uint32_t length, bool crc, ByteView* ulpdu) {
   if (crc && crc32c(fpdu.first(fpdu.size() - mpa::kCrcField)) != mpa::crc_of(fpdu)) {
     return Extracted::BadCrc;
@@ -39,18 +39,18 @@ Extracted Extractor::next(const Buffer& buffer, StreamOffset in_order_end, ByteV
   }
   if (framing_.marked()) [[unlikely]]
     return next_framed(buffer, have, in_order_end, ulpdu, fpdu_len);
-  // Nearly always the whole FPDU lies in one piece.
+  // Nearly always the whole FPDU lies in one chunk.
   ByteView fpdu = buffer.view(0, kGuarantee, in_order_end);
   std::uint8_t field[mpa::kLengthField];
   if (fpdu.size() < mpa::kLengthField) buffer.copy(0, mpa::kLengthField, field);
   const std::uint32_t length = load_be16(fpdu.size() < mpa::kLengthField ? field : fpdu.data());
   const std::uint32_t size = mpa::fpdu_size(length);
-  // With `have` known this costs nothing per segment, however finely the stream is cut.
+  // Since `have` is known, this costs no work per segment, however small the pieces are.
   if (have < size) return Extracted::NeedMore;
 
   if (fpdu.size() >= size) [[likely]] {
     fpdu = fpdu.first(size);
-  } else {  // straddles chunks
+  } else {  // crosses a chunk edge
     if (scratch_.size() < size) scratch_.resize(size);
     buffer.copy(0, size, scratch_.data());
     fpdu = ByteView(scratch_.data(), size);
@@ -63,7 +63,8 @@ bool Extractor::to_check(StreamOffset end) const {
   return crc_ && end > checked_to_;
 }
 
-// The same by a policy with markers. The ULPDU is always in the scratch: markers split it.
+// The same for a policy with markers. The ULPDU is always copied to the scratch buffer, since
+// markers split it.
 Extracted Extractor::next_framed(const Buffer& buffer, std::uint64_t have,
                                  StreamOffset in_order_end, ByteView* ulpdu,
                                  std::uint32_t* fpdu_len) {

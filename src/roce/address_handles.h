@@ -1,5 +1,5 @@
-// Address handles: the ways that requests of UD name. A handle is an index and a generation of its
-// entry, so that one which has gone names nobody until its entry has been used 4095 times more.
+// Address handles: the paths that UD requests name. A handle is an index and a generation of its
+// entry. A closed handle is not valid again until its entry has been reused 4095 times.
 //
 // Owned by one engine.
 #pragma once
@@ -17,23 +17,23 @@ class AddressHandles {
  public:
   static constexpr std::uint32_t kIndexBits = 20;
   // bound: address handles of an engine; limit: 1048576 (`kMost`); beyond: creating fails with
-  // no_memory; test: AddressHandles.ThereAreSoManyAndThenNoMore
+  // no_memory; test: AddressHandles.AreLimitedInNumber
   static constexpr std::uint32_t kMost = 1u << kIndexBits;
 
   struct Handle {
     ib::AddressVector av;
-    Path way;
+    Path path;
   };
 
-  // 0: there are kMost. Throws std::bad_alloc, and then everything is as it was.
+  // 0 if there are kMost. Throws std::bad_alloc and then changes nothing.
   std::uint32_t open(const ib::AddressVector& av);
-  // Nobody else's yet; nothing happens to one that is not open.
+  // Closing a handle that is not open does nothing.
   void close(std::uint32_t handle) noexcept;
-  // Null: not open. Holds until the next call of open().
+  // Null if not open. Holds until the next call of open().
   Handle* find(std::uint32_t handle);
   std::size_t size() const { return size_; }
 
-  // f(Handle&) for each.
+  // Calls f(Handle&) for each open handle.
   template <class F>
   void for_each(F&& f) {
     for (Entry& e : entries_) {
@@ -48,7 +48,7 @@ class AddressHandles {
   struct Entry {
     Handle handle;
     std::uint32_t next_free = kNone;
-    std::uint32_t generation = 1;  // never 0: no handle is
+    std::uint32_t generation = 1;  // never 0, so no handle is 0
     bool open = false;
   };
 

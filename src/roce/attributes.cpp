@@ -47,7 +47,7 @@ Error bad(std::string message) {
   return {Errc::invalid_argument, std::move(message)};
 }
 
-// Takes what is given into a change, and remembers the first value that cannot be.
+// Copies attributes that are set into a change, and remembers the first invalid value.
 class Taker {
  public:
   explicit Taker(QpChange* change) : change_(*change) {}
@@ -191,7 +191,7 @@ Result<QpChange> change_of(QpState from, QpState to, const QpAttributes& a,
     c.mask |= verbs::kQpAttrSqdNotify;
     c.tell_drained = *a.tell_drained;
   }
-  if (from == QpState::Reset && to == QpState::Init) {  // there is one of each
+  if (from == QpState::Reset && to == QpState::Init) {  // there is only one of each
     c.mask |= verbs::kQpAttrPort | verbs::kQpAttrPkeyIndex;
   }
   return c;

@@ -1,7 +1,7 @@
-// Modify QP with the attributes of the public API: as values of a move (modify.h), and refusals in
-// words.
+// Modify QP with the attributes of the public API: converts them to a QpChange (modify.h), and
+// turns refusals into error texts.
 //
-// Under the ownership of the engine.
+// Called under the ownership of the engine.
 #pragma once
 
 #include "net/interface.h"
@@ -13,17 +13,18 @@
 
 namespace urnic::roce {
 
-// The move that the attributes ask for. Errors: invalid_argument (a value that cannot be, or no
-// address), unreachable (no local address has a route to the peer's).
+// The change that the attributes describe. Errors: invalid_argument (an invalid value, or not an
+// address), unreachable (no local address has a route to the peer's address).
 Result<QpChange> change_of(verbs::QpState from, verbs::QpState to, const QpAttributes&,
                            const net::Interface&);
-// Why `asked` was refused. `mtu`: of IP.
+// The error for a refused change `asked`. `mtu`: the IP MTU.
 Error refusal(Modified, const verbs::QueuePair&, const QpChange& asked, std::uint32_t mtu);
-// An address vector. Errors: as change_of().
+// Converts an address vector. Errors: as change_of().
 Result<ib::AddressVector> vector_of(const QpPath&, const net::Interface&);
-// What the moves of a queue pair have set so far, of what its service has.
+// The attributes that the changes of a queue pair have set so far, as far as its service has them.
 QpAttributes attributes_of(const verbs::QueuePair&);
-// The same of a connection whose queue pair its program moves. `known`: the peer has said its part.
+// The same for a connection whose program moves the queue pair itself. `known`: the peer's values
+// have arrived.
 QpAttributes attributes_of(const ConnectionTerms& terms, bool known);
 
 }  // namespace urnic::roce

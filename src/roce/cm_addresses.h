@@ -1,4 +1,4 @@
-// Between which addresses connection management of RoCE is to talk, and for how long.
+// The addresses and timeouts that RoCE's connection management uses for a connection.
 #pragma once
 
 #include "ib_cm/core.h"
@@ -8,12 +8,14 @@
 
 namespace urnic::roce {
 
-// From where the consumer named, or from the address that leads to `to`. Errors: unreachable.
+// Chooses the local address: that of the consumer, or the one that leads to `to`. Errors:
+// unreachable.
 Result<ib_cm::AddressPair> choose_addresses(const net::Interface&, const SocketAddress& to,
                                             const verbs::LocalEnd& from);
 
-// How often a message is repeated, and how long either end waits for an answer: so that all of it
-// covers the time the consumer gives, but no less than a quarter of a second each. A code.
+// How often a message is repeated, and how long either end waits for a response, as a code: all
+// repeats together cover the time that the consumer gives, but each waits at least a quarter of a
+// second.
 inline constexpr std::uint8_t kCmRetries = 15;
 constexpr std::uint8_t response_timeout(Duration all) {
   constexpr std::uint8_t kLeast = 16, kMost = 31;

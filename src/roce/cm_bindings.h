@@ -1,7 +1,7 @@
-// Which queue pair has, or just had, which connection of connection management: a binding for each,
-// found by the number of the queue pair and by the handle of the connection.
+// Bindings between queue pairs and connections of connection management, current or just ended,
+// found by the number of the queue pair or by the handle of the connection.
 //
-// Allocates when a binding is made, and never else. Under the ownership of the engine.
+// Allocates only when a binding is made. Under the ownership of the engine.
 #pragma once
 
 #include <cstdint>
@@ -28,32 +28,32 @@ struct CmBinding {
     Accepting,  // by accept
     Up,
     Ending,  // by disconnect
-    Over,    // the consumer has been told, or will be
+    Over,    // the end has been reported to the consumer, or will be
   };
 
-  // 0: it is asked again in a moment, or nothing is held back any more.
+  // 0: the request is repeated in a moment, or the connection has been released.
   ib_cm::Handle handle = 0;
   std::uint32_t number = 0;
-  verbs::QueuePair* qp = nullptr;  // null: it has gone
+  verbs::QueuePair* qp = nullptr;  // null: destroyed
   State stage = State::Asking;
-  bool answered = false;  // by one end or the other: there is a time-wait behind its end
+  bool answered = false;  // by one end or the other: a time-wait follows its end
   bool noted = false;
-  bool established = false;  // noted: a request has come before the RTU
+  bool established = false;  // noted: a request arrived before the RTU
   bool broken = false;       // noted: the queue pair is in Error, for this reason
   Errc code = Errc::io;
   const char* why = "";
-  std::uint32_t psn = 0;                // of the first request that we take
-  std::uint32_t depth = 0;              // READs and atomics that we have outstanding
-  OwnEnd own;                           // as its consumer has chosen
-  std::unique_ptr<CmRequest> asked;     // while it may have to be asked again
-  std::optional<CmEvent::Kind> untold;  // with `code`: there was no memory to tell it
+  std::uint32_t psn = 0;                // of the first request that we receive
+  std::uint32_t depth = 0;              // READs and atomics that we may have outstanding
+  OwnEnd own;                           // as chosen by the consumer
+  std::unique_ptr<CmRequest> asked;     // while the request may have to be repeated
+  std::optional<CmEvent::Kind> untold;  // with `code`: not yet reported for lack of memory
   Instant due = Instant::never();
   std::uint32_t place = Deadlines<CmBinding>::kNowhere;
 };
 
 class CmBindings {
  public:
-  // Of a queue pair that has none.
+  // `qp` must have no binding.
   CmBinding& open(verbs::QueuePair& qp) {
     deadlines_.reserve(bindings_.size() + 1);
     if (const std::size_t all = 2 * (bindings_.size() + 1); all > noted_.capacity()) {
@@ -72,7 +72,7 @@ class CmBindings {
     deadlines_.set(b, Instant::never());
     bindings_.erase(std::uint32_t{b.number});
   }
-  // Its handle from now on; 0 is none.
+  // Sets the handle; 0 is none.
   void name(CmBinding& b, ib_cm::Handle handle) {
     if (handle != 0) handles_.insert(handle, &b);  // all or nothing
     if (b.handle != 0) handles_.erase(b.handle);
@@ -88,12 +88,12 @@ class CmBindings {
     return b == nullptr ? nullptr : *b;
   }
 
-  // Something within a burst is to be acted on behind it.
+  // Something within a burst is to be handled after it.
   void note(CmBinding& b) {
     if (!std::exchange(b.noted, true)) noted_.push_back(b.number);
   }
   bool any_noted() const { return !noted_.empty(); }
-  // f(CmBinding&) for those noted until now; f may note and close.
+  // Calls f(CmBinding&) for each binding noted until now; f may call note() and close().
   template <class F>
   void take_noted(F&& f) {
     taken_.swap(noted_);
@@ -113,7 +113,7 @@ class CmBindings {
   }
 
  private:
-  struct AsItIs {  // numbers and handles are spread already, and no peer chooses them
+  struct AsItIs {  // numbers and handles are spread already and not chosen by peers
     std::uint64_t operator()(std::uint32_t v) const { return v; }
   };
   HashMap<std::uint32_t, std::unique_ptr<CmBinding>, AsItIs> bindings_;

@@ -13,7 +13,7 @@ namespace {
 using ib_cm::EventKind;
 using ib_cm::Reason;
 
-// What there was no memory to report is reported when so long has passed.
+// After this time an event is reported again that failed for lack of memory.
 constexpr Duration kTellAgain = Duration::ms(10);
 
 std::optional<Error> wrong_with(const QpName& number, const ConnectParams& p, std::size_t room) {
@@ -92,7 +92,7 @@ ib_cm::QpValues CmConnections::values_of(const Entry& a, std::uint32_t ird,
   return v;
 }
 
-// ---- the owner's
+// ---- calls of the owner
 
 Result<CmConnections::Id> CmConnections::connect(void* owner, const SocketAddress& to,
                                                  const QpName& number, const ConnectParams& p,
@@ -111,7 +111,7 @@ Result<CmConnections::Id> CmConnections::connect(void* owner, const SocketAddres
                "the limit of connections is reached (pending or in time-wait): try again later"};
 }
 
-// False: there is no room. As often as need be.
+// Sends the REQ, as often as necessary. False: there is no room.
 bool CmConnections::send(Entry& a, Instant now) {
   const auto handle = cm().connect(a.asked->what, a.asked->data.view(), now);
   if (!handle.ok()) return false;
@@ -145,9 +145,9 @@ Result<CmConnections::Id> CmConnections::accept(void* owner, ib_cm::Handle handl
   const auto ord = std::min<std::uint32_t>(p.ord, c->offered.responder_resources);
   ib_cm::QpValues peer = c->offered;
   peer.initiator_depth = depth_of(std::min<std::uint32_t>(p.ird, c->offered.initiator_depth));
-  a.terms.rtr = to_rtr(c->way, peer, c->path, number.number, a.terms.psn, p);
+  a.terms.rtr = to_rtr(c->addresses, peer, c->path, number.number, a.terms.psn, p);
   a.terms.rts = to_rts(c->offered, c->path, depth_of(ord), p);
-  // The program's queue pair knows nothing of extensions.
+  // The program's own queue pair does not know our extensions.
   (void)cm().accept(handle, values_of(a, peer.initiator_depth, ord), p.private_data, now, 0);
   a.answered = true;
   general_->transmit_now(now);
@@ -224,7 +224,7 @@ void CmConnections::end_all(Instant now) {
   if (general_ != nullptr) general_->transmit_now(now);
 }
 
-// ---- what queue pairs are moved by
+// ---- changes for queue pairs
 
 std::optional<ConnectionTerms> CmConnections::terms(Id id, bool* known) const {
   const auto* const found = all_.find(id);
@@ -238,7 +238,7 @@ ConnectionTerms CmConnections::offered(const ib_cm::Event& e) {
   t.psn = next_psn();
   ib_cm::QpValues peer = e.qp;
   peer.initiator_depth = depth_of(e.qp.initiator_depth);
-  t.rtr = to_rtr(e.way, peer, e.path, 0, t.psn);
+  t.rtr = to_rtr(e.addresses, peer, e.path, 0, t.psn);
   t.rts = to_rts(e.qp, e.path, depth_of(e.qp.responder_resources));
   return t;
 }
@@ -249,7 +249,7 @@ bool CmConnections::take(const ib_cm::Event& e, Instant now) {
   Entry* const* const found = handles_.find(e.handle);
   if (found == nullptr) return false;
   Entry& a = **found;
-  if (e.kind == EventKind::Released) {  // its name may be another's now
+  if (e.kind == EventKind::Released) {  // the handle may be reused now
     name(a, 0);
     if (a.stage != State::Over || a.untold) return true;
     if (a.answered && !tell(a, CmEvent::Kind::TimeWaitOver)) {
@@ -294,9 +294,9 @@ void CmConnections::answered(Entry& a, const ib_cm::Event& e, Instant now) {
   a.asked.reset();
   deadlines_.set(a, Instant::never());
   const ConnectParams& own = a.chosen;
-  a.terms.rtr = to_rtr(e.way, e.qp, e.path, a.number.number, a.terms.psn, own);
+  a.terms.rtr = to_rtr(e.addresses, e.qp, e.path, a.number.number, a.terms.psn, own);
   a.terms.rts = to_rts(e.qp, e.path, e.qp.responder_resources, own);
-  Said said{e.data.view(), told_by(e.qp)};
+  Said said{e.data.view(), roce_peer_of(e.qp)};
   said.peer.ird = e.qp.initiator_depth;
   said.peer.ord = e.qp.responder_resources;
   if (tell(a, CmEvent::Kind::Answered, said)) return;
@@ -319,7 +319,7 @@ void CmConnections::refused(Entry& a, const ib_cm::Event& e, Instant now) {
   end(a, CmEvent::Kind::ConnectFailed, code_of(e.reason), text_of(e.reason), now, said);
 }
 
-// Its owner hears why, as soon as there is memory to say so.
+// Reports the end to its owner, as soon as there is memory for it.
 void CmConnections::end(Entry& a, CmEvent::Kind kind, Errc code, const char* why, Instant now,
                         const Said& said) {
   ++(kind == CmEvent::Kind::Disconnected ? counters_.closed : counters_.failed);
@@ -335,7 +335,7 @@ void CmConnections::end(Entry& a, CmEvent::Kind kind, Errc code, const char* why
   }
 }
 
-// False: there is no memory for it.
+// False: out of memory.
 bool CmConnections::tell(Entry& a, CmEvent::Kind kind, const Said& said) {
   a.untold.reset();
   if (a.owner == nullptr) return true;

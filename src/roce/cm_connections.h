@@ -1,12 +1,13 @@
-// Connections of RoCE whose queue pairs their programs move: connection management carries the
-// number that the program names, whatever it is the number of, and moves nothing.
+// RoCE connections whose programs move the queue pairs themselves: connection management sends the
+// queue pair number that the program names, without looking it up, and moves nothing.
 //
 //   connect   REQ;  REP: Answered;  confirm: RTU, established
 //   accept    REP;  RTU, or the program has seen the first request: Established
 //   ends      disconnect: DREQ;  DREQ of the peer
 //
-// The owner hears of the answer, the establishment and one end, and of the end of time-wait if
-// either side has answered. forget() ends what is left of a connection; nothing is reported then.
+// Reported to the owner: the answer, the establishment and one end, and the end of time-wait if
+// either side has answered. forget() ends what is left of a connection; nothing is reported after
+// it.
 //
 // A function of (state, input, now); every call under the ownership of the engine.
 #pragma once
@@ -31,7 +32,7 @@ namespace urnic::roce {
 
 using verbs::CmEvent;
 
-// The queue pair as the peer is told of it.
+// The queue pair as sent to the peer.
 struct QpName {
   std::uint32_t number = 0;  // 24 bits
   bool srq = false;          // its receives come from a shared receive queue
@@ -41,7 +42,7 @@ class CmConnections {
  public:
   using Id = std::uint32_t;  // 0 is none
 
-  // What is pointed to outlives it.
+  // All that is passed by pointer must outlive it.
   CmConnections(const ib_cm::Options& cm, std::uint32_t most_depth, verbs::Hooks* hooks,
                 const net::Interface* interface, Listeners* listeners)
       : cm_options_(cm),
@@ -55,27 +56,27 @@ class CmConnections {
   // no_memory.
   Result<Id> connect(void* owner, const SocketAddress& to, const QpName&, const ConnectParams&,
                      Instant now);
-  // Answers a request. Errors: closed (the peer has given up), and as connect().
+  // Answers a connection request. Errors: closed (the peer has given up), and as connect().
   Result<Id> accept(void* owner, ib_cm::Handle, const QpName&, const ConnectParams&, Instant now);
   // Active, Answered: the queue pair is ready. Errors: wrong_state.
   Result<void> confirm(Id id, Instant now);
-  // Passive: the first request has come on the queue pair. Errors: wrong_state.
+  // Passive: the first request has arrived on the queue pair. Errors: wrong_state.
   Result<void> established(Id id, Instant now);
-  // Active, Answered: no connection after all. Errors: wrong_state.
+  // Active, Answered: refuses the connection after all. Errors: wrong_state.
   Result<void> reject(Id id, ByteView private_data, Instant now);
-  // Nothing unless it is established.
+  // Does nothing unless the connection is established.
   void disconnect(Id id, Instant now);
   void forget(Id id, Instant now);
-  // The program exits: all of them end.
+  // The program exits: ends all connections.
   void end_all(Instant now);
 
-  // What its queue pair is moved by. Before the peer has answered, `rtr` has this end's depth alone
-  // and *known is false. Nothing once it has ended.
+  // The changes for its queue pair. Before the peer has answered, only this end's depth in `rtr` is
+  // set and *known is false. nullopt once it has ended.
   std::optional<ConnectionTerms> terms(Id id, bool* known) const;
-  // The same for a request that is not answered yet.
+  // The same for a connection request that is not answered yet.
   ConnectionTerms offered(const ib_cm::Event& request);
 
-  // False: it is about none of these.
+  // False: it is not about one of these connections.
   bool take(const ib_cm::Event& e, Instant now);
   Instant next_deadline() const { return deadlines_.next(); }
   void on_time(Instant now);
@@ -85,7 +86,7 @@ class CmConnections {
   };
   const Counters& counters() const { return counters_; }
   std::size_t size() const { return all_.size(); }
-  // Those that wait for the peer's answer to a DREQ, and whose owner has forgotten them;
+  // Connections that wait for the peer's answer to a DREQ and that the owner has forgotten;
   // `also_living`: the others too.
   std::size_t leaving(bool also_living);
 
@@ -95,12 +96,13 @@ class CmConnections {
     Id id = 0;
     void* owner = nullptr;  // null: forgotten
     State stage = State::Asking;
-    bool answered = false;  // there is a time-wait behind its end
+    bool answered = false;  // a time-wait follows its end
     QpName number;
     ConnectParams chosen;  // its views are not used
     ConnectionTerms terms;
-    std::unique_ptr<CmRequest> asked;  // while it may have to be asked again
-    ib_cm::Handle handle = 0;          // 0: it is asked again in a moment, or is released
+    std::unique_ptr<CmRequest> asked;  // while the request may have to be repeated
+    // 0: the request is repeated in a moment, or the connection is released
+    ib_cm::Handle handle = 0;
     std::optional<CmEvent::Kind> untold;
     Errc code = Errc::io;
     const char* why = "";
@@ -110,7 +112,7 @@ class CmConnections {
   struct AsItIs {
     std::uint64_t operator()(std::uint32_t v) const { return v; }
   };
-  // What a message of the peer's brings. Borrowed.
+  // Contents of a message of the peer. Borrowed.
   struct Said {
     ByteView data;
     RocePeer peer;

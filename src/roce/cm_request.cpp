@@ -10,10 +10,10 @@ using ib_cm::Reason;
 
 namespace {
 
-// Between one question and the next to who does not listen: long to a listener of this machine,
-// short to a person.
+// Time between two requests to a peer that does not listen yet: long for a listener on this
+// machine, short for a person.
 constexpr Duration kAskAgain = Duration::ms(5);
-// A smaller packet, for a peer that takes none as large.
+// The next smaller path MTU, for a peer that rejects a larger one.
 std::optional<ib::PathMtu> below(ib::PathMtu mtu) {
   if (mtu == ib::PathMtu::k256) return std::nullopt;
   return static_cast<ib::PathMtu>(ib::bytes(mtu) / 2);
@@ -38,13 +38,14 @@ bool CmRequest::again(Reason reason, Instant now, Instant* at) {
 Result<CmRequest> to_ask(const net::Interface& interface, Listeners& listeners,
                          const ib_cm::Options& options, const SocketAddress& to,
                          const ConnectParams& p, Instant now) {
-  auto way = choose_addresses(interface, to, p.source);
-  if (!way) return way.error();
+  auto addresses = choose_addresses(interface, to, p.source);
+  if (!addresses) return addresses.error();
   CmRequest asked;
   ib_cm::Connect& what = asked.what;
-  what.way = *way;
+  what.addresses = *addresses;
   what.service = ib_cm::service_of(ib_cm::PortSpace::Tcp, to.port);
-  what.source_port = p.source.at.port != 0 ? p.source.at.port : listeners.choose_port(way->local);
+  what.source_port =
+      p.source.at.port != 0 ? p.source.at.port : listeners.choose_port(addresses->local);
   what.path.mtu = options.most_mtu;
   what.path.ack_timeout = ib_cm::ack_timeout_of(options.packet_life_time, options.ack_delay);
   what.path.retry_count = p.retry_count;
@@ -93,7 +94,7 @@ const char* text_of(Reason reason) {
   }
 }
 
-RocePeer told_by(const ib_cm::QpValues& peer) {
+RocePeer roce_peer_of(const ib_cm::QpValues& peer) {
   RocePeer p;
   p.qp_number = peer.qpn;
   p.rnr_retry = peer.rnr_retry;

@@ -1,4 +1,4 @@
-// What connection management, the transport and time bring.
+// Events of connection management, the transport and timers.
 #include <algorithm>
 #include <new>
 #include <string>
@@ -13,7 +13,7 @@ namespace {
 using ib_cm::EventKind;
 using ib_cm::Reason;
 
-// After so long, what there was no memory to report is reported again.
+// After this time an event is reported again that failed for lack of memory.
 constexpr Duration kTellAgain = Duration::ms(10);
 
 const char* text_of(QpEvent event) {
@@ -34,18 +34,18 @@ const char* text_of(QpEvent event) {
 // A request that the gate of its listener refused.
 void note_turned_away(const Listener* l, const ib_cm::Event& e, verbs::Hooks& hooks) {
   const std::uint16_t port = l != nullptr ? l->port() : 0;
-  hooks.on_note(verbs::Note::TurnedAway, {e.way.local, port}, {e.way.remote, e.source_port},
-                name(e.verdict));
+  hooks.on_note(verbs::Note::TurnedAway, {e.addresses.local, port},
+                {e.addresses.remote, e.source_port}, name(e.verdict));
 }
 
-// Within a burst. What there is no memory to report is not reported: the state of the queue pair
-// says it, and its completions do.
+// Called within a burst. If there is no memory the event is dropped: the state of the queue pair
+// and its completions show the same.
 void report_quietly(verbs::Hooks& hooks, verbs::QueuePair& qp, CmEvent::Kind kind, Errc code,
                     const char* why) {
   try {
     hooks.on_cm_event({.kind = kind, .qp = &qp, .code = code, .message = why});
   } catch (const std::bad_alloc&) {
-    // as said above
+    // dropped, as documented above
   }
 }
 
@@ -68,7 +68,7 @@ void report_to_consumer(verbs::Hooks& hooks, verbs::QueuePair& qp, QpEvent event
       return failed(Errc::io, Kind::Fatal);
     case QpEvent::Failed:
       return report_quietly(hooks, qp, Kind::Failed, Errc::reset, text_of(event));
-    case QpEvent::Silent:  // of a queue pair with a connection alone, whose end says so
+    case QpEvent::Silent:  // only with a connection, whose end is reported
       return;
   }
 }
@@ -87,7 +87,7 @@ void Connections::on_qp_event(verbs::QueuePair& qp, QpEvent event) {
     b->broken = true;
     b->code = event == QpEvent::Silent ? Errc::timed_out : Errc::protocol;
     b->why = text_of(event);
-    // One that waits for a connection is told that there is none, others that it has ended.
+    // A pending connection is reported as failed, an established one as ended.
     const bool of_the_connection = b->stage == State::Accepting || event == QpEvent::Silent;
     if (!of_the_connection) report_to_consumer(*hooks_, qp, event);
   }
@@ -107,11 +107,11 @@ void Connections::failed(verbs::QueuePair& qp, Errc code, const char* why) {
   bindings_.note(*b);
 }
 
-// ---- all of it
+// ---- all events
 
 void Connections::act(Instant now) {
-  // What the peer is owed leaves before the consumer hears why: a program may end with that, and
-  // its peer would wait for a DREP until it gives up (IB-138).
+  // Messages due to the peer leave before the reason is reported to the consumer: a program may end
+  // after the report, and its peer would wait for a DREP until it gives up (IB-138).
   if (general_->transmit(now)) wire_.tx().flush();
   bindings_.take_noted([&](Binding& b) { act_on(b, now); });
   while (bindings_.deadlines().next() <= now) on_time(*bindings_.deadlines().take(), now);
@@ -129,7 +129,7 @@ void Connections::act_on(Binding& b, Instant now) {
       return end(b, CmEvent::Kind::ConnectFailed, b.code, b.why, now);
     }
     if (b.code == Errc::timed_out) return end(b, CmEvent::Kind::Failed, b.code, b.why, now);
-    b.stage = State::Over;  // its consumer has heard of it
+    b.stage = State::Over;  // already reported to its consumer
     ++counters_.failed;
   } else if (b.established && b.stage == State::Accepting) {
     try {
@@ -169,8 +169,8 @@ void Connections::on_event(const ib_cm::Event& e, Instant now) {
   }
   if (resolver_.take(e, now) || cm_connections_.take(e, now)) return;
   Binding* const b = bindings_.by_handle(e.handle);
-  if (b == nullptr) return;  // a request that was not answered yet, or nobody wants to hear
-  if (e.kind == EventKind::Released) {  // nothing is held back any more
+  if (b == nullptr) return;  // a request not answered yet, or one that has been forgotten
+  if (e.kind == EventKind::Released) {  // the number and handle are free
     bindings_.name(*b, 0);
     if (b->stage != State::Over || b->untold) return;
     const bool tells = b->answered && b->qp != nullptr;
@@ -204,7 +204,7 @@ void Connections::on_event(const ib_cm::Event& e, Instant now) {
   }
 }
 
-// A request, or a question about a service of UD, which only those of its port space are asked.
+// A connection request or a UD service request; each is only for listeners of its port space.
 void Connections::requested(const ib_cm::Event& e, Instant now) {
   const bool datagrams = e.kind == EventKind::ServiceRequest;
   const auto refuse = [&](Reason reason, ib_cm::SidrStatus status) {
@@ -234,11 +234,11 @@ verbs::ConnectionRequest Connections::request_of(const ib_cm::Event& e, const Li
   r.service = e.kind == EventKind::ServiceRequest         ? verbs::Service::Ud
               : e.transport == ib_cm::Transport::Extended ? verbs::Service::XrcReceive
                                                           : verbs::Service::Rc;
-  r.local = {e.way.local, l.port()};
-  r.peer = {e.way.remote, e.source_port};
-  r.ird = e.qp.initiator_depth;  // what one end asks for the other serves
+  r.local = {e.addresses.local, l.port()};
+  r.peer = {e.addresses.remote, e.source_port};
+  r.ird = e.qp.initiator_depth;  // one end's initiator depth is what the other end serves
   r.ord = e.qp.responder_resources;
-  r.roce_peer = told_by(e.qp);
+  r.roce_peer = roce_peer_of(e.qp);
   r.roce_peer.retry_count = e.path.retry_count;
   if (r.service != verbs::Service::Ud)
     r.attributes = attributes_of(cm_connections_.offered(e), true);
@@ -247,10 +247,10 @@ verbs::ConnectionRequest Connections::request_of(const ib_cm::Event& e, const Li
   return r;
 }
 
-// The answer to our request. The peer is told only when our end is ready.
+// The peer has accepted. The RTU is only sent when our end is ready.
 void Connections::accepted(Binding& b, const ib_cm::Event& e, Instant now) {
   const auto rtr = [&] {
-    return agreed(to_rtr(e.way, e.qp, e.path, b.number, b.psn, b.own), e.extensions);
+    return agreed(to_rtr(e.addresses, e.qp, e.path, b.number, b.psn, b.own), e.extensions);
   };
   const auto rts = [&] { return to_rts(e.qp, e.path, e.qp.responder_resources, b.own); };
   const bool ready =
@@ -266,10 +266,10 @@ void Connections::accepted(Binding& b, const ib_cm::Event& e, Instant now) {
   }
   b.stage = State::Up;
   b.answered = true;
-  up(b, {e.data.view(), told_by(e.qp)}, now);
+  up(b, {e.data.view(), roce_peer_of(e.qp)}, now);
 }
 
-// Both ends are ready, and in Rts.
+// Both ends are ready and in Rts.
 void Connections::up(Binding& b, const Said& said, Instant now) {
   context_of(*b.qp).tells_first_request = false;
   b.stage = State::Up;
@@ -299,7 +299,7 @@ void Connections::refused(Binding& b, const ib_cm::Event& e, Instant now) {
 
 // ---- ends
 
-// No connection, or none any more: its queue pair is in Error, and its consumer hears why.
+// There is no connection, or not any more: moves the queue pair to Error and reports the reason.
 void Connections::end(Binding& b, CmEvent::Kind kind, Errc code, const char* why, Instant now,
                       const Said& said) {
   ++(kind == CmEvent::Kind::Disconnected ? counters_.closed : counters_.failed);
@@ -311,7 +311,7 @@ void Connections::end(Binding& b, CmEvent::Kind kind, Errc code, const char* why
   try {
     side_.fail(*b.qp);
   } catch (const std::bad_alloc&) {
-    // It is in Error. What is left in its queues is flushed with the next post.
+    // It is in Error. The next post flushes what is left in its queues.
   }
   if (!tell(b, kind, said)) {
     bindings_.deadlines().set(b, now + kTellAgain);
@@ -320,7 +320,7 @@ void Connections::end(Binding& b, CmEvent::Kind kind, Errc code, const char* why
   }
 }
 
-// False: there is no memory for it.
+// False: out of memory.
 bool Connections::tell(Binding& b, CmEvent::Kind kind, const Said& said) {
   try {
     hooks_->on_cm_event(

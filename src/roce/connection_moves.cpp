@@ -15,18 +15,18 @@ QpChange to_init(std::uint32_t ird) {
   return c;
 }
 
-QpChange to_rtr(const ib_cm::AddressPair& way, const ib_cm::QpValues& peer,
+QpChange to_rtr(const ib_cm::AddressPair& addresses, const ib_cm::QpValues& peer,
                 const ib_cm::PathValues& path, std::uint32_t number, std::uint32_t psn,
                 const OwnEnd& own) {
   constexpr std::uint32_t kFirstSourcePort = 0xc000, kSourcePorts = 0x4000;
-  constexpr std::uint8_t kHopLimit = 64;  // of a peer that names none
+  constexpr std::uint8_t kHopLimit = 64;  // for a peer that names none
   QpChange c;
   c.to = verbs::QpState::Rtr;
   c.mask |= verbs::kQpAttrAv | verbs::kQpAttrPathMtu | verbs::kQpAttrDestQpn | verbs::kQpAttrRqPsn |
             verbs::kQpAttrMaxDestRdAtomic | verbs::kQpAttrMinRnrTimer;
-  c.av.local = way.local;
-  c.av.remote = way.remote;
-  // Which way among several, and the same way both times: by the queue pairs.
+  c.av.local = addresses.local;
+  c.av.remote = addresses.remote;
+  // Chooses one of several equal-cost paths by the queue pair numbers, the same in both directions.
   c.av.source_port =
       static_cast<std::uint16_t>(kFirstSourcePort + ((number ^ peer.qpn) % kSourcePorts));
   c.av.traffic_class = own.traffic_class.value_or(path.traffic_class);
@@ -68,7 +68,7 @@ bool move(Side& side, verbs::QueuePair& qp, const QpChange& change, Instant now)
   try {
     return side.modify(qp, taken, now) == Modified::Ok;
   } catch (const std::bad_alloc&) {
-    return qp.state == change.to;  // what is to be sent waits for memory
+    return qp.state == change.to;  // the packet to send waits for memory
   }
 }
 

@@ -1,4 +1,4 @@
-// What the consumer asks of connections.
+// The consumer's calls for connections.
 #include "roce/connections.h"
 
 #include <algorithm>
@@ -72,7 +72,7 @@ CmBinding& Connections::open(verbs::QueuePair& qp, State stage, const ConnectPar
   return b;
 }
 
-// Nothing of it is held back any more.
+// Removes the binding and releases the number of a destroyed queue pair.
 void Connections::drop(Binding& b) {
   if (b.qp == nullptr) {
     qps_.release(b.number);
@@ -118,7 +118,7 @@ Result<void> Connections::connect(verbs::QueuePair& qp, const SocketAddress& to,
   return {};
 }
 
-// False: there is no room. As often as need be.
+// Sends the REQ, as often as necessary. False: there is no room.
 bool Connections::ask(Binding& b, Instant now) {
   const auto handle = cm().connect(b.asked->what, b.asked->data.view(), now);
   if (!handle.ok()) return false;
@@ -156,8 +156,8 @@ Result<void> Connections::accept(ib_cm::Handle handle, verbs::QueuePair& qp, con
   if (was_reset) move(side_, qp, to_init(ird), now);
   ib_cm::QpValues peer = c->offered;
   peer.initiator_depth = depth_of(ird, most_depth_);
-  // The consumer may send as soon as it has answered, as with a kernel.
-  const QpChange rtr = to_rtr(c->way, peer, c->path, qp.number(), b.psn, b.own);
+  // The consumer may send as soon as it has accepted, as with a kernel.
+  const QpChange rtr = to_rtr(c->addresses, peer, c->path, qp.number(), b.psn, b.own);
   const QpChange rts = to_rts(c->offered, c->path, b.depth, b.own);
   if (!move(side_, qp, agreed(rtr, c->extensions), now) || !move(side_, qp, rts, now)) {
     bindings_.name(b, 0);
@@ -242,7 +242,7 @@ bool Connections::abort_silently(const verbs::QueuePair& qp, bool goes, Instant 
 bool Connections::asks_out(const verbs::QueuePair& qp) const {
   const Binding* const b = bindings_.of(qp);
   return b != nullptr && b->asked != nullptr &&
-         !wire_.interface().is_own(b->asked->what.way.remote);
+         !wire_.interface().is_own(b->asked->what.addresses.remote);
 }
 
 // ---- looking
@@ -265,13 +265,13 @@ void Connections::fill_stats(EngineStats* all) const {
   all->connections_closed += counters_.closed + agreed.closed;
   all->connections_failed += counters_.failed + agreed.failed;
   RoceHostStats* const out = &all->roce;
-  out->resting_numbers = side_.contexts().resting();
+  out->numbers_in_time_wait = side_.contexts().resting();
   if (!general_) return;
   const ib_cm::Counters& c = general_->manager().counters();
   out->cm_received = c.received;
   out->cm_sent = c.sent;
-  out->cm_repeated = c.repeated;
-  out->cm_answered_again = c.answered;
+  out->cm_resent_on_timeout = c.repeated;
+  out->cm_resent_on_request = c.answered;
   out->cm_stale = c.stale;
   all->peers_denied += c.denied;
   all->peers_over_limit += c.over_limit;

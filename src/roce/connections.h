@@ -1,18 +1,18 @@
-// Connections of RoCE's queue pairs: what their programs ask for, joined to connection management
-// (ib_cm) and to Modify QP.
+// Connections of RoCE's queue pairs: joins the calls of programs to connection management (ib_cm)
+// and to Modify QP.
 //
 //   connect   Init, REQ;  REP: Rtr, Rts, RTU, established
 //   accept    Init, Rtr, Rts, REP;  RTU or the first request: established
 //   ends      disconnect: Error at once, DREQ;  DREQ of the peer, or a queue pair that fails: Error
-//   datagrams queue pairs of UD have no connection: who asks for one is told its number and Q_Key
+//   datagrams UD queue pairs have no connection: the answer has the number and the Q_Key
 //
 // A queue pair has one binding at a time, from connect or accept until connection management
-// releases its handle; as long nobody else gets the number of the queue pair (IB-129), though it
-// may have gone. What the transport finds within a burst is noted here, as hooks between it and the
-// owner of the engine, and acted on by act().
+// releases its handle. Until then the number of the queue pair is not reused (IB-129), even if the
+// queue pair has been destroyed. Events of the transport within a burst are noted here (this class
+// is its watcher), and act() handles them.
 //
-//   connections.cpp          what the consumer asks for
-//   connection_events.cpp    what connection management, the transport and time bring
+//   connections.cpp          calls of the consumer
+//   connection_events.cpp    events of connection management, the transport and timers
 //
 // A function of (state, input, now); every call under the ownership of the engine.
 #pragma once
@@ -37,16 +37,15 @@ namespace urnic::roce {
 
 class Connections final : public QpWatcher {
  public:
-  // What is pointed to outlives it. `side` is not touched before start().
+  // All that is passed by pointer must outlive it. `side` is not touched before start().
   Connections(const ib_cm::Options&, const Options&, const GateRules*, verbs::Hooks*, net::Wire*,
               Side* side, verbs::QueuePairs*, verbs::ControlPath*);
 
-  // From now on queue pair 1 is served. Where RoCE is not spoken it never is, and nothing is asked
-  // of this.
+  // Starts to serve queue pair 1. Without RoCE it is never called, and neither is anything else.
   void start();
 
   // ---- driving
-  // Something is to be acted on now.
+  // True if something is to be handled now.
   bool has_news() const {
     return bindings_.any_noted() || (general_ && general_->manager().has_event());
   }
@@ -58,31 +57,33 @@ class Connections final : public QpWatcher {
 
   // ---- connections
   Listeners& listeners() { return listeners_; }
-  // Of queue pairs of UD, which have no connections.
+  // For UD queue pairs, which have no connections.
   SidrResolver& resolver() { return resolver_; }
-  // Connections whose queue pairs their programs move.
+  // For connections whose program moves the queue pair itself.
   CmConnections& cm_connections() { return cm_connections_; }
-  // In Reset or Init. An error, and the queue pair is as it was, or in Init.
+  // For a queue pair in Reset or Init. After an error it is unchanged, or in Init.
   Result<void> connect(verbs::QueuePair&, const SocketAddress& to, const ConnectParams&,
                        Instant now);
-  // Answers a request. Errors: closed (the peer has given up), and as connect().
+  // Answers a connection request. Errors: closed (the peer has given up), and as connect().
   Result<void> accept(ib_cm::Handle, verbs::QueuePair&, const ConnectParams&, Instant now);
-  // A request, or a question about a service of UD.
+  // Rejects a connection request or a UD service request.
   void reject(ib_cm::Handle, ByteView private_data, Instant now);
-  // Error and flushed at once, Disconnected follows. One that is not established yet fails.
+  // Moves to Error and flushes at once; Disconnected follows. A connection that is not established
+  // yet fails.
   void disconnect(verbs::QueuePair&, Instant now);
   void abort(verbs::QueuePair&, Instant now);
 
-  // The program exits: requests that nobody has answered are refused.
+  // The program exits: refuses the requests that are still unanswered.
   void refuse_requests(Instant now);
 
   // ---- queue pairs
-  // It goes, or was reset: nobody hears of its connection any more, the peer hears of its end.
-  // True: its number is to rest; what it rests in is released from here.
+  // The queue pair is destroyed (`goes`) or reset: sends the peer the end of the connection and
+  // reports nothing more locally. True: the number has to rest; it is released from here.
   bool abort_silently(const verbs::QueuePair&, bool goes, Instant now);
-  // It is in Error for a reason of ours: who waits for a connection is told so, else its owner.
+  // The queue pair is in Error for a local reason: a pending connection fails with it, otherwise it
+  // is reported to the owner.
   void failed(verbs::QueuePair&, Errc, const char* why);
-  // It waits for an answer of a peer that is none of our own addresses.
+  // True if it waits for a response of a peer whose address is not one of our own.
   bool asks_out(const verbs::QueuePair&) const;
 
   // ---- looking
@@ -91,11 +92,10 @@ class Connections final : public QpWatcher {
   };
   const Counters& counters() const { return counters_; }
   std::size_t size() const { return bindings_.size(); }
-  // Connections of connection management, and requests that wait for an answer.
+  // Connections of connection management, and connection requests that wait for an answer.
   std::size_t handles() const { return general_ ? general_->manager().size() : 0; }
-  // Queue pairs that have gone, and whose peer has not answered the DREQ yet; one more while a
-  // message waits to leave.
-  // `also_living`: and of those whose queue pairs are still there.
+  // Destroyed queue pairs whose peer has not yet answered the DREQ, plus one while a message waits
+  // to be sent. `also_living`: existing queue pairs in that state, too.
   std::size_t leaving(bool also_living = false);
   void fill_stats(EngineStats*) const;
 
@@ -105,7 +105,7 @@ class Connections final : public QpWatcher {
  private:
   using Binding = CmBinding;
   using State = CmBinding::State;
-  // What a message of the peer's brings to the consumer. Borrowed.
+  // The consumer's part of a message of the peer. Borrowed.
   struct Said {
     ByteView data;
     RocePeer peer;

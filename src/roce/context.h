@@ -1,5 +1,5 @@
-// What the RoCE side keeps of one queue pair. Owned by the queue pair, touched only under the
-// ownership of its engine.
+// The state that the RoCE side keeps for one queue pair. Owned by the queue pair, and touched only
+// under the ownership of its engine.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Context final : verbs::TransportHalf {
   static constexpr std::uint32_t kNowhere = ~std::uint32_t{0};
 
   explicit Context(verbs::QueuePair* of) : qp(of) {}
-  // Nothing of the peer's waits for a receive (any more).
+  // No request of the peer waits for a receive any more.
   void end_waiting() {
     parked_until = Instant::never();
     qp->starved = false;
@@ -27,40 +27,40 @@ struct Context final : verbs::TransportHalf {
 
   verbs::QueuePair* qp;
   ib::QpAttributes attributes;
-  // From Rtr and Rts on.
+  // From Rtr and from Rts on, respectively.
   ResponderHalf responder;
   RequesterHalf requester;
 
-  ib::Greeting greeting;         // of the peer (S-7)
-  ib::Keepalive alive;           // of the peer, as long as it has a connection
-  ib::Marks marks;               // on what it sends (S-10)
-  Path way;                      // to the peer; UD has none
-  std::uint64_t unreliable = 0;  // packets handed out, of UC and UD
+  ib::Greeting greeting;         // from and to the peer (S-7)
+  ib::Keepalive alive;           // probes of the peer while it has a connection
+  ib::Marks marks;               // marks on packets of the peer (S-10)
+  Path path;                     // to the peer; UD has none
+  std::uint64_t unreliable = 0;  // packets handed out, UC and UD
 
-  // A request of the peer waits for a receive, until then (S-9).
+  // Until when a request of the peer waits for a receive (S-9).
   Instant parked_until = Instant::never();
 
-  bool tell_drained = false;      // once nothing is outstanding in Sqd (IB-112)
-  bool told_established = false;  // that a request came in Rtr (IB-120)
-  // In Rts as well: its consumer is to be told of the first request as one in Rtr would be.
+  bool tell_drained = false;          // report when nothing is outstanding in Sqd (IB-112)
+  bool established_reported = false;  // a request that arrived in Rtr has been reported (IB-120)
+  // Report the first request in Rts, too, like one in Rtr.
   bool tells_first_request = false;
 
-  // In the list of those that want to send, and in the heap of deadlines.
+  // Links of the list of queue pairs that want to send, and the place in the heap of deadlines.
   Context *before = nullptr, *behind = nullptr;
   bool queued = false;
   std::uint32_t place = kNowhere;
   Instant due = Instant::never();
 };
 
-// Makes the halves of RC, each when it is first needed. What is pointed to outlives them.
+// Makes the halves of RC when they are first needed. All that it points to must outlive them.
 struct HalfMaker {
   const ib::SendRules* rules;
   verbs::MemoryTable* memory;
   ib::HeldPool* pool;
 
-  // Throws std::bad_alloc, and then there is none; it has been chosen.
+  // Throws std::bad_alloc; the half is then still chosen but not made.
   void requester(Context& c) const { c.requester.make(c.attributes, *rules, c.qp, memory, pool); }
-  // Null: there is no memory.
+  // Null if out of memory.
   ib::Responder* responder(Context& c) const {
     return c.responder.make(c.attributes, c.qp, memory, pool);
   }

@@ -9,11 +9,11 @@ std::uint32_t salt_of(const SipKey& key) {
   return static_cast<std::uint32_t>(siphash24(key, {2})) & 0xffffff;
 }
 
-// Numbers with a meaning of their own: subnet management, general services, multicast.
+// Numbers with a special meaning: subnet management, general services, multicast.
 bool reserved(std::uint32_t number) {
   return number <= 1 || number == 0xffffff;
 }
-// As many lie unused before one is used again: what has gone is not soon somebody else.
+// This many entries stay unused before one is reused, so that a number does not soon return.
 constexpr std::uint32_t kRest = 64;
 
 }  // namespace
@@ -25,7 +25,7 @@ std::uint32_t ContextTable::open() {
   std::uint32_t index = first_free_;
   if (free_ < kRest && entries_.size() < most_) {
     index = static_cast<std::uint32_t>(entries_.size());
-    entries_.emplace_back();  // all or nothing
+    entries_.emplace_back();  // throws before any change
   } else if (index == kNone) {
     return 0;
   } else {

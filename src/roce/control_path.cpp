@@ -14,7 +14,7 @@ Options with_queues(const Options& options, ib::XrcQueues* xrc) {
   return all;
 }
 
-// The largest whose packets fit, with either version of IP.
+// The largest path MTU whose packets fit, with either version of IP.
 ib::PathMtu path_mtu_within(std::uint32_t ip_mtu) {
   constexpr std::uint32_t kIpv6Header = 40;
   ib::PathMtu mtu = ib::PathMtu::k4096;
@@ -58,7 +58,7 @@ ControlPath::ControlPath(const Options& options, const ConnectDefaults& defaults
       connections_(cm_options(options, *wire), options, gate, hooks, wire, &side_, qps, this),
       side_(with_queues(options, &xrc_queues_), &connections_, completions, wire, memory) {}
 
-// What its queue pairs have borrowed of the side goes back before the side does.
+// The halves return to the side what they have borrowed before the side is destroyed.
 ControlPath::~ControlPath() {
   qps_.for_each([this](verbs::QueuePair& qp) {
     if (qp.control != this) return;
@@ -67,14 +67,15 @@ ControlPath::~ControlPath() {
   });
 }
 
-// A number that another transport's queue pair has goes back unused; its entry then has another.
+// A number that a queue pair of another transport has is closed unused; its entry then has another
+// generation.
 std::unique_ptr<verbs::QueuePair> ControlPath::new_pair(verbs::Service service, verbs::PdId pd,
                                                         const verbs::WorkQueueSizes& sizes,
                                                         verbs::CompletionQueue* send,
                                                         verbs::CompletionQueue* receive,
                                                         const ib::LossRules* loss,
                                                         std::uint32_t domain) {
-  constexpr int kMost = 256;  // taken one after the other: the numbers are as good as used up
+  constexpr int kMost = 256;  // in a row: practically no number is left
   for (int i = 0; i < kMost; ++i) {
     auto made = side_.create(service, pd, sizes, send, receive, loss, domain);
     if (made == nullptr || !qps_.has(made->number())) return made;
@@ -132,14 +133,19 @@ Modified ControlPath::move(verbs::QueuePair& qp, const QpChange& change, Instant
   return done;
 }
 
-Paths::Opened ControlPath::open_way(const ib::AddressVector& av, Instant now) {
+Paths::Opened ControlPath::open_path(const ib::AddressVector& av, Instant now) {
   wire_.begin_sending();
-  return side_.ways().open(av, now);
+  return side_.paths().open(av, now);
 }
 
-void ControlPath::work_posted(verbs::QueuePair& qp, Instant now) {
+void ControlPath::sends_posted(verbs::QueuePair& qp, Instant now) {
   wire_.begin_sending();
-  side_.work_posted(qp, now);
+  side_.sends_posted(qp, now);
+}
+
+void ControlPath::receives_posted(verbs::QueuePair& qp, Instant now) {
+  wire_.begin_sending();
+  side_.receives_posted(qp, now);
 }
 
 void ControlPath::fail(verbs::QueuePair& qp, Errc code, const char* why, Instant) {
@@ -153,7 +159,7 @@ void ControlPath::give_up_link(const std::string& why, Instant now) {
   });
 }
 
-// ---- as the public API has it
+// ---- verbs::ControlPath
 
 Result<verbs::QueuePair*> ControlPath::create(const verbs::QpRequest& r) {
   if (r.number != 0) {
@@ -201,7 +207,7 @@ bool ControlPath::completes_on_overrun(const verbs::QueuePair& qp) const {
 Result<std::uint32_t> ControlPath::create_handle(const QpPath& path, Instant now) {
   auto av = vector_of(path, wire_.interface());
   if (!av) return av.error();
-  const Paths::Opened made = open_way(*av, now);
+  const Paths::Opened made = open_path(*av, now);
   if (made.verdict != Modified::Ok) {
     return Error{Errc::invalid_argument, "path: must be two unicast addresses of one IP version"};
   }
@@ -218,17 +224,14 @@ Result<verbs::Listener*> ControlPath::bind(const verbs::LocalEnd& local, verbs::
       service != verbs::Service::XrcReceive) {
     return Error{Errc::unsupported, "service: must be rc, or with RoCE also ud or xrc_receive"};
   }
-  Error why;
-  Listener* const made = connections_.listeners().bind(local, &why, service);
-  if (made == nullptr) return why;
-  made->control = this;
-  return made;
+  auto made = connections_.listeners().bind(local, service);
+  if (!made) return made.error();
+  made.value()->control = this;
+  return made.value();
 }
 
 Result<void> ControlPath::listen(verbs::Listener& l, int backlog) {
-  Error why;
-  if (connections_.listeners().listen(static_cast<Listener*>(&l), backlog, &why)) return {};
-  return why;
+  return connections_.listeners().listen(static_cast<Listener*>(&l), backlog);
 }
 
 void ControlPath::close(verbs::Listener& l, Instant) {

@@ -1,5 +1,6 @@
-// What programs ask of RoCE (verbs/control_path.h): its queue pairs, and their connections by
-// connection management (connections.h). Frames are the side's (side.h), which the engine drives.
+// The functions of RoCE for programs (verbs/control_path.h): queue pairs, and their connections
+// through connection management (connections.h). Frames are handled by the side (side.h), which the
+// engine drives.
 //
 // Every call under the ownership of the engine.
 #pragma once
@@ -19,7 +20,7 @@
 
 namespace urnic::roce {
 
-// What a connection has that its parameters leave alone.
+// Defaults for connection parameters that the program leaves out.
 struct ConnectDefaults {
   std::uint32_t ird = 0, ord = 0;
   Duration timeout = Duration::s(10);
@@ -27,15 +28,15 @@ struct ConnectDefaults {
 
 class ControlPath final : public verbs::ControlPath {
  public:
-  // What is pointed to outlives it. Queue pair numbers are those of `qps`: no two transports have
-  // one in common.
+  // All that is passed by pointer must outlive it. Queue pair numbers are unique in `qps`: no two
+  // transports use the same number.
   ControlPath(const Options&, const ConnectDefaults&, const GateRules* gate, verbs::Hooks*,
               verbs::Completions*, net::Wire*, verbs::MemoryTable*, verbs::QueuePairs* qps);
   ~ControlPath() override;
   ControlPath(const ControlPath&) = delete;
   ControlPath& operator=(const ControlPath&) = delete;
 
-  // A device that speaks RoCE; else nothing of it is served.
+  // To be called if the device supports RoCE; otherwise queue pair 1 is not served.
   void start() { connections_.start(); }
   Side& side() { return side_; }
   const Side& side() const { return side_; }
@@ -51,7 +52,8 @@ class ControlPath final : public verbs::ControlPath {
   QpAttributes attributes(const verbs::QueuePair&) const override;
   Depths depths(const verbs::QueuePair&) const override;
   std::uint32_t most_datagram() const override;
-  void work_posted(verbs::QueuePair&, Instant now) override;
+  void sends_posted(verbs::QueuePair&, Instant now) override;
+  void receives_posted(verbs::QueuePair&, Instant now) override;
   void fail(verbs::QueuePair&, Errc, const char* why, Instant now) override;
   bool completes_on_overrun(const verbs::QueuePair&) const override;
   ConnectionStats stats_of(const verbs::QueuePair&) const override;
@@ -67,36 +69,35 @@ class ControlPath final : public verbs::ControlPath {
   void disconnect(verbs::QueuePair&, Instant now) override;
   void abort(verbs::QueuePair&, Instant now) override;
 
-  // ---- what RoCE alone has
-  // In Reset; null when no number is left. `loss`: null for that of the options.
+  // ---- functions that only RoCE has
+  // Created in Reset; null if no number is left. `loss`: null: that of the options.
   verbs::QueuePair* create_qp(verbs::Service, verbs::PdId, const verbs::WorkQueueSizes&,
                               verbs::CompletionQueue* send, verbs::CompletionQueue* receive,
                               const ib::LossRules* loss = nullptr, std::uint32_t domain = 0);
-  // A refusal changes nothing.
+  // A change that is refused has no effect.
   Modified move(verbs::QueuePair&, const QpChange&, Instant now);
-  // A shared receive queue of XRC: of a domain, with completions of its own. Null when there are as
-  // many as may be.
+  // A shared receive queue of XRC: belongs to a domain and has a completion queue of its own. Null
+  // if the limit is reached.
   verbs::SharedReceiveQueue* create_xrc_queue(verbs::PdId, std::uint32_t max_wr,
                                               std::uint32_t max_sge, std::uint32_t domain,
                                               verbs::CompletionQueue* completions);
-  // A message for it that a receiving end has half received fails with its next packet.
+  // A message for the queue that a receiving end has partly received fails with its next packet.
   void destroy_xrc_queue(verbs::SharedReceiveQueue*);
-  // An address handle, never 0. Errors: as vector_of() (attributes.h), no_memory.
+  // Returns an address handle, never 0. Errors: as vector_of() (attributes.h), no_memory.
   Result<std::uint32_t> create_handle(const QpPath&, Instant now);
-  // As Paths::open(), and the next hop is asked for.
-  Paths::Opened open_way(const ib::AddressVector&, Instant now);
-  // As roce::ConnectParams, with what `p` leaves alone.
+  // As Paths::open(), and sends the request that resolves the next hop.
+  Paths::Opened open_path(const ib::AddressVector&, Instant now);
+  // Converts to roce::ConnectParams; defaults fill in what `p` leaves out.
   ConnectParams params_of(const verbs::ConnectParams& p) const;
 
   // ---- the network
-  // Over the kernel's UDP: the addresses of the machine are these from now on. What is bound to
-  // another, or connected from it, stays and receives nothing more.
+  // Over the kernel's UDP: replaces the addresses of the machine. A listener or connection on an
+  // address that is gone stays, but receives nothing more.
   void set_addresses(const std::vector<IpPrefix>& now) { wire_.interface().set_addresses(now); }
-  // All that have a peer beyond the link fail (E-43).
+  // The link is down: every queue pair with a peer beyond it fails (E-43).
   void give_up_link(const std::string& why, Instant now);
 
-  // ---- what has become of connections, and is to be acted on now
-  bool has_news() const { return connections_.has_news(); }
+  // ---- connection events that are to be handled now
   void act(Instant now) {
     if (connections_.has_news() || connections_.next_deadline() <= now) connections_.act(now);
   }
@@ -114,7 +115,7 @@ class ControlPath final : public verbs::ControlPath {
   net::Wire& wire_;
   verbs::QueuePairs& qps_;
   ConnectDefaults defaults_;
-  ib::LossRules loss_;  // of queue pairs that have none of their own
+  ib::LossRules loss_;  // for queue pairs without rules of their own
   ib::XrcQueues xrc_queues_;
   Connections connections_;  // watches the side
   Side side_;

@@ -17,16 +17,16 @@ void put(const ib::RequesterCounters& c, RoceStats* out) {
   out->rnr_naks_received += c.rnr_naks;
   out->probes_sent += c.probes;
   out->probe_losses += c.probe_losses;
-  out->requests_repeated_alone += c.alone;
-  out->repeats_needless += c.needless;
+  out->requests_repeated_selectively += c.alone;
+  out->spurious_repeats += c.needless;
   out->sacks_received += c.sacks;
-  out->sack_lies += c.sack_lies;
-  out->answers_ahead += c.ahead;
-  out->answers_asked_again += c.missing;
+  out->sacks_invalid += c.sacks_invalid;
+  out->responses_held += c.ahead;
+  out->response_parts_requested += c.missing;
 }
 
 void put(const ib::ResponderCounters& c, RoceStats* out) {
-  out->requests_taken += c.requests;
+  out->requests_executed += c.requests;
   out->requests_duplicate += c.duplicates;
   out->requests_out_of_sequence += c.out_of_sequence;
   out->requests_held += c.held;
@@ -50,21 +50,21 @@ void put(const ib::ResponderCounters& c, RoceStats* out) {
 void put(const UnreliableCounters& c, RoceStats* out) {
   out->requests_sent += c.sent;
   out->requests_too_long += c.too_long;
-  out->requests_taken += c.taken;
+  out->requests_executed += c.taken;
   out->requests_out_of_sequence += c.out_of_sequence;
   out->requests_dropped += c.refused;
   out->messages_lost += c.lost_messages;
 }
 
 void put(const CongestionCounters& c, RoceStats* out) {
-  out->marks_received += c.marked;
+  out->ce_marks_received += c.marked;
   out->cnps_sent += c.cnps_sent;
   out->cnps_received += c.own.cnps;
   out->cnps_ignored += c.own.cnps_ignored;
-  out->window_cuts += c.own.cuts;
+  out->window_reductions += c.own.cuts;
 }
 
-// Each receive that completes is one entry, of which nothing is kept in the receive itself.
+// Each receive that completes is one completion queue entry; the receive itself stores nothing.
 void put(const MessageCounters& c, VerbsStats* out) {
   out->writes_sent += c.sent.writes;
   out->sends_sent += c.sent.sends;
@@ -119,7 +119,7 @@ ConnectionStats ControlPath::stats_of(const verbs::QueuePair& qp) const {
 }
 
 void fill_totals(const ControlPath& roce, EngineStats* out) {
-  const Statistics& all = roce.side().of_the_gone();
+  const Statistics& all = roce.side().of_destroyed();
   put(all, &out->ended.roce);
   put(all.messages, &out->ended.verbs);
   RoceHostStats& host = out->roce;

@@ -1,6 +1,6 @@
 // Counters of RoCE as the plain values of the public header.
 //
-// Under the ownership of the engine.
+// Called under the ownership of the engine.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@
 
 namespace urnic::roce {
 
-// All but `connections`; what queue pairs counted that were destroyed is in `ended`.
+// Fills in everything but `connections`. Counters of destroyed queue pairs are in `ended`.
 void fill_totals(const ControlPath&, EngineStats*);
-// With the live queue pairs that take requests.
+// The same, with the live queue pairs that have a responder.
 void fill_stats(const ControlPath&, EngineStats*);
-// That of the queue pair in `place` of the context table, if there is one that takes requests.
+// Appends the queue pair in `place` of the context table, if there is one with a responder.
 bool add_connection(const ControlPath&, std::size_t place, std::vector<ConnectionStats>* out);
 
 }  // namespace urnic::roce

@@ -1,4 +1,4 @@
-// When something is due for which queue pair.
+// The deadlines of queue pairs.
 #pragma once
 
 #include "base/deadlines.h"

@@ -1,9 +1,9 @@
-// Where there are many queue pairs, what is kept of one is in no cache when its turn comes: its
-// lines are asked for together and early, the context when a frame is staged, what it points to
-// when all of the burst are, before the first is worked on. Whose lines were asked for last is not
-// asked again.
+// Prefetching for engines with many queue pairs, where the state of one is in no cache when its
+// turn comes. Its cache lines are prefetched together and early: the context when a frame is
+// staged, and what it points to once the whole burst is staged, before the first frame is
+// processed. The last queue pair prefetched is not prefetched again.
 //
-// Nothing but hints; owned by the side of one engine.
+// Has no effect but speed; owned by the side of one engine.
 #pragma once
 
 #include <cstddef>
@@ -15,16 +15,16 @@ namespace urnic::roce {
 
 class FetchAhead {
  public:
-  // Null: nobody's.
+  // Null: no queue pair.
   [[gnu::always_inline]] void context(const Context* c) {
     if (c == context_) return;
     several_ = true;
     context_ = c;
     if (c != nullptr) lines(c, sizeof *c);
   }
-  // More than one has been asked for since this was asked the last time.
+  // True if more than one queue pair has been prefetched since the last call.
   bool take_several() { return std::exchange(several_, false); }
-  // What lies behind it.
+  // Prefetches what the context points to.
   [[gnu::always_inline]] void halves(const Context* c) {
     if (c == halves_) return;
     halves_ = c;
@@ -32,7 +32,7 @@ class FetchAhead {
   }
 
  private:
-  // Always in line: a function of prefetches alone has no effect the compiler would call it for.
+  // Always inline: the compiler would drop a call of a function that only prefetches.
   [[gnu::always_inline]] static void lines(const void* at, std::size_t bytes) {
     constexpr std::size_t kLine = 64;
     const char* const p = static_cast<const char*>(at);

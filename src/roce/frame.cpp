@@ -12,7 +12,7 @@
 namespace urnic::roce {
 namespace {
 
-constexpr std::size_t kFrontBytes = 8;  // of a BTH: all but AckReq and PSN
+constexpr std::size_t kFrontBytes = 8;  // of a BTH, before AckReq and PSN
 
 }  // namespace
 

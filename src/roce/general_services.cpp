@@ -4,14 +4,14 @@
 
 namespace urnic::roce {
 
-void GeneralServices::take(const ib::ParsedPacket& packet, const ib_cm::AddressPair& way,
+void GeneralServices::take(const ib::ParsedPacket& packet, const ib_cm::AddressPair& addresses,
                            Instant now) {
   const auto mad = ib_cm::open_gsi(packet);
   if (!mad.ok()) {
     ++statistics_.drops[static_cast<std::size_t>(mad.error())];
     return;
   }
-  manager_.take(way, *mad, now);
+  manager_.take(addresses, *mad, now);
 }
 
 bool GeneralServices::transmit(Instant now) {
@@ -33,7 +33,7 @@ void GeneralServices::transmit_now(Instant now) {
   }
 }
 
-// Each once; what has to wait again is at the end.
+// Tries each once; those that have to wait again go to the end.
 bool GeneralServices::retry_waiting(Instant now) {
   bool any = false;
   retry_ = false;
@@ -53,7 +53,7 @@ bool GeneralServices::retry_waiting(Instant now) {
 GeneralServices::Sent GeneralServices::send(const ib_cm::Outgoing& o, Instant now) {
   using Kind = net::Resolution::Kind;
   net::Interface& interface = wire_.interface();
-  const net::Resolution r = interface.resolve(o.way.remote, now);
+  const net::Resolution r = interface.resolve(o.addresses.remote, now);
   switch (r.kind) {
     case Kind::Mac:
       return put(o, r.mac, false) ? Sent::Yes : Sent::Full;
@@ -76,8 +76,8 @@ GeneralServices::Sent GeneralServices::send(const ib_cm::Outgoing& o, Instant no
 bool GeneralServices::put(const ib_cm::Outgoing& o, const MacAddress& to, bool own) {
   net::Interface& interface = wire_.interface();
   ib::AddressVector av;
-  av.local = o.way.local;
-  av.remote = o.way.remote;
+  av.local = o.addresses.local;
+  av.remote = o.addresses.remote;
   const FrameHeaders headers(
       {interface.mac(), to, interface.vlan(), av, 0, wire_.udp_source_port()});
   const auto write = [&](std::uint8_t* at) {

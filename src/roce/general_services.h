@@ -1,5 +1,6 @@
-// Queue pair 1: connection management joined to frames. What comes to it goes to the manager, what
-// the manager sends leaves as UD packets with a PSN of their own; MADs whose way is asked for wait.
+// Queue pair 1: joins connection management to frames. Packets to it go to the manager; the
+// manager's messages leave as UD packets with a PSN sequence of their own. MADs wait while their
+// path is being resolved.
 //
 // A function of (state, input, now), like the side that drives it.
 #pragma once
@@ -19,10 +20,10 @@ class GeneralServices {
  public:
   struct Statistics {
     std::array<std::uint64_t, 5> drops{};  // by ib_cm::GsiFault
-    std::uint64_t unroutable = 0;          // nobody answers on the way, or too many wait
+    std::uint64_t unroutable = 0;          // the next hop is unreachable, or too many wait
   };
 
-  // `wire` outlives it.
+  // `wire` must outlive it.
   GeneralServices(const ib_cm::Options& options, net::Wire* wire)
       : manager_(options), wire_(*wire) {}
   GeneralServices(const GeneralServices&) = delete;
@@ -32,25 +33,25 @@ class GeneralServices {
   const ib_cm::Manager& manager() const { return manager_; }
   const Statistics& statistics() const { return statistics_; }
 
-  // A packet to queue pair 1, its ICRC found good.
-  void take(const ib::ParsedPacket& packet, const ib_cm::AddressPair& way, Instant now);
+  // A packet to queue pair 1 whose ICRC is correct.
+  void take(const ib::ParsedPacket& packet, const ib_cm::AddressPair& addresses, Instant now);
   void run_timers(Instant now) { manager_.on_time(now); }
   Instant next_deadline() const { return manager_.due(); }
   bool wants_to_send() const { return held_ || manager_.wants_to_send() || retry_; }
-  // True when anything was sent. The owner lets the wire finish.
+  // True if anything was sent. The caller lets the wire finish.
   bool transmit(Instant now);
-  // Outside a burst. What a call of the consumer has promised a peer leaves within the call, as
-  // from a kernel: the program may end behind it, and the peer would wait until it gives up.
-  // Without memory it leaves with the next burst.
+  // Outside a burst: sends what a call of the consumer has promised a peer within that call, as a
+  // kernel does. Otherwise the program might end after the call, and the peer would wait until it
+  // gives up. If there is no memory, it leaves with the next burst.
   void transmit_now(Instant now);
-  // The way to somebody has changed, or nobody answers there.
+  // The path over `next_hop`, or every path if null, has changed or (`failed`) is unreachable.
   void reroute(const IpAddress* next_hop, bool failed);
 
  private:
   enum class Sent : std::uint8_t { Yes, Waits, Full, Lost };
 
   // bound: MADs waiting for address resolution (ARP, ND); beyond: lost and counted (`unroutable`),
-  // as on the wire; test: GeneralServicesTest.SoManyMadsWaitForTheWayAndNoMore
+  // as on the wire; test: GeneralServicesTest.MadsUpToTheLimitWaitForThePath
   static constexpr std::size_t kMostWaiting = 256;
 
   struct Waiting {
@@ -66,9 +67,9 @@ class GeneralServices {
   net::Wire& wire_;
   Statistics statistics_;
   ib::Psn psn_;
-  ib_cm::Outgoing next_;  // there was no room for it
+  ib_cm::Outgoing next_;  // held_: there was no room for it
   bool held_ = false;
-  Ring<Waiting> waiting_;  // for somebody's answer on the way
+  Ring<Waiting> waiting_;  // for address resolution
   bool retry_ = false;
 };
 

@@ -1,7 +1,8 @@
-// The two halves of a queue pair, each that of its service. Which one it is, is chosen when its
-// state has one; what all services have is asked here, the rest of the half itself. Those of RC and
-// XRC are large, and are made when they are first needed: who only receives has no requester, and
-// who only sends no responder.
+// The requester and the responder of a queue pair, each for its service. The service's half is
+// chosen when the queue pair enters the state that needs it. Operations that all services have are
+// here; the rest is in the half itself. The halves of RC and XRC are large and are made when they
+// are first needed: a queue pair that only receives never makes its requester, and one that only
+// sends never makes its responder.
 //
 // Owned by the queue pair's Context.
 #pragma once
@@ -23,9 +24,9 @@ namespace urnic::roce {
 
 class RequesterHalf {
  public:
-  // It has been chosen.
+  // True if a half has been chosen.
   explicit operator bool() const { return !std::holds_alternative<std::monostate>(half_); }
-  // Of the service in `attributes`, in place of what was there. That of RC is not there yet.
+  // Replaces the half by one for the service in `attributes`. For RC, make() has to follow.
   void choose(const ib::QpAttributes& attributes, verbs::QueuePair* qp,
               verbs::MemoryTable* memory) {
     switch (attributes.service) {
@@ -40,13 +41,13 @@ class RequesterHalf {
         return;
     }
   }
-  // That of RC has been chosen, and is not there.
+  // True if RC has been chosen but make() has not been called.
   bool awaited() const {
     const OfRc* const half = std::get_if<OfRc>(&half_);
     return half != nullptr && *half == nullptr;
   }
-  // awaited(): it is there from now on. `pool`, which outlives it, lends what selective repeat
-  // needs. Throws std::bad_alloc, and then it is not.
+  // Makes the half of RC; only if awaited(). `pool` must outlive it and lends the memory that
+  // selective repeat needs. Throws std::bad_alloc and then changes nothing.
   void make(const ib::QpAttributes& attributes, const ib::SendRules& rules, verbs::QueuePair* qp,
             verbs::MemoryTable* memory, ib::HeldPool* pool) {
     *std::get_if<OfRc>(&half_) =
@@ -54,7 +55,7 @@ class RequesterHalf {
   }
   void reset() { half_.emplace<std::monostate>(); }
 
-  // Null: of another service, or not there (yet).
+  // Null for another service, or if not made yet.
   ib::Requester* rc() {
     OfRc* const half = std::get_if<OfRc>(&half_);
     return half == nullptr ? nullptr : half->get();
@@ -68,12 +69,12 @@ class RequesterHalf {
   ib::UdRequester* ud() { return std::get_if<ib::UdRequester>(&half_); }
   const ib::UdRequester* ud() const { return std::get_if<ib::UdRequester>(&half_); }
 
-  // ---- of each that is there
+  // ---- for the half that exists
   template <class Sink>
   void report(Sink&& sink) {
     with([&](auto& half) { half.report(sink); });
   }
-  // Whatever is posted completes; what has not failed is stopped first.
+  // Completes everything posted. A half that has not failed is stopped first.
   template <class Sink>
   void flush(Sink&& sink) {
     with([&](auto& half) {
@@ -86,7 +87,7 @@ class RequesterHalf {
     with([&](const auto& half) { is = half.failed(); });
     return is;
   }
-  // Whole messages alone: in Sqd what has begun goes on to its end.
+  // Counts whole messages only: in Sqd a message that has begun is sent to its end.
   bool drained() const {
     if (const ib::Requester* const half = rc()) {
       return half->drained() && half->state().fresh.packet == 0;
@@ -95,12 +96,12 @@ class RequesterHalf {
     with([&](const auto& half) { is = half.drained(); });
     return is;
   }
-  // From Sqe back to Rts (IB-114), with everything flushed.
+  // From Sqe back to Rts (IB-114), after everything has been flushed.
   void resume() {
     if (auto* const half = uc()) half->resume();
     if (auto* const half = ud()) half->resume();
   }
-  // Only what is answered waits for time to pass.
+  // Only RC has timers: the other services expect no response.
   Instant due() const { return rc() != nullptr ? rc()->due() : Instant::never(); }
 
  private:
@@ -124,9 +125,9 @@ class RequesterHalf {
 
 class ResponderHalf {
  public:
-  // It has been chosen.
+  // True if a half has been chosen.
   explicit operator bool() const { return !std::holds_alternative<std::monostate>(half_); }
-  // Of the service in `attributes`. That of RC is not there yet.
+  // Chooses the half for the service in `attributes`. For RC, make() has to follow.
   void choose(const ib::QpAttributes& attributes, verbs::QueuePair* qp,
               verbs::MemoryTable* memory) {
     switch (attributes.service) {
@@ -141,8 +142,8 @@ class ResponderHalf {
         return;
     }
   }
-  // That of RC has been chosen; it is there from now on, or null: there is no memory. `pool`, which
-  // outlives it, lends what is kept behind gaps.
+  // Makes the half of RC, which must have been chosen. Returns null if out of memory. `pool` must
+  // outlive it and lends the memory for packets received past a gap.
   ib::Responder* make(const ib::QpAttributes& attributes, verbs::QueuePair* qp,
                       verbs::MemoryTable* memory, ib::HeldPool* pool) {
     OfRc& half = *std::get_if<OfRc>(&half_);
@@ -151,7 +152,7 @@ class ResponderHalf {
   }
   void reset() { half_.emplace<std::monostate>(); }
 
-  // Null: of another service, or not there (yet).
+  // Null for another service, or if not made yet.
   ib::Responder* rc() {
     OfRc* const half = std::get_if<OfRc>(&half_);
     return half == nullptr ? nullptr : half->get();
@@ -165,12 +166,12 @@ class ResponderHalf {
   ib::UdResponder* ud() { return std::get_if<ib::UdResponder>(&half_); }
   const ib::UdResponder* ud() const { return std::get_if<ib::UdResponder>(&half_); }
 
-  // It takes nothing any more, and the queue pair goes to Error.
+  // True if it accepts nothing any more and the queue pair has to go to Error.
   bool failed() const {
     if (rc() != nullptr) return rc()->failed();
     return uc() != nullptr ? uc()->failed() : ud() != nullptr && ud()->failed();
   }
-  // Why: of what is not answered, a fault of our own alone ends the queue pair.
+  // Why it failed. With the unreliable services only a local fault ends the queue pair.
   ib::Verdict failure() const {
     return rc() != nullptr ? rc()->failure() : ib::Verdict::Operational;
   }

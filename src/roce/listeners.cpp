@@ -22,7 +22,7 @@ bool Listeners::is_taken(const verbs::LocalEnd& local, ib_cm::PortSpace space) c
   });
 }
 
-// The search begins where only a secret tells (RFC 6056).
+// The search begins at a random port that depends on a secret (RFC 6056).
 std::uint16_t Listeners::choose_port(const IpAddress& local, ib_cm::PortSpace space) {
   const std::uint64_t begin = siphash24(key_, {++chosen_}) % kPorts;
   for (std::uint32_t i = 0; i < kPorts; ++i) {
@@ -32,29 +32,21 @@ std::uint16_t Listeners::choose_port(const IpAddress& local, ib_cm::PortSpace sp
   return 0;
 }
 
-Listener* Listeners::bind(verbs::LocalEnd local, Error* error, verbs::Service service) {
+Result<Listener*> Listeners::bind(verbs::LocalEnd local, verbs::Service service) {
   auto made = std::make_unique<Listener>();
   made->service = service;
   const ib_cm::PortSpace space = made->space();
-  const auto& own = interface_.addresses();
-  const bool ours =
-      local.at.ip.is_any() || std::any_of(own.begin(), own.end(), [&](const auto& a) {
-        return a.prefix.address == local.at.ip && a.state != net::AddressState::Duplicate;
-      });
-  if (!ours) {
-    *error = {Errc::invalid_argument,
-              local.at.ip.to_string() + " is not an address of this device (setting 'address')"};
-    return nullptr;
+  if (!net::may_bind(interface_.addresses(), local.at.ip)) {
+    return Error{Errc::invalid_argument,
+                 local.at.ip.to_string() + " is not an address of this device (setting 'address')"};
   }
   if (local.at.port == 0) {
     local.at.port = choose_port(local.at.ip, space);
     if (local.at.port == 0) {
-      *error = {Errc::in_use, "no free ephemeral RoCE port on this device"};
-      return nullptr;
+      return Error{Errc::in_use, "no free ephemeral RoCE port on this device"};
     }
   } else if (is_taken(local, space)) {
-    *error = {Errc::in_use, port_text(local, space) + ": already in use by this device"};
-    return nullptr;
+    return Error{Errc::in_use, port_text(local, space) + ": already in use by this device"};
   }
   made->local = local;
   made->gate = make_gate(gate_);
@@ -62,14 +54,13 @@ Listener* Listeners::bind(verbs::LocalEnd local, Error* error, verbs::Service se
   return all_.back().get();
 }
 
-bool Listeners::listen(Listener* l, int backlog, Error* error) {
+Result<void> Listeners::listen(Listener* l, int backlog) {
   const bool listened_on = std::any_of(all_.begin(), all_.end(), [&](const auto& other) {
     return other->id != 0 && other->space() == l->space() && other->local.overlaps(l->local);
   });
   if (listened_on) {
-    *error = {Errc::in_use,
-              port_text(l->local, l->space()) + ": this device is already listening on it"};
-    return false;
+    return Error{Errc::in_use,
+                 port_text(l->local, l->space()) + ": this device is already listening on it"};
   }
   ib_cm::Listen what;
   what.service = ib_cm::service_of(l->space(), l->port());
@@ -80,7 +71,7 @@ bool Listeners::listen(Listener* l, int backlog, Error* error) {
   const IpAddress& ip = l->local.at.ip;
   if (ip != IpAddress::any_v6() || l->local.v6_only) what.local = ip;
   l->id = manager_->listen(what);
-  return true;
+  return {};
 }
 
 void Listeners::close(const Listener* l) {

@@ -1,8 +1,8 @@
-// Where connections of RoCE are waited for, and questions about services of UD, and the addresses
-// and ports kept for somebody: two port spaces of rdma_cm's IP services, neither of which is that
-// of TCP. Owned here until they are closed.
+// Listeners for RoCE connections and for UD service requests, and reserved local addresses and
+// ports. There are two port spaces of rdma_cm's IP services, separate from that of TCP. A listener
+// is owned here until it is closed.
 //
-// Under the ownership of the engine.
+// Called under the ownership of the engine.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 namespace urnic::roce {
 
 struct Listener : verbs::Listener {
-  ib_cm::ListenerId id = 0;  // 0: it is only kept, and connecting there is refused
+  ib_cm::ListenerId id = 0;  // 0: only reserved, connecting there is refused
   ib_cm::PortSpace space() const {
     return service == verbs::Service::Ud ? ib_cm::PortSpace::Udp : ib_cm::PortSpace::Tcp;
   }
@@ -26,24 +26,23 @@ struct Listener : verbs::Listener {
 
 class Listeners {
  public:
-  // `key`: in what order ports are chosen; `gate`: of those that nobody tells otherwise. What is
-  // pointed to outlives it.
+  // `key`: determines the order in which ports are chosen. `gate`: rules for listeners without
+  // rules of their own. All that is passed by pointer must outlive it.
   Listeners(const SipKey& key, const GateRules* gate, const net::Interface* interface)
       : key_(key), gate_(*gate), interface_(*interface) {}
-  // Who is told what is waited for; before the first listen().
+  // The manager to register listeners with; to be set before the first listen().
   void use(ib_cm::Manager* manager) { manager_ = manager; }
 
-  // Keeps it for the caller; port 0 chooses one. Null and *error when it is taken, or the address
-  // is none of ours.
-  Listener* bind(verbs::LocalEnd local, Error* error, verbs::Service service = verbs::Service::Rc);
-  // False and *error when another listens there.
-  bool listen(Listener* l, int backlog, Error* error);
-  // Listening or bound. Requests that were told of stay the consumer's to answer.
+  // As in verbs::ControlPath.
+  Result<Listener*> bind(verbs::LocalEnd local, verbs::Service service = verbs::Service::Rc);
+  Result<void> listen(Listener* l, int backlog);
+  // For a listening or a bound one. Connection requests already reported still have to be answered
+  // by the consumer.
   void close(const Listener* l);
 
-  // The one that waits by that id; null when it has gone.
+  // The listener with that id; null if it has been closed.
   Listener* find(ib_cm::ListenerId id) const;
-  // A port of `local` for a connection, or a question, to leave from; 0 when there is none.
+  // A source port on `local` for a connection or a service request; 0 if there is none.
   std::uint16_t choose_port(const IpAddress& local, ib_cm::PortSpace space = ib_cm::PortSpace::Tcp);
 
  private:

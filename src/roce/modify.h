@@ -1,5 +1,5 @@
-// Modify QP: which values a move may carry, and where they go. The moves themselves are
-// verbs/qp_state.h's.
+// Modify QP: checks which values a change may carry, and stores them. verbs/qp_state.h has the
+// state machine itself.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace urnic::roce {
 
-// A move and the values of the attributes in `mask` (verbs::QpAttribute); others are not looked at.
-// Numbers are as a program gives them: their widths are checked.
+// A change of state and the values of the attributes in `mask` (verbs::QpAttribute); others are
+// ignored. Numbers are as a program gives them: their widths are checked.
 struct QpChange {
   verbs::QpState to = verbs::QpState::Reset;
   std::uint32_t mask = verbs::kQpAttrState;
 
   std::uint8_t access = 0;       // verbs::kRemoteWrite, kRemoteRead, kRemoteAtomic
-  std::uint32_t pkey_index = 0;  // there is one
-  std::uint32_t port = 1;        // there is one
+  std::uint32_t pkey_index = 0;  // there is only one
+  std::uint32_t port = 1;        // there is only one
   std::uint32_t qkey = 0;        // UD
   std::uint32_t dest_qp = 0;
   ib::AddressVector av;
@@ -28,14 +28,14 @@ struct QpChange {
   std::uint32_t retry_count = 7, rnr_retry = 7;
   bool tell_drained = false;  // kQpAttrSqdNotify
 
-  // S-7, to Rtr and to Rts: whether the peer takes our packets of selective repeat.
+  // S-7, to Rtr and to Rts: whether the peer accepts our packets of selective repeat.
   enum class Consent : std::uint8_t {
-    Ask,  // nobody has said: by a hello
+    Ask,  // unknown: ask with a hello
     Given,
     Refused,
   };
   Consent consent = Consent::Ask;
-  bool parts = false;  // Given: and what QpAttributes::peer_parts says
+  bool parts = false;  // if Given: the value for QpAttributes::peer_parts
 };
 
 enum class Modified : std::uint8_t {
@@ -44,22 +44,22 @@ enum class Modified : std::uint8_t {
   MissingAttribute,
   ForeignAttribute,
   Unsupported,
-  BadValue,   // too wide, or an address or path MTU that cannot be
-  NotDrained  // in Sqd with something outstanding: not these attributes
+  BadValue,   // too wide, or an invalid address or path MTU
+  NotDrained  // in Sqd with requests outstanding: these attributes cannot change
 };
 Modified modified_of(verbs::QpVerdict);
 
-// What the device can do.
+// Limits of the device.
 struct ModifyLimits {
   std::uint32_t ip_mtu = 1500;
-  std::uint32_t most_depth = 16;  // READs and atomics at a time, each way
+  std::uint32_t most_depth = 16;  // READs and atomics at a time, in each direction
 };
-// Of one version, to a single peer.
+// True for addresses of one IP version and a unicast peer.
 bool address_fits(const ib::AddressVector&);
-// Whether the values in the mask can be; with an address, `path_mtu` is looked at in any case.
-// Whose addresses they are is not asked.
+// True if the values in the mask are valid; with an address, `path_mtu` is always checked. Does not
+// check whether the local address is ours.
 bool values_fit(const QpChange&, const ModifyLimits&);
-// They are.
+// Stores the values; only after values_fit().
 void apply(const QpChange&, ib::QpAttributes*);
 
 }  // namespace urnic::roce

@@ -2,38 +2,38 @@
 
 namespace urnic::roce {
 
-bool Paths::find(Path* way, const ib::AddressVector& av, Instant now) {
+bool Paths::find(Path* path, const ib::AddressVector& av, Instant now) {
   using Kind = net::Resolution::Kind;
-  if (way->found()) return true;
+  if (path->found()) return true;
   const net::Resolution r = wire_.interface().resolve(av.remote, now);
-  way->next_hop = r.next_hop;
+  path->next_hop = r.next_hop;
   switch (r.kind) {
     case Kind::Mac:
-      way->headers = headers_to(r.mac, av, way->marked);
-      way->route = Route::Known;
+      path->headers = headers_to(r.mac, av, path->marked);
+      path->route = Route::Known;
       return true;
     case Kind::Loopback:
-      way->headers = headers_to(wire_.interface().mac(), av, way->marked);
-      way->route = Route::Own;
+      path->headers = headers_to(wire_.interface().mac(), av, path->marked);
+      path->route = Route::Own;
       return true;
     case Kind::Pending:
-      way->route = Route::Awaited;
+      path->route = Route::Awaited;
       return false;
     case Kind::Unreachable:
-      way->route = Route::None;
+      path->route = Route::None;
       return true;
   }
   return false;
 }
 
-void Paths::heard(Path* way, const ib::AddressVector& av, const IpAddress& from,
+void Paths::heard(Path* path, const ib::AddressVector& av, const IpAddress& from,
                   const MacAddress& mac) const {
-  if (way->route != Route::Awaited || way->next_hop != from || mac.is_multicast()) return;
-  way->headers = headers_to(mac, av, way->marked);
-  way->route = Route::Known;
+  if (path->route != Route::Awaited || path->next_hop != from || mac.is_multicast()) return;
+  path->headers = headers_to(mac, av, path->marked);
+  path->route = Route::Known;
 }
 
-// The two bits are the network's: of a traffic class the upper six are the program's.
+// The lower two bits (ECN) belong to the network; a program sets only the upper six.
 FrameHeaders Paths::headers_to(const MacAddress& to, const ib::AddressVector& av,
                                bool marked) const {
   constexpr unsigned kEct0 = 2, kEcn = 3;
@@ -52,7 +52,7 @@ Paths::Opened Paths::open(const ib::AddressVector& av, Instant now) {
   const std::uint32_t handle = handles_.open(av);
   if (handle == 0) return {Modified::Ok, 0};
   try {
-    find(&handles_.find(handle)->way, av, now);
+    find(&handles_.find(handle)->path, av, now);
   } catch (...) {
     handles_.close(handle);
     throw;
@@ -61,7 +61,7 @@ Paths::Opened Paths::open(const ib::AddressVector& av, Instant now) {
 }
 
 void Paths::forget(const IpAddress* next_hop, bool failed) {
-  handles_.for_each([&](AddressHandles::Handle& h) { h.way.forget(next_hop, failed); });
+  handles_.for_each([&](AddressHandles::Handle& h) { h.path.forget(next_hop, failed); });
 }
 
 }  // namespace urnic::roce

@@ -1,4 +1,4 @@
-// The ways out of an engine: those of its address handles, and how any of them is found.
+// The outgoing paths of an engine: resolves any path, and keeps those of address handles.
 //
 // Owned by one engine.
 #pragma once
@@ -15,17 +15,17 @@ namespace urnic::roce {
 
 class Paths {
  public:
-  // `wire` outlives it.
+  // `wire` must outlive it.
   explicit Paths(net::Wire* wire) : wire_(*wire) {}
 
-  // False: asked for, and whoever waits is woken by forget().
-  bool find(Path* way, const ib::AddressVector& av, Instant now);
+  // False: resolution is pending; forget() marks the path when it ends, and the sender tries again.
+  bool find(Path* path, const ib::AddressVector& av, Instant now);
 
-  // A packet of the peer's, past all checks, has come from `mac`, while the way to it is asked for:
-  // what answers it goes there. Else a peer that knows us and loses our question, or its answer,
-  // would repeat in vain until its retries are used up, in less time than passes between two
-  // questions. It holds until the neighbour answers, or is given up.
-  void heard(Path* way, const ib::AddressVector& av, const IpAddress& from,
+  // A packet of the peer that passed all checks has come from `mac` while the path to it is being
+  // resolved: sends responses to that MAC address until the neighbor answers or is given up.
+  // Otherwise, if our ARP or ND request or its answer is lost, the peer would use up all its
+  // retries before the request is repeated.
+  void heard(Path* path, const ib::AddressVector& av, const IpAddress& from,
              const MacAddress& mac) const;
 
   // ---- address handles
@@ -33,14 +33,15 @@ class Paths {
     Modified verdict = Modified::BadValue;
     std::uint32_t handle = 0;
   };
-  // The way that requests of UD name (ib::DatagramTo); it is asked for at once. Refused like the
-  // address of a move: not ours, of two versions, of more than one. 0: no more can be.
+  // Opens an address handle for UD requests (ib::DatagramTo) and starts to resolve its path. An
+  // address is refused as in Modify QP: not ours, mixed IP versions, or multicast. handle 0: the
+  // limit is reached.
   Opened open(const ib::AddressVector& av, Instant now);
-  // Requests that still name it are lost.
+  // Requests that still name the handle are dropped.
   void close(std::uint32_t handle) noexcept { handles_.close(handle); }
-  // Null: not open. Holds until the next call of open().
+  // Null if not open. Holds until the next call of open().
   AddressHandles::Handle* of(std::uint32_t handle) { return handles_.find(handle); }
-  // The way over `next_hop`, or any if null, has changed, or nobody answers there.
+  // The path over `next_hop`, or every path if null, has changed or (`failed`) is unreachable.
   void forget(const IpAddress* next_hop, bool failed);
 
  private:

@@ -10,14 +10,14 @@
 namespace urnic::roce {
 namespace {
 
-// What holds for a queue pair until it is modified or goes.
+// True if the queue pair's own conditions hold; they do until it is modified or destroyed.
 bool takes_plain(const Context& c, const IpAddress& source) {
-  return c.responder.rc() != nullptr && c.way.found() &&
+  return c.responder.rc() != nullptr && c.path.found() &&
          c.attributes.service == ib::ServiceType::Rc && c.attributes.pkey == ib::kDefaultPkey &&
          c.attributes.av.remote == source;
 }
 
-// Over the frame as it lies there, where headers and packet are one piece: from `ip` to `end`.
+// Checks the ICRC in place, from `ip` to `end`, where headers and packet are contiguous.
 bool icrc_right(const port::Frame& f, std::size_t ip, std::size_t bth, std::size_t end) {
   const ByteView ip_udp{f.data[0] + ip, bth - ip}, packet{f.data[0] + bth, end - bth};
   return f.csum == URNIC_CSUM_SOCKET ? ib::icrc_good_for_some_identification(ip_udp, packet)
@@ -42,7 +42,7 @@ void LastStaged::remember(const net::FrameHead& head, const net::FlowMatch::Matc
   flow_ = flow;
 }
 
-// E-46: what comes back from ourselves says nothing of what may come from the wire.
+// E-46: a looped frame tells nothing about frames from the wire.
 void PlainReceiver::learn(const net::FrameHead& head, const Context& c, const ib::PacketHeader& h) {
   if (head.looped || !c.responder || !c.attributes.reliable() || h.row().response()) return;
   forget();
@@ -50,7 +50,7 @@ void PlainReceiver::learn(const net::FrameHead& head, const Context& c, const ib
   source_ = head.net.src;
 }
 
-// Of the same flow, but not with the headers of the last frame: those are remembered now.
+// Matches the flow but not the headers of the last frame; remembers these headers.
 bool PlainReceiver::stage_another(const net::FrameHead& head, net::FlowMatch::Match* flow) {
   if (!flow_.match(head.bytes, head.size, head.frame_bytes, flow)) return false;
   const std::size_t bth = flow->l4_offset + kUdpHeader;
@@ -60,8 +60,8 @@ bool PlainReceiver::stage_another(const net::FrameHead& head, net::FlowMatch::Ma
   return true;
 }
 
-// What take_alone() would look at in headers is as `next_` has it. Other frames with the same
-// headers need not be asked again.
+// Checks the fields that take_alone() would check against `next_`. Other frames with the same
+// headers are not checked again.
 bool PlainReceiver::fits(const net::FrameHead& head, const Arrived& a) {
   const net::FlowMatch::Match& flow = a.flow;
   const std::uint32_t bth = flow.l4_offset + kUdpHeader;
@@ -76,8 +76,8 @@ bool PlainReceiver::fits(const net::FrameHead& head, const Arrived& a) {
   return true;
 }
 
-// The commonest again: in the middle of the Write that the last one was of, to which nothing else
-// has happened. What take_alone() would look at is as it was, or stands in `next_`.
+// The fastest path: a middle packet of the same Write as the last one, with nothing else in
+// between. The fields that take_alone() would check are unchanged, or are in `next_`.
 bool PlainReceiver::take_next(const net::FrameHead& head, const Arrived& a) {
   if (next_.payload == 0 || next_.payload > next_.left) return false;
   const bool same = a.headers != 0 && a.headers == fitting_.headers;
@@ -96,7 +96,7 @@ bool PlainReceiver::take_next(const net::FrameHead& head, const Arrived& a) {
   const bool ask = last >> 31 != 0;
   if (!half.take_middle(&next_, f.data[0] + at.bth + ib::kBthBytes, ask)) return false;
   ++statistics_.received;
-  if (ask) sending_.add_owing(*taker_);  // nothing else has become due
+  if (ask) sending_.add_owing(*taker_);  // nothing but an ACK has become due
   return true;
 }
 

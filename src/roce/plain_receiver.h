@@ -1,8 +1,8 @@
-// The commonest datagrams in one piece: a Write in order, of the flow of the last datagram that has
-// been through all checks (ib/plain_write.h). Nothing is found of it here that receive.cpp would
-// not find; what is not such a datagram, or not in such a state, goes that way.
+// A fast path for the commonest datagrams: a Write in order, of the same flow as the last datagram
+// that passed all checks (ib/plain_write.h). It accepts nothing that receive.cpp would not accept
+// in the same way; all other datagrams and states go through receive.cpp.
 //
-// Under the ownership of the engine.
+// Called under the ownership of the engine.
 #pragma once
 
 #include <array>
@@ -26,17 +26,17 @@ namespace urnic::roce {
 // A received frame between parsing and work.
 struct Arrived {
   const port::Frame* frame = nullptr;  // null: not ours
-  bool like_last = false;              // it was not classified; `flow` says what can be said
-  std::uint32_t headers = 0;           // those of LastStaged with this serial(); 0: its own
-  const Context* context = nullptr;    // whose it seems to be
+  bool like_last = false;              // not classified; `flow` has what is known
+  std::uint32_t headers = 0;  // equals LastStaged::serial() if the headers are those; 0: its own
+  const Context* context = nullptr;  // the queue pair it seems to be for
   net::FlowMatch::Match flow;
 };
 
-// The last frame that was staged: one that begins with the same bytes, through those of the BTH
-// before AckReq and PSN, and is as long, is all that was said of it.
+// The last staged frame. A frame of the same length that begins with the same bytes, up to AckReq
+// and PSN in the BTH, has the same flow and queue pair.
 class LastStaged {
  public:
-  // Tagged Ethernet, IPv6, UDP and what is compared of the BTH.
+  // Tagged Ethernet, IPv6, UDP and the compared bytes of the BTH.
   static constexpr std::size_t kSpan = 80;
   static_assert(kSpan <= net::FrameHead::kShort);
 
@@ -56,7 +56,7 @@ class LastStaged {
   const net::FlowMatch::Match& flow() const {
     return flow_;
   }
-  // Another one for each frame that is remembered; 0: none is.
+  // Changes with each frame that is remembered; 0: none is.
   std::uint32_t serial() const {
     return bytes_ != 0 ? serial_ : 0;
   }
@@ -65,22 +65,22 @@ class LastStaged {
   using Word = std::uint64_t __attribute__((vector_size(16)));
 
   std::array<Word, kSpan / sizeof(Word)> begin_{}, mask_{};
-  std::uint32_t bytes_ = 0;   // of the whole frame; 0: nothing is known
-  std::uint32_t masked_ = 0;  // bytes that the mask lets through
+  std::uint32_t bytes_ = 0;   // of the whole frame; 0: nothing is remembered
+  std::uint32_t masked_ = 0;  // bytes that the mask compares
   std::uint32_t serial_ = 0;
   net::FlowMatch::Match flow_{};
 };
 
 class PlainReceiver {
  public:
-  // What is pointed to outlives it.
+  // All that is passed by pointer must outlive it.
   PlainReceiver(ContextTable* table, FetchAhead* ahead, SendList* sending, Statistics* statistics)
       : table_(*table), ahead_(*ahead), sending_(*sending), statistics_(*statistics) {}
 
-  // A frame not yet classified is of the last flow. False: it has to be.
+  // Tries to match a frame not yet classified with the last flow. False: it has to be classified.
   [[gnu::always_inline]] bool stage(const port::Frame& frame, const net::FrameHead& head,
                                     Arrived* a) {
-    interrupt();  // between two bursts anything may have
+    interrupt();  // anything may have happened between two bursts
     if (head.looped) return false;
     if (last_.is_like(head)) [[likely]] {
       a->flow = last_.flow();
@@ -93,36 +93,37 @@ class PlainReceiver {
     a->context = staged_;
     return true;
   }
-  // All of a burst are staged: more than one queue pair's, and each is to be fetch()ed.
+  // True if the staged burst is for more than one queue pair: then each frame is to be fetch()ed.
   bool several() { return ahead_.take_several(); }
   void fetch(const Arrived& a) { ahead_.halves(a.context); }
-  // It is, and has been taken, or dropped as damaged. False: nothing has happened.
+  // Takes the frame, or drops it because its ICRC is bad. False: not a plain Write; nothing has
+  // changed.
   [[gnu::always_inline]] bool take(const net::FrameHead& head, const Arrived& a) {
     return take_next(head, a) || take_alone(head, a);
   }
-  // Something else than that has happened: what was known of the next one may hold no more.
+  // Something else has happened: what is known about the next packet may be wrong.
   void interrupt() { next_.payload = 0; }
 
-  // Whether the ACKs of what has been taken wait (SendList).
+  // Returns whether the ACKs of the packets taken are delayed (SendList).
   bool acks_wait(bool consumer_first) { return sending_.let_acks_wait(consumer_first); }
 
-  // A datagram for this queue pair has been through all checks.
+  // A datagram for this queue pair has passed all checks.
   void learn(const net::FrameHead&, const Context&, const ib::PacketHeader&);
-  // A queue pair is modified, or goes.
+  // A queue pair is modified or destroyed.
   void forget_queue_pair() {
     context_ = staged_ = nullptr;
     last_.forget();
   }
-  // Whose addresses are whose may have changed.
+  // Local addresses may have changed.
   void forget() {
     flow_.forget();
     forget_queue_pair();
   }
 
  private:
-  // Where the datagram lies in a frame that `next_` fits, and what frames those are.
+  // The datagram's position in a frame that matches `next_`, and the frames it applies to.
   struct Fitting {
-    std::uint32_t headers = 0;  // those with these (Arrived::headers); 0: none was looked at
+    std::uint32_t headers = 0;  // frames with these (Arrived::headers); 0: none checked yet
     std::uint32_t ip = 0, bth = 0, end = 0;
   };
 
@@ -137,10 +138,10 @@ class PlainReceiver {
   Statistics& statistics_;
   net::FlowMatch flow_;
   LastStaged last_;
-  const Context* staged_ = nullptr;   // whose that one seemed to be
+  const Context* staged_ = nullptr;   // the queue pair the last staged frame seemed to be for
   IpAddress source_;                  // of the flow
-  const Context* context_ = nullptr;  // one that takes what comes from there
-  Context* taker_ = nullptr;          // of the last Write, and what comes behind it
+  const Context* context_ = nullptr;  // a queue pair that receives from that source
+  Context* taker_ = nullptr;          // of the last Write
   ib::NextMiddle next_;
   Fitting fitting_;
 };

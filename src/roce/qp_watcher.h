@@ -1,4 +1,4 @@
-// What the side (side.h) reports of queue pairs, for connections (connections.h).
+// Events of queue pairs that the side (side.h) reports to connections (connections.h).
 #pragma once
 
 #include <cstdint>
@@ -8,18 +8,18 @@
 namespace urnic::roce {
 
 enum class QpEvent : std::uint8_t {
-  Established,  // a request came in Rtr: it may go to Rts (IB-120)
-  Drained,      // in Sqd, as asked for (IB-112)
-  // It is in Error, and a peer of RC knows: a request of its touched what it may not, could not be,
-  // or met a fault of ours.
+  Established,  // a request arrived in Rtr: the queue pair may go to Rts (IB-120)
+  Drained,      // in Sqd, as requested (IB-112)
+  // In Error, and an RC peer has been sent a NAK: its request accessed memory without the right to,
+  // was invalid, or met a local fault.
   RefusedAccess,
   RefusedRequest,
   RefusedFault,
-  Failed,  // in Error: a request of ours failed, as its completion says
-  Silent,  // in Error: the peer is not there any more (Side::keep_alive)
+  Failed,  // in Error: a request of ours failed, as its completion reports
+  Silent,  // in Error: the peer does not respond any more (Side::keep_alive)
 };
 
-// Called from within the side's functions: nothing of the engine may be called back.
+// Called from within the side's functions: must not call back into the engine.
 class QpWatcher {
  public:
   virtual ~QpWatcher() = default;

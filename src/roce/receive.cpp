@@ -1,5 +1,6 @@
-// What comes in: lengths, ICRC, version; then whose it is, and whether from its peer in a state
-// that takes it; then the half. What fails on the way is counted, and nothing else (IB-2).
+// Receiving: checks lengths, ICRC and version, finds the queue pair, checks that the packet comes
+// from its peer and that its state accepts it, and passes it to the half. A packet that fails a
+// check is counted and dropped (IB-2).
 #include <cstring>
 #include <new>
 
@@ -10,7 +11,7 @@ namespace urnic::roce {
 
 namespace {
 
-// S-7: the peer is urnic as well. Somebody else's, who only guesses, says nothing.
+// S-7: the peer runs urnic as well. A hello from another sender, which only guesses, has no effect.
 void take_hello(Context& c, const ib::ParsedPacket& packet, Statistics* statistics) {
   const auto hello = ib::parse_hello(packet);
   if (!hello || !hello->selective ||
@@ -24,11 +25,11 @@ void take_hello(Context& c, const ib::ParsedPacket& packet, Statistics* statisti
   c.greeting.heard(*hello);
 }
 
-// S-10: who sent it is told. Marks on what is small anyway and carries nothing say nothing. Of a
-// READ it is we who ask for what comes, so we ask for less as well.
+// S-10: sends a CNP to the sender. Marks on small packets without payload, such as ACKs, are
+// ignored. The responses to a READ are requested by us, so we slow down our own requests as well.
 void take_mark(Context& c, const ib::OpcodeRow& row, Instant now) {
   const bool answer = row.family == ib::Family::ReadResponse;
-  if (!c.way.marked || (row.response() && !answer)) return;
+  if (!c.path.marked || (row.response() && !answer)) return;
   const bool tells = c.marks.seen(now);
   if (answer && tells && c.requester.rc() != nullptr) c.requester.rc()->slow_down(now);
 }
@@ -38,10 +39,10 @@ void take_cnp(ib::Requester& requester, const ib::ParsedPacket& packet, Instant 
   if (ib::Marks::is_cnp(packet)) requester.notified(now);
 }
 
-// Or a CNP. Nothing answers the other services (IB-99).
+// A response or a CNP. The other services have no responses (IB-99).
 void take_response(Context& c, const HalfMaker& halves, const ib::ParsedPacket& packet,
                    Instant now) {
-  if (c.requester.awaited()) {  // nothing has left that it could be for
+  if (c.requester.awaited()) {  // no request has been sent that it could answer
     if (c.alive.take_answer(packet, c.attributes)) return;
     try {
       halves.requester(c);
@@ -95,15 +96,15 @@ void Side::process(net::FrameHead& head, const Arrived& a, Instant now) {
   const auto half = ib::check(packet->header, head.net.src, c == nullptr ? nullptr : &c->attributes,
                               c == nullptr ? verbs::QpState::Reset : c->qp->state.load());
   if (!half.ok()) return drops.count(half.error());
-  if (c->way.route == Route::Awaited && !head.looped) [[unlikely]] {
-    ways_.heard(&c->way, c->attributes.av, head.net.src, head.net.src_mac);
+  if (c->path.route == Route::Awaited && !head.looped) [[unlikely]] {
+    paths_.heard(&c->path, c->attributes.av, head.net.src, head.net.src_mac);
   }
   if (head.net.ecn == net::kCongestionExperienced) take_mark(*c, packet->header.row(), now);
   if (!a.like_last) plain_.learn(head, *c, packet->header);
   take(*c, *half, *packet, datagram->ip_udp, now);
 }
 
-// The state that check() has seen has that half.
+// check() has verified that the state has that half.
 void Side::take(Context& c, ib::Half half, const ib::ParsedPacket& packet, ByteView ip_udp,
                 Instant now) {
   if (packet.header.row().family == ib::Family::Hello) {
@@ -125,19 +126,19 @@ void Side::take_request(Context& c, const ib::ParsedPacket& packet, ByteView ip_
   if (auto* const half = c.responder.ud()) {
     const ib::UdReceived r = half->take(packet, ip_udp, &done);
     if (r.received.completed) completions_.post(qp, done, r.source_qp);
-    return;  // it has no peer whose first request it could be
+    return;  // UD has no peer whose first request this could be
   }
   auto* const uc = c.responder.uc();
   ib::Responder* rc = c.responder.rc();
   if (uc == nullptr && rc == nullptr) {
     if (c.alive.take_question(packet, c.attributes)) return;
     rc = halves_.responder(c);
-    if (rc == nullptr) return;  // no memory: it comes again
+    if (rc == nullptr) return;  // out of memory: the peer repeats it
   }
   ib::Received r = uc != nullptr ? uc->take(packet, &done) : rc->take(packet, &done);
   const bool awaited = qp.state == verbs::QpState::Rtr || c.tells_first_request;
-  if (r.verdict == ib::Verdict::Accept && awaited && !c.told_established) {
-    c.told_established = true;
+  if (r.verdict == ib::Verdict::Accept && awaited && !c.established_reported) {
+    c.established_reported = true;
     c.tells_first_request = false;
     watcher_->on_qp_event(qp, QpEvent::Established);
   }
@@ -145,7 +146,7 @@ void Side::take_request(Context& c, const ib::ParsedPacket& packet, ByteView ip_
   if (uc == nullptr) look_for_receive(&completions_, c, now);
 }
 
-// In one piece.
+// Returns the datagram in one piece.
 ByteView WholePackets::of(const port::Frame& frame, const Datagram& d) {
   const std::size_t first = frame.len[0];
   if (d.offset + std::size_t{d.bytes} <= first) [[likely]]

@@ -11,7 +11,7 @@ void complete_in_order(verbs::Completions* completions, Context& c, ib::Received
   }
 }
 
-// It is looked for once more when posts tell, since one before that was silent.
+// After starved is set it looks once more, since a post before that has not reported itself.
 void look_for_receive(verbs::Completions* completions, Context& c, Instant now) {
   ib::Responder& half = *c.responder.rc();
   bool waited = !c.parked_until.is_never();
@@ -19,7 +19,7 @@ void look_for_receive(verbs::Completions* completions, Context& c, Instant now) 
     if (c.parked_until.is_never()) c.parked_until = now + c.attributes.loss.rnr_park_time;
     c.qp->starved = true;
     if (!half.receive_posted()) return;
-    c.parked_until = Instant::never();  // the next one has its own time
+    c.parked_until = Instant::never();  // the next request has a wait of its own
     verbs::Completion done;
     complete_in_order(completions, c, {ib::Verdict::Accept, false, true}, &done);
   }

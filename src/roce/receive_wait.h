@@ -1,7 +1,7 @@
-// What a responder has kept, in its turn: behind a gap that has closed (S-4), and what waits for a
-// receive (S-9), with its time.
+// Carries out, in order, what a responder has kept: packets past a gap that has closed (S-4), and
+// requests that wait for a receive (S-9), with their timeout.
 //
-// Under the ownership of the engine of the queue pair.
+// Called under the ownership of the queue pair's engine.
 #pragma once
 
 #include "base/time.h"
@@ -11,14 +11,15 @@
 
 namespace urnic::roce {
 
-// `*done` is of what was taken; then whatever has its turn behind it.
+// Posts `*done`, the completion of what was just received, then carries out held packets whose turn
+// has come.
 void complete_in_order(verbs::Completions*, Context&, ib::Received, verbs::Completion* done);
 
-// RC. A request may have begun to wait, or there may be a receive for one that does. Who posts one
-// is asked to tell (QueuePair::starved).
+// RC only. Starts the wait of a request that has no receive, or ends it if a receive has been
+// posted. QueuePair::starved makes a post report itself.
 void look_for_receive(verbs::Completions*, Context&, Instant now);
 
-// Its time is up: the peer is told to come again.
+// The timeout has passed: the peer is sent an RNR NAK.
 void stop_waiting(Context&);
 
 }  // namespace urnic::roce

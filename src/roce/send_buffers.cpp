@@ -4,8 +4,8 @@
 
 namespace urnic::roce {
 
-bool SendBuffers::take(const Path& way, Buffer* b) {
-  if (way.route != Route::Own) {
+bool SendBuffers::take(const Path& path, Buffer* b) {
+  if (path.route != Route::Own) {
     b->frame = wire_.tx().next();
     if (b->frame == nullptr) return false;
     b->at = b->frame->data[0];
@@ -13,7 +13,7 @@ bool SendBuffers::take(const Path& way, Buffer* b) {
   }
   if (wire_.loop_full()) return false;
   try {
-    b->looped = &wire_.new_looped(way.headers.size() + wire_.mtu());
+    b->looped = &wire_.new_looped(path.headers.size() + wire_.mtu());
   } catch (const std::bad_alloc&) {
     return false;
   }

@@ -1,4 +1,4 @@
-// Where a packet is written before it leaves: a frame of the port, or one that comes straight back.
+// The buffer a packet is written to before it leaves: a frame of the port, or a looped frame.
 #pragma once
 
 #include <cstddef>
@@ -14,16 +14,16 @@ class SendBuffers {
  public:
   struct Buffer {
     std::uint8_t* at = nullptr;
-    port::Frame* frame = nullptr;  // else looped
+    port::Frame* frame = nullptr;  // null: looped
     net::Wire::Bytes* looped = nullptr;
   };
 
-  // `wire` outlives it.
+  // `wire` must outlive it.
   explicit SendBuffers(net::Wire* wire) : wire_(*wire) {}
 
-  // Room for the largest frame of that way, which is known. False: there is none now.
-  bool take(const Path& way, Buffer* b);
-  // Either of these, once for each that was taken.
+  // Takes room for the largest frame of a path, which must be resolved. False: there is none now.
+  bool take(const Path& path, Buffer* b);
+  // Exactly one of these must follow each take().
   void keep(const Buffer& b, std::size_t bytes);
   void give_back(const Buffer& b);
 

@@ -1,4 +1,4 @@
-// Queue pairs that want to send, first come first served. Nothing is allocated.
+// Queue pairs that want to send, in FIFO order. Allocates nothing.
 #pragma once
 
 #include "roce/context.h"
@@ -10,16 +10,16 @@ class SendList {
   bool empty() const { return first_ == nullptr; }
   Context* first() const { return first_; }
   Context* last() const { return last_; }
-  // At the end, if it is not in the list.
+  // Appends it, if it is not in the list.
   void add(Context& c) {
     presses_ = true;
     append(c);
   }
-  // The same of one that owes an ACK and nothing else.
+  // The same for a queue pair that has only an ACK to send.
   void add_owing(Context& c) { append(c); }
-  // Behind a burst. `consumer_first`: something came for a consumer that is about to look, and will
-  // poll again. True: all that is to be sent are ACKs, and they wait for that poll, once; requests
-  // that it posts meanwhile go before them.
+  // Called after a burst. `consumer_first`: the burst brought something for a consumer that is
+  // about to poll. True: only ACKs are pending, and they are delayed once, until after that poll,
+  // so that requests which the consumer posts meanwhile leave first.
   bool let_acks_wait(bool consumer_first) {
     waits_ = consumer_first && !waits_ && first_ != nullptr && !presses_;
     return waits_;

@@ -18,8 +18,8 @@ ib::ServiceType type_of(verbs::Service s) {
   return s == verbs::Service::Ud ? ib::ServiceType::Ud : ib::ServiceType::Rc;
 }
 
-// Of a queue pair in Reset, new or not. Of `made` it keeps what is for life: number, protection
-// domain, end of XRC, rules for losses.
+// The attributes of a queue pair in Reset, new or not. Keeps from `made` what is fixed for its
+// lifetime: number, protection domain, XRC end, loss rules.
 ib::QpAttributes fresh_attributes(const Options& options, std::uint32_t mtu, verbs::Service service,
                                   const ib::QpAttributes& made) {
   ib::QpAttributes fresh;
@@ -35,7 +35,7 @@ ib::QpAttributes fresh_attributes(const Options& options, std::uint32_t mtu, ver
   return fresh;
 }
 
-// An end of XRC has one of the two queues.
+// An end of XRC has only one of the two queues.
 verbs::WorkQueueSizes of_service(verbs::Service s, verbs::WorkQueueSizes sizes) {
   if (!verbs::is_xrc(s)) return sizes;
   sizes.shared_rq = nullptr;
@@ -48,7 +48,7 @@ bool drained(const Context& c) {
   return !c.requester || c.requester.drained();
 }
 
-// Changes with all that the halves take from the peer.
+// A number that changes with everything that the halves accept from the peer.
 std::uint64_t heard(const Context& c) {
   std::uint64_t all = 0;
   if (const ib::Requester* const half = c.requester.rc()) {
@@ -62,13 +62,13 @@ std::uint64_t heard(const Context& c) {
   return all;
 }
 
-// True: the peer has gone. The transport timer looks after one that was asked for something.
+// True: the peer is gone. While requests are outstanding, the transport timer watches the peer.
 bool is_silent(Context& c, Duration idle, Instant now) {
   const bool busy = c.attributes.ack_timeout != 0 && !c.requester.drained();
   return c.alive.on_time(heard(c), busy, idle, now);
 }
 
-// S-7: in Rtr the peer may know already, in Rts it is asked unless somebody has said.
+// S-7: by Rtr the peer may have agreed already; in Rts it is asked unless it has agreed or refused.
 void agree(Context& c, const QpChange& change, Instant now) {
   using Consent = QpChange::Consent;
   ib::QpAttributes& a = c.attributes;
@@ -90,7 +90,7 @@ Side::Side(const Options& options, QpWatcher* watcher, verbs::Completions* compl
       watcher_(watcher),
       wire_(*wire),
       memory_(*memory),
-      ways_(wire),
+      paths_(wire),
       buffers_(wire),
       held_pool_(options.held_bytes),
       table_(options.key, options.most_queue_pairs),
@@ -118,7 +118,7 @@ std::unique_ptr<verbs::QueuePair> Side::create(verbs::Service service, verbs::Pd
     made.loss = loss != nullptr ? *loss : options_.loss;
     context->attributes = fresh_attributes(options_, wire_.mtu(), service, made);
     const bool slows_down = options_.send.congestion != ib::CongestionRule::Off;
-    context->way.marked = slows_down && verbs::is_reliable(service);
+    context->path.marked = slows_down && verbs::is_reliable(service);
     table_.set(number, context.get());
     qp->transport = std::move(context);
     return qp;
@@ -139,7 +139,7 @@ void Side::destroy(std::unique_ptr<verbs::QueuePair> qp, Number number) {
   }
 }
 
-// Nothing is sent any more, and nothing waits.
+// Stops sending and all waits, and deletes the halves.
 void Side::forget_halves(Context& c) {
   plain_.forget_queue_pair();
   add(&statistics_, c);
@@ -174,7 +174,7 @@ Modified Side::modify(verbs::QueuePair& qp, const QpChange& wanted, Instant now)
                                        verbs::kQpAttrMinRnrTimer | verbs::kQpAttrPort |
                                        verbs::kQpAttrPkeyIndex;
     if (has(~kAnyTime) && !drained(c)) return Modified::NotDrained;
-    // The resources are there already, and peers may still ask for what is in them.
+    // The resources exist already, and the peer may still ask for their contents.
     if (has(verbs::kQpAttrMaxDestRdAtomic) &&
         change.responder_depth != c.attributes.responder_depth) {
       return Modified::Unsupported;
@@ -183,11 +183,11 @@ Modified Side::modify(verbs::QueuePair& qp, const QpChange& wanted, Instant now)
   begin_halves(c, change);
   agree(c, change, now);
   if (qp.state == QpState::Sqe && change.to == QpState::Rts) {
-    flush_sends(c);  // posted so far, it belongs to what has failed
+    flush_sends(c);  // requests posted so far are flushed with the failed one
     c.requester.resume();
   }
   qp.state.modify(change.to, change.mask);
-  if (has(verbs::kQpAttrAv)) c.way.route = Route::Unknown;
+  if (has(verbs::kQpAttrAv)) c.path.route = Route::Unknown;
   if (move.effect == verbs::QpEffect::FlushAll) {
     enter_error(c);
   } else if (move.effect == verbs::QpEffect::Discard) {
@@ -205,7 +205,7 @@ Modified Side::modify(verbs::QueuePair& qp, const QpChange& wanted, Instant now)
   return Modified::Ok;
 }
 
-// The values, and the half that the new state has and the old one had not.
+// Stores the values, and chooses the half that the new state needs and does not have yet.
 void Side::begin_halves(Context& c, const QpChange& change) {
   plain_.forget_queue_pair();
   apply(change, &c.attributes);
@@ -223,13 +223,14 @@ QpEvent event_of(ib::Verdict refusal) {
   if (refusal == ib::Verdict::RemoteAccess) return QpEvent::RefusedAccess;
   if (refusal == ib::Verdict::InvalidRequest || refusal == ib::Verdict::WrongDomain)
     return QpEvent::RefusedRequest;
-  if (refusal == ib::Verdict::KeyStays) return QpEvent::Failed;  // as the receive says
+  // reported by the receive's completion
+  if (refusal == ib::Verdict::KeyStays) return QpEvent::Failed;
   return QpEvent::RefusedFault;
 }
 
 }  // namespace
 
-// After anything that may have moved a half.
+// To be called after anything that may have changed a half's state.
 void Side::settle(Context& c) {
   verbs::QueuePair& qp = *c.qp;
   c.requester.report([&](const verbs::Completion& done) { completions_.post(qp, done); });
@@ -261,8 +262,8 @@ bool Side::fail(verbs::QueuePair& qp) {
   return true;
 }
 
-// Its state is Error. Whatever is outstanding completes, whatever is owed to the peer is not said.
-// Neither is what was kept behind a gap carried out: others may have that memory (S-8).
+// Called in Error. Completes everything outstanding and sends the peer nothing more. Packets held
+// past a gap are not carried out: their memory may have other users (S-8).
 void Side::enter_error(Context& c) {
   flush(c);
   if (c.responder.rc() != nullptr) c.responder.rc()->forget_held();
@@ -273,21 +274,21 @@ void Side::enter_error(Context& c) {
   sending_.remove(c);
 }
 
-// A request of UC or UD cannot be sent: it has its status, what is behind it is flushed, and
+// A UC or UD request cannot be sent: it completes with its status, those after it are flushed, and
 // receives go on (IB-114).
 void Side::enter_sqe(Context& c) {
-  if (!c.qp->state.advance(QpState::Sqe).ok()) return;  // there already, or in Error
+  if (!c.qp->state.advance(QpState::Sqe).ok()) return;  // already in Sqe, or in Error
   c.tell_drained = false;
   flush_sends(c);
 }
 
 void Side::flush_sends(Context& c) {
-  // One that was never to send anything has its posts all the same.
+  // A queue pair that has not reached Rts can have posts, too.
   if (!c.requester) c.requester.choose(c.attributes, c.qp, &memory_);
   const auto post = [&](const verbs::Completion& done) { completions_.post(*c.qp, done); };
   if (!c.requester.awaited()) return c.requester.flush(post);
   if (c.qp->sq.empty()) return;
-  // Nothing of them has left, and to end them must not fail for want of memory.
+  // None of them has been sent. They must be flushed even without memory for a requester.
   ib::Requester unused(c.attributes, options_.send, &c.qp->sq, &memory_);
   unused.stop();
   unused.flush(post);
@@ -309,7 +310,7 @@ void Side::flush(Context& c) {
   });
 }
 
-// Its state is Reset: as it was made (IB-106).
+// Called in Reset: returns to the state after creation (IB-106).
 void Side::discard(Context& c) {
   verbs::QueuePair& qp = *c.qp;
   forget_halves(c);
@@ -320,26 +321,31 @@ void Side::discard(Context& c) {
   }
   forget_received(c);
   memory_.unbind_windows_of(qp.number());
-  qp.last_receive_told = false;
-  c.tell_drained = c.told_established = c.tells_first_request = false;
-  c.way.route = Route::Unknown;
+  qp.last_receive_reported = false;
+  c.tell_drained = c.established_reported = c.tells_first_request = false;
+  c.path.route = Route::Unknown;
   c.attributes = fresh_attributes(options_, wire_.mtu(), qp.state.service(), c.attributes);
 }
 
 // ---- work and time
 
-void Side::work_posted(verbs::QueuePair& qp, Instant now) {
+void Side::sends_posted(verbs::QueuePair& qp, Instant now) {
   Context& c = context_of(qp);
   ahead_.context(&c);
   ahead_.halves(&c);
   if (qp.state == QpState::Sqe) return flush_sends(c);
   if (verbs::flushes_posts(qp.state)) return flush(c);
-  if (!c.parked_until.is_never()) {
-    look_for_receive(&completions_, c, now);
-    settle(c);
-  } else if (!c.requester) {
-    return;  // receives, before Rts
-  }
+  if (!c.requester) return;  // before Rts
+  sending_.add(c);
+  transmit_round(now);
+}
+
+void Side::receives_posted(verbs::QueuePair& qp, Instant now) {
+  Context& c = context_of(qp);
+  if (verbs::rights(qp.state).flush_receives) return flush(c);
+  if (c.parked_until.is_never()) return;
+  look_for_receive(&completions_, c, now);
+  settle(c);
   sending_.add(c);
   transmit_round(now);
 }
@@ -348,7 +354,7 @@ void Side::run_timers(Instant now) {
   if (general_ != nullptr) general_->run_timers(now);
   while (deadlines_.next() <= now) {
     Context& c = *deadlines_.take();
-    // Nobody else has a deadline.
+    // Only reliable services have deadlines.
     if (c.requester.rc() != nullptr) c.requester.rc()->on_time(now);
     if (c.parked_until <= now) stop_waiting(c);
     c.greeting.on_time(now);

@@ -1,10 +1,10 @@
-// The RoCE side of an engine: the InfiniBand transport over UDP, from the frames that are its to
-// the queue pairs. The engine drives it by the functions it also has of the iWARP side.
+// The RoCE side of an engine: the InfiniBand transport over UDP, from RoCE frames to queue pairs.
+// The engine drives it through the same functions as the iWARP side.
 //
-//   receive.cpp    a frame through the checks to the half it is for
-//   plain_receiver.h   the commonest of them in one piece
-//   transmit.cpp   what the halves have to send, turn by turn, and the way it goes (paths.h)
-//   side.cpp       queue pairs, their states and ends; time
+//   receive.cpp    checks a frame and passes it to its half
+//   plain_receiver.h   a fast path for the commonest frames
+//   transmit.cpp   sends what the halves have, in turns, and resolves paths (paths.h)
+//   side.cpp       queue pairs, their states and ends; timers
 //
 // A function of (state, input, now); every call under the ownership of its engine.
 #pragma once
@@ -40,23 +40,24 @@ inline constexpr std::uint16_t kUdpPort = ib::kUdpPort;
 
 struct Options {
   ib::SendRules send;
-  bool tell_credits = true;                        // of receive queues that are not shared
-  bool probe = false;                              // of requesters (S-5)
-  bool selective = false;                          // repeat, where the peer does too (S-6, S-7)
-  ib::LossRules loss;                              // of queue pairs that have none of their own
-  std::size_t held_bytes = std::size_t{64} << 20;  // what all may keep behind gaps
-  Duration keepalive = Duration::zero();           // of keep_alive(); zero: nobody asks
-  std::uint32_t most_depth = 16;  // READs and atomics of a queue pair at a time, each way
+  bool tell_credits = true;  // advertise credits of receive queues that are not shared
+  bool probe = false;        // requesters send loss probes (S-5)
+  bool selective = false;    // selective repeat, if the peer supports it too (S-6, S-7)
+  ib::LossRules loss;        // for queue pairs without rules of their own
+  // total for packets held past gaps, all queue pairs
+  std::size_t held_bytes = std::size_t{64} << 20;
+  Duration keepalive = Duration::zero();  // idle time for keep_alive(); zero: off
+  std::uint32_t most_depth = 16;  // READs and atomics of a queue pair at a time, in each direction
   std::uint32_t most_queue_pairs = ContextTable::kMost;
-  SipKey key;                    // what numbers look like from outside (E-49)
-  SipKey cm_key;                 // the same of communication ids and ports
-  ib::XrcQueues* xrc = nullptr;  // outlives the side; null: there are no ends of XRC
+  SipKey key;                    // permutes queue pair numbers (E-49)
+  SipKey cm_key;                 // permutes communication ids and ports
+  ib::XrcQueues* xrc = nullptr;  // outlives the side; null: no receiving ends of XRC
 };
 
-// Packets that come in two pieces, joined.
+// Joins packets that arrive in two pieces.
 class WholePackets {
  public:
-  // Holds until the next.
+  // The view holds until the next call.
   ByteView of(const port::Frame&, const Datagram&);
 
  private:
@@ -65,17 +66,17 @@ class WholePackets {
 
 class Side {
  public:
-  // What is pointed to outlives it.
+  // All that is passed by pointer must outlive the side.
   Side(const Options&, QpWatcher*, verbs::Completions*, net::Wire*, verbs::MemoryTable*);
   Side(const Side&) = delete;
   Side& operator=(const Side&) = delete;
 
   // ---- driving
-  // A frame that is neither TCP nor to be dropped, classified. False: it is not ours. `frame` and
-  // `head` stay until process().
+  // Takes a classified frame that is neither TCP nor to be dropped. False: it is not RoCE. `frame`
+  // and `head` must stay valid until process().
   bool stage(const port::Frame& frame, const net::FrameHead& head, Arrived* a);
   void process(net::FrameHead& head, const Arrived& a, Instant now);
-  // Frames that may be spared the two above.
+  // The fast path, for frames that may skip the two functions above.
   PlainReceiver& plain() { return plain_; }
   void run_timers(Instant now);
   Instant next_deadline() const {
@@ -85,61 +86,65 @@ class Side {
   bool wants_to_send() const {
     return !sending_.empty() || (general_ != nullptr && general_->wants_to_send());
   }
-  // One turn for each that wants to send. True when anything was.
+  // Gives each queue pair that wants to send one turn. Returns true if anything was sent.
   bool transmit_round(Instant now);
-  // The way over `next_hop`, or any if null, has changed, or nobody answers there.
+  // The path over `next_hop`, or every path if null, has changed or (`failed`) is unreachable.
   void reroute(const IpAddress* next_hop, bool failed);
 
-  // Queue pair 1, which is driven with the side from now on. Outlives it.
+  // Queue pair 1, which the side drives from now on. Must outlive the side.
   void use(GeneralServices* general) { general_ = general; }
 
   // ---- queue pairs
-  // In Reset. Null when no number is left. The caller keeps it. `loss`: for as long as it lives;
-  // null: those of the options. `domain`: of XRC's receiving end, which has no completion queues;
-  // the sending end has none for receives.
+  // Creates a queue pair in Reset, which the caller owns. Null if no number is left. `loss` holds
+  // for its lifetime; null: that of the options. `domain` is for a receiving end of XRC, which has
+  // no completion queues; a sending end has none for receives.
   std::unique_ptr<verbs::QueuePair> create(verbs::Service, verbs::PdId,
                                            const verbs::WorkQueueSizes&,
                                            verbs::CompletionQueue* send,
                                            verbs::CompletionQueue* receive,
                                            const ib::LossRules* loss = nullptr,
                                            std::uint32_t domain = 0);
-  // What becomes of the number of a queue pair that goes.
+  // The fate of a destroyed queue pair's number.
   enum class Number : std::uint8_t {
     Free,
-    Rests,  // nobody else has it before release()
+    Rests,  // not reused before release()
   };
-  // Completions not yet polled stay in their queues; no memory is touched for it any more.
+  // Completions not yet polled stay in their queues; the queue pair's memory is not touched any
+  // more.
   void destroy(std::unique_ptr<verbs::QueuePair>, Number = Number::Free);
   void release(std::uint32_t number) { table_.close(number); }
-  // A refusal changes nothing.
+  // A change that is refused has no effect.
   Modified modify(verbs::QueuePair&, const QpChange&, Instant now);
-  // Something was posted. Transmits at once.
-  void work_posted(verbs::QueuePair&, Instant now);
-  // It cannot go on: Error, and flushed; nobody is told. False: it was there already, or in Reset.
+  // Transmits at once.
+  void sends_posted(verbs::QueuePair&, Instant now);
+  // Places a message that waited for a receive, and sends its ACK.
+  void receives_posted(verbs::QueuePair&, Instant now);
+  // The queue pair cannot go on: moves it to Error and flushes it, without a report to the watcher.
+  // False: it was already in Error, or is in Reset.
   bool fail(verbs::QueuePair&);
-  // In Rts, RC: from now on its peer is asked for when it is silent, and given up when it does not
-  // answer (QpEvent::Silent). Other services have nobody who answers, or no answers.
+  // RC in Rts: from now on probes the peer whenever it is silent, and gives it up if it does not
+  // respond (QpEvent::Silent). Does nothing for other services, which have no peer or no responses.
   void keep_alive(verbs::QueuePair&, Instant now);
-  // It has a peer, and that is not one of our own addresses.
+  // True if it has a peer whose address is not one of our own.
   bool goes_out(const verbs::QueuePair&) const;
 
-  // Address handles among the rest.
-  Paths& ways() { return ways_; }
+  // Address handles included.
+  Paths& paths() { return paths_; }
 
   // ---- looking
   Statistics statistics() const;
-  // The same without queue pairs that are there.
-  const Statistics& of_the_gone() const { return statistics_; }
+  // The same without the existing queue pairs.
+  const Statistics& of_destroyed() const { return statistics_; }
   const ContextTable& contexts() const { return table_; }
   std::size_t queue_pairs() const { return table_.size() - table_.resting(); }
-  // Lent to queue pairs for what they keep behind gaps.
+  // Memory lent to queue pairs for packets held past gaps.
   std::size_t held_bytes() const { return held_pool_.in_use(); }
 
  private:
   struct Turn {
-    bool sent = false;   // something was
-    bool again = false;  // there may be more
-    bool full = false;   // of the port
+    bool sent = false;   // anything was sent
+    bool again = false;  // there may be more to send
+    bool full = false;   // the port is full
   };
   // receive.cpp
   void take(Context&, ib::Half, const ib::ParsedPacket&, ByteView ip_udp, Instant now);
@@ -165,7 +170,7 @@ class Side {
   net::Wire& wire_;
   verbs::MemoryTable& memory_;
   BufferPool pool_;
-  Paths ways_;
+  Paths paths_;
   SendBuffers buffers_;
   ib::HeldPool held_pool_;  // outlives the queue pairs, as `pool_` does
   ContextTable table_;
@@ -173,11 +178,11 @@ class Side {
   SendList sending_;
   verbs::Completions& completions_;
   HalfMaker halves_{&options_.send, &memory_, &held_pool_};
-  Statistics statistics_;  // halves that are still there not included
+  Statistics statistics_;  // existing halves not included
   FetchAhead ahead_;
   PlainReceiver plain_{&table_, &ahead_, &sending_, &statistics_};
   WholePackets whole_;
-  ib::RequestPacket request_;  // the one that is put together: its pieces are many
+  ib::RequestPacket request_;  // reused: it is large because of its many pieces
 };
 
 }  // namespace urnic::roce

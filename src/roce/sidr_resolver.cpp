@@ -52,16 +52,16 @@ Result<SidrResolver::Asked> SidrResolver::ask(void* owner, const SocketAddress& 
     return Error{Errc::invalid_argument, "private_data: must be at most " +
                                              std::to_string(ib_cm::kSidrReqConsumer) + " bytes"};
   }
-  auto way = choose_addresses(interface_, to, p.source);
-  if (!way) return way.error();
+  auto addresses = choose_addresses(interface_, to, p.source);
+  if (!addresses) return addresses.error();
   auto made = std::make_unique<Question>();
   Question& q = *made;
   q.owner = owner;
-  q.what.way = *way;
+  q.what.addresses = *addresses;
   q.what.service = ib_cm::service_of(ib_cm::PortSpace::Udp, to.port);
   q.what.source_port = p.source.at.port != 0
                            ? p.source.at.port
-                           : listeners_.choose_port(way->local, ib_cm::PortSpace::Udp);
+                           : listeners_.choose_port(addresses->local, ib_cm::PortSpace::Udp);
   q.what.response_timeout = response_timeout(p.timeout);
   q.what.max_cm_retries = kCmRetries;
   q.data = ib_cm::PrivateData(p.private_data);
@@ -73,13 +73,13 @@ Result<SidrResolver::Asked> SidrResolver::ask(void* owner, const SocketAddress& 
   } while (q.id == 0 || all_.contains(q.id));
   all_.insert(std::uint32_t{q.id}, std::move(made));
   deadlines_.set(q, q.give_up);
-  if (send(q, now)) return Asked{q.id, {way->local, q.what.source_port}};
+  if (send(q, now)) return Asked{q.id, {addresses->local, q.what.source_port}};
   forget(q);
   return Error{Errc::no_memory,
                "the limit of pending connections and service requests is reached: try again later"};
 }
 
-// False: there is no room. As often as need be.
+// Sends the request, as often as necessary. False: there is no room.
 bool SidrResolver::send(Question& q, Instant now) {
   const auto handle = manager_->sidr().resolve(q.what, q.data.view(), now);
   if (!handle.ok()) return false;
@@ -143,7 +143,7 @@ bool SidrResolver::take(const ib_cm::Event& e, Instant now) {
   }
   if (e.kind != EventKind::Resolved) return true;
   if (e.service.status == SidrStatus::NoSuchService && now < q.refused_until) {
-    handles_.erase(q.handle);  // nothing but its release comes
+    handles_.erase(q.handle);  // only its release follows
     q.handle = 0;
     deadlines_.set(q, std::min({now + kAskAgain, q.refused_until, q.give_up}));
     return true;
@@ -154,8 +154,8 @@ bool SidrResolver::take(const ib_cm::Event& e, Instant now) {
     answer.code = code_of(e.service.status);
     answer.why = text_of(e.service.status);
   }
-  answer.local = q.what.way.local;
-  answer.remote = q.what.way.remote;
+  answer.local = q.what.addresses.local;
+  answer.remote = q.what.addresses.remote;
   answer.qp_number = e.service.qpn;
   answer.qkey = e.service.qkey;
   q.reply = e.data;
@@ -167,12 +167,12 @@ void SidrResolver::fail(Question& q, Errc code, const char* why, Instant now) {
   verbs::DatagramAnswer answer;
   answer.code = code;
   answer.why = why;
-  answer.local = q.what.way.local;
-  answer.remote = q.what.way.remote;
+  answer.local = q.what.addresses.local;
+  answer.remote = q.what.addresses.remote;
   end(q, answer, now);
 }
 
-// Its owner hears of it, as soon as there is memory to tell, and it is over.
+// Reports the result to its owner, as soon as there is memory for it, and ends the request.
 void SidrResolver::end(Question& q, const verbs::DatagramAnswer& answer, Instant now) {
   if (q.handle != 0) handles_.erase(q.handle);
   q.handle = 0;

@@ -1,10 +1,9 @@
-// Questions about services of UD (SIDR, IB-141): which queue pair of UD is behind an address and a
-// port, and by what Q_Key it is reached. Who is asked hears of it as of a request for a connection
+// UD service requests (SIDR, IB-141): find out which UD queue pair serves an address and a port,
+// and its Q_Key. On the serving side the request is reported like a connection request
 // (connections.h).
 //
-// A question is asked again as connection management does, and for a moment where nobody serves the
-// port yet. Its owner hears of one answer, or that there is none, and of nothing once it has given
-// up.
+// A request is repeated by connection management, and for a while also if no program serves the
+// port yet. One answer or one failure is reported to its owner, and nothing after give_up().
 //
 // A function of (state, input, now); every call under the ownership of the engine.
 #pragma once
@@ -23,42 +22,42 @@
 
 namespace urnic::roce {
 
-// What the consumer chooses for one question.
+// The consumer's choices for one request.
 struct SidrQuery {
   verbs::LocalEnd source;
   ByteView private_data;  // borrowed for the call
   Duration timeout = Duration::s(10);
-  Duration refusal_retry;  // for so long, a port that nobody serves is asked for again
+  Duration refusal_retry;  // how long a port that is not served is retried
 };
 
 class SidrResolver {
  public:
   using Id = std::uint32_t;  // 0 is none
 
-  // What is pointed to outlives it.
+  // All that is passed by pointer must outlive it.
   SidrResolver(verbs::Hooks* hooks, const net::Interface* interface, Listeners* listeners)
       : hooks_(*hooks), interface_(*interface), listeners_(*listeners) {}
   void use(ib_cm::Manager* manager) { manager_ = manager; }
 
   struct Asked {
-    Id id = 0;           // its name until the owner is told
-    SocketAddress from;  // it leaves from there
+    Id id = 0;           // names the request until the result is reported
+    SocketAddress from;  // source of the request
   };
   // Errors: invalid_argument (private data), unreachable, no_memory.
   Result<Asked> ask(void* owner, const SocketAddress& to, const SidrQuery&, Instant now);
-  // Its owner wants to hear no more; nothing if it has been told.
+  // The owner wants no result any more; does nothing if it has been reported.
   void give_up(Id id, Instant now);
 
-  // Answers what a listener was asked: datagrams for `qkey` go to that queue pair of UD. Errors:
-  // invalid_argument (private data), wrong_state (it takes none), closed (who asked has given up,
-  // or was answered).
+  // Answers a request that a listener received: datagrams with `qkey` go to that UD queue pair.
+  // Errors: invalid_argument (private data), wrong_state (the queue pair cannot receive), closed
+  // (the peer has given up, or was answered).
   Result<void> serve(ib_cm::Handle, const verbs::QueuePair&, std::uint32_t qkey, ByteView data,
                      Instant now);
-  // The same for a number that nobody looks up.
+  // The same for a number that is not looked up.
   Result<void> serve(ib_cm::Handle, std::uint32_t number, std::uint32_t qkey, ByteView data,
                      Instant now);
 
-  // False: it is about none of these.
+  // False: it is not about one of these requests.
   bool take(const ib_cm::Event& e, Instant now);
   Instant next_deadline() const { return deadlines_.next(); }
   void on_time(Instant now);
@@ -70,10 +69,10 @@ class SidrResolver {
     void* owner = nullptr;
     ib_cm::Resolve what;
     ib_cm::PrivateData data;
-    ib_cm::Handle handle = 0;  // 0: it is asked again in a moment, or is answered
+    ib_cm::Handle handle = 0;  // 0: the request is repeated in a moment, or is answered
     Instant give_up, refused_until;
     bool answered = false;
-    verbs::DatagramAnswer answer;  // that its owner is to be told, with `reply`
+    verbs::DatagramAnswer answer;  // to be reported to its owner, with `reply`
     ib_cm::PrivateData reply;
     Instant due = Instant::never();
     std::uint32_t place = Deadlines<Question>::kNowhere;

@@ -9,22 +9,22 @@
 
 namespace urnic::roce {
 
-// Of UC and UD.
+// UC and UD.
 struct UnreliableCounters {
-  std::uint64_t sent = 0;      // packets handed out, those lost here included
-  std::uint64_t too_long = 0;  // requests of UD of which nothing was sent (IB-100)
+  std::uint64_t sent = 0;      // packets handed out, including those lost here
+  std::uint64_t too_long = 0;  // UD requests too long to be sent at all (IB-100)
   std::uint64_t taken = 0;     // packets
   std::uint64_t out_of_sequence = 0, refused = 0;  // packets dropped by the half
-  std::uint64_t lost_messages = 0;                 // of UC, begun and never ended
+  std::uint64_t lost_messages = 0;                 // UC messages that began and never ended
 };
 
 // S-10.
 struct CongestionCounters {
-  std::uint64_t marked = 0, cnps_sent = 0;  // packets that came with a mark; told
+  std::uint64_t marked = 0, cnps_sent = 0;  // packets that arrived marked; CNPs sent
   ib::CongestionCounters own;               // of the requester
 };
 
-// Whole messages, whatever the service.
+// Whole messages, for any service.
 struct MessageCounters {
   ib::SentMessages sent;
   ib::TakenMessages taken;
@@ -32,17 +32,17 @@ struct MessageCounters {
 
 struct Context;
 MessageCounters messages_of(const Context&);
-// Of that queue pair; nothing but zeroes with RC.
+// For that queue pair; all zero with RC.
 UnreliableCounters counters_of(const Context&);
 CongestionCounters congestion_of(const Context&);
 
 struct Statistics {
-  std::uint64_t received = 0, sent = 0;  // datagrams to our port; packets that left
-  std::uint64_t unroutable = 0;          // packets lost here: nobody answers on the way
-  // S-7; refused: of another version, or not the peer's.
+  std::uint64_t received = 0, sent = 0;  // datagrams to our port; packets sent
+  std::uint64_t unroutable = 0;          // packets lost here: the next hop is unreachable
+  // S-7. Refused: another version, or not from the peer.
   std::uint64_t hellos_sent = 0, hellos_received = 0, hellos_refused = 0;
-  ib::DropCounters drops;  // of what was received
-  // Of all queue pairs, those that have gone included.
+  ib::DropCounters drops;  // of received packets
+  // For all queue pairs, destroyed ones included.
   ib::RequesterCounters requesters;
   ib::ResponderCounters responders;
   UnreliableCounters unreliable;
@@ -50,7 +50,7 @@ struct Statistics {
   MessageCounters messages;
 };
 
-// What its halves have counted.
+// Adds what the queue pair's halves have counted.
 void add(Statistics*, const Context&);
 inline void add(UnreliableCounters* to, const UnreliableCounters& c) {
   to->sent += c.sent;
@@ -89,7 +89,7 @@ inline void add(ib::RequesterCounters* to, const ib::RequesterCounters& c) {
   to->sacks += c.sacks;
   to->alone += c.alone;
   to->needless += c.needless;
-  to->sack_lies += c.sack_lies;
+  to->sacks_invalid += c.sacks_invalid;
   to->ahead += c.ahead;
   to->missing += c.missing;
 }

@@ -1,5 +1,5 @@
-// What goes out. A turn of a queue pair is a few packets, answers and requests by turns, so that a
-// long READ which it serves holds up neither its own requests nor those of others.
+// Sending. A turn of a queue pair is a few packets, responses and requests alternately, so that a
+// long READ it serves holds up neither its own requests nor those of other queue pairs.
 #include <new>
 #include <span>
 
@@ -14,15 +14,15 @@ constexpr unsigned kTurn = 16;  // packets
 bool may_answer(const Context& c) {
   return c.responder && c.attributes.reliable() && verbs::rights(c.qp->state).takes_requests;
 }
-bool owes(const Context& c) {
+bool has_responses(const Context& c) {
   return may_answer(c) && c.responder.rc() != nullptr && c.responder.rc()->due();
 }
 bool may_request(const Context& c) {
   return c.requester && verbs::rights(c.qp->state).takes_responses;
 }
-// Now: what it owes may have to wait, which is an ACK then.
+// True if it may send what is due now; an ACK may have to wait.
 bool answers(const Context& c, bool acks_wait) {
-  return !acks_wait && owes(c);
+  return !acks_wait && has_responses(c);
 }
 
 std::size_t put(FrameHeaders& headers, const ib::RequestPacket& p, std::uint8_t* frame) {
@@ -33,25 +33,25 @@ std::size_t put(FrameHeaders& headers, const ib::ResponsePacket& p, std::uint8_t
   return headers.write(frame, p.header, {&p.payload, 1}, bytes);
 }
 
-// A question to a silent peer, or the answer to its own where no responder is there to give it.
-// Bytes of its frame; 0: neither is due.
+// A keepalive probe to a silent peer, or the response to the peer's if there is no responder yet.
+// Returns the bytes of its frame; 0: neither is due.
 std::size_t keep_alive_packet(Context& c, std::uint8_t* to) {
   if (c.alive.answers() && may_answer(c)) {
-    const std::uint8_t credits = ib::credits_told(c.qp->rq, c.attributes.tells_credits);
-    return c.way.headers.write(to, c.alive.answer(c.attributes, credits), {}, 0);
+    const std::uint8_t credits = ib::credit_code(c.qp->rq, c.attributes.tells_credits);
+    return c.path.headers.write(to, c.alive.answer(c.attributes, credits), {}, 0);
   }
   if (!c.alive.asks() || !may_request(c)) return 0;
   const ib::Requester* const half = c.requester.rc();
   const ib::Psn next = half != nullptr ? half->state().fresh.psn : c.attributes.sq_psn;
-  return c.way.headers.write(to, c.alive.question(c.attributes, next), {}, 0);
+  return c.path.headers.write(to, c.alive.question(c.attributes, next), {}, 0);
 }
 
-// The first request has been posted: who never sends one needs no requester.
+// Makes the requester at the first post: a queue pair that never sends needs none.
 void wake_requester(Context& c, const HalfMaker& halves) {
   if (verbs::rights(c.qp->state).begins_sends && !c.qp->sq.all_started()) halves.requester(c);
 }
 
-// Of the service there is.
+// The next request, for any service.
 bool next_request(Context& c, ib::RequestPacket* p, Instant now) {
   const bool may_begin = verbs::rights(c.qp->state).begins_sends;
   if (auto* const half = c.requester.rc()) return half->next_packet(now, may_begin, p);
@@ -64,7 +64,7 @@ bool next_request(Context& c, ib::RequestPacket* p, Instant now) {
   return is;
 }
 
-// The payload of a request that next_request() gave cannot be read, its memory has gone.
+// The payload of a request from next_request() cannot be read: its memory is gone.
 [[gnu::noinline, gnu::cold]] void lose_request(Context& c, const ib::RequestPacket& p) {
   if (auto* const half = c.requester.rc()) return half->lose_packet(p);
   --c.unreliable;
@@ -72,15 +72,15 @@ bool next_request(Context& c, ib::RequestPacket* p, Instant now) {
   c.requester.ud()->lose_packet();
 }
 
-// Requests out of the middle of a long message, while nothing else wants to leave: how many have.
+// Sends consecutive middle packets of a long message, if nothing else is due. Returns how many.
 unsigned send_run(Context& c, unsigned most, bool acks_wait, port::TxBatch& tx, Instant now) {
   ib::Requester* const half = c.requester.rc();
   if (half == nullptr || !half->in_message()) return 0;
-  if (c.way.route != Route::Known || !may_request(c)) return 0;
+  if (c.path.route != Route::Known || !may_request(c)) return 0;
   if (answers(c, acks_wait) || c.greeting.wanted() || c.marks.wanted()) return 0;
   ib::RequestRun run;
   if (!half->next_run(most, &run)) return 0;
-  const FrameRun frames = c.way.headers.run_of(run.header, run.bytes);
+  const FrameRun frames = c.path.headers.run_of(run.header, run.bytes);
   unsigned n = 0;
   for (; n < run.packets; ++n) {
     port::Frame* const slot = tx.next(run.packets - n);
@@ -88,7 +88,7 @@ unsigned send_run(Context& c, unsigned most, bool acks_wait, port::TxBatch& tx, 
     const bool ask = run.ask && n + 1 == run.packets;
     const std::uint8_t* const payload = run.payload + std::size_t{n} * run.bytes;
     const std::size_t bytes = frames.write(slot->data[0], run.header.bth.psn + n, ask, payload);
-    if (bytes == 0) break;  // packet by packet it is found as well
+    if (bytes == 0) break;  // the path for single packets reports it
     slot->len[0] = static_cast<std::uint32_t>(bytes);
     slot->len[1] = 0;
     tx.keep();
@@ -98,8 +98,9 @@ unsigned send_run(Context& c, unsigned most, bool acks_wait, port::TxBatch& tx, 
   return n;
 }
 
-// Nobody answers on the way. What would leave is lost here, so that the transport's own timer and
-// counters say when it is enough; the next time the way is looked for again. Returns the packets.
+// The next hop is unreachable. Drops what would leave, so that the transport's own timers and
+// counters decide when to give up; the path is resolved again next time. Returns the packets
+// dropped.
 std::uint64_t drop_unroutable(Context& c, Instant now) {
   ib::RequestPacket request;
   ib::ResponsePacket response;
@@ -108,17 +109,17 @@ std::uint64_t drop_unroutable(Context& c, Instant now) {
     if (!next_request(c, &request, now)) break;
     ++lost;
   }
-  for (unsigned n = 0; n < kTurn && owes(c); ++n) {
+  for (unsigned n = 0; n < kTurn && has_responses(c); ++n) {
     if (!c.responder.rc()->next_response(&response)) break;
     ++lost;
   }
-  c.way.route = Route::Unknown;
+  c.path.route = Route::Unknown;
   return lost;
 }
 
-// The same of datagrams: those by this handle that stand first, but no more than a turn. Nobody
-// answers on its way; or, null, it has gone.
-std::uint64_t drop_unroutable_datagrams(Context& c, std::uint32_t handle, Path* way) {
+// The same for datagrams: drops those at the head of the queue with this handle, at most one turn.
+// `way` null: the handle is closed.
+std::uint64_t drop_unroutable_datagrams(Context& c, std::uint32_t handle, Path* path) {
   ib::RequestPacket request;
   std::uint32_t next = 0;
   std::uint64_t lost = 0;
@@ -126,7 +127,7 @@ std::uint64_t drop_unroutable_datagrams(Context& c, std::uint32_t handle, Path* 
          next_request(c, &request, Instant())) {
     ++lost;
   }
-  if (way != nullptr) way->route = Route::Unknown;
+  if (path != nullptr) path->route = Route::Unknown;
   return lost;
 }
 
@@ -140,14 +141,14 @@ bool Side::transmit_round(Instant now) {
     Turn turn;
     try {
       turn = transmit(*c, now);
-    } catch (const std::bad_alloc&) {  // nothing has been asked of the network: it looks again
+    } catch (const std::bad_alloc&) {  // no lookup is pending that would wake it
       sending_.add(*c);
       throw;
     }
     any |= turn.sent;
     if (turn.again && verbs::rights(c->qp->state).takes_requests) {
       sending_.add(*c);
-    } else if (sending_.acks_wait() && owes(*c)) {
+    } else if (sending_.acks_wait() && has_responses(*c)) {
       sending_.add_owing(*c);
     }
     if (turn.full || c == last) break;
@@ -168,8 +169,8 @@ Side::Turn Side::transmit_connected(Context& c, Instant now) {
   Turn turn;
   if (c.requester.awaited()) [[unlikely]]
     wake_requester(c, halves_);
-  if (!ways_.find(&c.way, c.attributes.av, now)) return turn;  // an event follows
-  if (c.way.route == Route::None) {
+  if (!paths_.find(&c.path, c.attributes.av, now)) return turn;  // an event follows
+  if (c.path.route == Route::None) {
     statistics_.unroutable += drop_unroutable(c, now);
     return turn;
   }
@@ -182,7 +183,7 @@ Side::Turn Side::transmit_connected(Context& c, Instant now) {
       continue;
     }
     SendBuffers::Buffer buffer;
-    turn.full = !buffers_.take(c.way, &buffer);
+    turn.full = !buffers_.take(c.path, &buffer);
     if (turn.full) break;
     const std::size_t frame = next_packet(c, n % 2 == 0, buffer.at, now);
     if (frame == 0) {
@@ -197,8 +198,8 @@ Side::Turn Side::transmit_connected(Context& c, Instant now) {
   return turn;
 }
 
-// Each by the way of its address handle. One whose way is asked for waits, and all behind it: they
-// leave in their order.
+// Sends each datagram on the path of its address handle. One whose path is not resolved yet waits,
+// and so do all after it: datagrams leave in order.
 Side::Turn Side::transmit_datagrams(Context& c, Instant now) {
   Turn turn;
   ib::UdRequester& requester = *c.requester.ud();
@@ -206,22 +207,22 @@ Side::Turn Side::transmit_datagrams(Context& c, Instant now) {
   std::uint32_t handle = 0;
   for (unsigned n = 0; n < kTurn; ++n) {
     if (!requester.next_handle(may_begin, &handle)) return turn;
-    AddressHandles::Handle* const to = ways_.of(handle);
-    if (to != nullptr && !ways_.find(&to->way, to->av, now)) return turn;  // an event follows
-    if (to == nullptr || to->way.route == Route::None) {
+    AddressHandles::Handle* const to = paths_.of(handle);
+    if (to != nullptr && !paths_.find(&to->path, to->av, now)) return turn;  // an event follows
+    if (to == nullptr || to->path.route == Route::None) {
       statistics_.unroutable +=
-          drop_unroutable_datagrams(c, handle, to != nullptr ? &to->way : nullptr);
+          drop_unroutable_datagrams(c, handle, to != nullptr ? &to->path : nullptr);
       continue;
     }
     SendBuffers::Buffer buffer;
-    turn.full = !buffers_.take(to->way, &buffer);
+    turn.full = !buffers_.take(to->path, &buffer);
     if (turn.full) break;
     ib::RequestPacket packet;
     if (!next_request(c, &packet, now)) {
       buffers_.give_back(buffer);
       return turn;
     }
-    const std::size_t frame = put(to->way.headers, packet, buffer.at);
+    const std::size_t frame = put(to->path.headers, packet, buffer.at);
     if (frame == 0) {
       buffers_.give_back(buffer);
       lose_request(c, packet);
@@ -235,9 +236,9 @@ Side::Turn Side::transmit_datagrams(Context& c, Instant now) {
   return turn;
 }
 
-// Bytes of the frame at `to`; 0 when there is none to send.
+// Writes the next packet. Returns the bytes of the frame at `to`; 0 if there is none to send.
 std::size_t Side::next_packet(Context& c, bool responses_first, std::uint8_t* to, Instant now) {
-  FrameHeaders& headers = c.way.headers;
+  FrameHeaders& headers = c.path.headers;
   if (c.greeting.wanted() && may_answer(c)) {
     ++statistics_.hellos_sent;
     ib::Hello hello;
@@ -272,10 +273,10 @@ std::size_t Side::next_packet(Context& c, bool responses_first, std::uint8_t* to
 
 void Side::reroute(const IpAddress* next_hop, bool failed) {
   if (general_ != nullptr) general_->reroute(next_hop, failed);
-  ways_.forget(next_hop, failed);
+  paths_.forget(next_hop, failed);
   table_.for_each([&](Context& c) {
-    // Datagrams may wait for the way of a handle that has gone meanwhile.
-    const bool waits = c.requester.ud() != nullptr || c.way.forget(next_hop, failed);
+    // Datagrams may wait for the path of a handle that has been closed meanwhile.
+    const bool waits = c.requester.ud() != nullptr || c.path.forget(next_hop, failed);
     if (waits) sending_.add(c);
   });
 }

@@ -6,7 +6,8 @@
 namespace urnic::roce {
 namespace {
 
-// f(CompletionQueue&) for each shared receive queue of its domain; none of other services.
+// Calls f(CompletionQueue&) for each shared receive queue of the domain; does nothing for other
+// services.
 template <class F>
 void for_each_queue(const ib::XrcEnd& end, F&& f) {
   if (!end.receives) return;

@@ -1,4 +1,4 @@
-// The calls of rsockets that make, connect, wait for and end them.
+// The calls that create, connect, wait for and close rsockets.
 #include "rsockets/calls.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ namespace {
 using dropin::failed;
 using dropin::guarded;
 
-// What is said by return alone.
+// Converts an errno value into the result of a call that returns 0 or -1.
 int answer(int error) {
   return error == 0 ? 0 : failed(error);
 }
@@ -55,7 +55,7 @@ void look_at_all(const pollfd* fds, nfds_t n, bool sleeps) {
       0);
 }
 
-// Number of descriptors that are ready now, or -1.
+// Returns the number of descriptors that are ready now, or -1.
 int poll_now(pollfd* fds, nfds_t n) {
   look_at_all(fds, n, false);
   return ::poll(fds, n, 0);
@@ -82,7 +82,7 @@ std::shared_ptr<Socket> lookup(int fd) {
 
 }  // namespace urnic::rsockets
 
-using namespace urnic::rsockets;  // the exported functions stand for themselves
+using namespace urnic::rsockets;  // the exported functions are in the global namespace
 using urnic::dropin::failed;
 using urnic::dropin::guarded;
 
@@ -199,7 +199,7 @@ int urnic_rselect(int n, fd_set* in, fd_set* out, fd_set* except, timeval* timeo
   return ::select(n, in, out, except, timeout);
 }
 
-// What waits for a number of an rsocket in the kernel needs nothing of us.
+// The number of an rsocket is a kernel descriptor, so a wait in the kernel works directly.
 int urnic_repoll_create(int flags) {
   return epoll_create1(flags);
 }

@@ -1,4 +1,4 @@
-// What librspreload needs besides the calls of rsockets, and what the files of calls share.
+// Functions for librspreload besides the rsocket calls, and a helper shared by the call files.
 #pragma once
 
 #include <memory>
@@ -6,12 +6,13 @@
 #include "dropin/exported.h"
 #include "rsockets/table.h"
 
-// 0: no rsocket; 1: an rsocket; 2: one of the process this one was forked from.
+// Returns 0: not an rsocket; 1: an rsocket; 2: an rsocket of the process this one was forked from.
 URNIC_EXPORTED int urnic_rs_kind(int fd);
-// `to` is, by the kernel's dup, another number for `fd`. 0 or -1.
+// Registers `to`, which the kernel's dup created, as another number of rsocket `fd`. Returns 0 or
+// -1.
 URNIC_EXPORTED int urnic_rs_dup(int fd, int to);
 
-// FIONBIO, FIONREAD and FIOCLEX, FIONCLEX of an rsocket.
+// FIONBIO, FIONREAD, FIOCLEX and FIONCLEX of an rsocket.
 URNIC_EXPORTED int urnic_rs_ioctl(int fd, unsigned long request, void* argument);
 
 URNIC_EXPORTED int urnic_repoll_create(int flags);
@@ -21,7 +22,7 @@ URNIC_EXPORTED int urnic_repoll_wait(int epfd, epoll_event* events, int most, in
 
 namespace urnic::rsockets {
 
-// The program's rsocket by this number; null with errno.
+// The program's rsocket with this number; null with errno.
 std::shared_ptr<Socket> lookup(int fd);
 
 }  // namespace urnic::rsockets

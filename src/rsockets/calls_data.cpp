@@ -1,4 +1,4 @@
-// The calls of rsockets that carry data.
+// The rsocket calls that transfer data.
 #include <errno.h>
 #include <poll.h>
 
@@ -16,23 +16,23 @@ namespace {
 using dropin::failed;
 using dropin::guarded;
 
-// There is no such data here. Flags that are hints, or are of no use in a direction, are passed
-// over as the kernel does: rstream sends with MSG_WAITALL.
+// Out-of-band data and error queues are not supported. Flags that are hints, or have no effect in a
+// direction, are ignored, as the kernel does: rstream sends with MSG_WAITALL.
 constexpr int kRefused = MSG_OOB | MSG_ERRQUEUE;
 
 bool may_wait(const Socket& s, int flags) {
   return (flags & MSG_DONTWAIT) == 0 && !s.non_blocking;
 }
 
-// -1: none.
+// -1: no time-out.
 int timeout_ms(Socket& s, bool sending) {
   return s.with_settings([&](const Settings& of, Socket::State) {
     return sending ? of.send_timeout_ms : of.receive_timeout_ms;
   });
 }
 
-// `some` is called again as long as it wants to wait; what has been moved counts more than why
-// nothing further was.
+// Calls `some` again as long as it has to wait. If bytes were transferred, their number is
+// returned, even if an error followed.
 template <class Some, class Moved>
 ssize_t repeat(Socket& s, int fd, bool waits, short events, int most_ms, Some&& some,
                Moved&& moved) {
@@ -84,7 +84,7 @@ ssize_t receive_into(int fd, Sink sink, int flags) {
         ++part;
         at = 0;
       } else if (got == 0) {
-        return 0;  // the end
+        return 0;  // end of input
       }
     }
     return 0;
@@ -100,7 +100,7 @@ bool is_right(const iovec* parts, int count) {
 }  // namespace
 }  // namespace urnic::rsockets
 
-using namespace urnic::rsockets;  // the exported functions stand for themselves
+using namespace urnic::rsockets;  // the exported functions are in the global namespace
 using urnic::dropin::failed;
 using urnic::dropin::guarded;
 
@@ -165,7 +165,7 @@ ssize_t urnic_rreadv(int fd, const iovec* parts, int count) {
   return receive_into(fd, {parts, static_cast<std::size_t>(count)}, 0);
 }
 
-// ---- the program's buffers
+// ---- mapped buffers of the program
 
 off_t urnic_riomap(int fd, void* buffer, std::size_t length, int rights, int, off_t offset) {
   return guarded(

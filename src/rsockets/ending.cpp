@@ -17,7 +17,7 @@ bool Ending::on_control(std::uint32_t value) {
       over(0);
       return true;
     case Control::shutdown:
-      // With nothing to be sent either, nobody has anything more to say.
+      // If this end does not send any more either, both directions are finished.
       if (writable_) {
         readable_ = false;
       } else {

@@ -1,4 +1,4 @@
-// How a connection ends: which directions are open, and what each end has said of it.
+// The end of a connection: which directions are open, and which messages about it were exchanged.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@ class Ending {
   void connected() { connected_ = readable_ = writable_ = true; }
 
   bool is_connected() const { return connected_; }
-  // More may come; what has come is read in any case.
+  // More data may arrive; data that has arrived can be read in any case.
   bool is_readable() const { return readable_; }
   bool is_writable() const { return writable_; }
-  // 0 when it ended as one of the two wanted, or has not ended.
+  // 0 if the connection has not ended, or one of the two programs ended it.
   int error() const { return error_; }
 
-  // This end closes directions. What the other is to be told, if it is to be.
+  // This end closes directions. Returns the message for the peer, if one must be sent.
   std::optional<Control> close(bool reading, bool writing);
-  // The other end says so. False: that is no message.
+  // A control message of the peer. False: the message is invalid.
   bool on_control(std::uint32_t value);
-  // The message that this end is through has gone.
+  // The last message of this end has been sent.
   void on_disconnect_sent() { over(0); }
-  // The connection is not there any more.
+  // The connection is lost.
   void lost(int error) {
     if (connected_) over(error);
   }

@@ -9,7 +9,7 @@
 namespace urnic::rsockets {
 namespace {
 
-// Control messages take no credit: receives beyond those the peer has credits for.
+// Control messages use no credit: these receives are posted in addition to the peer's credits.
 constexpr std::uint32_t kExtraReceives = 16;
 
 std::size_t table_bytes(std::uint32_t mappings) {
@@ -20,7 +20,7 @@ int poll_queue(ibv_cq* cq, std::span<ibv_wc> out) {
   return cq == nullptr ? 0 : ibv_poll_cq(cq, static_cast<int>(out.size()), out.data());
 }
 
-// Immediate Data is no part of iWARP as others have it: a message is a Send.
+// Other iWARP implementations have no Immediate Data, so a message is a Send.
 struct Send {
   std::array<std::uint8_t, kMessageBytes> bytes;
   ibv_sge sge;
@@ -37,7 +37,7 @@ struct Send {
   }
 };
 
-// Zeroed, as the peer's first look may be before anything was written.
+// Zeroed, because the first read may happen before the peer has written anything.
 std::unique_ptr<std::uint8_t[]> zeroed(std::size_t bytes) {
   return std::make_unique<std::uint8_t[]>(bytes);
 }
@@ -180,9 +180,9 @@ Entry Link::table() const {
   return {reinterpret_cast<std::uint64_t>(table_.get()), table_region_.mr->rkey, kTargets};
 }
 
-// The peer's Write may be on its way while this is looked at for another message of its own. What
-// is placed last is the half with the length, so that an entry which has one is whole. Nothing in
-// the process orders the two, which ThreadSanitizer would take for a mistake.
+// The peer's Write may be in progress while its entry is read because of another message. The half
+// with the length is placed last, so an entry with a length is complete. No synchronization in this
+// process orders the two accesses, which ThreadSanitizer would report.
 __attribute__((no_sanitize_thread)) bool Link::take_target(std::uint32_t place, Entry* out) {
   auto* words = reinterpret_cast<std::uint64_t*>(table_.get() + place * kEntryBytes);
   std::uint64_t entry[2];

@@ -1,6 +1,6 @@
-// What one connected rsocket has of the device: its identifier of rdma_cm, queue pair, completion
-// queues, and the memory the other end writes to. It knows nothing of what the bytes mean.
-// Not thread-safe: its Socket's lock is held.
+// The device objects of one connected rsocket: its rdma_cm identifier, queue pair, completion
+// queues, and the memory that the peer writes to. It does not interpret the bytes. Not thread-safe:
+// the caller holds the Socket's lock.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace urnic::rsockets {
 
-// What a completion of the send queue is of; with the bytes of the ring that are free by it.
+// The kind of work of a send completion; the work id also has the bytes of the ring that it frees.
 enum class Work : std::uint8_t { data, behind_data, direct, control };
 constexpr std::uint64_t work_id(Work w, std::uint32_t bytes, bool last = false) {
   return static_cast<std::uint64_t>(w) << 40 | static_cast<std::uint64_t>(last) << 32 | bytes;
@@ -27,24 +27,24 @@ class Link {
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
-  // Queue pair, queues and memory for `id`, which is the Link's from here on, also when this fails.
-  // Completions are told in `channel` with `cookie`. 0 or errno.
+  // Creates queue pair, queues and memory for `id`, which the Link owns from here on, also if this
+  // fails. Completions are reported in `channel` with `cookie`. Returns 0 or errno.
   int open(rdma_cm_id* id, const Settings&, ibv_comp_channel* channel, void* cookie);
-  // Ends the connection and gives everything back.
+  // Ends the connection and releases everything.
   void close();
   bool is_open() const { return qp_ != nullptr; }
   rdma_cm_id* id() const { return id_; }
-  // FIN behind what was posted.
+  // Sends FIN after everything that was posted.
   void disconnect();
 
-  // A message of the protocol, and what its completion is told with.
+  // A message of the protocol, and the work id of its completion.
   struct Message {
     std::uint32_t text = 0;
     Order order = kOwnOrder;
     std::uint64_t work = 0;
   };
-  // 0 or errno. `inlined`: the bytes are taken at once, from memory without a key. `behind` goes
-  // with it, after it.
+  // Returns 0 or errno. `inlined`: the bytes are copied at once, from memory without a key.
+  // `behind` is posted together with it, after it.
   int post_write(std::span<const ibv_sge> from, const Entry& to, std::uint64_t work, bool inlined,
                  const Message* behind);
   int post_message(const Message&);
@@ -55,17 +55,17 @@ class Link {
   void arm_sent();
   void arm_received();
 
-  // Of a message that came, by the slot of its receive.
+  // A message that arrived, by the slot of its receive.
   const std::uint8_t* slot(std::uint32_t n) const { return slots_.get() + n * kMessageBytes; }
   std::uint32_t slots() const { return slot_count_; }
   std::span<std::uint8_t> ring() { return {ring_.get(), settings_.send_buffer}; }
   ibv_sge from_ring(std::uint32_t offset, std::uint32_t length) const;
   std::span<const std::uint8_t> buffer() const { return {buffer_.get(), settings_.receive_buffer}; }
-  // A part of the receive buffer as the peer is told of it.
+  // A part of the receive buffer, in the form that is sent to the peer.
   Entry exposed(std::uint32_t offset, std::uint32_t length) const;
-  // The table of targets and, behind it, of mappings, which the peer writes.
+  // The table of targets, followed by that of mappings; the peer writes to both.
   Entry table() const;
-  // Takes out a target the peer has written, if there is one at this place.
+  // Takes the target that the peer has written at this place, if there is one.
   bool take_target(std::uint32_t place, Entry* out);
   Mapping mapping(std::uint32_t index) const;
 

@@ -40,7 +40,7 @@ Mappings::Own* Mappings::untold() {
   return nullptr;
 }
 
-bool Mappings::on_told(std::uint32_t index, const Mapping& m) {
+bool Mappings::on_mapping(std::uint32_t index, const Mapping& m) {
   if (index >= theirs_.size()) return false;
   theirs_[index] = m;
   return true;

@@ -13,14 +13,14 @@ int Mirror::open() {
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return errno;
   program_ = ends[0];
   own_ = ends[1];
-  raw::control(program_, F_SETFD, 0);  // as socket() makes it
+  raw::control(program_, F_SETFD, 0);  // the default of socket()
   const int least = 1;
   syscall(SYS_setsockopt, program_, SOL_SOCKET, SO_SNDBUF, &least, sizeof least);
   return 0;
 }
 
 Mirror::~Mirror() {
-  // A child of a fork has our end as well: closing it would say nothing.
+  // Shut down explicitly: a forked child has our end as well, so that closing it has no effect.
   if (own_ >= 0) raw::shutdown(own_, SHUT_RDWR);
   if (own_ >= 0) raw::close(own_);
   if (program_ >= 0) raw::close(program_);
@@ -67,7 +67,7 @@ void Mirror::show_end_of_input() {
 
 void Mirror::show_hang_up() {
   if (hung_up_) return;
-  raw::shutdown(own_, SHUT_RDWR);  // first: who is woken by room to send is to see this as well
+  raw::shutdown(own_, SHUT_RDWR);  // first: a thread woken by room to send must see this too
   show_output(true);
   hung_up_ = ended_ = true;
 }

@@ -1,11 +1,11 @@
 // The descriptor that a program has for an rsocket: one end of a pair of local sockets, whose other
-// end is ours. Whatever waits for it in the kernel (poll, select, epoll, an event loop of others)
-// sees of the rsocket what it would of a TCP socket:
-//   readable      a byte of ours lies in it
-//   not writable  its send buffer is full of bytes that mean nothing
+// end is ours. Waiting for it in the kernel (poll, select, epoll, an event loop of another library)
+// shows the state of the rsocket as it would for a TCP socket:
+//   readable      a byte of ours is in it
+//   not writable  its send buffer is full of bytes without meaning
 //   end of input  our end is shut down for writing
 //   hung up       our end is shut down
-// Not thread-safe: its Socket's lock is held.
+// Not thread-safe: the caller holds the Socket's lock.
 #pragma once
 
 #include <vector>
@@ -19,13 +19,13 @@ class Mirror {
   Mirror(const Mirror&) = delete;
   Mirror& operator=(const Mirror&) = delete;
 
-  // 0 or errno.
+  // Returns 0 or errno.
   int open();
   int fd() const { return program_; }
-  // The program has the pair by this number as well.
+  // The program has duplicated the descriptor to this number.
   void add_number(int fd) { others_.push_back(fd); }
-  // By this one no more, which is not closed here. True: it was the last one, and shows what it
-  // showed until release().
+  // Removes this number, without closing it. True: it was the last one; the descriptor keeps
+  // showing its state until release().
   bool drop_number(int fd);
   void release() { program_ = -1; }
 
@@ -37,7 +37,7 @@ class Mirror {
 
  private:
   int program_ = -1, own_ = -1;
-  std::vector<int> others_;  // further numbers the program has it by
+  std::vector<int> others_;  // duplicates of the program
   bool input_ = false, output_ = true, ended_ = false, hung_up_ = false;
 };
 

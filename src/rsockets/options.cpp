@@ -1,4 +1,5 @@
-// rsetsockopt, rgetsockopt. What a connection of ours has no such thing for is ENOPROTOOPT.
+// rsetsockopt and rgetsockopt. Options without a meaning for such a connection fail with
+// ENOPROTOOPT.
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <sys/time.h>
@@ -30,7 +31,7 @@ struct Given {
   }
 };
 
-// Even, as it has two halves, and nothing that would keep data from moving.
+// An even number, because the buffer has two halves, and large enough to transfer data.
 std::uint32_t buffer_size(int wanted) {
   const auto n = static_cast<std::uint32_t>(std::clamp<int>(wanted, kMinBuffer, kMaxBuffer));
   return n & ~1u;
@@ -110,7 +111,7 @@ int set_of_tcp(int name, const Given& g, Settings* s) {
 }
 
 int set_of_rdma(int name, const Given& g, Settings* s, bool before_connection) {
-  if (name == RDMA_ROUTE) return ENOPROTOOPT;  // the device finds its way by itself
+  if (name == RDMA_ROUTE) return ENOPROTOOPT;  // the device finds the route by itself
   if (g.length < sizeof(int)) return EINVAL;
   if (!before_connection) return EINVAL;
   const int n = g.number();
@@ -125,7 +126,7 @@ int set_of_rdma(int name, const Given& g, Settings* s, bool before_connection) {
     case RDMA_INLINE:
       s->inlined = static_cast<std::uint16_t>(std::min<int>(n, kMaxInline));
       return 0;
-    case RDMA_IOMAPSIZE:  // as it can be said to the peer
+    case RDMA_IOMAPSIZE:  // rounded as it will be sent to the peer
       s->mappings = from_scale(to_scale(static_cast<std::uint32_t>(n)));
       return 0;
     default:
@@ -153,7 +154,7 @@ int set(Settings* s, Socket::State stage, int level, int name, const Given& g) {
   }
 }
 
-// ---- and what it is
+// ---- getting options
 
 int tell(const void* what, socklen_t size, void* to, socklen_t* length) {
   *length = std::min(*length, size);
@@ -166,7 +167,7 @@ int tell_time(int ms, void* to, socklen_t* length) {
   return tell(&t, sizeof t, to, length);
 }
 
-// Of what TCP below does nothing is known here: a state and a size.
+// The TCP connection below is not visible here, so only a state and a size are filled in.
 int tell_tcp(Socket::State stage, void* to, socklen_t* length) {
   tcp_info info{};
   info.tcpi_state = stage == Socket::State::connected   ? TCP_ESTABLISHED
@@ -176,7 +177,7 @@ int tell_tcp(Socket::State stage, void* to, socklen_t* length) {
   return tell(&info, sizeof info, to, length);
 }
 
-// True when it is a number.
+// True if the option is a number.
 bool number_of_socket(Socket& socket, const Settings& s, Socket::State stage, int name, int* n) {
   switch (name) {
     case SO_REUSEADDR:
@@ -228,7 +229,7 @@ bool number_of_tcp(const Settings& s, int name, int* n) {
     case TCP_KEEPCNT:
       *n = s.keep_count;
       return true;
-    case TCP_MAXSEG:  // as rdma-core has it: the path MTU that a queue pair shows
+    case TCP_MAXSEG:  // as in rdma-core: the path MTU that a queue pair shows
       *n = kPathMtu;
       return true;
     default:
@@ -295,7 +296,7 @@ int get(Socket& socket, int level, int name, void* to, socklen_t* length) {
 }  // namespace
 }  // namespace urnic::rsockets
 
-using namespace urnic::rsockets;  // the exported functions stand for themselves
+using namespace urnic::rsockets;  // the exported functions are in the global namespace
 
 int urnic_rsetsockopt(int fd, int level, int name, const void* value, socklen_t length) {
   const auto s = lookup(fd);

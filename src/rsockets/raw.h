@@ -1,5 +1,5 @@
-// System calls on descriptors that programs have as rsockets. Not by their names in libc: those are
-// librspreload's in a process that has it, which would come back to here.
+// System calls on descriptors that programs use as rsockets. They bypass libc's functions: in a
+// process with librspreload those are its replacements, which would call back into this library.
 #pragma once
 
 #include <poll.h>

@@ -10,7 +10,7 @@ void ReceiveSide::open(std::uint32_t buffer, std::uint16_t credits) {
   size_ = buffer;
   credits_ = credits;
   granted_ = free_ = next_half_ = half();
-  owed_from_ = credits / 2;
+  grant_from_ = credits / 2;
 }
 
 bool ReceiveSide::on_data(std::uint32_t bytes) {
@@ -53,14 +53,14 @@ void ReceiveSide::take(std::uint64_t bytes) {
   if (bytes != 0) messages_.front() -= static_cast<std::uint32_t>(bytes);
 }
 
-bool ReceiveSide::owes_grant() const {
-  return free_ >= half() || static_cast<std::int16_t>(number_ - owed_from_) >= 0;
+bool ReceiveSide::grant_due() const {
+  return free_ >= half() || static_cast<std::int16_t>(number_ - grant_from_) >= 0;
 }
 
 ReceiveSide::Grant ReceiveSide::grant() {
   Grant g;
   g.limit = static_cast<std::uint16_t>(number_ + credits_);
-  owed_from_ = static_cast<std::uint16_t>(number_ + credits_ / 2);
+  grant_from_ = static_cast<std::uint16_t>(number_ + credits_ / 2);
   if (free_ < half()) return g;
   g.offset = next_half_;
   free_ -= half();

@@ -50,7 +50,7 @@ SendSide::Piece SendSide::take(std::uint32_t length, bool inlined) {
   p.to = {target.address, target.key, length};
   target.address += length;
   target.length -= length;
-  if (target.length == 0) {  // a target is used up before the next
+  if (target.length == 0) {  // the next target is used only when this one is full
     at_ = (at_ + 1) % kTargets;
     --targets_left_;
   }

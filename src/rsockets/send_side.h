@@ -1,5 +1,5 @@
-// What one end may send and where to: credits, targets, the ring its data waits in, and places in
-// the send queue. No memory is touched here; who posts the work does that.
+// The sending half of the protocol: credits, targets, the ring where data waits, and slots of the
+// send queue. It does not access memory; the caller posts the work.
 #pragma once
 
 #include <array>
@@ -9,46 +9,46 @@
 
 namespace urnic::rsockets {
 
-// Bytes of one Write at most, and what has to be free in the ring before one is begun.
+// Most bytes of one Write, and the room in the ring that is needed to start one.
 constexpr std::uint32_t kMaxPiece = 65536, kLowWater = 2048;
-// A piece of data is a Write and the message behind it.
+// A piece of data is a Write, followed by a message.
 constexpr std::uint32_t kPostsOfData = 2;
 
 class SendSide {
  public:
-  // Where a piece goes, and the one or two parts of the ring it comes from. Without the ring (it is
-  // posted inline) the parts are empty.
+  // The destination of a piece, and the one or two parts of the ring that it occupies. If it is
+  // posted inline it does not use the ring, and the parts are empty.
   struct Piece {
-    Entry to;  // length is the piece's
+    Entry to;  // its length is that of the piece
     std::uint32_t offset = 0, first = 0, second = 0;
   };
 
-  // `slots` places in the send queue are for data, those for control are the Gate's.
+  // `slots` slots of the send queue are for data; those for control messages are counted
+  // separately.
   // bound: unacknowledged messages of an rsocket: credits, ring, send queue; limit: RDMA_SQSIZE
   // 384, SO_SNDBUF 128 KiB, the peer's RDMA_RQSIZE; beyond: the call waits, or fails with EAGAIN;
-  // test: RsocketSendSide.ItStopsAtTheLastCreditAndGoesOnWithMore,
-  // RsocketSendSide.ItStopsWithoutPlacesOrRoomInTheRing,
-  // DataTest.WhoSendsWithoutWaitingIsStoppedByAPeerThatDoesNotReadAndWokenWhenItDoes
+  // test: RsocketSendSide.SendingStopsWithoutCreditAndContinuesWithMore,
+  // RsocketSendSide.SendingStopsWithoutSlotsOrRoomInTheRing,
+  // DataTest.ANonBlockingSendStopsAtAPeerThatDoesNotReadAndIsWokenWhenItReads
   void open(std::uint32_t ring, std::uint32_t slots);
-  // What the peer said when the connection was made.
+  // The peer's values from the connection set-up.
   void begin(std::uint16_t credits, const Entry& first);
 
   bool can_send() const;
-  // How much of `wanted` the next piece of the stream holds; can_send().
+  // How much of `wanted` the next piece of the stream can carry; can_send() must hold.
   std::uint32_t next_piece(std::uint32_t wanted) const;
-  // The same for a piece into a mapping of which `left` bytes are left. It has no message behind
-  // it.
+  // The same for a piece into a mapping with `left` bytes left. No message follows it.
   std::uint32_t next_direct(std::uint32_t wanted, std::uint64_t left) const;
   Piece take(std::uint32_t length, bool inlined);
   Piece take_direct(std::uint32_t length, bool inlined);
-  // The place and credit of an iomap message, written inline.
+  // Uses the slot and the credit of an iomap message, which is written inline.
   void take_mapping();
 
-  // The peer may be sent what is numbered below `limit`.
+  // The peer accepts messages with numbers below `limit`.
   void on_grant(std::uint16_t limit) { limit_ = limit; }
-  // A further target; false when there is no room for it, which the peer knows.
+  // Adds a target; false when there is no room for it, which the peer should have known.
   bool on_target(const Entry&);
-  // Work is done with: `bytes` of the ring.
+  // Work is complete: frees `bytes` of the ring.
   void on_done(std::uint32_t bytes);
   bool all_done() const { return slots_ == all_slots_; }
   std::uint32_t under_way() const { return all_slots_ - slots_; }
@@ -58,7 +58,8 @@ class SendSide {
 
   std::uint32_t ring_ = 0, free_ = 0, head_ = 0;
   std::uint32_t all_slots_ = 0, slots_ = 0;
-  std::uint16_t number_ = 0, limit_ = 0;  // of the next message, and which it must not reach
+  // of the next message, and the first number that is not allowed
+  std::uint16_t number_ = 0, limit_ = 0;
   std::array<Entry, kTargets> targets_{};
   std::uint32_t at_ = 0, targets_left_ = 0;
 };

@@ -22,13 +22,13 @@
 namespace urnic::rsockets {
 namespace {
 
-// After which a program that looked by itself is looked after.
+// How soon a socket is served again after it was left to a program that polls by itself.
 constexpr int kAgainMs = 1;
 
 std::atomic<Service*> current{nullptr};
 std::mutex making;
 
-// A child has none of the parent's threads, and its locks may be taken: it makes its own.
+// A child has none of the parent's threads, and the locks may be taken: it creates its own service.
 void forget_parent() {
   current.store(nullptr);
   new (&making) std::mutex;
@@ -39,7 +39,7 @@ int make_non_blocking(int fd) {
   return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ? errno : 0;
 }
 
-// What a connection that was not made says to its program.
+// The error of a failed connection for its program.
 int error_of(const rdma_cm_event& e) {
   if (e.event == RDMA_CM_EVENT_REJECTED) return ECONNREFUSED;
   return e.status == 0 ? ECONNREFUSED : e.status < 0 ? -e.status : e.status;
@@ -73,7 +73,7 @@ int Service::start() {
   return e;
 }
 
-// Its events are taken by the thread from now on; once is enough.
+// From now on the thread takes the events of `fd`; calling it again has no effect.
 int Service::watch(int fd) const {
   if (const int e = make_non_blocking(fd); e != 0) return e;
   epoll_event wanted{};
@@ -115,7 +115,7 @@ std::shared_ptr<Socket> Service::find(const void* cookie) {
   return found == sockets_.end() ? nullptr : found->second.lock();
 }
 
-// The program's signals are the program's.
+// Signals belong to the program: block them in our thread.
 int start_thread(Service& service) {
   sigset_t all, old;
   sigfillset(&all);
@@ -138,7 +138,7 @@ void Service::run() {
     try {
       serve();
     } catch (const std::exception&) {
-      // Without memory an event is lost, as it is where a device has no room for it.
+      // Without memory an event is lost, as on a device that has no room for it.
     }
   }
 }
@@ -181,7 +181,7 @@ bool Service::take_event() {
   const std::string_view said(kept.data(), length);
   const bool is_request = e.event == RDMA_CM_EVENT_CONNECT_REQUEST;
   const auto socket = find(is_request ? e.listen_id->context : e.id->context);
-  verbs.ack_cm_event(event);  // from here on the identifier may go
+  verbs.ack_cm_event(event);  // after this the identifier may be destroyed
   if (is_request && socket == nullptr) verbs.destroy_id(e.id);
   if (socket == nullptr) return true;
   switch (e.event) {
@@ -212,7 +212,7 @@ void Service::ask_again() {
   }
 }
 
-// Null behind the last.
+// Null after the last one.
 ibv_comp_channel* Service::nth_channel(std::size_t i) {
   const std::lock_guard guard(mutex_);
   return i < completions_.size() ? completions_[i] : nullptr;
@@ -222,7 +222,7 @@ bool Service::take_completion(ibv_comp_channel* channel) {
   ibv_cq* cq = nullptr;
   void* cookie = nullptr;
   if (verbs.get_cq_event(channel, &cq, &cookie) != 0) return false;
-  verbs.ack_cq_events(cq, 1);  // from here on the queue may go
+  verbs.ack_cq_events(cq, 1);  // after this the queue may be destroyed
   const auto socket = find(cookie);
   if (socket != nullptr && !socket->on_completion()) busy_.insert(cookie);
   return true;

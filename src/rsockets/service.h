@@ -1,6 +1,7 @@
-// What all rsockets of a process share: the channels by which rdma_cm and the completion queues of
-// each device tell of them, and the thread that waits there. It is made with the first connection
-// or listener. Rsockets are named by numbers: what comes late finds nobody.
+// Shared by all rsockets of a process: the event channels of rdma_cm and of the completion queues
+// of each device, and the thread that waits for them. It starts with the first connection or
+// listener. Events refer to rsockets by number, so that a late event finds no socket instead of
+// freed memory.
 #pragma once
 
 #include <cstdint>
@@ -18,28 +19,29 @@ class Socket;
 
 class Service {
  public:
-  // Of this process; never destroyed, as its thread does not end.
+  // The object of this process; never destroyed, because its thread does not end.
   static Service& get();
-  // For a test, whose own takes the place of the process's; which that was.
+  // For tests: replaces the process's object by the test's, and returns the previous one.
   static Service* replace(Service*);
   Service() = default;
   ~Service();
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
 
-  // 0 or errno.
+  // Returns 0 or errno.
   int start();
-  // After start().
+  // Only after start().
   rdma_event_channel* events() { return events_; }
-  // Of the device of that context of rdma_cm's. Null where there is none to be had.
+  // The completion channel for the device of this rdma_cm context. Null if none can be created.
   ibv_comp_channel* completions(ibv_context* context);
 
-  // The cookie by which it is told of: of rdma_cm's identifier and of the completion queues.
+  // Returns the cookie of the socket's events, for its rdma_cm identifier and its completion
+  // queues.
   void* add(std::weak_ptr<Socket>);
   void remove(const void* cookie);
   std::size_t known();
 
-  // The thread's: serves without end; and what has come, once.
+  // For the thread: run() serves forever; serve() handles the present events once.
   void run();
   void serve();
 
@@ -54,10 +56,10 @@ class Service {
   std::mutex mutex_;
   bool started_ = false;
   rdma_event_channel* events_ = nullptr;
-  int watched_ = -1;                            // an epoll of all descriptors below
-  std::vector<ibv_comp_channel*> completions_;  // they stay
+  int watched_ = -1;                            // an epoll set of all descriptors below
+  std::vector<ibv_comp_channel*> completions_;  // never removed
   std::uint64_t last_ = 0;
-  std::unordered_set<void*> busy_;  // cookies of those to be asked again; the thread's own
+  std::unordered_set<void*> busy_;  // cookies of sockets to be served again; only for the thread
   std::unordered_map<std::uint64_t, std::weak_ptr<Socket>> sockets_;
 };
 

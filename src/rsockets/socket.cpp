@@ -1,4 +1,4 @@
-// How an rsocket begins and ends. What it carries is in socket_data.cpp.
+// The life cycle of an rsocket. Its data is in socket_data.cpp.
 #include "rsockets/socket.h"
 
 #include <errno.h>
@@ -18,14 +18,14 @@
 namespace urnic::rsockets {
 namespace {
 
-// A request of many connections at once is not turned away by a program that says listen(5).
+// A program that calls listen(5) still gets many simultaneous connections.
 // bound: rsockets of a listener waiting to be accepted, and as many being opened; limit: the
 // backlog of `rlisten`, 128 to 4096; beyond: refused; test:
-// ConnectionTest.SoManyWaitToBeAcceptedAndTheNextIsRefused,
-// ConnectionTest.PeersThatDoNotFinishTheirOpeningAreBounded
+// ConnectionTest.WaitingConnectionsAreBoundedAndTheNextIsRefused,
+// ConnectionTest.UnfinishedConnectionsAreBounded
 constexpr int kLeastBacklog = 128, kMostBacklog = 4096;
 constexpr int kResolveMs = 2000;
-// For how long nothing may move before what was sent is given up by close().
+// close() gives up sent data when there was no progress for this long.
 constexpr int kQuietMs = 10'000;
 
 constexpr unsigned kInVain = 3;
@@ -112,7 +112,7 @@ int Socket::listen(int backlog) {
   return 0;
 }
 
-// The id has the device and the service's channel; the stream has the id.
+// Afterwards the id has the device and the service's channel, and the stream owns the id.
 int Socket::prepare_connection(const sockaddr* to) {
   if (const int e = Service::get().start(); e != 0) return e;
   if (const int e = make_id(); e != 0) return e;
@@ -135,7 +135,7 @@ int Socket::connect(const sockaddr* to, socklen_t length) {
   if (stage_ != State::fresh && stage_ != State::bound) return EINVAL;
   int e = dropin::guarded([&] { return prepare_connection(to); }, ENOMEM);
   if (e == 0) {
-    stage_ = State::connecting;  // before anything may come of it
+    stage_ = State::connecting;  // before an event of it can arrive
     const auto said = encode(stream_.own_data());
     rdma_conn_param p{};
     p.private_data = said.data();
@@ -160,9 +160,9 @@ int Socket::connect_result() {
   return stage_ == State::connected ? 0 : ENOTCONN;
 }
 
-// ---- what the service brings
+// ---- events from the service
 
-// 0, or why the request is not answered. It is that of `id_`.
+// Prepares the answer to the request of `id_`. Returns 0, or errno if it cannot be answered.
 int Socket::open_request(std::string_view private_data) {
   const std::lock_guard guard(mutex_);
   rdma_cm_id* const id = id_;
@@ -204,9 +204,9 @@ void Socket::on_request(rdma_cm_id* id, std::string_view private_data) {
   if (dropin::guarded(begin, ENOMEM) != 0) {
     verbs.reject(id, nullptr, 0);
     if (made == nullptr) verbs.destroy_id(id);
-    return;  // else with it goes the id
+    return;  // otherwise the socket destroys the id
   }
-  // Until it is established nobody else has it.
+  // Only this listener has it until it is established.
   const std::lock_guard guard(mutex_);
   making_.push_back(std::move(made));
 }
@@ -229,7 +229,7 @@ void Socket::on_established(std::string_view private_data) {
       stream_.begin(*peers);
     }
     stage_ = State::connected;
-    stream_.link().arm_received();  // what came before told nobody
+    stream_.link().arm_received();  // messages that arrived before caused no event
     stream_.connected();
     mirror_.show_output(true);
     show();
@@ -259,7 +259,7 @@ void Socket::on_disconnected() {
       error_ = ECONNRESET;
       listener = listener_.lock();
     } else if (stage_ == State::connected) {
-      stream_.serve();  // what came before is heard first
+      stream_.serve();  // process messages that arrived before
       stream_.lost(ECONNRESET);
     }
     show();
@@ -287,7 +287,7 @@ void Socket::queue(std::shared_ptr<Socket> made) {
 }
 
 void Socket::forget(const Socket* made) {
-  std::shared_ptr<Socket> last;  // goes without the lock
+  std::shared_ptr<Socket> last;  // destroyed without the lock
   const std::lock_guard guard(mutex_);
   const auto found =
       std::find_if(making_.begin(), making_.end(), [&](const auto& s) { return s.get() == made; });
@@ -306,7 +306,7 @@ int Socket::accept(std::shared_ptr<Socket>* out) {
   return 0;
 }
 
-// ---- the end
+// ---- ending
 
 int Socket::shutdown(int how) {
   if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR) return EINVAL;
@@ -317,7 +317,8 @@ int Socket::shutdown(int how) {
   return 0;
 }
 
-// Both directions are closed, and what was sent has gone, or nothing has moved for so long.
+// Closes both directions, and waits until sent data has gone, or there was no progress for
+// `quiet_ms`.
 void Socket::finish(std::unique_lock<std::mutex>& lock, int quiet_ms) {
   if (stage_ != State::connected) return;
   stream_.close(true, true);
@@ -353,7 +354,7 @@ void Socket::give_up(int fd) {
   const auto unmade = std::exchange(making_, {});
   rdma_cm_id* id = std::exchange(id_, nullptr);
   lock.unlock();
-  if (id != nullptr) verbs.destroy_id(id);  // its port is free when close() returns
+  if (id != nullptr) verbs.destroy_id(id);  // its port must be free when close() returns
   lock.lock();
   stream_.finish();
   mirror_.show_hang_up();
@@ -367,8 +368,8 @@ void Socket::also_known_as(int fd) {
   mirror_.add_number(fd);
 }
 
-// A thread within a call has the lock for a moment. Not so the call in which a signal handler ended
-// the process: it goes on no more, so nobody waits without end.
+// Threads inside a call hold the lock only briefly. But a call that was interrupted by a signal
+// handler which ended the process never continues, so the wait has a limit.
 void Socket::leave(int quiet_ms) {
   std::unique_lock lock(mutex_, std::defer_lock);
   const std::int64_t until = now_us() + std::int64_t{quiet_ms} * 1000;

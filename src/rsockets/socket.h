@@ -1,5 +1,5 @@
-// An rsocket: what a program has by a descriptor. Everything here may be called by any thread of
-// the program and by the service's; no call waits, but close() for what was sent.
+// An rsocket, which a program uses through a descriptor. Any thread of the program, and the
+// service's thread, may call every function; no call waits, except close() for sent data.
 #pragma once
 
 #include <netinet/in.h>
@@ -20,8 +20,8 @@
 
 namespace urnic::rsockets {
 
-// Whether the program looks for data again and again without sleeping. Who sleeps in the kernel
-// looks once in vain, is woken, and finds something.
+// Detects a program that polls for data again and again without sleeping. A program that sleeps in
+// the kernel polls once without result, is woken, and then finds data.
 class Looks {
  public:
   void in_vain();
@@ -39,54 +39,56 @@ class Socket : public std::enable_shared_from_this<Socket> {
     fresh,
     bound,
     listening,
-    connecting,  // or accepted and not yet established
-    connected,   // or once connected
-    failed,      // its connection was never made
+    connecting,  // or accepted and not established yet
+    connected,   // or was connected once
+    failed,      // the connection was never established
     closed,
   };
 
   explicit Socket(int family) : family_(family) {}
   ~Socket();
-  // Its descriptor, and the service knows it. 0 or errno.
+  // Creates its descriptor and registers it with the service. Returns 0 or errno.
   int open();
 
-  // ---- the program's calls: 0 or errno, EAGAIN when waiting for the descriptor helps
+  // ---- calls of the program; they return 0 or errno, EAGAIN when waiting for the descriptor helps
 
   int bind(const sockaddr*, socklen_t);
   int listen(int backlog);
   int accept(std::shared_ptr<Socket>* out);
-  // EINPROGRESS: begun.
+  // EINPROGRESS: started.
   int connect(const sockaddr*, socklen_t);
-  // What became of it: EALREADY while that is not known.
+  // The outcome; EALREADY while it is unknown.
   int connect_result();
 
-  // `from` is taken from until it is empty; EAGAIN with something left.
+  // Take bytes from `from` until it is empty; EAGAIN if bytes are left.
   int send(Source& from);
   int send_to_mapping(Source& from, std::uint64_t offset);
-  // `*got` bytes; 0 of them at the end of input.
+  // `*got` bytes; 0 at the end of input.
   int receive(std::uint8_t* to, std::size_t size, bool look, std::size_t* got);
   int shutdown(int how);
-  // The program has given up this number for it. The last one ends the connection behind what was
-  // sent; that is waited for.
+  // The program closes this number. Closing the last one ends the connection after all sent data,
+  // and waits for that.
   void give_up(int fd);
   void also_known_as(int fd);
-  // The program has closed this number without a word, and something else has it by now.
+  // The program has closed this number outside of our calls, and something else uses it now.
   void number_lost(int fd);
-  // At the end of the process: the other end is told, and waited for no longer than that.
+  // Called when the process ends: notifies the peer, and waits no longer than this.
   void leave(int quiet_ms);
 
   int map(void*, std::size_t, bool written, std::uint64_t offset);
   int unmap(void*, std::size_t);
 
-  // As getsockname and getpeername tell it.
+  // The address in the form of getsockname and getpeername.
   int address(bool of_peer, sockaddr*, socklen_t*);
-  // Serves what has come, and shows whether there is room to send. Whoever sleeps next is woken.
+  // Processes arrivals, and shows whether there is room to send. `sleeps`: the caller will sleep,
+  // so later arrivals must wake it.
   void look(bool for_output, bool sleeps);
-  // Why its connection failed or broke. It is taken once when it failed.
+  // The error of the failed or broken connection. `taken`: the error of a failed connection is
+  // cleared.
   int error(bool taken);
   std::uint64_t readable();
 
-  // Calls `f` with what can be set, and the stage.
+  // Calls `f` with the settings and the state.
   template <class F>
   int with_settings(F&& f) {
     const std::lock_guard guard(mutex_);
@@ -94,15 +96,15 @@ class Socket : public std::enable_shared_from_this<Socket> {
   }
   int family() const { return family_; }
   int fd() const { return mirror_.fd(); }
-  std::atomic<bool> non_blocking{false};  // as F_SETFL left it
+  std::atomic<bool> non_blocking{false};  // as set by F_SETFL
 
-  // ---- what the service brings
+  // ---- calls of the service
 
   void on_request(rdma_cm_id*, std::string_view private_data);
   void on_established(std::string_view private_data);
   void on_failed(int error);
   void on_disconnected();
-  // False: the program looks by itself all the time, and is left to it; to be asked again soon.
+  // False: the program polls by itself all the time and processes the arrivals; try again soon.
   bool on_completion();
 
  private:
@@ -115,25 +117,25 @@ class Socket : public std::enable_shared_from_this<Socket> {
   int sent(const Source&);
   void settle();
   void show();
-  void finish(std::unique_lock<std::mutex>&, int quiet_ms);  // it goes on with what has moved
+  void finish(std::unique_lock<std::mutex>&, int quiet_ms);  // releases the lock while it waits
 
   std::mutex mutex_;
   std::condition_variable served_;
   const int family_;
   State stage_ = State::fresh;
   Settings settings_;
-  void* cookie_ = nullptr;  // by which the service knows it
+  void* cookie_ = nullptr;  // the service's cookie
   Mirror mirror_;
-  rdma_cm_id* id_ = nullptr;  // until the stream has it
+  rdma_cm_id* id_ = nullptr;  // until the stream owns it
   Stream stream_;
   Looks looks_;
-  bool wants_output_ = false;  // somebody waits for room to send
+  bool wants_output_ = false;  // a thread waits for room to send
   int error_ = 0;
-  // Listening.
+  // Only for a listener.
   std::size_t backlog_ = 0;
   std::deque<std::shared_ptr<Socket>> accepted_;
-  std::vector<std::shared_ptr<Socket>> making_;  // answered, not yet established
-  std::weak_ptr<Socket> listener_;               // of one that is being accepted
+  std::vector<std::shared_ptr<Socket>> making_;  // answered, not established yet
+  std::weak_ptr<Socket> listener_;               // while this one is being accepted
 };
 
 }  // namespace urnic::rsockets

@@ -1,4 +1,4 @@
-// What an rsocket carries, and what it shows of itself.
+// The data of an rsocket, and the state of its descriptor.
 #include <errno.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace urnic::rsockets {
 namespace {
 
-// As a socket of this family tells it: those of IPv6 see addresses of IPv4 mapped.
+// Converts an address for a socket of this family: IPv6 sockets see IPv4 addresses as mapped ones.
 socklen_t as_family(int family, const sockaddr_storage& from, sockaddr_storage* to) {
   *to = from;
   if (family == AF_INET) {
@@ -41,7 +41,7 @@ void tell_address(int family, const sockaddr_storage& a, sockaddr* to, socklen_t
 
 }  // namespace
 
-// Why nothing can be sent or received now; 0 when it can.
+// The error that prevents sending or receiving now; 0 if there is none.
 int Socket::state_error(bool sending) const {
   switch (stage_) {
     case State::connecting:
@@ -58,7 +58,8 @@ int Socket::state_error(bool sending) const {
   return error != 0 ? error : EPIPE;
 }
 
-// The send queue tells of room to send, and that the last message of this end has gone.
+// Processes arrivals. Arms the send queue if room to send, or the last message's completion, is
+// awaited.
 void Socket::settle() {
   stream_.serve();
   const Ending& ending = stream_.ending();
@@ -70,7 +71,7 @@ void Socket::settle() {
   show();
 }
 
-// Holds the descriptor to what is so.
+// Updates the descriptor to the present state.
 void Socket::show() {
   if (stage_ == State::listening) {
     mirror_.show_input(!accepted_.empty());
@@ -114,7 +115,7 @@ int Socket::send_to_mapping(Source& from, std::uint64_t offset) {
   return sent(from);
 }
 
-// What comes of a send that has left something, or nothing.
+// The result of a send that may have left bytes in `from`.
 int Socket::sent(const Source& from) {
   if (from.left() == 0) {
     show();

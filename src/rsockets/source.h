@@ -1,4 +1,4 @@
-// What a program gives to be sent: one stretch of bytes or several, taken from the front.
+// The bytes that a program sends: one part or several, taken from the front.
 #pragma once
 
 #include <sys/uio.h>
@@ -18,7 +18,7 @@ class Source {
 
   std::size_t left() const { return left_; }
 
-  // The next `size` bytes, of which there are as many.
+  // Copies the next `size` bytes, at most left().
   void take(std::uint8_t* to, std::size_t size) {
     left_ -= size;
     while (size != 0 && part_ != end_) {

@@ -11,20 +11,20 @@ namespace urnic::rsockets {
 namespace {
 
 constexpr std::size_t kAtOnce = 16;
-// The first pieces of a large send are small, so that they are under way while others are copied.
+// The first pieces of a large send are small, so that they are sent while later ones are copied.
 constexpr std::uint32_t kFirstPiece = 16384;
-constexpr std::uint16_t kSlotsOfGrant = 2;  // a target and the message behind it
+constexpr std::uint16_t kSlotsOfGrant = 2;  // a target and the message after it
 
 constexpr int kMapped = IBV_ACCESS_LOCAL_WRITE, kMappedForPeer = kMapped | IBV_ACCESS_REMOTE_WRITE;
 
 }  // namespace
 
-// ---- how it begins
+// ---- set-up
 
 int Stream::open(rdma_cm_id* id, const Settings& settings, ibv_comp_channel* channel,
                  void* cookie) {
   settings_ = settings;
-  // First: with the link goes the id, whatever fails.
+  // First, because the link owns the id even if this fails.
   const int e = link_.open(id, settings, channel, cookie);
   send_side_.open(settings.send_buffer, settings.send_queue);
   receive_side_.open(settings.receive_buffer, settings.receive_queue);
@@ -53,22 +53,22 @@ void Stream::connected() {
   serve();
 }
 
-// ---- what has happened
+// ---- arrivals and completions
 
 void Stream::serve() {
   if (!link_.is_open()) return;
   take_received();
   take_sent();
-  say_what_is_owed();
+  send_pending_control();
 }
 
-// What cannot be said for want of a slot is said when the send queue tells of one.
-void Stream::say_what_is_owed() {
+// Messages that cannot be sent for lack of a slot are sent when the send queue reports a free one.
+void Stream::send_pending_control() {
   for (const bool last : {false, true}) {
     if (!ending_.is_connected()) return;
-    if (unsaid_ && control_slots_ != 0) say(*unsaid_);
-    if (receive_side_.owes_grant() && control_slots_ >= kSlotsOfGrant) grant();
-    if (last || (!unsaid_ && !receive_side_.owes_grant())) return;
+    if (pending_control_ && control_slots_ != 0) say(*pending_control_);
+    if (receive_side_.grant_due() && control_slots_ >= kSlotsOfGrant) grant();
+    if (last || (!pending_control_ && !receive_side_.grant_due())) return;
     link_.arm_sent();
     take_sent();
   }
@@ -80,13 +80,13 @@ void Stream::take_received() {
   while ((n = link_.poll_received(done)) > 0) {
     for (int i = 0; i < n; ++i) {
       const ibv_wc& wc = done[static_cast<std::size_t>(i)];
-      if (wc.status != IBV_WC_SUCCESS) continue;  // the connection's end, told by rdma_cm
+      if (wc.status != IBV_WC_SUCCESS) continue;  // the connection ended; rdma_cm reports it
       if (wc.byte_len != kMessageBytes || wc.wr_id >= link_.slots()) {
         ending_.lost(EPROTO);
         continue;
       }
       const auto slot = static_cast<std::uint32_t>(wc.wr_id);
-      // In the byte order of its receiver.
+      // In the byte order of the receiver.
       const std::uint32_t m = get_message(link_.slot(slot), kOwnOrder);
       if (ending_.is_connected()) on_message(m);
       if (ending_.is_connected()) check(link_.post_receive(slot));
@@ -112,7 +112,7 @@ void Stream::on_message(std::uint32_t m) {
     }
     case Op::iomap:
       receive_side_.on_mapping();
-      right = value < settings_.mappings && mappings_.on_told(value, link_.mapping(value));
+      right = value < settings_.mappings && mappings_.on_mapping(value, link_.mapping(value));
       break;
     case Op::control:
       right = ending_.on_control(value);
@@ -141,7 +141,7 @@ void Stream::take_sent() {
   }
 }
 
-// ---- what is sent
+// ---- sending
 
 void Stream::grant() {
   const ReceiveSide::Grant g = receive_side_.grant();
@@ -162,10 +162,10 @@ void Stream::grant() {
 
 void Stream::say(Control c) {
   if (control_slots_ == 0) {
-    unsaid_ = c;
+    pending_control_ = c;
     return;
   }
-  unsaid_.reset();
+  pending_control_.reset();
   --control_slots_;
   const bool last = c == Control::disconnect;
   check(link_.post_message({message(c), peers_order_, work_id(Work::control, 0, last)}));
@@ -251,13 +251,13 @@ std::size_t Stream::send_to_mapping(Source& source, std::uint64_t offset) {
 std::size_t Stream::receive(std::uint8_t* to, std::size_t size, bool look) {
   if (look) return receive_side_.peek(link_.buffer(), to, size);
   const std::size_t n = receive_side_.read(link_.buffer(), to, size);
-  if (receive_side_.owes_grant()) say_what_is_owed();
+  if (receive_side_.grant_due()) send_pending_control();
   return n;
 }
 
 std::uint32_t Stream::under_way() const {
   if (!ending_.is_connected()) return 0;
-  return send_side_.under_way() + (kControlSlots - control_slots_) + (unsaid_ ? 1 : 0);
+  return send_side_.under_way() + (kControlSlots - control_slots_) + (pending_control_ ? 1 : 0);
 }
 
 void Stream::finish() {
@@ -270,7 +270,7 @@ void Stream::finish() {
   link_.close();
 }
 
-// ---- buffers of the program
+// ---- mapped buffers of the program
 
 int Stream::map(void* buffer, std::size_t length, bool written, std::uint64_t offset) {
   if (!link_.is_open() || length == 0 || length > UINT32_MAX) return EINVAL;

@@ -20,7 +20,8 @@ constexpr auto kLeaving = std::chrono::seconds(1);
 
 std::atomic<Table*> current{nullptr};
 std::mutex making;
-// Those of this process's parents: never given back, and no leak.
+// Objects of parent processes: never freed, and kept in a list so that they are not reported as
+// leaks.
 const Table* forgotten = nullptr;
 
 }  // namespace
@@ -41,8 +42,8 @@ Table& Table::get() {
   return *t;
 }
 
-// In a child the parent's is left as it is: its locks may be taken, its connections are the
-// parent's.
+// Runs in the child: leaves the parent's object as it is, because its locks may be taken and its
+// connections belong to the parent.
 void Table::forget_parent() {
   Table* parents = current.exchange(nullptr);
   new (&making) std::mutex;
@@ -54,7 +55,7 @@ void Table::forget_parent() {
   }
 }
 
-// A program that ends with a connection it has not closed has ended it in order, as with TCP.
+// Connections that a program leaves open at its end are ended in order, as with TCP.
 void Table::leave_all() {
   Table* const t = current.load();
   if (t == nullptr || dropin::Process::is_in_call()) return;
@@ -62,7 +63,7 @@ void Table::leave_all() {
   const auto until = Clock::now() + kLeaving;
   std::vector<std::shared_ptr<Socket>> all;
   {
-    // The call that was interrupted may have it, and gives it up no more.
+    // An interrupted call may hold the lock and will never release it.
     std::unique_lock lock(t->mutex_, std::defer_lock);
     while (!lock.try_lock()) {
       if (Clock::now() >= until) return;
@@ -85,7 +86,7 @@ std::shared_ptr<Socket> Table::find(int fd) {
 
 bool Table::add(int fd, std::shared_ptr<Socket> socket) {
   if (fd < 0 || fd >= kMost) return false;
-  std::shared_ptr<Socket> before;  // its number was closed behind our back
+  std::shared_ptr<Socket> before;  // its number was closed outside of our calls
   {
     const std::lock_guard guard(mutex_);
     const auto at = static_cast<std::size_t>(fd);
@@ -93,7 +94,7 @@ bool Table::add(int fd, std::shared_ptr<Socket> socket) {
     if (sockets_[at] != socket) before = std::exchange(sockets_[at], std::move(socket));
     kinds_[fd].store(Kind::rsocket, std::memory_order_relaxed);
   }
-  // The number is another's by now, and not closed with it.
+  // Something else uses the number now, so it must not be closed with the socket.
   if (before != nullptr) before->number_lost(fd);
   return true;
 }

@@ -1,5 +1,5 @@
-// The calls of libibverbs and librdmacm that rsockets are built on, and the service's thread. A
-// test puts calls of its own here; posting and polling go through the context, as everywhere.
+// The libibverbs and librdmacm calls that rsockets use, and the start of the service's thread.
+// Tests replace them; posting and polling go through the context, as everywhere.
 #pragma once
 
 #include "dropin/exported.h"
@@ -8,7 +8,7 @@ namespace urnic::rsockets {
 
 class Service;
 
-// 0 or errno.
+// Returns 0 or errno.
 int start_thread(Service&);
 
 struct VerbsCalls {

@@ -1,4 +1,4 @@
-// Waiting for an rsocket's descriptor, as a system call on a socket would: a signal ends it, and a
+// Waits for an rsocket's descriptor like a system call on a socket: a signal ends the wait, and the
 // thread may be cancelled in it.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace urnic::rsockets {
 
-// A short while in which an answer that is under way is seen without sleeping.
+// A short time of polling, in which an answer that is already on its way is found without sleeping.
 class Spin {
  public:
   bool goes_on() const { return std::chrono::steady_clock::now() < until_; }
@@ -21,7 +21,7 @@ class Spin {
   std::chrono::steady_clock::time_point until_ = std::chrono::steady_clock::now() + kLength;
 };
 
-// 0, EINTR, or EAGAIN when `timeout_ms` (-1: none) have passed.
+// Returns 0, EINTR, or EAGAIN when `timeout_ms` (-1: no limit) has passed.
 inline int wait_for(int fd, short events, int timeout_ms) {
   using Clock = std::chrono::steady_clock;
   const auto until = Clock::now() + std::chrono::milliseconds(timeout_ms < 0 ? 0 : timeout_ms);

@@ -6,7 +6,7 @@ namespace {
 constexpr std::uint8_t kVersion = 1;
 constexpr std::uint8_t kBigEndian = 1, kHasIomap = 2;  // flags
 constexpr std::uint8_t kScaled = 0x80;
-// Offsets.
+// Offsets of fields.
 constexpr std::size_t kFlags = 1, kCredits = 2, kIomap = 7, kTargetsAt = 8, kBufferAt = 24;
 
 template <class T>

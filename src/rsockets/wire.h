@@ -1,8 +1,8 @@
-// What two ends of an rsocket say to each other, byte by byte: the private data of rdma_cm, the
-// messages of 32 bits, and the entries that one end writes into the other's memory.
+// The protocol between two rsockets, byte by byte: the private data of rdma_cm, the messages of 32
+// bits, and the entries that one end writes into the other's memory.
 //
-// Private data is in network byte order. Messages and entries are in that of the end whose memory
-// they are for; each end says its own in its private data.
+// Private data is in network byte order. Messages and entries are in the byte order of the end
+// whose memory they are written to; each end announces its own in its private data.
 #pragma once
 
 #include <array>
@@ -14,9 +14,9 @@
 namespace urnic::rsockets {
 
 enum class Op : std::uint8_t {
-  data = 0,     // value: bytes, behind those before them in the receiver's buffer
-  grant = 4,    // value: up to which number the peer may send; an entry of its targets may be new
-  iomap = 6,    // value: which mapping of the receiver's table is new
+  data = 0,     // value: bytes, appended to the earlier ones in the receiver's buffer
+  grant = 4,    // value: the limit of the peer's message numbers; a target entry may be new
+  iomap = 6,    // value: the index of the new mapping in the receiver's table
   control = 7,  // value: a Control
 };
 
@@ -40,7 +40,7 @@ constexpr std::uint32_t value_of(std::uint32_t m) {
 enum class Order : std::uint8_t { little, big };
 constexpr Order kOwnOrder = std::endian::native == std::endian::big ? Order::big : Order::little;
 
-// Memory of the other end.
+// Memory of the peer.
 struct Entry {
   std::uint64_t address = 0;
   std::uint32_t key = 0;
@@ -48,7 +48,7 @@ struct Entry {
   bool operator==(const Entry&) const = default;
 };
 
-// A buffer that its owner has mapped: the other end writes to `offset` and behind.
+// A buffer that its owner has mapped: the peer writes to it from `offset` on.
 struct Mapping {
   std::uint64_t offset = 0;
   Entry memory;
@@ -69,17 +69,18 @@ Mapping get_mapping(const std::uint8_t* in, Order);
 struct ConnectionData {
   Order order = kOwnOrder;
   std::uint16_t credits = 0;   // data and iomap messages that may be outstanding
-  std::uint32_t mappings = 0;  // entries of its iomap, which lies behind its targets
-  Entry targets;               // where the peer is told of buffers; length counts entries
+  std::uint32_t mappings = 0;  // entries of its iomap, which follows its targets
+  Entry targets;               // where the peer announces buffers; length counts entries
   Entry buffer;                // the first target
   bool operator==(const ConnectionData&) const = default;
 };
 
 std::array<std::uint8_t, kConnectionBytes> encode(const ConnectionData&);
-// Nothing when it is another version, or says what cannot be used. More bytes may follow.
+// Returns no value if it is another version, or contains unusable values. More bytes may follow.
 std::optional<ConnectionData> decode(std::span<const std::uint8_t>);
 
-// Numbers of mappings in eight bits: exact up to 128, above it multiples of 256, rounded down.
+// Encodes numbers of mappings in eight bits: exact up to 128, above it multiples of 256, rounded
+// down.
 std::uint8_t to_scale(std::uint32_t);
 std::uint32_t from_scale(std::uint8_t);
 

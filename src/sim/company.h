@@ -1,5 +1,5 @@
-// The streams that share the wire with the one that is looked at: further queue pairs of RoCE, and
-// a connection of iWARP, each with the same work and completion queues of its own.
+// Additional streams that share the wire with the observed stream: more queue pairs of RoCE, and an
+// iWARP connection. Each has the same work and its own completion queues.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ namespace urnic::sim {
 
 class Company {
  public:
-  // Made and connected. `wrong()` afterwards: somebody did not come up.
+  // Creates and connects the streams. If one of them failed, wrong() is true afterwards.
   Company(Pair& pair, const Setup& setup, Duration limit);
   bool wrong() const { return wrong_; }
 
-  // Their work begins, and does not end by itself.
+  // Starts their work, which has no end of its own.
   void begin(Instant now, std::uint64_t seed);
   void step();
-  // What has become of each so far.
+  // The results of each stream so far.
   std::vector<Beside> found();
 
  private:

@@ -17,15 +17,15 @@ Json wire_json(const fault::FaultCounters& c) {
   j["frames"] = c.frames;
   j["delivered"] = c.delivered;
   for (std::size_t i = 0; i < c.injected.size(); ++i) {
-    // Only where there are any, like what an iWARP receiver has of its own.
+    // Omitted if there are none, like the counters that only an iWARP receiver has.
     if (static_cast<FaultKind>(i) == FaultKind::Mark && c.injected[i] == 0) continue;
     j[std::string(fault_kind_name(static_cast<FaultKind>(i)))] = c.injected[i];
   }
   return j;
 }
 
-// The counters of one end that `names` lists, in that order; those of RoCE are others' business,
-// whose names are those of iWARP's in part.
+// The counters of one end that `names` lists, in that order. Skips the RoCE groups, because some of
+// their names are also iWARP names.
 Json counters(const ConnectionStats& s, std::initializer_list<const char*> names) {
   Json all;
   connection_members(s, [&](const char* group, const char* name, const auto& member) {
@@ -54,11 +54,11 @@ Json receiver_json(const ConnectionStats& s) {
                         "sends_received",
                         "completion_wqe_writes",
                         "completion_cqe_writes",
-                        "completion_partial_cqes",
+                        "completion_shared_cqes",
                         "terminates_sent",
                         "segments_in",
                         "dup_acks_out"});
-  if (s.iwarp.detours != 0) {  // only where there are any, like the reasons
+  if (s.iwarp.detours != 0) {  // omitted if there are none, like the reasons
     j["detours"] = s.iwarp.detours;
     j["bytes_detour"] = s.iwarp.bytes_detour;
   }
@@ -74,7 +74,7 @@ Json sender_json(const ConnectionStats& s) {
       s, {"segments_out", "retransmits", "rto_expirations", "dup_acks_in", "srtt_us", "mss"});
 }
 
-// The counters of one end of RoCE, and FAST or SLOW.
+// The counters of one RoCE end, and its type FAST or SLOW.
 Json roce_end(const ConnectionStats& s) {
   Json j;
   j["fast"] = s.roce.fast;
@@ -95,7 +95,7 @@ Json packets_json(const PacketCounts& c) {
   j["acks"] = c.acks;
   j["acks_with_credits"] = c.acks_with_credits;
   j["sequence_naks"] = c.sequence_naks;
-  j["naks_told_twice"] = c.naks_told_twice;
+  j["naks_repeated"] = c.naks_told_twice;
   j["rnr_naks"] = c.rnr_naks;
   j["fatal_naks"] = c.fatal_naks;
   return j;
@@ -103,16 +103,16 @@ Json packets_json(const PacketCounts& c) {
 
 Json rd_json(const RdObserved& o) {
   Json j;
-  j["delivered_first"] = o.first;
-  j["given_up"] = o.given_up;
-  j["posted_again"] = o.posted_again;
-  j["stops"] = o.stops;
-  j["put_back"] = o.put_back;
+  j["delivered_of_first_qp"] = o.first;
+  j["messages_given_up"] = o.given_up;
+  j["messages_posted_again"] = o.posted_again;
+  j["sqe_entries"] = o.stops;
+  j["messages_put_back"] = o.put_back;
   j["resyncs"] = o.resyncs;
-  j["resyncs_again"] = o.resyncs_again;
-  j["resyncs_taken"] = o.resyncs_taken;
+  j["resyncs_resent"] = o.resyncs_again;
+  j["resyncs_accepted"] = o.resyncs_taken;
   j["aborted"] = o.aborted;
-  j["invalid_rd"] = o.invalid_rd;
+  j["invalid_rd_naks"] = o.invalid_rd;
   j["receives_in_error"] = o.receives_in_error;
   return j;
 }
@@ -130,19 +130,19 @@ Json roce_run_json(const RunResult& r) {
   j["failed"] = r.failed;
   j["wrong_bytes"] = r.wrong_bytes;
   for (const Beside& b : r.beside) {
-    j["beside"].push_back(
+    j["other_traffic"].push_back(
         {{"transport", b.transport}, {"bytes", b.bytes}, {"wrong_bytes", b.wrong_bytes}});
   }
   j["rules_seen"] = r.rules_seen;
-  j["most_held"] = r.roce.most_held;
-  j["most_held_bytes"] = r.roce.most_held_bytes;
+  j["max_held_packets"] = r.roce.most_held;
+  j["max_held_bytes"] = r.roce.most_held_bytes;
   j["bad_icrc"] = r.roce.bad_icrc;
   j["rnr_waits"] = r.roce.rnr_waits;
   j["longest_rnr_wait_ns"] = r.roce.longest_rnr_wait.count_ns();
-  j["sent_in_waits"] = r.roce.sent_in_waits;
+  j["packets_sent_in_rnr_waits"] = r.roce.sent_in_waits;
   j["drained"] = r.roce.drained;
-  j["management"] = r.roce.management;
-  j["management_again"] = r.roce.management_again;
+  j["cm_messages"] = r.roce.management;
+  j["cm_messages_resent"] = r.roce.management_again;
   if (r.roce.sqe != 0) j["received_in_sqe"] = r.roce.came_in_sqe;
   if (r.rd.on) j["rd"] = rd_json(r.rd);
   j["requester"] = roce_end(r.sender);
@@ -168,15 +168,15 @@ Json run_json(const RunResult& r, bool roce) {
   j["goodput_bps"] = r.goodput();
   j["failed"] = r.failed;
   j["wrong_bytes"] = r.wrong_bytes;
-  j["most_holes"] = r.most_holes;
-  j["most_pending"] = r.most_pending;
-  j["most_hole_state"] = r.most_hole_state;
-  j["most_reassembly"] = r.most_reassembly;
+  j["max_holes"] = r.most_holes;
+  j["max_pending_messages"] = r.most_pending;
+  j["max_hole_state_bytes"] = r.most_hole_state;
+  j["max_reassembly_bytes"] = r.most_reassembly;
   j["sender"] = sender_json(r.sender);
   j["receiver"] = receiver_json(r.receiver);
   j["to_right"] = wire_json(r.to_right);
   j["to_left"] = wire_json(r.to_left);
-  j["router_dropped"] = r.router_dropped;
+  j["dropped_by_router"] = r.router_dropped;
   Json& repairs = j["repairs_ns"] = Json::array();
   for (const Duration d : r.repairs) repairs.push_back(d.count_ns());
   return j;
@@ -200,7 +200,8 @@ Json series_json(const RunResult& r) {
   return columns;
 }
 
-// A document with some members on a line of their own: readable, and differences stay small.
+// Writes each member on a line of its own, so that the document is readable and differences are
+// small.
 void member(std::string* out, const std::string& indent, std::string_view name, const Json& value,
             bool last) {
   *out += indent + Json(std::string(name)).dump() + ": " + value.dump() + (last ? "\n" : ",\n");
@@ -237,7 +238,7 @@ std::string to_json(const Scenario& scenario, const std::vector<VariantResult>& 
     for (const RunResult& r : v.runs) runs.push_back(run_json(r, roce));
     list(&out, "   ", "runs", runs, false);
     list(&out, "   ", "events", events_json(v.runs.front()), false);
-    member(&out, "   ", "events_left_out", v.runs.front().events_left_out, false);
+    member(&out, "   ", "events_omitted", v.runs.front().events_left_out, false);
     out += "   \"series\": {\n";
     const Json series = series_json(v.runs.front());
     std::size_t k = 0;

@@ -54,14 +54,17 @@ std::uint32_t Node::register_memory(std::uint8_t* base, std::size_t length, std:
 
 verbs::Post Node::post_send(verbs::QueuePair& qp, const verbs::SendWr& wr, Instant now) {
   const auto result = qp.sq.post(wr);
-  if (result == verbs::Post::Ok) engine_->work_posted(qp, now);
+  if (result == verbs::Post::Ok) engine_->work_posted(qp, verbs::kPostedSends, now);
   return result;
 }
 
 bool Node::post_receive(verbs::QueuePair& qp, const verbs::RecvWr& wr, Instant now) {
   if (qp.rq.post(wr) != verbs::ReceiveQueue::Post::Ok) return false;
-  // As device/verbs_queue_pair.cpp: a receive is silent unless somebody waits for it.
-  if (qp.starved || verbs::flushes_posts(qp.state)) engine_->work_posted(qp, now);
+  // As in device/verbs_queue_pair.cpp: posting a receive notifies the engine only if one is
+  // awaited.
+  if (qp.starved || verbs::rights(qp.state).flush_receives) {
+    engine_->work_posted(qp, verbs::kPostedReceives, now);
+  }
   return true;
 }
 

@@ -1,4 +1,5 @@
-// One simulated host: an engine on a port, driven by a virtual clock, and what its consumer saw.
+// One simulated host: an engine on a port, driven by a virtual clock, and the events and
+// completions that its consumer received.
 #pragma once
 
 #include <deque>
@@ -16,7 +17,7 @@ namespace urnic::sim {
 
 class Node : public verbs::Hooks {
  public:
-  // Takes the port. `completions`: depth of each completion queue.
+  // Takes ownership of the port. `completions`: depth of each completion queue.
   Node(const engine::Options& options, port::Port port, std::uint32_t completions = 1u << 16);
   ~Node() override;
 
@@ -40,26 +41,27 @@ class Node : public verbs::Hooks {
   const engine::Engine& engine() const { return *engine_; }
   port::Port& port() { return port_; }
 
-  // Two more completion queues, for work that is counted apart; 0 are those there are. Returns
-  // their number.
+  // Adds two completion queues for work that is counted separately, and returns their number. The
+  // initial ones have number 0.
   unsigned add_queues();
-  // A queue pair on this node's two completion queues of that number.
+  // Creates a queue pair that uses this node's completion queues with number `queues`.
   verbs::QueuePair* make_qp(std::uint32_t send_depth = 256, std::uint32_t receive_depth = 256,
                             std::uint32_t sges = 4, verbs::SharedReceiveQueue* shared = nullptr,
                             unsigned queues = 0);
-  // One of RoCE, in Reset. Null when no number is left.
+  // Creates a RoCE queue pair in Reset. Null if no QP number is free.
   verbs::QueuePair* make_roce_qp(const verbs::WorkQueueSizes& sizes = {},
                                  verbs::Service service = verbs::Service::Rc, unsigned queues = 0);
-  // The same of XRC: both ends are of domain 1, whose queues complete as receives do here.
+  // The same for XRC: both ends use domain 1, and its queues complete like receives of this node.
   static constexpr std::uint32_t kXrcDomain = 1;
   verbs::SharedReceiveQueue* make_xrc_queue(std::uint32_t receives);
   std::uint32_t register_memory(std::uint8_t* base, std::size_t length, std::uint8_t access);
 
   verbs::Post post_send(verbs::QueuePair& qp, const verbs::SendWr& wr, Instant now);
   bool post_receive(verbs::QueuePair& qp, const verbs::RecvWr& wr, Instant now);
-  // Completions since the last call, send side and receive side, appended to the histories.
+  // Appends the completions since the last call to the histories of the send and receive side.
   void drain_completions();
-  // For consumers that keep no history: up to out.size() completions, as CompletionQueue::poll.
+  // For consumers without a history: takes up to out.size() completions, like
+  // CompletionQueue::poll.
   int poll_send(std::span<verbs::Cqe> out, unsigned queues = 0) {
     return queues_[queues].send.poll(out);
   }
@@ -67,13 +69,13 @@ class Node : public verbs::Hooks {
     return queues_[queues].receive.poll(out);
   }
 
-  std::function<void()> on_sleeper;   // an armed completion queue has something
-  std::deque<verbs::CmEvent> events;  // but requests over RoCE
+  std::function<void()> on_sleeper;   // an armed completion queue got a completion
+  std::deque<verbs::CmEvent> events;  // except connection requests over RoCE
   std::vector<verbs::ConnectionRequest> roce_requests;
-  std::vector<std::pair<void*, verbs::CmEvent>> cm_connections;  // and whose it is
+  std::vector<std::pair<void*, verbs::CmEvent>> cm_connections;  // with the context of each
   struct Answer {
     void* owner;
-    verbs::DatagramAnswer answer;  // its view of the data has gone
+    verbs::DatagramAnswer answer;  // its pointer to the data is no longer valid
     std::vector<std::uint8_t> private_data;
   };
   std::vector<Answer> answers;

@@ -14,7 +14,7 @@ static_assert(std::size(kColumnNames) == kColumns);
 
 using fastpath::Reason;
 
-// Reasons for taking a segment, or for a downgrade; all others are for dropping it.
+// Separates reasons for dropping a segment from reasons for accepting one or for a downgrade.
 constexpr bool is_drop(Reason r) {
   switch (r) {
     case Reason::Slow:
@@ -78,7 +78,8 @@ void Observer::look_at_verdicts(const engine::Connection& c) {
     return is.reasons[i] - was.reasons[i];
   };
   const bool downgraded = is.downgrades != was.downgrades;
-  // Which reason downgraded: with no attempt allowed it is the error's own.
+  // The reason for the downgrade. If no attempt is allowed, it is the reason of the error itself
+  //
   std::optional<Reason> why;
   for (const Reason r :
        {Reason::RecoveryExhausted, Reason::SameSegment, Reason::CutFrames, Reason::Seam}) {
@@ -149,12 +150,12 @@ void Observer::look_at_sender(const engine::Connection& c) {
   was_.mss = c.tcb.snd.mss;
 }
 
-// A segment was dropped by a decision of the ULP: from then until RCV.NXT has passed it.
+// Measures repairs: from the moment the ULP dropped a segment until RCV.NXT has passed it.
 void Observer::look_for_repairs(const engine::Connection& c, Instant now) {
   const bool attempt = c.counters.recovery_attempts != was_.receiver.recovery_attempts;
   const StreamOffset next = c.tcb.rcv.holes.rcv_nxt();
   if (attempt && c.context.recovery_attempts != 0) {
-    // LastRecoverySN 294 is that segment's, unless a later one is being repaired as well.
+    // LastRecoverySN 294 belongs to that segment, unless a later one is also being repaired.
     const tcp::Seq sn = c.context.last_recovery_sn;
     const std::int32_t ahead = sn - tcp::rcv_seq(c.tcb, next);
     const StreamOffset at = next + static_cast<std::uint32_t>(std::max(ahead, 0));

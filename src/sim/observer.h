@@ -1,5 +1,5 @@
-// Looks at both engines after every step of the simulation and writes down what changed: a list of
-// events, a series of samples, and the time each dropped segment took to be repaired. Only reads.
+// Checks both engines after every step of the simulation and records what changed: events, samples,
+// and the time until each dropped segment was repaired. It never changes the engines.
 #pragma once
 
 #include <cstdint>
@@ -14,28 +14,28 @@
 
 namespace urnic::sim {
 
-// One row of the timeline. Everything is of the connection's end that takes the data, except what
-// says "sender".
+// One row of the timeline. All columns describe the connection at the receiver of the data, except
+// those marked "sender".
 enum Column : std::uint8_t {
   kTime,         // ns since both ends were established
   kFast,         // 1: ConnectionType 62 is FAST
-  kAttempts,     // RecoveryAttemptsNum 292, the most since the last sample
+  kAttempts,     // RecoveryAttemptsNum 292, maximum since the last sample
   kHoles,        // open TCP holes
   kInOrder,      // bytes of the stream below RCV.NXT
   kPlaced,       // ULP bytes placed
   kDelivered,    // messages delivered to the consumer
-  kPending,      // messages complete behind holes (counters 300, 302, 306)
+  kPending,      // complete messages waiting for holes (counters 300, 302, 306)
   kHoleState,    // bytes of state kept for holes
   kReassembly,   // bytes of reassembly memory in use
   kCopied,       // bytes copied for receiving
   kDupAcks,      // duplicate ACKs sent
-  kRetransmits,  // segments sent again by the sender
+  kRetransmits,  // segments retransmitted by the sender
   kCwnd,         // sender, bytes
   kFlight,       // sender, bytes
   kColumns
 };
 
-// What a run has shown besides events and samples.
+// The results of a run other than events and samples.
 struct Observed {
   std::vector<Duration> repairs;  // of dropped segments, in the order of repair
   std::uint64_t most_holes = 0, most_pending = 0, most_hole_state = 0, most_reassembly = 0;
@@ -43,11 +43,11 @@ struct Observed {
 
 class Observer {
  public:
-  // `sender` and `receiver` of the data. Samples and events only with `series`.
+  // `sender` and `receiver` refer to the data. Samples and events are recorded only with `series`.
   Observer(Pair& pair, Node& sender_node, verbs::QueuePair& sender, Node& receiver_node,
            verbs::QueuePair& receiver, const Traffic& traffic, bool series);
 
-  // After every step.
+  // Call it after every step.
   void look();
 
   Recorder recorder;
@@ -55,7 +55,7 @@ class Observer {
 
  private:
   struct Dropped {
-    StreamOffset at;  // of the segment's first byte
+    StreamOffset at;  // first byte of the segment
     Instant since;
   };
   void look_at_receiver(const engine::Connection& c, Instant now);
@@ -63,7 +63,7 @@ class Observer {
   void look_at_sender(const engine::Connection& c);
   void look_for_repairs(const engine::Connection& c, Instant now);
 
-  // As last seen.
+  // The values at the last call.
   struct Before {
     iwarp::ConnectionCounters receiver, sender;
     std::uint64_t holes = 0;

@@ -36,7 +36,7 @@ Pair::Pair(const PairOptions& options) : seed_(options.seed) {
   left_wire_ = one.control;
   right_wire_ = two.control;
   if (!options.capture.empty()) {
-    // What the left engine sends, before the wire treats it, and what it receives.
+    // Captures what the left engine sends, before the wire changes it, and what it receives.
     if (auto file = fault::CaptureFile::create(options.capture)) {
       capture_ = *file;
       fault::WireClock clock;
@@ -103,8 +103,8 @@ void Pair::leap(Node& n, Duration d) {
 bool Pair::step() {
   const bool a = left_->engine().poll(now_ + ahead_left_);
   const bool b = right_->engine().poll(now_ + ahead_right_);
-  // The right engine's poll may have brought frames out of its line that the left one has not seen;
-  // without a further look they would lie there until the next deadline of somebody.
+  // Polling the right engine may have released frames from its line that the left one has not seen.
+  // Without another poll they would wait until some next deadline.
   return a || b || left_->engine().poll(now_ + ahead_left_);
 }
 
@@ -121,7 +121,7 @@ bool Pair::run_until(const std::function<bool()>& done, Duration limit) {
     if (wake_ <= now_) wake_ = Instant::never();
     if (done()) return true;
     if (step()) {
-      // Work takes time: a frame is a microsecond away from its answer.
+      // Processing takes time: the answer to a frame follows a microsecond later.
       now_ = now_ + Duration::us(1);
       continue;
     }
@@ -145,8 +145,7 @@ bool Pair::connect(verbs::QueuePair& left, verbs::QueuePair& right,
                    const std::string& address) {
   const auto to = SocketAddress::parse(address);
   if (!to) return false;
-  Error error;
-  right_->engine().iwarp().listen(to->port, 16, &error);
+  (void)right_->engine().iwarp().listen(to->port, 16);
   engine::ConnectParams params = left_->engine().iwarp().default_params();
   if (adjust_left) adjust_left(params);
   if (!left_->engine().iwarp().connect(left, *to, params, now_of(*left_))) return false;

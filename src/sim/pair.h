@@ -1,5 +1,5 @@
-// Two nodes joined by a wire in virtual time. Everything repeats from its seed: same options, same
-// seed, same frames byte for byte.
+// Two nodes connected by a wire in virtual time. Runs are reproducible: the same options and the
+// same seed give the same frames byte for byte.
 #pragma once
 
 #include <functional>
@@ -18,10 +18,10 @@ struct PairOptions {
   std::uint64_t seed = 1;
   std::uint32_t mtu = 1500;
   engine::Options left, right;            // addresses and seeds are filled in
-  std::string faults_left, faults_right;  // fault plans of what each node sends; empty: clean
-  std::string capture;                    // pcapng of the left node's port; empty: none
+  std::string faults_left, faults_right;  // fault plans for frames each node sends; empty: clean
+  std::string capture;                    // pcapng file of the left node's port; empty: none
   std::uint32_t completions = 1u << 16;   // depth of each completion queue
-  std::size_t fault_records = 65536;      // of what the wire did: so many, the last ones, are kept
+  std::size_t fault_records = 65536;      // keep this many of the wire's latest fault records
 };
 
 class Pair {
@@ -33,51 +33,51 @@ class Pair {
   Node& right() { return *right_; }
   Instant now() const { return now_; }
   const Instant& clock() const { return now_; }
-  // What that node's own clock says.
+  // The time of that node's own clock.
   Instant now_of(const Node& n) const {
     return now_ + (&n == left_.get() ? ahead_left_ : ahead_right_);
   }
-  // Nobody looked for so long, as if machine or process had been suspended: the clock of one node,
-  // or everybody's, wires included, is ahead by that much from now on.
+  // Simulates that the machine or a process was suspended: moves the clock of one node, or all
+  // clocks including the wires', ahead by `d` without a poll in between.
   void leap(Node& n, Duration d);
   void leap(Duration d) { now_ = now_ + d; }
 
-  // Advance virtual time until `done` or for `limit`. True if done. Between events time jumps to
-  // the next deadline of either node or of the wire.
+  // Advances virtual time until `done` returns true, for at most `limit`. Returns true if done.
+  // Between events, time jumps to the next deadline of a node or of the wire.
   bool run_until(const std::function<bool()>& done, Duration limit);
-  // Advance by `d`, whatever happens.
+  // Advances time by `d` in any case.
   void run_for(Duration d);
-  // run_until does not jump over `at`; forgotten once it is reached.
+  // run_until stops at the time `at` once, instead of jumping over it.
   void wake_at(Instant at) { wake_ = earlier(wake_, at); }
 
-  // Change what the wire does to frames the left (right) node sends.
+  // Changes the faults of the wire for frames that the left (right) node sends.
   void set_faults_left(const std::string& plan);
   void set_faults_right(const std::string& plan);
 
-  // A router in the middle that takes IP datagrams of at most so many bytes, and tells those who
-  // send larger ones; 0: there is none.
+  // Sets the path MTU of a router between the nodes, in bytes of an IP datagram. It notifies the
+  // senders of larger datagrams. 0: no router.
   void set_path_mtu(std::uint32_t bytes);
-  // Datagrams that were too large for it, both ways.
+  // Datagrams that exceeded its MTU, both directions.
   std::uint64_t router_dropped() const { return left_router_->dropped + right_router_->dropped; }
 
-  // Sees every frame that the left (right) node sends, before the wire treats it.
+  // Called with every frame that the left (right) node sends, before the wire changes it.
   using Watch = std::function<void(const urnic_frame&)>;
   void watch_left(Watch w) { left_router_->watch = std::move(w); }
   void watch_right(Watch w) { right_router_->watch = std::move(w); }
 
-  // Bring up one connection: left connects, right accepts. Both queue pairs are established when
+  // Establishes one connection: left connects, right accepts. Both queue pairs are established when
   // this returns true.
   bool connect(verbs::QueuePair& left, verbs::QueuePair& right,
                const std::function<void(engine::ConnectParams&)>& adjust_left = {},
                const std::function<void(engine::ConnectParams&)>& adjust_right = {},
                const std::string& address = "10.0.0.2:7000");
 
-  // What the wire did to frames the left (right) node sent.
+  // The faults of the wire for frames that the left (right) node sent.
   fault::FaultCounters injected_left() const;
   fault::FaultCounters injected_right() const;
-  // Every fault so far that is kept, oldest first.
+  // The recorded faults, oldest first. Only the latest ones are kept (fault_records).
   std::vector<fault::FaultRecord> fault_log() const;
-  // Ends the capture, if any, so that the file is complete.
+  // Ends the capture, if any, to complete the file.
   void close_capture();
 
  private:

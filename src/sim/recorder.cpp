@@ -6,10 +6,10 @@ namespace urnic::sim {
 namespace {
 
 // bound: samples of a run of `urnic sim`; beyond: every other one is dropped, and later ones are
-// twice as far apart; test: Recorder.SamplesAreThinnedAndCoverAllOfTheRunWithItsPeak
+// twice as far apart; test: Recorder.ThinnedSamplesCoverTheWholeRunAndKeepThePeak
 constexpr std::size_t kMostSamples = 200;
 // bound: events of a run of `urnic sim`; beyond: further ones are only counted; test:
-// Recorder.SoManyEventsAreKeptTheRestIsCountedAndANewRunBeginsAnew
+// Recorder.EventsAreLimitedAndFurtherOnesAreCounted
 constexpr std::size_t kMostEvents = 300;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What observers write down while a run goes on: a list of events and a series of samples, both
-// bounded, so that short and long runs are drawn alike.
+// Records a run for the observers: a list of events and a series of samples. Both are bounded, so
+// that long runs are drawn like short ones.
 #pragma once
 
 #include <array>
@@ -20,24 +20,23 @@ struct Event {
   std::uint64_t count = 1;
 };
 
-// One row of the timeline; what its columns are, each transport says (observer.h,
-// roce_observer.h). The first is the time in ns since both ends were established.
+// One row of the timeline. The first column is the time in ns since both ends were established;
+// each transport defines its other columns (observer.h, roce_observer.h).
 inline constexpr std::size_t kMostColumns = 16;
 using Sample = std::array<std::int64_t, kMostColumns>;
 
 class Recorder {
  public:
-  // `peak`: the column whose most since the last sample is what counts. With `series` false nothing
-  // is written down.
-  // `clock`: the virtual time, which outlives it.
+  // `peak`: for this column, a sample holds the maximum since the last sample. With `series` false
+  // nothing is recorded. `clock`: the virtual time, which must outlive the recorder.
   Recorder(const Instant& clock, std::span<const std::string_view> columns, std::size_t peak,
            bool series);
 
   void note(std::string_view what, std::string text, std::uint64_t count = 1);
   void put(std::size_t column, std::uint64_t value);
-  // After every step: a sample, if it is time.
+  // Call it after every step; takes a sample if it is time.
   void step();
-  // The last sample.
+  // Takes the last sample.
   void finish();
 
   Duration elapsed() const { return clock_ - began_; }
@@ -56,8 +55,9 @@ class Recorder {
   const bool series_;
   const Instant began_;
   Sample row_{};
-  std::int64_t most_ = 0;  // in the peak column since the last sample
-  // Samples are taken every `interval_`; when there are too many, every other one goes.
+  std::int64_t most_ = 0;  // of the peak column since the last sample
+  // The sample interval. If there are too many samples, every other one is removed and the interval
+  // doubles.
   Duration interval_ = Duration::us(1);
   Instant next_sample_;
 };

@@ -9,7 +9,7 @@
 namespace urnic::sim {
 namespace {
 
-// To Sqd when it is time, and back to Rts a while after it has drained.
+// Moves the queue pair to Sqd at the planned time, and back to Rts some time after it has drained.
 class Drain {
  public:
   Drain(Pair& pair, verbs::QueuePair& qp, const WorkPlan& plan, RoceObserver& observer)
@@ -63,7 +63,7 @@ void count_management(Pair& pair, RoceObserved* to) {
     EngineStats s;
     roce::fill_stats(node->engine().roce_control(), &s);
     to->management += s.roce.cm_sent;
-    to->management_again += s.roce.cm_repeated + s.roce.cm_answered_again;
+    to->management_again += s.roce.cm_resent_on_timeout + s.roce.cm_resent_on_request;
   }
 }
 
@@ -98,7 +98,7 @@ RunResult run_roce(const Setup& setup, Duration limit, std::uint64_t seed, bool 
   const bool ended = pair.run_until(
       [&] {
         phases.step();
-        sqe.step();  // first: what is posted now is behind the request that cannot be sent
+        sqe.step();  // must come first: requests posted now follow the failing one
         traffic.step();
         company.step();
         observer.look();

@@ -25,7 +25,7 @@ std::string microseconds(Duration d) {
 std::uint64_t bad_icrc(Pair& pair) {
   std::uint64_t n = 0;
   for (Node* node : {&pair.left(), &pair.right()}) {
-    n += node->engine().roce().of_the_gone().drops.of(ib::Drop::BadIcrc);
+    n += node->engine().roce().of_destroyed().drops.of(ib::Drop::BadIcrc);
   }
   return n;
 }
@@ -79,7 +79,8 @@ void RoceObserver::look() {
   recorder.step();
 }
 
-// PSNs from the first one on, of which `*from` is the last count; it has moved up to `to`.
+// Continues the count of PSNs since the first one, without wrapping around: `*from` is the last
+// count, and `to` the current PSN.
 std::uint64_t RoceObserver::run_on(std::uint64_t* from, ib::Psn to) const {
   const std::uint32_t up = to - (first_psn_ + static_cast<std::uint32_t>(*from & ib::kMask24));
   return *from += up;
@@ -117,7 +118,7 @@ void RoceObserver::look_at_requester(const ib::Requester& r) {
   was_.requester = is;
 }
 
-// Nothing has come yet that needs a responder.
+// Used while nothing that needs a responder has arrived.
 void RoceObserver::look_at_idle(const roce::Context& serves) {
   if (!serves.responder || !serves.attributes.reliable()) return;
   const ib::Recovery at_first(serves.attributes.loss);
@@ -156,8 +157,8 @@ void RoceObserver::look_at_responder(const ib::Responder& r) {
   was_.responder = is;
 }
 
-// A gap shows when something comes out of sequence, and has closed when what was expected then has
-// been taken.
+// A gap begins with an out-of-sequence packet and ends when the packet expected at that time has
+// been accepted.
 void RoceObserver::look_for_gaps(const ib::ResponderState& s) {
   if (gap_ && gap_psn_.before(s.expected)) {
     gap_ = false;

@@ -1,8 +1,8 @@
-// The same as Observer (observer.h) of two queue pairs of RoCE: looks at both after every step and
-// at every packet, and writes down what changed. Only reads.
+// The counterpart of Observer (observer.h) for two queue pairs of RoCE. It checks both after every
+// step and at every packet, and records what changed. It never changes them.
 //
-// The left queue pair asks (requester), the right one serves (responder), whichever way the data
-// goes.
+// The left queue pair is the requester, the right one the responder, whatever the direction of the
+// data.
 #pragma once
 
 #include <cstdint>
@@ -16,38 +16,38 @@
 
 namespace urnic::sim {
 
-// One row of the timeline. PSNs are counted from the first of the requester, without wrap.
+// One row of the timeline. PSNs count from the requester's first one, without wrapping around.
 enum RoceColumn : std::uint8_t {
   kRoceTime,     // ns
   kRoceFast,     // 1: the responder is FAST
-  kPsnSent,      // behind the furthest PSN the requester has used
-  kPsnFurthest,  // responder: behind the furthest it has or keeps
-  kPsnInOrder,   // responder: expected; of Reads: the requester's oldest unanswered
+  kPsnSent,      // next after the highest PSN the requester has used
+  kPsnFurthest,  // responder: next after the highest PSN it has accepted or keeps
+  kPsnInOrder,   // responder: expected PSN; for Reads: the requester's oldest unanswered
   kRoceDelivered,
-  kHeld,        // packets kept behind a gap, or for want of a receive; the most since the last
-  kHeldBytes,   // lent for them
-  kNotKept,     // packets out of sequence that were dropped
-  kDuplicates,  // packets that had come before
+  kHeld,        // packets kept for a gap or a missing receive; the most since the last
+  kHeldBytes,   // memory for them
+  kNotKept,     // out-of-sequence packets that were dropped
+  kDuplicates,  // packets received before
   kSequenceNaks,
   kRnrNaks,
-  kRepeated,    // packets the requester sent again
-  kRoceFlight,  // PSNs unanswered
+  kRepeated,    // packets retransmitted by the requester
+  kRoceFlight,  // unacknowledged PSNs
   kWindow,      // packets that may be in flight (S-10)
-  kMarks,       // packets that came with a CE mark
+  kMarks,       // packets received with a CE mark
   kRoceColumns
 };
 
-// What a run has shown that the queue pairs' own counters do not tell.
+// Results of a run that the counters of the queue pairs do not show.
 struct RoceObserved {
-  std::vector<Duration> repairs;  // from a gap's showing until it has closed
+  std::vector<Duration> repairs;  // from the detection of a gap until it closed
   std::uint64_t most_held = 0, most_held_bytes = 0;
   std::uint64_t rnr_waits = 0, sent_in_waits = 0;
   Duration longest_rnr_wait;
-  std::uint64_t bad_icrc = 0;  // packets dropped for it, both nodes
+  std::uint64_t bad_icrc = 0;  // packets dropped for a bad ICRC, both nodes
   std::uint64_t drained = 0;   // drained events of the left queue pair
-  // The left queue pair was in Sqe; datagrams that it received then, and otherwise.
+  // 1: the left queue pair was in Sqe. Datagrams that it received in Sqe, and otherwise.
   std::uint64_t sqe = 0, came_in_sqe = 0, came_back = 0;
-  // Messages of connection management, both nodes, and of these sent again. From the beginning.
+  // Messages of connection management of both nodes since the start, and retransmitted ones.
   std::uint64_t management = 0, management_again = 0;
   PacketCounts from_left, from_right;
 };
@@ -60,7 +60,7 @@ class RoceObserver {
   RoceObserver(const RoceObserver&) = delete;
   RoceObserver& operator=(const RoceObserver&) = delete;
 
-  // After every step.
+  // Call it after every step.
   void look();
 
   Recorder recorder;
@@ -74,7 +74,7 @@ class RoceObserver {
   void look_at_unreliable(const roce::Context& asks, const roce::Context& serves);
   std::uint64_t run_on(std::uint64_t* from, ib::Psn to) const;
 
-  // As last seen.
+  // The values at the last call.
   struct Before {
     ib::ResponderCounters responder;
     ib::RequesterCounters requester;

@@ -12,7 +12,7 @@ struct Seen {
   bool right() const { return run.complete && run.wrong_bytes == 0 && run.failed == 0; }
   bool rc() const { return setup.roce.service == verbs::Service::Rc && !setup.roce.rd; }
   bool xrc() const { return verbs::is_xrc(setup.roce.service); }
-  // Of RD; to its end, and nothing wrong came.
+  // An RD run that completed without wrong bytes.
   bool rd() const { return run.rd.on && run.complete && run.wrong_bytes == 0; }
   bool is(Op op) const { return setup.work.op == op; }
   std::uint64_t wire(fault::FaultKind k) const { return run.to_right.of(k) + run.to_left.of(k); }
@@ -42,9 +42,9 @@ constexpr Rule kRules[] = {
     {"S-5", [](const Seen& s) { return s.right() && s.asks().probes_sent != 0; }},
     {"S-2",
      [](const Seen& s) {
-       return s.right() && s.asks().answers_ahead != 0 && s.asks().answers_asked_again != 0;
+       return s.right() && s.asks().responses_held != 0 && s.asks().response_parts_requested != 0;
      }},
-    {"S-6", [](const Seen& s) { return s.right() && s.asks().requests_repeated_alone != 0; }},
+    {"S-6", [](const Seen& s) { return s.right() && s.asks().requests_repeated_selectively != 0; }},
     {"S-8",
      [](const Seen& s) {
        return s.right() && s.serves().roce_downgrades != 0 && s.serves().roce_upgrades != 0;
@@ -52,13 +52,13 @@ constexpr Rule kRules[] = {
     {"S-9", [](const Seen& s) { return s.right() && s.serves().requests_parked != 0; }},
     {"S-10",
      [](const Seen& s) {
-       return s.right() && s.asks().window_cuts != 0 &&
-              (s.serves().marks_received == 0) == (s.asks().cnps_received == 0);
+       return s.right() && s.asks().window_reductions != 0 &&
+              (s.serves().ce_marks_received == 0) == (s.asks().cnps_received == 0);
      }},
     {"S-11",
      [](const Seen& s) {
        return s.right() && s.is(Op::Write) && s.serves().acks_sent != 0 &&
-              s.serves().acks_sent * 2 < s.serves().requests_taken;
+              s.serves().acks_sent * 2 < s.serves().requests_executed;
      }},
     {"S-12",
      [](const Seen& s) {

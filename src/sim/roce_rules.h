@@ -1,5 +1,5 @@
-// Which items (docs/items.txt) a run between queue pairs of RoCE has shown: what happened that the
-// item is about, and that it went as the item says.
+// Determines which items (docs/items.txt) a run between RoCE queue pairs has shown: the situation
+// of the item occurred, and urnic behaved as the item requires.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 namespace urnic::sim {
 
 std::vector<std::string> rules_seen(const Setup& setup, const RunResult& run);
-// Those it can tell of.
+// The items that rules_seen() can detect.
 std::vector<std::string> known_rules();
 
 }  // namespace urnic::sim

@@ -14,7 +14,7 @@ IpAddress address_of(int which) {
   return IpAddress::v4(10, 0, 0, static_cast<std::uint8_t>(which + 1));
 }
 
-ib::AddressVector way_from(int which) {
+ib::AddressVector address_vector_from(int which) {
   ib::AddressVector av;
   av.local = address_of(which);
   av.remote = address_of(1 - which);
@@ -39,7 +39,7 @@ roce::QpChange to_rtr(const RocePlan& plan, int which, std::uint32_t peer, std::
   if (verbs::is_reliable(plan.service)) {
     c.mask |= verbs::kQpAttrMaxDestRdAtomic | verbs::kQpAttrMinRnrTimer;
   }
-  c.av = way_from(which);
+  c.av = address_vector_from(which);
   c.path_mtu = ib::path_mtu_of(mtu);
   c.dest_qp = peer;
   c.rq_psn = kPsn[1 - which];
@@ -74,11 +74,11 @@ bool by_hand(Pair& pair, verbs::QueuePair& left, verbs::QueuePair& right, const 
          {to_init(plan.service), to_rtr(plan, which, peer, mtu), to_rts(plan, which)}) {
       const verbs::QpStateMachine& state = qps[which]->state;
       const verbs::QpMask takes = verbs::attributes(state.service(), state, c.to);
-      c.mask &= verbs::kQpAttrState | takes.required | takes.optional;  // of XRC: those of its end
+      c.mask &= verbs::kQpAttrState | takes.required | takes.optional;  // XRC: those of its end
       if (engine.roce_control().move(*qps[which], c, pair.now()) != Modified::Ok) return false;
     }
   }
-  pair.run_for(Duration::ms(10));  // they find each other (ARP) before anything is measured
+  pair.run_for(Duration::ms(10));  // complete ARP before anything is measured
   return true;
 }
 
@@ -87,11 +87,10 @@ bool by_management(Pair& pair, verbs::QueuePair& left, verbs::QueuePair& right,
   roce::Connections& asks = pair.left().engine().roce_control().connections();
   roce::Connections& answers = pair.right().engine().roce_control().connections();
   const SocketAddress to{address_of(1), kPort};
-  Error error;
-  roce::Listener* const listener = answers.listeners().bind(
-      {to, false, false}, &error,
-      verbs::is_xrc(plan.service) ? verbs::Service::XrcReceive : verbs::Service::Rc);
-  if (listener == nullptr || !answers.listeners().listen(listener, 8, &error)) return false;
+  auto listener = answers.listeners().bind({to, false, false}, verbs::is_xrc(plan.service)
+                                                                   ? verbs::Service::XrcReceive
+                                                                   : verbs::Service::Rc);
+  if (!listener || !answers.listeners().listen(listener.value(), 8)) return false;
   roce::ConnectParams params;
   params.ird = params.ord = plan.depth;
   params.retry_count = plan.retry_count;
@@ -128,11 +127,11 @@ bool connect_roce(Pair& pair, verbs::QueuePair& left, verbs::QueuePair& right, c
 }
 
 std::uint32_t address_of_right(Pair& pair) {
-  return pair.left().engine().roce_control().open_way(way_from(0), pair.now()).handle;
+  return pair.left().engine().roce_control().open_path(address_vector_from(0), pair.now()).handle;
 }
 
 std::uint32_t address_of_left(Pair& pair) {
-  return pair.right().engine().roce_control().open_way(way_from(1), pair.now()).handle;
+  return pair.right().engine().roce_control().open_path(address_vector_from(1), pair.now()).handle;
 }
 
 }  // namespace urnic::sim

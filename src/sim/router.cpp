@@ -15,10 +15,10 @@ namespace {
 constexpr std::size_t kEthernet = 14, kIpv4 = 20, kIcmp = 8;
 constexpr std::size_t kQuoted = kIpv4 + 8;  // IP header and the first bytes of TCP
 constexpr std::uint8_t kRouter[4] = {10, 0, 0, 254};
-// A router would limit their rate as well.
+// A real router would also limit the rate of replies.
 // bound: replies of the router of `urnic sim` that wait for the node; beyond: further oversized
 // packets are dropped without a reply; test:
-// Router.SoManyAnswersWaitAndThenMoreAreDroppedWithoutOne
+// Router.WaitingRepliesAreLimited
 constexpr std::size_t kMostWaiting = 64;
 
 using Bytes = std::vector<std::uint8_t>;
@@ -72,7 +72,7 @@ class Router {
 
   port::Port inner_;
   std::shared_ptr<RouterControl> control_;
-  std::vector<Bytes> waiting_, lent_;  // messages to the node; those it has now
+  std::vector<Bytes> waiting_, lent_;  // messages to the node; those currently lent to it
 };
 
 bool Router::fits(const urnic_frame& f) const {
@@ -89,7 +89,7 @@ void Router::tx_commit(unsigned q, urnic_frame* frames, unsigned n) {
     if (waiting_.size() < kMostWaiting) {
       waiting_.push_back(too_big(frames[i].data[0], control_->path_mtu));
     }
-    frames[i].len[0] = frames[i].len[1] = 0;  // given back unsent
+    frames[i].len[0] = frames[i].len[1] = 0;  // returned unsent
   }
   inner_.tx_commit(q, frames, n);
 }

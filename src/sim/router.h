@@ -1,6 +1,6 @@
-// A router whose next link is narrower than ours: what a node sends and is too large for it is
-// dropped, and the node is told by ICMP "fragmentation needed" (RFC 1191). Sits between an engine
-// and its port; IPv4 without VLAN tags, which is what the simulator uses.
+// A router whose next link has a smaller MTU. It drops datagrams from a node that are too large,
+// and reports "fragmentation needed" by ICMP (RFC 1191). It sits between an engine and its port,
+// and handles only what the simulator uses: IPv4 without VLAN tags.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 namespace urnic::sim {
 
 struct RouterControl {
-  std::uint32_t path_mtu = 0;  // IP bytes; 0: everything passes
+  std::uint32_t path_mtu = 0;  // in bytes of IP; 0: no limit
   std::uint64_t dropped = 0;   // datagrams that were too large
-  // Sees every frame that the node sends, before the wire treats it; may be empty.
+  // Called with every frame that the node sends, before the wire changes it; may be empty.
   std::function<void(const urnic_frame&)> watch;
 };
 

@@ -5,7 +5,7 @@
 namespace urnic::sim {
 namespace {
 
-// The same line without its faults, for setting up the connection.
+// The same line without faults, for the connection setup.
 std::string clean(const std::string& text) {
   fault::FaultPlan line;
   if (const auto plan = fault::FaultPlan::parse(text)) {
@@ -27,7 +27,7 @@ PairOptions pair_options(const Setup& setup, std::uint64_t seed) {
   const Phase& first = setup.phases.front();
   o.faults_left = setup.faults_at_setup ? first.to_right : clean(first.to_right);
   o.faults_right = setup.faults_at_setup ? first.to_left : clean(first.to_left);
-  // A closing hole may complete everything at once.
+  // Closing a hole may complete all requests at once.
   while (o.completions < setup.work.count && o.completions < (1u << 18)) o.completions *= 2;
   return o;
 }
@@ -41,7 +41,7 @@ void Phases::step() {
 void Phases::enter() {
   const Phase& p = setup_.phases[next_];
   const Phase* was = next_ == 0 ? nullptr : &setup_.phases[next_ - 1];
-  // A plan that stays the same keeps its count and its chances.
+  // A plan that does not change keeps its counters and its random state.
   const bool kept = was == nullptr && setup_.faults_at_setup;
   if (!kept && (was == nullptr || was->to_right != p.to_right)) pair_.set_faults_left(p.to_right);
   if (!kept && (was == nullptr || was->to_left != p.to_left)) pair_.set_faults_right(p.to_left);

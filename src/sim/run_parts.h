@@ -1,4 +1,4 @@
-// What every run has, whichever transport: the pair it happens on, the wire's phases, the result.
+// Parts of a run that all transports share: the pair, the phases of the wire, the result.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace urnic::sim {
 
 PairOptions pair_options(const Setup& setup, std::uint64_t seed);
 
-// Puts the phases in force as their times come.
+// Applies each phase when its time has come.
 class Phases {
  public:
   Phases(Pair& pair, const Setup& setup, Recorder& recorder)
@@ -31,12 +31,12 @@ class Phases {
   std::size_t next_ = 0;
 };
 
-// What the work, the wire and the recorder have to say; `r->end` is known.
+// Fills the result from the workload, the wire and the recorder; `r->end` is already set.
 void finish(RunResult* r, Pair& pair, Traffic& traffic, Recorder& recorder);
 
-// Of two queue pairs of RoCE; run_once() asks for it.
+// Runs two RoCE queue pairs; called by run_once().
 RunResult run_roce(const Setup& setup, Duration limit, std::uint64_t seed, bool series);
-// Of queue pairs of RD, without engines; the same.
+// Runs RD queue pairs, without engines; called by run_once().
 RunResult run_rd(const Setup& setup, Duration limit, std::uint64_t seed, bool series);
 
 }  // namespace urnic::sim

@@ -12,7 +12,7 @@ namespace urnic::sim {
 namespace {
 
 // bound: bytes of a workload's buffer in a scenario; limit: 256 MiB (`kMostMemory`); beyond: the
-// scenario is refused with an error; test: Scenario.WhatCannotBeIsRefused
+// scenario is refused with an error; test: Scenario.ImpossibleScenariosAreRefused
 constexpr std::uint64_t kMostMemory = 256u << 20;  // bytes of one buffer of a workload
 
 constexpr int kRight = 0, kLeft = 1;
@@ -23,7 +23,7 @@ std::vector<std::string> wire_names() {
   return out;
 }
 
-// Of a scenario but for its wire.
+// All keys of a scenario except those of the wire.
 std::vector<std::string> all_names() {
   std::vector<std::string> out = {"wire", "variant", "phase"};
   for (const SceneKey& k : scene_keys()) out.emplace_back(k.name);
@@ -35,7 +35,7 @@ std::vector<std::string> all_names() {
 }
 
 struct WireDraft {
-  std::map<std::string, std::string> plan[2];  // by plan key: to right, to left
+  std::map<std::string, std::string> plan[2];  // by plan key: to the right, to the left
   std::uint32_t path_mtu = 0;
 
   std::string text(int way) const {
@@ -53,7 +53,7 @@ struct Draft {
   std::vector<Values> phases;
 };
 
-// The same of RD, which runs without engines.
+// Returns what RD, which runs without engines, does not support.
 const char* rd_breach(const Setup& s) {
   if (s.work.op != Op::Send && s.work.op != Op::Write) {
     return "service = rd needs work.op = send or write";
@@ -65,7 +65,7 @@ const char* rd_breach(const Setup& s) {
   return nullptr;
 }
 
-// What its transport and service cannot do; null when there is nothing.
+// Returns what the transport and service do not support; null if everything is supported.
 const char* transport_breach(const Setup& s) {
   const bool drops = s.left.roce.loss.out_of_order == ib::OutOfOrder::Drop ||
                      s.right.roce.loss.out_of_order == ib::OutOfOrder::Drop;
@@ -132,9 +132,9 @@ class Builder {
   bool check_keys();
 
   const std::string& path_;
-  Values given_;                               // --set but for phases
+  Values given_;                               // --set except phases
   std::map<std::size_t, Values> phase_given_;  // --set phase.N.key
-  Values given_keys_[2];                       // of nodes: of iWARP alone, of RoCE alone
+  Values given_keys_[2];                       // for nodes: keys of iWARP only, keys of RoCE only
 };
 
 bool Builder::split_overrides(std::span<const Override> overrides) {
@@ -185,7 +185,7 @@ bool Builder::wire_key(const std::string& shown, std::string_view key, const Val
       for (const std::string& item : v.items) value += (value.empty() ? "" : "+") + item;
     }
     if (k.plan == std::string_view("at") && v.type == ValueType::List && value.empty()) {
-      for (const int way : {kRight, kLeft}) {  // at = []: none, in a phase or variant
+      for (const int way : {kRight, kLeft}) {  // at = []: removes them in a phase or variant
         if (only == -1 || only == way) w->plan[way].erase("at");
       }
       return true;
@@ -206,7 +206,7 @@ bool Builder::wire_key(const std::string& shown, std::string_view key, const Val
              "unknown key" + nearest_hint(key, wire_names()) + " (urnic sim --keys lists them)");
 }
 
-// Both directions first, so that what is said of one stands.
+// Settings for both directions come first, so that a setting for one direction overrides them.
 bool Builder::wire_layer(const Values& values, const std::string& prefix, WireDraft* w) {
   for (const int pass : {-1, kRight, kLeft}) {
     for (const auto& [key, v] : values) {
@@ -240,7 +240,7 @@ bool Builder::node(const std::string& key, const Value& v, Draft* d, bool* known
   return true;
 }
 
-// std::map gives "both." before "left." and "right.": what is said of one node stands.
+// std::map sorts "both." before "left." and "right.", so a setting for one node overrides it.
 bool Builder::layer(const Values& values, Draft* d) {
   for (const auto& [key, v] : values) {
     if (key.starts_with("wire.")) continue;
@@ -316,7 +316,7 @@ bool Builder::check(const Setup& s) {
   return breach == nullptr || no(breach);
 }
 
-// A key that no variant's transport knows would say nothing.
+// Rejects a key that no variant's transport uses.
 bool Builder::check_keys() {
   for (const bool roce : {false, true}) {
     const bool spoken = std::any_of(scenario.variants.begin(), scenario.variants.end(),
@@ -359,7 +359,7 @@ bool Builder::finish(Draft& d) {
 
 bool Builder::build(const ScenarioValues& values, std::span<const Override> overrides) {
   if (!split_overrides(overrides)) return false;
-  // What belongs to the scenario as a whole goes first; the rest is common to all variants.
+  // Settings of the scenario as a whole are applied first; the rest is common to all variants.
   Values common, over;
   for (const Values* from : {&values.common, static_cast<const Values*>(&given_)}) {
     for (const auto& [key, v] : *from) {

@@ -39,7 +39,7 @@ const char* read_text(const Value& v, std::string* to) {
 
 namespace {
 
-// ---- values by type: what was expected, or nullptr --------------------------------------------
+// ---- parse values by type; return the expected format, or nullptr on success --------------------
 
 template <class T>
 const char* whole32(const Value& v, std::uint64_t lo, std::uint64_t hi, T* to,
@@ -249,7 +249,7 @@ constexpr SetupKey kSetupKeys[] = {
      [](Setup& s, const Value& v) { return flag(v, &s.work.embed); }},
 };
 
-// One TCP sender by name, whatever was said before.
+// Selects one TCP sender by name, overriding earlier settings.
 const char* sender(const Value& v, tcp::Config* to) {
   enum Kind { Reno, NewReno, Sack, SackCountsPlain, Rack };
   constexpr Named<Kind> kSenders[] = {{"reno", Reno},
@@ -388,7 +388,9 @@ constexpr NodeKey kNodeKeys[] = {
        o.completion_method = static_cast<ddp::CompletionMethod>(n);
        return static_cast<const char*>(nullptr);
      }},
-    {"completion_threshold", "threshold M of method 2: Sends behind holes that the RNIC keeps",
+    {"completion_threshold",
+     "completion_method 2: completions of Sends after holes that the RNIC keeps in its own memory "
+     "(M)",
      [](Options& o, const Value& v) {
        return whole32(v, 0, 65536, &o.completion_threshold, "0 to 65536");
      }},

@@ -1,4 +1,4 @@
-// Every key of a scenario file once: its name, one line of help, and how its value is read.
+// All keys of a scenario file: name, one line of help, and the parser of the value.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@
 
 namespace urnic::sim {
 
-// Readers of values: nullptr, or what was expected instead; the target is then unchanged.
+// Parse values. Return nullptr, or the expected format; the target is then unchanged.
 const char* read_whole(const Value& v, std::uint64_t lo, std::uint64_t hi, std::uint64_t* to,
                        const char* expected);
 const char* read_time(const Value& v, Duration* to);
 const char* read_text(const Value& v, std::string* to);
 
-// Of the scenario as a whole, of one variant, and of a node: "left.", "right." or "both." before
-// it.
+// A key of the scenario as a whole, of one variant, or of a node. A node's key has the prefix
+// "left.", "right." or "both.".
 struct SceneKey {
   const char *name, *help;
   const char* (*set)(Scenario&, const Value&);
@@ -29,7 +29,7 @@ struct SetupKey {
   const char *name, *help;
   const char* (*set)(Setup&, const Value&);
 };
-// Whose business a key of a node is.
+// The transport that a node's key applies to.
 enum class KeyOf : std::uint8_t { Both, Iwarp, Roce };
 struct NodeKey {
   const char *name, *help;
@@ -37,8 +37,8 @@ struct NodeKey {
   KeyOf of = KeyOf::Iwarp;
 };
 
-// Keys of [wire], [wire.to_right], [wire.to_left] and [[phase]], but for path_mtu: those of a fault
-// plan, which checks them. `plan`: the key there.
+// Keys of [wire], [wire.to_right], [wire.to_left] and [[phase]] except path_mtu. They are keys of a
+// fault plan, which checks their values. `plan`: the name in the plan.
 struct WireKey {
   const char *name, *plan, *help;
 };

@@ -1,5 +1,5 @@
 // The flat form of a scenario file between TOML and Scenario: "wire.to_right.loss" -> "0.01", with
-// the line it stands in and the TOML type it had.
+// its line number and TOML type.
 #pragma once
 
 #include <cstdint>
@@ -25,17 +25,17 @@ struct Value {
 using Values = std::map<std::string, Value>;
 
 struct ScenarioValues {
-  Values common;               // what stands outside [[variant]] and [[phase]]
+  Values common;               // outside of [[variant]] and [[phase]]
   std::vector<Values> phases;  // [[phase]], in order
   struct Variant {
-    Values values;               // over the common ones
-    std::vector<Values> phases;  // if any, instead of the common ones
+    Values values;               // override the common ones
+    std::vector<Values> phases;  // if any, replace the common ones
     std::uint32_t line = 0;
   };
   std::vector<Variant> variants;
 };
 
-// The error is "PATH:LINE: what".
+// The error is "PATH:LINE: description".
 Outcome<ScenarioValues, std::string> read_values(std::string_view text, const std::string& path);
 
 }  // namespace urnic::sim

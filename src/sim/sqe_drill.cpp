@@ -47,7 +47,7 @@ void SqeDrill::step() {
   }
 }
 
-// Its key is nobody's.
+// No memory region has this key.
 void SqeDrill::begin() {
   begin_ = Instant::never();
   const verbs::Sge sge{0, kBytes, 0};

@@ -1,6 +1,6 @@
-// A UD queue pair of the left node goes to Sqe and comes back: at its time a request that cannot be
-// sent is posted, and a while later Modify QP leads to Rts. All the time the right node sends to
-// it, so that its receives are seen to go on.
+// Takes a UD queue pair of the left node to Sqe and back: at the planned time it posts a request
+// that cannot be sent, and after a while Modify QP returns the queue pair to Rts. The right node
+// sends to it all the time, to show that its receives continue.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ class SqeDrill {
   SqeDrill(Pair& pair, verbs::QueuePair& left, verbs::QueuePair& right, const WorkPlan& plan,
            RoceObserver& observer);
 
-  // After every step.
+  // Call it after every step.
   void step();
 
-  // Of the request that cannot be sent.
+  // The wr_id of the request that cannot be sent.
   static constexpr std::uint64_t kBadRequest = ~std::uint64_t{0};
 
  private:

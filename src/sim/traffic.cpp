@@ -11,7 +11,7 @@
 namespace urnic::sim {
 namespace {
 
-// After the last one was handed out nothing is under way any more.
+// The run is complete when nothing has arrived for this time after the last message was handed out.
 constexpr Duration kQuiet = Duration::ms(20);
 constexpr std::uint32_t kAtomicBytes = 8;
 
@@ -77,8 +77,9 @@ Traffic::Traffic(Pair& pair, verbs::QueuePair& left, verbs::QueuePair& right, co
   }
 }
 
-// Bytes of our messages that are a valid FPDU of the same stream, if anybody begins to read there:
-// length, a Write's header (RFC 5041 4.1, RFC 5040 4.1), payload, CRC; no pad is needed.
+// Makes part of the messages a valid FPDU of the same stream, in case a receiver begins to parse
+// there: length, header of a Write (RFC 5041 4.1, RFC 5040 4.1), payload, CRC; no padding is
+// needed.
 void Traffic::embed() {
   constexpr std::uint32_t kHeader = 14, kUlpdu = kHeader + WorkPlan::kEmbedded;
   std::uint8_t fpdu[2 + kUlpdu + 4];
@@ -112,7 +113,7 @@ void Traffic::take_completions() {
       if (batch[i].completion.status != verbs::Status::Success) {
         ++n_.failed;
         const std::uint64_t id = batch[i].completion.wr_id;
-        if (plan_.sqe_begin != Duration()) n_.posted = std::min(n_.posted, id);  // comes again
+        if (plan_.sqe_begin != Duration()) n_.posted = std::min(n_.posted, id);  // to be reposted
         const bool first =
             batch[i].completion.status != verbs::Status::Flushed && id != SqeDrill::kBadRequest;
         if (roce_.on && first && failure_.empty()) {
@@ -132,9 +133,9 @@ void Traffic::take_completions() {
 }
 
 void Traffic::check_receive(const verbs::Completion& c) {
-  if (c.status != verbs::Status::Success) return;  // flushed: the stream is over
+  if (c.status != verbs::Status::Success) return;  // flushed: the stream has ended
   const std::uint64_t in_turn = n_.received++;
-  // What may be lost says itself which it is.
+  // Messages of an unreliable service carry their number, because some may be lost.
   const std::uint64_t message = unreliable() ? c.immediate : in_turn;
   const std::uint64_t length = size_of(message);
   n_.bytes += length;
@@ -149,7 +150,8 @@ void Traffic::check_receive(const verbs::Completion& c) {
   for (std::uint64_t i = 0; i < length; ++i) n_.wrong += got[i] != sent[i] ? 1 : 0;
 }
 
-// Each is carried out once, in order: what was there is how many came before.
+// Each atomic must be executed once and in order: the value before it is the number of earlier
+// ones.
 void Traffic::check_atomic() {
   std::uint64_t was = 0;
   std::copy_n(sink_.bytes.data() + slot_of(n_.completed) * largest_, kAtomicBytes,
@@ -252,7 +254,7 @@ bool Traffic::complete() const {
     return delivered() == plan_.count;
   }
   if (delivered() != plan_.count) return false;
-  // With RoCE a request completes when it is acknowledged.
+  // Over RoCE a request completes only when it is acknowledged.
   return roce_.on || (ddp::stream_of(left_).sender.idle() && ddp::stream_of(right_).sender.idle());
 }
 
@@ -265,7 +267,7 @@ void Traffic::check_memory() {
     return;
   }
   for (std::uint64_t slot = 0; slot < slots_; ++slot) {
-    std::uint64_t length = 0;  // of the longest message that has gone through this slot
+    std::uint64_t length = 0;  // the longest message that has used this slot
     const std::uint64_t rounds = plan_.sizes.size();
     for (std::uint64_t m = slot, n = 0; m < n_.completed && n < rounds; m += slots_, ++n) {
       length = std::max<std::uint64_t>(length, size_of(m));

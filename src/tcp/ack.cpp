@@ -1,6 +1,6 @@
-// The acknowledgement side of a segment (RFC 9293 3.10.7.4, fifth): what it says about our data,
-// our window and our round trip. Runs for every acceptable segment, whatever becomes of its payload
-// (E-4).
+// The acknowledgement part of a segment (RFC 9293 3.10.7.4, fifth): its effect on our data, our
+// window and our round-trip time. Runs for every acceptable segment, whether its payload is
+// accepted or not (E-4).
 #include <algorithm>
 
 #include "tcp/tcb_state.h"
@@ -8,24 +8,25 @@
 namespace urnic::tcp {
 namespace {
 
-// Returns true when the segment changed what may be sent.
+// Returns true if the segment changed what may be sent.
 bool take_window(Tcb& t, const Segment& s, std::int32_t acked) {
   if (!(t.snd.wl1 < s.seq || (t.snd.wl1 == s.seq && t.snd.wl2 <= s.ack))) return false;
   t.snd.wl1 = s.seq;
   t.snd.wl2 = s.ack;
   t.snd.wnd = std::uint32_t{s.window} << t.snd.wscale;
   t.snd.max_wnd = std::max(t.snd.max_wnd, t.snd.wnd);
-  // The FIN is not a byte of the stream; an edge one too far behind it means nothing.
+  // The FIN is not a byte of the stream, so an edge that is one too high because of it does no
+  // harm.
   const StreamOffset edge = t.snd.una + static_cast<std::uint32_t>(acked) + t.snd.wnd;
   const bool more = edge > t.snd.edge;
   t.snd.edge = edge;
-  // A peer that answers window probes is alive, however long it keeps the window shut (RFC 9293
-  // 3.8.6.1).
+  // A peer that answers window probes is alive, no matter how long it keeps the window closed (RFC
+  // 9293 3.8.6.1).
   if (edge <= t.snd.nxt) t.timers.retries = 0;
   return more;
 }
 
-// SND.UNA moves by `acked` > 0 of sequence space. Tells what left the scoreboard.
+// Moves SND.UNA by `acked` > 0 of sequence space. Reports in `out` what left the scoreboard.
 void advance(Tcb& t, std::uint32_t acked, Delivery* out) {
   StreamOffset una = t.snd.una + acked;
   if (una > t.snd.nxt) {
@@ -33,18 +34,19 @@ void advance(Tcb& t, std::uint32_t acked, Delivery* out) {
       t.snd.fin_acked = true;
       una = t.snd.nxt;
     } else {
-      // The byte of a window probe: the peer took it.
+      // The peer accepted the byte of a window probe.
       t.snd.probe_out = false;
       t.snd.nxt = una;
-      t.timers.persist = Instant::never();  // armed again if more waits
+      t.timers.persist = Instant::never();  // armed again if more data waits
     }
   }
   t.snd.una = una;
   t.sent_segments.pop(una, t.snd.fin_acked, out);
 }
 
-// The segment cannot answer a retransmission that left after this (RFC 8985 6.2 step 2): that would
-// be the quickest round trip ever, or the segment echoes an earlier time.
+// Returns the latest time at which a retransmission can have left if this segment answers it (RFC
+// 8985 6.2 step 2). A later one would mean the shortest round trip ever, or the segment echoes an
+// earlier timestamp.
 Instant latest_answered_send(const Tcb& t, const Segment& s, Instant now) {
   Instant latest = now - t.loss.rack.min_rtt;
   if (t.ts_on && s.opts.has_ts && s.opts.tsecr != 0) {
@@ -55,20 +57,20 @@ Instant latest_answered_send(const Tcb& t, const Segment& s, Instant now) {
   return latest;
 }
 
-// Karn (RFC 6298 3): not from an ACK that covers a retransmission. What lies behind it may have
-// arrived long ago and waited for the hole to close.
+// Karn's rule (RFC 6298 3): takes no sample from an ACK that covers a retransmission. The data
+// after the retransmission may have arrived long ago and waited for the hole to close.
 void take_sample(Tcb& t, const Segment& s, const Delivery& d, Instant now) {
   if (d.original && !d.resent) {
     rtt_sample(t.rtt, t.config, now - d.oldest_at);
   } else if (t.ts_on && s.opts.has_ts && s.opts.tsecr != 0) {
-    // The echoed timestamp tells which transmission made the ACK advance (RFC 7323 4). A tick is
-    // the least it can resolve.
+    // The echoed timestamp identifies the transmission that made the ACK advance (RFC 7323 4). One
+    // tick is the smallest time it can resolve.
     const auto ticks = static_cast<std::int32_t>(ts_clock(t, now) - s.opts.tsecr);
     if (ticks >= 0) rtt_sample(t.rtt, t.config, Duration::ms(std::max(ticks, 1)));
   }
 }
 
-// Returns true when an ACK that is owed must leave before this segment is answered.
+// Returns true if a pending ACK must leave before this segment is answered.
 bool take_ecn(Tcb& t, const Segment& s, std::int32_t acked) {
   const bool ece = s.has(kEce);
   cc_ecn_feedback(t.cc, static_cast<std::uint32_t>(std::max(acked, 0)), ece,
@@ -79,18 +81,18 @@ bool take_ecn(Tcb& t, const Segment& s, std::int32_t acked) {
     if (s.ecn == 3) t.rcv.ece = true;  // RFC 3168 6.1.3
     return false;
   }
-  // RFC 8257 3.2: ECE says of each byte whether it was marked, so no ACK may span both kinds.
+  // RFC 8257 3.2: ECE tells for each byte whether it was marked, so no ACK may cover both kinds.
   if (s.payload.empty()) return false;
   const bool marked = s.ecn == 3;
   t.rcv.ece_next = marked;
   if (marked == t.rcv.ece) return false;
   t.rcv.ece_turned = true;
-  if (ack_owed(t)) return true;
+  if (ack_pending(t)) return true;
   t.rcv.ece = marked;
   return false;
 }
 
-// States that were waiting for the ACK of our FIN.
+// Leaves the states that waited for the ACK of our FIN.
 void after_fin_acked(Tcb& t, AckResult* r, Instant now) {
   switch (t.state) {
     case State::FinWait1:
@@ -121,7 +123,7 @@ void on_progress(Tcb& t, const Segment& s, std::uint32_t acked, AckResult* r, In
   r->una_advanced = true;
   take_sample(t, s, news.delivered, now);
   if (t.sack_on) {
-    // A cumulative ACK that stops at SACKed data: the peer has thrown it away (E-27).
+    // A cumulative ACK that stops at SACKed data: the peer has discarded that data (E-27).
     if (!t.sent_segments.empty() && t.sent_segments.front().is(SentSegment::kSacked)) {
       loss_on_reneging(t);
     }
@@ -142,7 +144,7 @@ void on_progress(Tcb& t, const Segment& s, std::uint32_t acked, AckResult* r, In
   if (t.snd.fin_acked && !had_fin) after_fin_acked(t, r, now);
 }
 
-// RFC 5681 2: nothing in it but the same ACK and the same window, with data outstanding.
+// RFC 5681 2: the segment holds only the same ACK and the same window, and data is outstanding.
 bool is_plain_duplicate(const Tcb& t, const Segment& s, std::uint32_t wnd_before) {
   return flight(t) != 0 && s.seq_len() == 0 && t.snd.wnd == wnd_before &&
          (std::uint32_t{s.window} << t.snd.wscale) == wnd_before;
@@ -158,8 +160,8 @@ void take_timestamp(Tcb& t, const Segment& s, Instant now) {
 
 namespace {
 
-// The rest of take_ack, for a segment that says something about our data or comes in an unusual
-// state.
+// The rest of take_ack(), for a segment that acknowledges data or carries SACKs, or that arrives in
+// an unusual state.
 AckResult take_ack_in_full(Tcb& t, const Segment& s, std::int32_t acked, Instant now) {
   AckResult r;
   const std::uint32_t wnd_before = t.snd.wnd;
@@ -176,7 +178,7 @@ AckResult take_ack_in_full(Tcb& t, const Segment& s, std::int32_t acked, Instant
       const StreamOffset highest = t.loss.highest_sacked;
       news.sack = loss_take_sack(t, s, &news.delivered);
       rack_take(t, news.delivered, highest, now);
-      // While the oldest is missing, nothing else tells what a round trip takes.
+      // While the oldest segment is missing, nothing else measures the round trip.
       const Delivery& d = news.delivered;
       if (t.config.rack && d.any && !d.again) rtt_sample(t.rtt, t.config, now - d.sent_at);
     }
@@ -196,7 +198,7 @@ AckResult take_ack(Tcb& t, const Segment& s, const Check& c, Instant now) {
   if (!synchronized(t.state)) [[unlikely]] {
     AckResult r;
     take_handshake(t, s, &r, now);
-    // The rest of a SYN has been taken already, and its window is not scaled.
+    // A SYN has been processed already, and its window is not scaled.
     if (synchronized(t.state) && !s.has(kSyn)) {
       const AckResult more = take_ack(t, s, c, now);
       r.send_unblocked |= more.send_unblocked;
@@ -210,7 +212,7 @@ AckResult take_ack(Tcb& t, const Segment& s, const Check& c, Instant now) {
   t.soft_error = false;
   const std::int32_t acked = s.ack - snd_una_seq(t);
   const bool ack_first = t.ecn_on && take_ecn(t, s, acked);
-  // What is old says nothing about the window either.
+  // An old segment does not update the window either.
   if (!c.ack_acceptable || acked < 0) return {.ack_first = ack_first, .una = t.snd.una};
   if (acked == 0 && !s.payload.empty() && s.opts.sack_count == 0) {
     const bool more = take_window(t, s, 0);

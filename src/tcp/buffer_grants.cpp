@@ -1,12 +1,11 @@
-// Buffers that grow with what a connection moves (Option::AutoTune), each as far as its own bound
-// and all together as far as StackConfig::memory_limit.
+// Buffers that grow with what a connection transfers (Option::AutoTune). Each grows up to its own
+// bound, and all together up to StackConfig::memory_limit.
 //
 //   receiving   twice what was read within a round trip (dynamic right-sizing, Fisk and Feng 2001):
 //               a sender in slow start doubles as often
-//   sending     twice the congestion window: a window in flight, another waiting
+//   sending     twice the congestion window: one window in flight, another waiting
 //
-// What was granted is taken back when the connection is gone, never before: the peer has been
-// promised it.
+// A grant is taken back only after the connection is gone: the peer has been promised the window.
 #include <algorithm>
 
 #include "tcp/buffer_grants.h"
@@ -14,7 +13,7 @@
 namespace urnic::tcp {
 namespace {
 
-// Of each direction, when a connection opens.
+// Bytes granted to each direction when a connection opens.
 constexpr std::uint32_t kFirst = 64 * 1024;
 
 }  // namespace
@@ -54,11 +53,11 @@ void BufferGrants::on_read(Socket& s, std::uint64_t bytes, Instant now) {
   const std::uint32_t bound = s.options.tcp.receive_buffer;
   if (!s.options.auto_tune || s.receive_granted >= bound) return;
   s.round_bytes += bytes;
-  // Before anything is measured, what a long path takes.
+  // Before the first measurement, assume the round trip of a long path.
   const Duration rtt =
       s.tcb.rtt.measured ? std::max(s.tcb.rtt.srtt, Duration::ms(1)) : Duration::ms(100);
   if (now - s.round_begin < rtt) return;
-  // A round that lasted longer, for want of bytes, counts for what one round trip of it moved.
+  // A round that lasted longer because data was missing counts only the share of one round trip.
   const std::uint64_t moved = s.round_bytes * static_cast<std::uint64_t>(rtt.count_us()) /
                               static_cast<std::uint64_t>((now - s.round_begin).count_us());
   s.round_begin = now;

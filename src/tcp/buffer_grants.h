@@ -1,6 +1,5 @@
-// What the buffers of endpoints may hold: with Option::AutoTune they grow with what a connection
-// moves (buffer_grants.cpp says how), each as far as its own bound and all together as far as one
-// limit.
+// Sizes of the endpoints' buffers. With Option::AutoTune they grow with what a connection transfers
+// (see buffer_grants.cpp), each up to its own bound and all together up to one limit.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +13,21 @@ class BufferGrants {
   explicit BufferGrants(std::uint64_t limit) : limit_(limit) {}
   std::uint64_t granted() const { return granted_; }
 
-  // A connection opens; it is gone.
+  // Called when a connection opens, and when it is gone.
   void open(Socket&);
   void close(Socket&);
-  // The reader took `bytes`.
+  // The program read `bytes`.
   void on_read(Socket&, std::uint64_t bytes, Instant now);
-  // Something was acknowledged; the writer may have been held up by the buffer.
+  // Data was acknowledged; the buffer may have blocked the writer.
   void on_acknowledged(Socket&);
 
  private:
-  // From `have` to `want` bytes, or what is left to give.
+  // Grants bytes to grow from `have` to `want`, or as many as are left. Returns the new size.
   std::uint32_t grant(std::uint32_t have, std::uint64_t want);
 
   // bound: memory of all buffers of a self-tuning TCP stack; limit: StackConfig::memory_limit;
   // beyond: buffers and windows no longer grow; test: AutoTune.TheGlobalBoundHolds,
-  // AutoTune.AReaderThatStopsMeetsTheBoundWithAShutWindow_RFC9293_3_8_6
+  // AutoTune.AReaderThatStopsClosesTheWindowAtTheBound_RFC9293_3_8_6
   std::uint64_t limit_;
   std::uint64_t granted_ = 0;
 };

@@ -1,7 +1,8 @@
-// The throttle on challenge ACKs (RFC 5961 7): whatever a stranger sends, it cannot make us send
-// more than this. One per connection, so that nobody learns from the answers to his own segments
-// what was sent to another's (one counter for a host told blind attackers whether they had hit the
-// window, CVE-2016-5696); and of each window's budget a share is left out that only a secret tells.
+// Limits challenge ACKs (RFC 5961 7): no segment that a stranger sends can cause more of them.
+// There is one limiter per connection, so that an attacker cannot learn from the replies on its own
+// connection what was sent on another (with one counter per host, blind attackers could find out
+// whether they had hit the window, CVE-2016-5696). A share of each window's budget, chosen by a
+// secret, is left out.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,8 @@ class ChallengeLimiter {
   // Forged.ChallengesAreLimitedPerConnectionAndCounted_RFC5961_7
   static constexpr Duration kWindow = Duration::s(5);
 
-  // May one more be sent at `now`? Counts it if so. At most `most` in a window, at least half of
-  // it; `key`: secret, of this connection. 0: always `most`.
+  // Returns true if one more may be sent at `now`, and counts it. Allows at most `most` in a
+  // window, and at least half of that. `key`: the secret of this connection; 0: always `most`.
   bool allow(std::uint32_t most, std::uint64_t key, Instant now) {
     if (used_ == 0 || now >= since_ + kWindow) {
       since_ = now;
@@ -33,7 +34,7 @@ class ChallengeLimiter {
   }
 
  private:
-  // The finalizer of splitmix64: every bit of the key counts in every bit of the result.
+  // The finalizer of splitmix64: every bit of the key affects every bit of the result.
   static constexpr std::uint64_t mix(std::uint64_t v) {
     v = (v ^ (v >> 30)) * 0xbf58476d1ce4e5b9ULL;
     v = (v ^ (v >> 27)) * 0x94d049bb133111ebULL;

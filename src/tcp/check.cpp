@@ -1,6 +1,6 @@
-// Is a segment acceptable, and what is its payload to what was received before? Pure: the order of
-// tests is that of RFC 9293 3.10.7.3 (SYN-SENT) and 3.10.7.4 (other states), with RFC 5961 for RST,
-// SYN and ACK and RFC 7323 5 for timestamps.
+// Decides whether a segment is acceptable, and how its payload relates to what was received before.
+// Changes no state. The order of tests is that of RFC 9293 3.10.7.3 (SYN-SENT) and 3.10.7.4 (other
+// states), with RFC 5961 for RST, SYN and ACK and RFC 7323 5 for timestamps.
 #include <algorithm>
 
 #include "tcp/predict.h"
@@ -9,7 +9,8 @@
 namespace urnic::tcp {
 namespace {
 
-// TS.Recent is no proof any more once the peer's clock may have wrapped half way (RFC 7323 5.5).
+// TS.Recent proves nothing any more once the peer's clock may have advanced half its range (RFC
+// 7323 5.5).
 constexpr Duration kTsRecentLife = Duration::s(24 * 86400);
 
 Check answer(Action a) {
@@ -18,9 +19,9 @@ Check answer(Action a) {
   return c;
 }
 
-// What an unacceptable segment draws. RFC 9293 wants an ACK; without a limit two confused ends
-// could answer each other's empty ACKs for ever, so empty ones share the challenge budget (RFC 5961
-// 7), except the one shape that keep-alives and window probes have.
+// The reply to an unacceptable segment. RFC 9293 requires an ACK. Without a limit, two confused
+// ends could answer each other's empty ACKs for ever, so replies to empty segments share the
+// challenge budget (RFC 5961 7). The exception is the form that keepalive and window probes have.
 Check unacceptable(const Segment& s, std::int32_t distance) {
   if (s.has(kRst)) return answer(Action::Discard);
   return answer(s.seq_len() == 0 && distance != -1 ? Action::ChallengeAck : Action::Ack);
@@ -31,7 +32,7 @@ bool paws_rejects(const Tcb& t, const Segment& s, Instant now) {
          now - t.rcv.ts_recent_at < kTsRecentLife;
 }
 
-// The payload in SYN-SENT, where nothing was received before; also the data of a SYN-ACK.
+// Classifies the payload in SYN-SENT, before any byte was received; also the data of a SYN-ACK.
 void classify_first(const Tcb& t, const Segment& s, Check* c) {
   const std::uint64_t len = s.payload.size();
   c->begin = c->new_begin = StreamOffset(0);
@@ -61,7 +62,7 @@ Check check_syn_sent(const Tcb& t, const Segment& s) {
   return c;
 }
 
-// `distance`: of the first payload byte from RCV.NXT.
+// `distance`: from RCV.NXT to the first payload byte.
 void classify(const Tcb& t, const Segment& s, std::int64_t distance, Check* c) {
   const HoleList& holes = t.rcv.holes;
   const StreamOffset nxt = holes.rcv_nxt();
@@ -78,7 +79,7 @@ void classify(const Tcb& t, const Segment& s, std::int64_t distance, Check* c) {
   const StreamOffset edge = t.rcv.fin_known ? std::min(t.rcv.adv, t.rcv.fin_at) : t.rcv.adv;
   c->new_begin = std::min(std::max(c->begin, nxt), c->end);
   c->new_end = std::max(c->new_begin, std::min(c->end, edge));
-  // A FIN needs no room; one that contradicts what is known is not believed.
+  // A FIN needs no room in the window. A FIN that contradicts an earlier one is ignored.
   c->fin = s.has(kFin) && c->end >= nxt && c->end <= t.rcv.adv &&
            (t.rcv.fin_known ? c->end == t.rcv.fin_at : c->end >= holes.highest());
   if (len == 0) {
@@ -105,8 +106,8 @@ void classify(const Tcb& t, const Segment& s, std::int64_t distance, Check* c) {
   }
 }
 
-// First and fourth test of RFC 9293 3.10.7.4. Where the segment lies relative to RCV.NXT and the
-// window; a FIN may stand right behind the window.
+// First and fourth test of RFC 9293 3.10.7.4: where the segment lies relative to RCV.NXT and the
+// window. A FIN may come directly after the window.
 bool in_window(std::int64_t distance, std::uint32_t len, std::int64_t window, bool bare_fin) {
   if (len == 0) return distance == 0 || (distance > 0 && distance < window);
   if (distance == 0) return true;  // with a closed window: valid ACKs and probes (3.10.7.4, first)
@@ -125,8 +126,8 @@ Check check_synchronized(const Tcb& t, const Segment& s, Instant now) {
   }
   std::int64_t at = distance;
   if (t.state == State::SynReceived && s.has(kSyn) && !s.has(kRst) && s.seq == t.rcv.irs) {
-    // The peer's SYN once more. With an ACK of ours it ends a simultaneous open (RFC 9293 3.5,
-    // figure 8); without one our SYN-ACK was lost, or the network made two of a SYN.
+    // The peer's SYN arrived again. If it acknowledges ours, it ends a simultaneous open (RFC 9293
+    // 3.5, figure 8). If not, our SYN-ACK was lost, or the network duplicated the SYN.
     if (!s.has(kAck)) return answer(Action::SynAck);
     at = 0 - static_cast<std::int64_t>(t.rcv.holes.rcv_nxt().value());
   } else {
@@ -134,8 +135,8 @@ Check check_synchronized(const Tcb& t, const Segment& s, Instant now) {
         t.rcv.adv > t.rcv.holes.rcv_nxt() ? t.rcv.adv - t.rcv.holes.rcv_nxt() : 0);
     const bool bare_fin = s.payload.empty() && s.has(kFin) && !s.has(kSyn);
     if (!in_window(distance, s.seq_len(), window, bare_fin)) {
-      // What was received before goes on as a duplicate: its ACK may be news, and a D-SACK can tell
-      // of it. Everything else is refused here.
+      // Data received before continues as a duplicate: its ACK may be new, and a D-SACK can report
+      // it. Every other segment is rejected here.
       const bool old = distance < 0 && s.seq_len() != 0 && !s.has(kSyn) && !s.has(kRst);
       if (!old) return unacceptable(s, distance);
     }
@@ -143,7 +144,7 @@ Check check_synchronized(const Tcb& t, const Segment& s, Instant now) {
       return answer(distance == 0 ? Action::Reset : Action::ChallengeAck);
     }
     if (s.has(kSyn)) return answer(Action::ChallengeAck);  // RFC 5961 4.2
-    // Bytes from before the stream began: no honest peer has them.
+    // Bytes from before the stream began. No honest peer sends them.
     const auto nxt = static_cast<std::int64_t>(t.rcv.holes.rcv_nxt().value());
     if (nxt + at + (t.rcv.fin_taken ? 1 : 0) < 0) return answer(Action::Discard);
   }
@@ -174,7 +175,7 @@ Check check_general(const Tcb& t, const Segment& s, Instant now) {
 }  // namespace
 
 Check check(const Tcb& t, const Segment& s, Instant now) {
-  // One variable, so that it is built where the caller wants it.
+  // One variable, so that the compiler builds it in the caller's return slot.
   Check c;
   if (!check_predicted(t, s, &c)) [[unlikely]]
     c = check_general(t, s, now);

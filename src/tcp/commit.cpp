@@ -1,4 +1,5 @@
-// The receive side: bytes taken or refused, the FIN, what ACK that needs, and the window we offer.
+// The receive side: accepts or refuses bytes, handles the FIN, decides which ACK that needs and
+// which window we offer.
 #include <algorithm>
 
 #include "tcp/tcb_state.h"
@@ -6,7 +7,7 @@
 namespace urnic::tcp {
 namespace {
 
-// `at` lies in the block that changed last: SACK reports it first (RFC 2018 4).
+// `at` lies in the block that changed last. SACK reports that block first (RFC 2018 4).
 void note_recent(ReceiveState& r, StreamOffset at) {
   const std::size_t block = r.holes.block_at(at);
   std::array<StreamOffset, 4> kept{};
@@ -41,9 +42,9 @@ void take_fin(Tcb& t, Instant now) {
 // Decides when the ACK of in-order data without holes is due.
 AckNeed schedule_ack(Tcb& t, std::uint32_t len, Instant now) {
   ReceiveState& r = t.rcv;
-  r.ack_owed = true;
+  r.ack_pending = true;
   r.unacked += len;
-  // RFC 8257 3.2: marks begin or end with this one; RFC 2883 4: part of it came before.
+  // RFC 8257 3.2: the marks begin or end with this segment. RFC 2883 4: part of it is a duplicate.
   if (r.ece_turned || r.has_dsack) [[unlikely]] {
     r.ece_turned = false;
     r.ack_due = true;
@@ -51,7 +52,7 @@ AckNeed schedule_ack(Tcb& t, std::uint32_t len, Instant now) {
   }
   switch (t.config.ack_policy) {
     case AckPolicy::PerBurst:
-      return AckNeed::Owed;
+      return AckNeed::Pending;
     case AckPolicy::Immediate:
       r.ack_due = true;
       return AckNeed::Now;
@@ -69,7 +70,7 @@ AckNeed schedule_ack(Tcb& t, std::uint32_t len, Instant now) {
     return AckNeed::Now;
   }
   if (t.timers.delayed_ack.is_never()) t.timers.delayed_ack = now + t.config.delayed_ack;
-  return AckNeed::Owed;
+  return AckNeed::Pending;
 }
 
 void note_dsack(Tcb& t, StreamOffset begin, StreamOffset end) {
@@ -80,7 +81,7 @@ void note_dsack(Tcb& t, StreamOffset begin, StreamOffset end) {
 }
 
 AckNeed ack_now(Tcb& t) {
-  t.rcv.ack_owed = t.rcv.ack_due = true;
+  t.rcv.ack_pending = t.rcv.ack_due = true;
   t.rcv.ece_turned = false;
   return AckNeed::Now;
 }
@@ -88,14 +89,14 @@ AckNeed ack_now(Tcb& t) {
 }  // namespace
 
 Receipt commit(Tcb& t, StreamOffset begin, StreamOffset end, bool fin, bool psh, Instant now) {
-  (void)psh;  // E-7 acknowledges what is pushed like all else: behind the burst, or with the reply
+  (void)psh;  // E-7: a PSH changes nothing, the ACK goes after the burst or with the reply
   ReceiveState& r = t.rcv;
   Receipt out;
   const bool had_holes = r.holes.size() != 0;
   if (begin < end) {
     out.holes = r.holes.insert(begin, end);
     if (out.holes.change == HoleChange::None) {
-      // Not new, or one hole too many: check() would have said so. Nothing is taken.
+      // The range is not new, or needs one hole too many; check() reports both earlier.
       out.rcv_nxt = r.holes.rcv_nxt();
       out.ack = ack_now(t);
       return out;
@@ -113,7 +114,7 @@ Receipt commit(Tcb& t, StreamOffset begin, StreamOffset end, bool fin, bool psh,
   }
   out.rcv_nxt = r.holes.rcv_nxt();
   if (had_holes || r.holes.size() != 0) {
-    // Out of order, or it filled a gap in whole or in part (RFC 5681 4.2).
+    // The segment was out of order, or it filled all or part of a gap (RFC 5681 4.2).
     switch (out.holes.change) {
       case HoleChange::None:
       case HoleChange::InOrder:
@@ -136,14 +137,14 @@ AckNeed refuse(Tcb& t, const Check& c, bool ulp, bool immediate_dup_ack, Instant
   if (c.arrival == Arrival::None) return AckNeed::None;
   if (ulp) return immediate_dup_ack ? ack_now(t) : AckNeed::None;
   if (c.arrival == Arrival::Duplicate) note_dsack(t, c.begin, c.end);
-  // Nothing but the peer's FIN begins the wait anew (RFC 9293 3.10.7.4, eighth).
+  // Only the peer's FIN restarts the wait (RFC 9293 3.10.7.4, eighth).
   if (c.fin_again && t.state == State::TimeWait) t.timers.time_wait = now + t.config.time_wait;
   return ack_now(t);
 }
 
 void note_duplicate_part(Tcb& t, const Check& c) {
   const HoleList& holes = t.rcv.holes;
-  // The first byte that came before, and where its run ends.
+  // The first duplicate byte, and the end of its run.
   StreamOffset from = c.begin, to = c.end;
   if (c.begin < holes.rcv_nxt()) {
     to = std::min(to, holes.rcv_nxt());
@@ -174,7 +175,7 @@ WindowNow window_now(const Tcb& t) {
   const std::uint64_t step = std::min<std::uint64_t>(t.config.receive_buffer / 2, t.config.mss);
   if (edge < r.adv + step) edge = std::min(std::max(r.adv, nxt), nxt + cap);
   std::uint64_t units = edge > nxt ? (edge - nxt) >> r.wscale : 0;
-  // Rounding down must not take back what was promised, if there is room to round up.
+  // Rounding down must not shrink the window already promised, if there is room to round up.
   const std::uint64_t up = (units + 1) << r.wscale;
   if (nxt + (units << r.wscale) < r.adv && nxt + up <= r.offer) ++units;
   units = std::min<std::uint64_t>(units, 0xffff);
@@ -189,7 +190,7 @@ WindowNow syn_window(const Tcb& t) {
 }
 
 void offer_receive_room(Tcb& t, std::uint64_t bytes) {
-  // Room beyond any window is "no limit"; the bound keeps the sum from wrapping.
+  // Room beyond any window means "no limit". The bound keeps the sum from overflowing.
   t.rcv.offer = t.rcv.holes.rcv_nxt() + std::min<std::uint64_t>(bytes, std::uint64_t{1} << 62);
 }
 
@@ -201,12 +202,12 @@ bool set_receive_room(Tcb& t, std::uint64_t bytes, Instant now) {
   if (!synchronized(t.state) || r.fin_taken || t.rst_due) return false;
   const StreamOffset edge = window_now(t).edge;
   if (edge <= r.adv) return false;
-  // Tell at once when the window was as good as shut, or opens by half the buffer; the ACKs that
-  // data draws anyhow tell the rest.
+  // Announce the window at once if it was nearly closed, or if it opens by half the buffer.
+  // Otherwise the ACKs that data causes announce it.
   const std::uint64_t before = r.adv > nxt ? r.adv - nxt : 0;
   const bool was_shut =
       before < std::min<std::uint64_t>(t.config.receive_buffer / 2, 2u * t.config.mss);
-  if (!was_shut && (ack_owed(t) || edge - r.adv < t.config.receive_buffer / 2)) return false;
+  if (!was_shut && (ack_pending(t) || edge - r.adv < t.config.receive_buffer / 2)) return false;
   ack_now(t);
   return true;
 }

@@ -5,7 +5,7 @@
 namespace urnic::tcp {
 namespace {
 
-// No window of TCP is larger (RFC 7323 2.3).
+// TCP allows no larger window (RFC 7323 2.3).
 constexpr std::uint32_t kMaxWindow = 1u << 30;
 
 void grow(Congestion& c, std::uint32_t bytes) {
@@ -37,8 +37,8 @@ void cc_sent(Congestion& c, StreamOffset una, StreamOffset nxt) {
 
 void cc_acked(Congestion& c, const Config& cfg, std::uint32_t bytes, AckTime at) {
   if (c.cwnd < c.ssthresh) {
-    // Slow start. A window used by half still grows: bursts of an application that waits for
-    // answers would otherwise never find out what the path carries.
+    // Slow start. A window that is only half used still grows. Otherwise the bursts of a program
+    // that waits for replies would never find the capacity of the path.
     if (c.cwnd / 2 > c.used) return;
     std::uint32_t most = std::max<std::uint32_t>(cfg.slow_start_segments, 1) * c.smss;
     if (c.ssthresh == Congestion::kInfinite && cfg.hystart) {
@@ -58,7 +58,7 @@ void cc_acked(Congestion& c, const Config& cfg, std::uint32_t bytes, AckTime at)
           return;
       }
     }
-    // Up to the threshold, not beyond it by more than the one segment that any ACK may add.
+    // Grow up to ssthresh, and beyond it by at most the one segment that any ACK may add.
     grow(c, std::min({bytes, most, std::max(c.ssthresh - c.cwnd, c.smss)}));
     return;
   }
@@ -137,7 +137,7 @@ void cc_partial_ack(Congestion& c, std::uint32_t bytes) {
 }
 
 void cc_exit_recovery(Congestion& c, bool sack, std::uint32_t flight) {
-  // RFC 6582 3.2 step 3 (1): no burst of what the ACK released at once.
+  // RFC 6582 3.2 step 3 (1): do not send at once everything that the ACK released.
   c.cwnd = sack ? c.ssthresh : std::min(c.ssthresh, std::max(flight, c.smss) + c.smss);
   c.counted = 0;
 }

@@ -28,7 +28,7 @@ void take_corrupted(Tcb& t, const Segment& s) {
     ++c.together;
     b.mark_lost_again(i);
     l.high_rxt = std::min(l.high_rxt, b[i].begin);
-    // It has left the network, so that another may enter, whatever cwnd says.
+    // It has left the network, so another segment may enter, whatever cwnd is.
     l.force = true;
     if (l.state == Recovery::Open) l.state = Recovery::Disorder;
   }

@@ -50,7 +50,7 @@ void cubic_exclude_interval(Cubic& q, Instant now) {
 std::uint32_t cubic_growth(Cubic& q, std::uint32_t cwnd, std::uint32_t smss, std::uint32_t acked,
                            Instant now, Duration srtt, bool no_queue) {
   if (!q.running) begin(q, cwnd, smss, now);
-  // A silence longer than ACKs can be apart: nothing was asked of the network meanwhile.
+  // A pause longer than the gap between ACKs can be: the connection did not use the network then.
   const std::int64_t silence = now.ns() - q.seen_ns - 2 * srtt.count_ns();
   if (silence > 1'000'000'000) q.epoch_ns += silence;
   q.seen_ns = now.ns();
@@ -61,11 +61,11 @@ std::uint32_t cubic_growth(Cubic& q, std::uint32_t cwnd, std::uint32_t smss, std
   q.w_est += static_cast<std::uint32_t>(q.est_credit / est_step);
   q.est_credit %= est_step;
 
-  // The window of one round trip from now, but no more than half as much again (4.2).
+  // The target window one round trip from now, at most 1.5 times the current window (4.2).
   const std::int64_t t_ms = (now.ns() - q.epoch_ns + srtt.count_ns()) / 1'000'000;
-  // Before the first cut there is no plateau to go back to, and the curve creeps. A twentieth each
-  // round trip, while no queue stands, finds out what a slow start that was ended by a sign and not
-  // by a loss has left unused.
+  // Before the first cut there is no plateau to return to, and the curve grows very slowly. If slow
+  // start was ended by a sign of congestion and not by a loss, the path may have room left. Growing
+  // by 1/20 per round trip, while there is no queue, finds that room.
   const std::int64_t least = q.w_prior == 0 && no_queue ? cwnd + cwnd / 20 : cwnd;
   const auto target = static_cast<std::uint32_t>(
       std::clamp<std::int64_t>(w_cubic(q, smss, t_ms), least, std::int64_t{cwnd} * 3 / 2));
@@ -78,7 +78,8 @@ std::uint32_t cubic_growth(Cubic& q, std::uint32_t cwnd, std::uint32_t smss, std
 std::uint32_t cubic_cut(Cubic& q, std::uint32_t cwnd, std::uint32_t flight, std::uint32_t smss,
                         bool timeout) {
   q.old_w_max = q.w_max;
-  // Fast convergence (4.7): a window that did not reach the last plateau leaves room for others.
+  // Fast convergence (4.7): a window that did not reach the last plateau leaves room for other
+  // flows.
   q.w_max = cwnd < q.w_max
                 ? static_cast<std::uint32_t>(std::uint64_t{cwnd} * (10 + kBetaTenths) / 20)
                 : cwnd;

@@ -10,9 +10,9 @@
 namespace urnic::tcp {
 namespace {
 
-// Answers to strangers wait for the driver to drain no further than this.
+// Replies to unknown peers wait until the driver drains them, up to this many.
 // bound: replies of a TCP stack to unknown peers that the program has not fetched; beyond: no
-// reply; test: StackTest.AnswersToStrangersThatNobodyFetchesAreBounded
+// reply; test: StackTest.UnfetchedRepliesToUnknownPeersAreBounded
 constexpr std::size_t kMostQueuedReplies = 4096;
 constexpr std::size_t kMostSpare = 256;
 

@@ -1,5 +1,5 @@
-// Datagrams on their way out of a stack: made, finished and handed to the driver, by a sink or when
-// it asks. Bytes are used again.
+// Outgoing datagrams of a stack: builds them, completes their IP headers and passes them to the
+// driver, through a sink or when the driver asks. Buffers are reused.
 #pragma once
 
 #include <vector>
@@ -23,17 +23,18 @@ class DatagramQueue {
   void set_sink(Sink sink, void* context);
   bool has_sink() const { return sink_ != nullptr; }
 
-  // `size` bytes to be filled: an IP header's room, the segment.
+  // Returns `size` bytes for the caller to fill: room for the IP header, then the segment.
   Bytes make(std::size_t size);
-  // The IP header of a datagram that has its segment, and off it goes.
+  // Writes the IP header of a datagram that holds its segment, and queues it.
   void send(const IpAddress& src, const IpAddress& dst, std::uint8_t tos, std::uint16_t id,
             Bytes datagram, Instant now);
-  // A segment of no connection, back to where `to` came from. False when too many wait already.
+  // Queues a segment that belongs to no connection, to the sender of `to`. False if too many wait
+  // already.
   bool reply(const net::Classified& to, const Segment& segment, Instant now);
 
-  // The oldest, lent until the next call; false when there is none.
+  // Gets the oldest datagram, valid until the next call. False if there is none.
   bool next(Datagram* out);
-  // Gives the oldest to the sink; false when there is none, or no sink.
+  // Passes the oldest datagram to the sink. False if there is none, or no sink.
   bool deliver();
   std::uint64_t sent() const { return sent_; }
 
@@ -47,12 +48,12 @@ class DatagramQueue {
   Sink sink_ = nullptr;
   void* sink_context_ = nullptr;
   Ring<Packet> output_;
-  std::vector<Bytes> spare_;  // to use again
-  Bytes current_;             // what next() lent
+  std::vector<Bytes> spare_;  // for reuse
+  Bytes current_;             // the datagram that next() returned
   std::uint64_t sent_ = 0;
 };
 
-// Bytes of the IP header of our datagrams to `dst`, and the sum of its addresses and protocol.
+// Bytes of the IP header of our datagrams to `dst`; the checksum of the addresses and the protocol.
 std::size_t ip_header(const IpAddress& dst);
 std::uint32_t pseudo_sum(const IpAddress& src, const IpAddress& dst);
 

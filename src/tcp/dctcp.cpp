@@ -18,7 +18,7 @@ void dctcp_acked(Dctcp& d, std::uint32_t bytes, bool ece, StreamOffset una, Stre
   if (una.value() < d.window_end || d.acked == 0) return;
   const auto m = static_cast<std::uint32_t>(std::uint64_t{d.marked} * Dctcp::kOne / d.acked);
   d.alpha = d.alpha - (d.alpha >> kGainShift) + (m >> kGainShift);
-  // Halving away for ever would leave a remainder that no shift removes.
+  // Repeated halving would leave a remainder that no shift removes.
   if (d.alpha < (1u << kGainShift) && m == 0) d.alpha = 0;
   if (d.alpha > Dctcp::kOne) d.alpha = Dctcp::kOne;
   d.acked = d.marked = 0;

@@ -1,5 +1,5 @@
-// How much of what was sent met congestion (RFC 8257 3.3): the estimate behind DCTCP's cuts. Called
-// by congestion.cpp only.
+// Estimates which part of the bytes sent met congestion (RFC 8257 3.3). DCTCP's window cuts use it.
+// Called by congestion.cpp only.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ struct Dctcp {
   std::uint64_t window_end;     // stream offset where that window ends
 };
 
-// alpha is one until something was observed: the first mark halves the window (4.2).
+// Sets alpha to one until something was observed, so the first mark halves the window (4.2).
 void dctcp_open(Dctcp&);
-// `bytes` acknowledged, by a segment with ECE or without; [una, nxt) is in flight.
+// A segment with or without ECE acknowledged `bytes`; [una, nxt) is in flight.
 void dctcp_acked(Dctcp&, std::uint32_t bytes, bool ece, StreamOffset una, StreamOffset nxt);
-// cwnd * (1 - alpha / 2).
+// Returns cwnd * (1 - alpha / 2).
 std::uint32_t dctcp_cut(const Dctcp&, std::uint32_t cwnd);
 
 }  // namespace urnic::tcp

@@ -1,5 +1,5 @@
-// The name of a connection: its two ends (RFC 9293 3.4.1), and how it is found by them. Keyed,
-// since a peer chooses addresses and ports.
+// The key of a connection, its two endpoints (RFC 9293 3.4.1), and the table that finds a
+// connection by it. The hash is keyed, since a peer chooses addresses and ports.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct FlowKeyHash {
   }
 };
 
-// To the slot of a connection.
+// Maps to the slot of a connection.
 using FlowTable = HashMap<FlowKey, std::uint32_t, FlowKeyHash>;
 
 }  // namespace urnic::tcp

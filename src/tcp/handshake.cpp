@@ -1,5 +1,5 @@
-// Opening, closing, aborting (RFC 9293 3.5, 3.6, 3.10.1, 3.10.4, 3.10.5) and the ends of a
-// connection.
+// Opening, closing and aborting a connection (RFC 9293 3.5, 3.6, 3.10.1, 3.10.4, 3.10.5), and the
+// states in which it ends.
 #include <algorithm>
 
 #include "tcp/listen.h"
@@ -8,8 +8,8 @@
 namespace urnic::tcp {
 namespace {
 
-// Below this, options would leave no room for payload; no IP path has so small an MTU (RFC 791 asks
-// for 68).
+// A smaller MSS would leave no room for payload after the options. No IP path has so small an MTU
+// (RFC 791 requires 68).
 constexpr std::uint16_t kLeastMss = 48;
 
 void open_common(Tcb& t, const Config& config, Seq iss) {
@@ -26,7 +26,7 @@ void open_common(Tcb& t, const Config& config, Seq iss) {
   t.syn_due = true;
 }
 
-// What both SYNs agree on. Options of our own SYN are those the configuration has on.
+// Sets what both SYNs agree on. Our own SYN carries the options that the configuration has on.
 void negotiate(Tcb& t, const Options& peer) {
   t.snd.peer_mss = peer.has_mss ? peer.mss : 0;
   std::uint16_t mss = peer.has_mss ? peer.mss : default_mss(t.config);
@@ -42,7 +42,7 @@ void negotiate(Tcb& t, const Options& peer) {
   }
 }
 
-// The peer's SYN, in whichever state it came.
+// Processes the peer's SYN in any state.
 void take_syn(Tcb& t, const Segment& syn, Instant now) {
   t.rcv.irs = syn.seq;
   t.rcv.last_ack_sent = rcv_nxt_seq(t);
@@ -64,7 +64,7 @@ void established(Tcb& t, const Segment& s, AckResult* r, Instant now) {
   t.syn_due = false;
   t.timers.retransmit = t.timers.stalled_since = Instant::never();
   t.timers.retries = 0;
-  // Of a cookie's departure nothing is known; the first data will tell what a round trip takes.
+  // After a cookie the time of our SYN-ACK is unknown. The first data will measure the round trip.
   if (!t.syn_lost && !t.syn_repeated && !t.from_cookie) {
     rtt_sample(t.rtt, t.config, now - t.timers.last_sent);
   } else if (!t.from_cookie) {
@@ -76,7 +76,7 @@ void established(Tcb& t, const Segment& s, AckResult* r, Instant now) {
   }
   cc_open(t.cc, t.config, emss(t), t.syn_lost);
   corruption_open(t.loss.corruption, t.cc);
-  // The first data is no restart after idleness.
+  // The first data is not a restart after idle time.
   t.timers.last_sent = now;
   t.timers.last_received = now;
   t.soft_error = false;
@@ -120,7 +120,7 @@ void take_handshake(Tcb& t, const Segment& s, AckResult* r, Instant now) {
     t.ecn_on = t.ecn_on && s.has(kEce) && !s.has(kCwr);  // an ECN-setup SYN-ACK has ECE alone
     if (s.has(kAck)) {
       established(t, s, r, now);
-      t.rcv.ack_owed = t.rcv.ack_due = true;
+      t.rcv.ack_pending = t.rcv.ack_due = true;
       return;
     }
     // Simultaneous open: both SYNs crossed (RFC 9293 3.5, figure 8).
@@ -130,8 +130,8 @@ void take_handshake(Tcb& t, const Segment& s, AckResult* r, Instant now) {
     r->send_unblocked = true;
     return;
   }
-  // SynReceived; check() has seen to it that the ACK is for our SYN.
-  if (s.has(kSyn)) t.rcv.ack_owed = t.rcv.ack_due = true;
+  // SynReceived: check() has made sure that the ACK is for our SYN.
+  if (s.has(kSyn)) t.rcv.ack_pending = t.rcv.ack_due = true;
   take_timestamp(t, s, now);
   established(t, s, r, now);
   if (!s.has(kSyn)) {
@@ -157,7 +157,7 @@ void abort(Tcb& t, Instant now, CloseReason why) {
     case State::FinWait1:
     case State::FinWait2:
     case State::CloseWait: {
-      // The RST carries SND.NXT and RCV.NXT, so that they outlive everything else.
+      // The RST carries SND.NXT and RCV.NXT, so those are kept.
       const State state = t.state;
       enter_closed(t, why);
       t.state = state;
@@ -184,8 +184,8 @@ void take_reset(Tcb& t, Instant now) {
       enter_closed(t, CloseReason::None);
       return;
     default:
-      // CLOSING and LAST-ACK as well: what was written last may not have arrived, and RFC
-      // 9293 3.10.7.4 leaves it open who is told.
+      // Also in CLOSING and LAST-ACK: the last data written may not have arrived. RFC 9293 3.10.7.4
+      // does not say whether the program gets an error.
       enter_closed(t, CloseReason::Reset);
       return;
   }
@@ -213,7 +213,7 @@ void enter_closed(Tcb& t, CloseReason why) {
   if (t.state != State::Closed) t.close_reason = why;
   t.state = State::Closed;
   t.syn_due = t.probe_due = t.keepalive_due = t.rst_due = t.held_due = false;
-  t.rcv.ack_owed = t.rcv.ack_due = false;
+  t.rcv.ack_pending = t.rcv.ack_due = false;
   const Instant received = t.timers.last_received;
   t.timers = Timers{};
   t.timers.last_received = received;
@@ -230,7 +230,7 @@ void enter_time_wait(Tcb& t, Instant now) {
 
 bool packet_too_big(Tcb& t, std::uint32_t mtu, Seq quoted, Instant now) {
   (void)now;
-  // E-18 and RFC 5927 4: whoever cannot tell what is in flight is not on the path.
+  // E-18 and RFC 5927 4: a sender that does not know what is in flight is not on the path.
   const std::int32_t at = quoted - snd_una_seq(t);
   const std::uint32_t span = static_cast<std::uint32_t>(snd_nxt_seq(t) - snd_una_seq(t));
   const bool in_flight = at >= 0 && static_cast<std::uint32_t>(at) < span;
@@ -244,7 +244,7 @@ bool packet_too_big(Tcb& t, std::uint32_t mtu, Seq quoted, Instant now) {
 
 void shrink_mss(Tcb& t, std::uint32_t mss) {
   t.snd.mss = static_cast<std::uint16_t>(mss);
-  // cwnd counts bytes; a segment of it is smaller from here on.
+  // cwnd counts bytes; from now on its segments are smaller.
   t.cc.smss = emss(t);
   loss_on_smaller_mss(t);
 }
@@ -258,7 +258,7 @@ void unreachable(Tcb& t, bool hard, Seq quoted, Instant now) {
     enter_closed(t, CloseReason::Unreachable);
     return;
   }
-  t.soft_error = true;  // RFC 5461: keep trying; it is the reason if that fails
+  t.soft_error = true;  // RFC 5461: keep trying; this is reported as the reason if that fails
 }
 
 }  // namespace urnic::tcp

@@ -1,5 +1,5 @@
-// The TCP header of a planned segment, checksum included. Written straight into the frame; the sum
-// is taken from the values on their way, not by a second look at the bytes.
+// Writes the TCP header of a planned segment, with checksum, directly into the frame. The sum is
+// computed from the values as they are written, without reading the bytes again.
 #include <algorithm>
 
 #include "base/inet_checksum.h"
@@ -43,7 +43,7 @@ std::uint8_t collect_blocks(const Tcb& t, std::size_t room, SackBlock* out) {
   const std::uint8_t first = n;
   const auto add = [&](const Hole& h) {
     SackBlock b{rcv_seq(t, h.block), rcv_seq(t, h.block_end)};
-    if (r.fin_known && h.block_end == r.fin_at) b.end = b.end + 1;  // a FIN that came ahead
+    if (r.fin_known && h.block_end == r.fin_at) b.end = b.end + 1;  // a FIN that arrived early
     for (std::uint8_t i = first; i < n; ++i) {
       if (out[i] == b) return;
     }
@@ -61,7 +61,7 @@ std::uint8_t collect_blocks(const Tcb& t, std::size_t room, SackBlock* out) {
   return n;
 }
 
-// The rare shapes: SYN and RST, through the plain emitter.
+// The rare segments, SYN and RST, use the plain emitter.
 void write_special(const Tcb& t, const SendPlan& p, Segment* s, std::uint64_t sum, Instant now,
                    std::uint8_t* dst) {
   if (p.kind == Send::Rst) {
@@ -116,11 +116,11 @@ void write_header(const Tcb& t, const SendPlan& p, std::uint32_t len, bool psh,
     write_special(t, p, &s, pseudo_sum, now, dst);
     return;
   }
-  // RFC 3168 6.1.4-6.1.6: new data only.
+  // RFC 3168 6.1.4-6.1.6: only new data is ECN-capable.
   if (t.ecn_on && p.kind == Send::Data && len != 0) *ect = 2;
   Seq seq = snd_seq(t, p.begin);
-  // Behind the FIN for whatever carries nothing; one byte before what the peer expects, so that a
-  // keep-alive draws an ACK (RFC 9293 3.8.4).
+  // A segment without payload is numbered after the FIN. A keepalive probe is numbered one byte
+  // before what the peer expects, so that it causes an ACK (RFC 9293 3.8.4).
   if (p.kind == Send::Ack && t.snd.fin_sent) seq = seq + 1;
   if (p.kind == Send::Probe && p.limit == 0) seq = seq + (t.snd.fin_sent ? 1 : 0) - 1;
   Writer w(dst);
@@ -152,7 +152,7 @@ void write_header(const Tcb& t, const SendPlan& p, std::uint32_t len, bool psh,
       w.word(blocks[i].begin.value());
       w.word(blocks[i].end.value());
     }
-    // A block less than planned (two duplicates of one): the rest is end-of-options.
+    // One block less than planned (two duplicates of one block): fill up with end-of-options.
     for (used += 4 + 8u * n; used < p.header; used += 4) w.word(0);
   }
   const std::uint64_t sum = w.sum() + pseudo_sum + payload_sum + p.header + len;

@@ -5,14 +5,15 @@
 namespace urnic::tcp {
 namespace {
 
-// Index of the first hole whose block lies, at least in part, beyond `at`.
+// Index of the first hole whose block lies at least partly beyond `at`.
 std::size_t first_ending_after(const std::vector<Hole>& holes, StreamOffset at) {
   const auto it = std::partition_point(holes.begin(), holes.end(),
                                        [at](const Hole& h) { return h.block_end <= at; });
   return static_cast<std::size_t>(it - holes.begin());
 }
 
-// Room a list without holes may keep; a burst of loss must not cost an idle connection memory.
+// Capacity that a list without holes may keep, so that a burst of losses does not leave an idle
+// connection with much memory.
 constexpr std::size_t kKeptHoles = 16;
 
 HoleEvent event(HoleChange change, std::size_t index) {
@@ -24,7 +25,7 @@ HoleEvent event(HoleChange change, std::size_t index) {
 bool HoleList::any_new(StreamOffset begin, StreamOffset end) const {
   begin = std::max(begin, rcv_nxt_);
   if (begin >= end) return false;
-  // Received without a gap means: inside one block, since blocks do not touch.
+  // A range received without a gap lies inside one block, since blocks do not touch.
   const std::size_t k = first_ending_after(holes_, begin);
   return k == holes_.size() || begin < holes_[k].block || holes_[k].block_end < end;
 }

@@ -1,11 +1,11 @@
 // Which bytes beyond RCV.NXT have been received: a sorted list of holes, each followed by a
-// received block (specification 9.2, Fig 12). Knows no bytes; stores none.
+// received block (specification 9.2, Fig 12). Stores ranges only, no data.
 //
 //   RCV.NXT                                                        highest received
 //      |  hole 0  | block 0 |   hole 1   | block 1 | ... | hole n-1 | block n-1 |
 //
 // Invariants: hole 0 begins at RCV.NXT; every hole and every block has at least one byte; blocks
-// are disjoint and in order. insert() leaves the state unchanged when it refuses.
+// are disjoint and in order. A failed insert() leaves the state unchanged.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@
 namespace urnic::tcp {
 
 enum class HoleChange : std::uint8_t {
-  None,           // nothing (no range)
+  None,           // no change (empty range)
   InOrder,        // RCV.NXT advanced; no hole closed (hole 0, if any, shrank from the left)
-  ClosedLowest,   // the range filled hole 0: RCV.NXT jumped behind block 0; hole `index` == 0 is
+  ClosedLowest,   // the range filled hole 0: RCV.NXT jumped past block 0; hole `index` == 0 is
                   // gone, the old hole 1 is now hole 0
   NewLast,        // new hole `index` with its block, beyond all received data
   ExtendedRight,  // block `index` grew on its right (the hole after it, if any, shrank)
@@ -35,7 +35,7 @@ struct HoleEvent {
 
 struct Hole {
   StreamOffset begin;      // first missing byte
-  StreamOffset block;      // first byte of the block behind it
+  StreamOffset block;      // first byte of the block after it
   StreamOffset block_end;  // one past that block
 };
 
@@ -48,16 +48,16 @@ class HoleList {
   StreamOffset rcv_nxt() const { return rcv_nxt_; }
   std::size_t size() const { return holes_.size(); }
   const Hole& operator[](std::size_t i) const { return holes_[i]; }
-  // One past the highest byte received (RCV.NXT when there is no hole).
+  // One past the highest byte received (RCV.NXT if there is no hole).
   StreamOffset highest() const { return holes_.empty() ? rcv_nxt_ : holes_.back().block_end; }
 
-  // Is any byte of [begin, end) missing / is every one missing?
+  // True if any byte of [begin, end) is missing; true if all bytes are missing.
   bool any_new(StreamOffset begin, StreamOffset end) const;
   bool all_new(StreamOffset begin, StreamOffset end) const;
-  // The first run of missing bytes in [begin, end). False when there is none.
+  // The first run of missing bytes in [begin, end). False if there is none.
   bool next_missing(StreamOffset begin, StreamOffset end, StreamOffset* from,
                     StreamOffset* to) const;
-  // Would insert([begin, end)) need one hole more than the limit? (Range entirely new.)
+  // True if insert([begin, end)) would exceed the limit of holes. The range must be entirely new.
   bool exceeds_limit(StreamOffset begin, StreamOffset end) const {
     return limit_ != 0 && holes_.size() >= limit_ && needs_hole(begin, end);
   }
@@ -65,21 +65,22 @@ class HoleList {
   // (Case A predicate of section 2, Q-8).
   bool is_received_edge(StreamOffset at) const;
 
-  // Index of the hole whose block holds the byte `at`; size() when no block does.
+  // Index of the hole whose block holds the byte `at`; size() if no block does.
   std::size_t block_at(StreamOffset at) const;
 
-  // insert() of a range in order while there is no hole; false, and nothing done, otherwise.
+  // Does the same as insert() for a range in order, if there is no hole. Otherwise returns false
+  // and changes nothing.
   bool advance(StreamOffset begin, StreamOffset end) {
     if (!holes_.empty() || begin != rcv_nxt_ || begin >= end) return false;
     rcv_nxt_ = end;
     return true;
   }
-  // Record [begin, end): not empty, entirely new (all_new) and within the limit.
+  // Records [begin, end), which must be not empty, entirely new (all_new) and within the limit.
   HoleEvent insert(StreamOffset begin, StreamOffset end);
-  // Forget all blocks (downgrade). RCV.NXT stays.
+  // Forgets all blocks (downgrade). RCV.NXT stays.
   void forget();
   void reset(StreamOffset rcv_nxt);
-  // Give memory back when there is no hole.
+  // Frees spare memory if there is no hole.
   void trim();
 
  private:
@@ -89,8 +90,8 @@ class HoleList {
   StreamOffset rcv_nxt_;
   // bound: TCP holes of a connection; setting: hole_limit; beyond: a segment that would open one
   // more is dropped without an ACK and retransmitted; test:
-  // HoleList.LimitRefusesNewHolesOnly, RxDetour.TheLimitOfHolesHoldsOnADetour,
-  // Scenarios.HoleLimitIsKept
+  // HoleList.LimitRefusesNewHolesOnly, RxDetour.TheHoleLimitAppliesOnADetour,
+  // Scenarios.TheHoleLimitIsNotExceeded
   std::uint32_t limit_ = 256;
 };
 

@@ -1,6 +1,6 @@
-// The secrets of one host of TCP connections (E-49). All follow from one seed, which is random in
-// production and chosen in simulation, by a keyed hash: who learns what one of them makes (ports
-// and initial sequence numbers are there for all to see) learns nothing of the others.
+// The secrets of one host of TCP connections (E-49). All are derived by a keyed hash from one seed,
+// which is random in production and chosen in simulation. An observer that sees values made with
+// one of them (ports and initial sequence numbers are public) learns nothing about the others.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ namespace urnic::tcp {
 
 struct HostKeys {
   SipKey isn;         // initial sequence numbers (RFC 6528)
-  SipKey timestamps;  // where each connection's timestamp clock begins (RFC 7323 5.4)
+  SipKey timestamps;  // offset of each connection's timestamp clock (RFC 7323 5.4)
   SipKey cookies;     // SYN cookies (RFC 4987)
   SipKey ports;       // ephemeral ports (RFC 6056)
   SipKey challenges;  // the share of challenge ACKs that is left out (RFC 5961 7)
-  SipKey flows;       // places in the flow table
+  SipKey flows;       // positions in the flow table
 
   explicit HostKeys(std::uint64_t seed)
       : isn(derive(seed, 1)),

@@ -26,7 +26,7 @@ bool Backlog::cookies_out(Instant now) const {
 Config connection_config(const Config& base, const HostKeys& keys, const FlowKey& key,
                          std::uint32_t mtu) {
   Config c = base;
-  // The MSS option tells what fits the MTU less the fixed IP and TCP headers (RFC 6691).
+  // The MSS option announces what fits the MTU minus the fixed IP and TCP headers (RFC 6691).
   c.ip_header = static_cast<std::uint8_t>(net::ip_header_size(key.remote));
   c.mss = static_cast<std::uint16_t>(std::min(mtu, 65535u) - c.ip_header - kHeaderMin);
   c.ts_offset = timestamp_offset(keys.timestamps, key.local_end(), key.remote_end());
@@ -47,17 +47,17 @@ Unmatched take_unmatched(Backlog* listener, const HostKeys& keys, const Config& 
       const auto syn = syn_of_cookie(keys.cookies, local, remote, s, config, now);
       if (!syn) return refuse_unmatched(s, n);
       if (listener->full()) {
-        ++n.dropped_backlog;  // whatever the peer sends next asks again
+        ++n.dropped_backlog;  // the peer's next segment tries again
         return {};
       }
-      ++n.cookies_taken;
+      ++n.cookies_accepted;
       return {.kind = Unmatched::Kind::OpenFromCookie, .syn = *syn};
     }
     case ListenAction::Accept:
       break;
   }
-  // The peer's SYN will come again. One from an end to itself could never be answered: what we sent
-  // would come back to us.
+  // Dropped SYNs are repeated by the peer. A SYN from an address and port to itself could never be
+  // answered: our reply would come back to us.
   const bool crowded = listener->half_open >= listener->most_half_open;
   if ((crowded && !listener->cookies) || listener->full() || local == remote) {
     ++n.dropped_backlog;

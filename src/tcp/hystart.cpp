@@ -8,7 +8,7 @@ namespace {
 // RFC 9406 4.3.
 constexpr std::uint32_t kLeastGrowthUs = 4000, kMostGrowthUs = 16000, kGrowthDivisor = 8;
 constexpr std::uint8_t kSamples = 8, kConservativeRounds = 5, kTrainRounds = 1;
-// ACKs further apart do not come from one queue; a smaller window tells nothing of the path.
+// ACKs further apart do not come from one queue. A smaller window says nothing about the path.
 constexpr Duration kLargestGap = Duration::ms(2);
 constexpr std::uint32_t kLeastSegments = 16;
 
@@ -36,7 +36,7 @@ bool has_grown(std::uint32_t us, std::uint32_t from_us) {
 
 HyStartSays hystart_on_ack(HyStart& h, StreamOffset una, StreamOffset nxt, Duration rtt,
                            Instant now, std::uint32_t segments) {
-  // The first ACK beyond it begins the next round, so that rounds begin where trains do.
+  // The first ACK beyond round_end begins the next round, so that rounds and trains begin together.
   if (una > h.round_end || h.round_end == StreamOffset(0)) {
     h.train = HyStart::Train::ToCome;
     h.round_end = nxt;
@@ -68,7 +68,7 @@ HyStartSays hystart_on_ack(HyStart& h, StreamOffset una, StreamOffset nxt, Durat
         h.conservative_rounds = 1;
       }
     } else if (h.current_min_us < h.baseline_us) {
-      h.conservative_rounds = 0;  // a blip
+      h.conservative_rounds = 0;  // a false alarm
       h.baseline_us = HyStart::kNone;
     }
   }

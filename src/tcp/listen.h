@@ -1,5 +1,5 @@
-// Segments that meet no connection: at a listener (RFC 9293 3.10.7.2), at nobody (3.10.7.1), at the
-// remains of an old connection (3.6.1). Stateless.
+// Segments that match no connection: at a listener (RFC 9293 3.10.7.2), at a closed port
+// (3.10.7.1), or for a connection in TIME-WAIT (3.6.1). Stateless.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ enum class ListenAction : std::uint8_t {
 };
 ListenAction check_listen(const Segment&);
 
-// The RST for a segment without a connection; nothing must be sent when the segment is itself a
-// RST. Ports are swapped, the checksum is the emitter's business.
+// The RST for a segment without a connection. The caller must not send it if the segment is itself
+// a RST. Ports are swapped; the caller that emits it computes the checksum.
 Segment closed_reply(const Segment&);
 
-// May this SYN open a new incarnation of a connection that lingers in TIME-WAIT (RFC 9293 3.6.1,
-// RFC 6191)? Then close the old one and treat the SYN as for a listener.
+// Returns true if this SYN may open a new incarnation of a connection in TIME-WAIT (RFC 9293 3.6.1,
+// RFC 6191). In that case close the old connection and treat the SYN as for a listener.
 bool may_reopen(const Tcb& time_wait, const Segment& syn);
 
 }  // namespace urnic::tcp

@@ -14,8 +14,8 @@ bool prr_on(const Tcb& t) {
   return t.sack_on && t.config.prr;
 }
 
-// Rules of RFC 6675 2 and 6582 3.2 step 2: after a timeout, duplicate ACKs for what went out before
-// it are echoes of our own retransmissions.
+// RFC 6675 2 and 6582 3.2 step 2: after a timeout, duplicate ACKs for data sent before it are
+// caused by our own retransmissions.
 bool may_enter(const Tcb& t) {
   if (t.loss.state == Recovery::Recovery) return false;
   if (!t.loss.has_recover) return true;
@@ -24,8 +24,8 @@ bool may_enter(const Tcb& t) {
 
 void enter_recovery(Tcb& t) {
   LossState& l = t.loss;
-  // What limited transmit added to the flight does not count (RFC 5681 3.2 step 2). A window halved
-  // for a congestion mark is not halved again within the same round trip (RFC 3168 6.1.2).
+  // Segments that limited transmit added to the flight do not count (RFC 5681 3.2 step 2). A window
+  // halved for a congestion mark is not halved again within the same round trip (RFC 3168 6.1.2).
   if (l.state != Recovery::Cwr) {
     cc_reduce(t.cc, std::min(flight(t), std::max(t.cc.cwnd, t.cc.smss)), Cut::Loss);
     undo_arm(t);
@@ -40,23 +40,24 @@ void enter_recovery(Tcb& t) {
   l.high_rxt = t.snd.una;
   l.force = true;
   l.undo.frto = Undo::Frto::Off;
-  // By duplicate ACKs it is the oldest; RACK has said which.
+  // Duplicate ACKs indicate that the oldest segment is lost. RACK has already marked the lost ones.
   if (!rack_on(t) && !t.sent_segments.empty()) t.sent_segments.mark_lost_again(0);
 }
 
-// Without SACK: the oldest segment goes (again).
+// Without SACK: resends the oldest segment.
 void resend_head(Tcb& t) {
   LossState& l = t.loss;
   t.sent_segments.mark_lost_again(0);
   l.high_rxt = t.snd.una;
   l.force = true;
-  // Each of those behind it that has not been heard of can draw one more duplicate ACK.
+  // Each later segment that has not caused a duplicate ACK yet can cause one more.
   const auto behind = static_cast<std::uint32_t>(t.sent_segments.size() - 1);
   l.echoes = l.arrived + (behind > l.arrived ? behind - l.arrived : 0);
 }
 
-// More duplicate ACKs than what was in flight when it left can have drawn: they are for newer data,
-// which has overtaken the retransmission. It is lost as the original was.
+// True if there were more duplicate ACKs than the segments in flight at the retransmission can have
+// caused. The rest are for newer data that has overtaken the retransmission, so the retransmission
+// was lost as well.
 bool resend_is_lost(const Tcb& t) {
   return t.loss.arrived >= t.loss.echoes + t.loss.reordering && !t.sent_segments.empty() &&
          !t.loss.force;
@@ -74,9 +75,9 @@ void leave_recovery(Tcb& t) {
   if (quiet) l.corruption.together = 0;
 }
 
-// Marks every entry that IsLost() of RFC 6675: more than two full segments, or three separate
-// blocks, were SACKed above it (more where reordering is known). True if the entry at SND.UNA is
-// lost.
+// Marks every entry for which IsLost() of RFC 6675 holds: more than two full segments, or three
+// separate blocks, were SACKed above it (more if reordering is known). Returns true if the entry at
+// SND.UNA is lost.
 bool mark_lost_by_sack(Tcb& t) {
   Scoreboard& b = t.sent_segments;
   LossState& l = t.loss;
@@ -98,7 +99,7 @@ bool mark_lost_by_sack(Tcb& t) {
     if (blocks >= thresh || bytes > (thresh - 1) * t.cc.smss) break;
   }
   if (blocks < thresh && bytes <= (thresh - 1) * t.cc.smss) return false;
-  // Everything below entry i. What lies below lost_edge has been through this.
+  // Marks everything below entry i. Entries below lost_edge were judged before.
   const StreamOffset edge = b[i].begin;
   for (std::size_t k = b.index_after(std::max(l.lost_edge, t.snd.una)); k < i; ++k) b.mark_lost(k);
   l.lost_edge = std::max(l.lost_edge, edge);
@@ -109,7 +110,8 @@ void consider_recovery(Tcb& t, bool head_lost) {
   if (head_lost && may_enter(t)) enter_recovery(t);
 }
 
-// What is lost by now? Enters recovery if that calls for it. True when something new was found.
+// Looks for segments that are lost by now, and enters recovery if needed. Returns true if it found
+// new ones.
 bool look_for_losses(Tcb& t, Instant now) {
   if (!rack_on(t)) {
     const std::uint32_t before = t.sent_segments.lost();
@@ -121,7 +123,7 @@ bool look_for_losses(Tcb& t, Instant now) {
   return found;
 }
 
-// The cut was for nothing, and so was what was held lost.
+// The cut was unnecessary, and no segment was really lost.
 void undo(Tcb& t) {
   LossState& l = t.loss;
   cc_undo(t.cc);
@@ -135,7 +137,7 @@ void undo(Tcb& t) {
   if (l.state == Recovery::Open) l.corruption.together = 0;
 }
 
-// F-RTO, SACK or not (RFC 5682 2.1, 3.1). True when the timeout turned out to be spurious.
+// F-RTO, with or without SACK (RFC 5682 2.1, 3.1). Returns true if the timeout was spurious.
 bool frto_says_spurious(Tcb& t, const AckNews& news) {
   LossState& l = t.loss;
   Undo::Frto& f = l.undo.frto;
@@ -149,13 +151,13 @@ bool frto_says_spurious(Tcb& t, const AckNews& news) {
     }
     return false;
   }
-  // What was not sent again has arrived, so it had not been lost.
+  // A segment that was not resent has arrived, so it was not lost.
   if (news.delivered.original && news.delivered.lowest_end <= l.recover) return true;
   if (duplicate || news.bytes != 0) f = Undo::Frto::Off;
   return false;
 }
 
-// D-SACKs, timestamps, F-RTO. True when a cut was undone.
+// D-SACKs, timestamps, F-RTO. Returns true if a cut was undone.
 bool try_undo(Tcb& t, const Segment& s, const AckNews& news) {
   if (news.sack.duplicate) undo_on_dsack(t);
   if (!undo_due(t, news.bytes != 0, s.opts.has_ts, s.opts.tsecr) &&
@@ -166,8 +168,8 @@ bool try_undo(Tcb& t, const Segment& s, const AckNews& news) {
   return true;
 }
 
-// A tail loss probe has repaired what nothing else told of: congestion all the same, and the window
-// is cut as for a mark (RFC 8985 7.4.2).
+// A tail loss probe repaired a loss that nothing else reported. That still means congestion: the
+// window is cut as for a mark (RFC 8985 7.4.2).
 void probe_repaired(Tcb& t) {
   LossState& l = t.loss;
   if (l.state != Recovery::Open && l.state != Recovery::Disorder) return;
@@ -176,15 +178,15 @@ void probe_repaired(Tcb& t) {
   l.undo.armed = false;
 }
 
-// In recovery the window of this moment. Nothing is delivered when the reordering timer has found
-// the losses: then only the one segment goes that enter_recovery() lets go, and what is held lost
-// leaves as ACKs come, however small it made the pipe.
+// Sets the window in recovery. When the reordering timer found the losses, no byte was delivered.
+// Then only the one segment that enter_recovery() forces may leave, and the other lost segments
+// leave as ACKs arrive, however small the pipe has become.
 void follow_prr(Tcb& t, std::uint32_t delivered, bool safe) {
   if (t.loss.state != Recovery::Recovery || !prr_on(t)) return;
   t.cc.cwnd = prr_cwnd(t.loss.prr, delivered, loss_pipe(t), t.cc.ssthresh, t.cc.smss, safe);
 }
 
-// The end of every ACK: losses, and in recovery the window.
+// The last step of every ACK: looks for losses, and sets the window in recovery.
 void after_ack(Tcb& t, const AckNews& news, Instant now) {
   bool lost = false;
   if (rack_on(t) || t.sent_segments.sacked() != 0) lost = look_for_losses(t, now);
@@ -203,7 +205,7 @@ SackNews loss_take_sack(Tcb& t, const Segment& s, Delivery* delivered) {
     const std::int32_t from = b.begin - una, to = b.end - una;
     if (from >= to) continue;
     if (from < 0 || static_cast<std::uint32_t>(to) > span) {
-      // Below SND.UNA: a report of a duplicate (RFC 2883 4); beyond what was sent: nonsense.
+      // Below SND.UNA: the report of a duplicate (RFC 2883 4). Beyond the data sent: invalid.
       if (i == 0 && to <= 0) news.duplicate = true;
       continue;
     }
@@ -215,7 +217,7 @@ SackNews loss_take_sack(Tcb& t, const Segment& s, Delivery* delivered) {
         continue;
       }
     }
-    // Blocks repeat from ACK to ACK; look only at what this one adds.
+    // Blocks repeat from ACK to ACK. Look only at what this ACK adds.
     for (std::uint8_t k = 0; k < l.seen_count; ++k) {
       const SackBlock& seen = l.seen[k];
       if (seen.begin <= b.begin && b.begin < seen.end) b.begin = seq_max(b.begin, seen.end);
@@ -230,7 +232,7 @@ SackNews loss_take_sack(Tcb& t, const Segment& s, Delivery* delivered) {
     if (!l.any_sacked || end > l.highest_sacked) l.highest_sacked = end;
     l.any_sacked = true;
   }
-  // A probe was meant to be superfluous; it tells nothing of reordering.
+  // A duplicate of our own probe says nothing about reordering.
   if (news.duplicate && !(l.rack.probe_out && l.rack.probe_again)) rack_on_dsack(t);
   l.seen_count = s.opts.sack_count;
   std::copy_n(s.opts.sack.begin(), s.opts.sack_count, l.seen.begin());
@@ -266,7 +268,7 @@ void loss_on_progress(Tcb& t, const Segment& s, const AckNews& news, Instant now
         cc_partial_ack(t.cc, news.bytes);
         l.impatient = l.partial;
         l.partial = true;
-        // One of what is acknowledged was the retransmission.
+        // One of the acknowledged segments was the retransmission.
         const std::uint32_t passed = news.delivered.segments;
         l.arrived -= std::min(l.arrived, passed - std::min(passed, 1u));
         resend_head(t);
@@ -295,7 +297,7 @@ void loss_on_same_ack(Tcb& t, const Segment& s, const AckNews& news, Instant now
   LossState& l = t.loss;
   if (l.rack.probe_out) probe_on_ack(t, news.sack.duplicate, news.plain && s.opts.sack_count == 0);
   if (l.undo.armed) try_undo(t, s, news);
-  // RFC 6675 2: with SACK, an ACK without news is none; E-26 lets it count all the same.
+  // RFC 6675 2: with SACK, an ACK that SACKs nothing new is no duplicate ACK. With E-26 it counts.
   const bool counts =
       t.sack_on ? news.sack.fresh != 0 || (t.config.count_plain_dupacks && news.plain) : news.plain;
   if (!counts) return;
@@ -310,8 +312,8 @@ void loss_on_same_ack(Tcb& t, const Segment& s, const AckNews& news, Instant now
   }
   if (l.dup_acks < 255) ++l.dup_acks;
   if (l.state == Recovery::Open) l.state = Recovery::Disorder;
-  // RACK has its own idea of when three are enough (RFC 8985 6.2 step 4); those without SACK
-  // information it knows nothing of (E-26).
+  // RACK has its own rule for when three duplicates are enough (RFC 8985 6.2 step 4). It knows
+  // nothing of duplicates without SACK information (E-26).
   const bool by_count = l.dup_acks >= l.reordering && (!rack_on(t) || news.sack.fresh == 0);
   if (by_count && !t.sent_segments.empty() && may_enter(t)) {
     if (rack_on(t)) t.sent_segments.mark_lost_again(0);
@@ -326,10 +328,10 @@ void loss_on_same_ack(Tcb& t, const Segment& s, const AckNews& news, Instant now
 
 void loss_on_timeout(Tcb& t, bool first, Instant now) {
   LossState& l = t.loss;
-  // RFC 5682 3.1 step 1: not when it is only the retransmissions that went missing.
+  // RFC 5682 3.1 step 1: not if only retransmissions were lost.
   const bool frto = t.config.frto && l.state != Recovery::Recovery &&
                     (l.state != Recovery::Loss || (!first && l.undo.frto == Undo::Frto::First));
-  // RFC 5681 3.1: ssthresh falls once for the same data, however often the timer expires.
+  // RFC 5681 3.1: ssthresh is lowered once for the same data, also if the timer expires again.
   if (first && l.state == Recovery::Recovery) {
     cc_timeout_in_recovery(t.cc, flight(t));
     l.undo.armed = false;
@@ -338,8 +340,8 @@ void loss_on_timeout(Tcb& t, bool first, Instant now) {
     undo_arm(t);
   }
   cc_timeout(t.cc);
-  // RFC 6675 5.1: what was SACKed may be kept where reneging is noticed otherwise; E-27's is, when
-  // the window reaches it or begins with it.
+  // RFC 6675 5.1: SACKed marks may be kept if reneging is detected in another way. E-27 detects it
+  // when the window reaches SACKed data or begins with it.
   const bool keep =
       rack_on(t) && !(!t.sent_segments.empty() && t.sent_segments.front().is(SentSegment::kSacked));
   if (keep) {
@@ -405,7 +407,8 @@ void loss_on_smaller_mss(Tcb& t) {
     any = true;
   }
   if (!any) return;
-  // Not congestion: the window stays (RFC 1191 6.4 leaves it to the implementation).
+  // A smaller MTU is not congestion: the window stays (RFC 1191 6.4 leaves this to the
+  // implementation).
   t.loss.high_rxt = t.snd.una;
   t.loss.force = true;
   if (t.loss.state == Recovery::Open) t.loss.state = Recovery::Disorder;
@@ -415,8 +418,7 @@ std::uint32_t loss_pipe(const Tcb& t) {
   const Scoreboard& b = t.sent_segments;
   if (t.loss.state == Recovery::Open) return flight(t);
   std::uint32_t pipe = flight(t) - b.lost() + b.retransmitted();
-  // Below the threshold SACKed data makes room for new data only as limited transmit (RFC 6675 5
-  // (3)).
+  // Before recovery, SACKed data makes room for new data only as limited transmit (RFC 6675 5 (3)).
   if (t.loss.state != Recovery::Disorder || t.config.limited_transmit) pipe -= b.sacked();
   return pipe;
 }
@@ -439,7 +441,7 @@ std::size_t loss_next_lost(Tcb& t) {
     }
     ++i;
   }
-  // What is to do lies below HighRxt: it was marked after its turn had passed.
+  // A lost segment may still lie below HighRxt, if it was marked later.
   for (i = 0; i < b.size(); ++i) {
     const SentSegment& s = b[i];
     if ((s.flags & (SentSegment::kLost | SentSegment::kRetransmitted | SentSegment::kSacked)) ==
@@ -454,7 +456,7 @@ std::size_t loss_next_lost(Tcb& t) {
 std::size_t loss_next_unsure(Tcb& t) {
   Scoreboard& b = t.sent_segments;
   LossState& l = t.loss;
-  // RACK-TLP needs no guesses (RFC 8985 5.4).
+  // RACK-TLP does not need these guesses (RFC 8985 5.4).
   if (l.state != Recovery::Recovery || !t.sack_on || t.config.rack) return b.size();
   if (l.any_sacked) {  // rule 3: not known to be lost, but below SACKed data
     std::size_t i = b.index_after(std::max(l.high_rxt, t.snd.una));
@@ -466,7 +468,8 @@ std::size_t loss_next_unsure(Tcb& t) {
     }
     if (i < b.size() && b[i].begin > l.high_rxt) l.high_rxt = b[i].begin;
   }
-  // Rule 4: one rescue of the last bytes, lest the tail wait for the timer.
+  // Rule 4: one rescue retransmission of the last bytes, so that the tail does not wait for the
+  // timer.
   if (l.has_rescue && t.snd.una <= l.rescue) return b.size();
   for (std::size_t i = b.size(); i > 0; --i) {
     const SentSegment& s = b[i - 1];

@@ -1,5 +1,5 @@
-// What to send next: the order is RST, SYN, retransmissions, new data, FIN, probes, an owed ACK. A
-// plan promises nothing; sent() records what really left.
+// Plans the next segment, in this order: RST, SYN, retransmissions, new data, FIN, probes, a
+// pending ACK. plan_send() does not record anything as sent; sent() does.
 #include <algorithm>
 
 #include "tcp/tcb_state.h"
@@ -8,14 +8,14 @@ namespace urnic::tcp {
 namespace {
 
 constexpr std::uint32_t kTimestamps = 12;
-// How long "more to come" may hold back less than a segment.
+// How long "more to come" may hold back less than a full segment.
 constexpr Duration kHold = Duration::ms(200);
 
 std::uint32_t plain_header(const Tcb& t) {
   return static_cast<std::uint32_t>(kHeaderMin) + (t.ts_on ? kTimestamps : 0);
 }
 
-// SACK blocks there are to report, `room` at most, and the header bytes `n` of them take.
+// The SACK blocks to report, at most `room`; and the header bytes that `n` of them need.
 std::uint32_t sack_blocks(const Tcb& t, std::uint32_t room) {
   if (!t.sack_on) return 0;
   const auto holes = static_cast<std::uint32_t>(t.rcv.holes.size());
@@ -38,7 +38,7 @@ SendPlan plan(Send kind, StreamOffset begin, std::uint32_t limit, std::uint32_t 
 }
 
 SendPlan plan_syn(const Tcb& t) {
-  // Room for every option a SYN of ours may have: mss 4, sackOK and padding 4, TS 10, wscale 4.
+  // Room for all options of our SYN: mss 4, sackOK and padding 4, TS 10, wscale 4.
   std::uint32_t header = kHeaderMin + 4;
   const bool answer = t.state == State::SynReceived;
   const bool ts = answer ? t.ts_on : t.config.timestamps;
@@ -55,7 +55,7 @@ SendPlan plan_syn(const Tcb& t) {
   return plan(answer ? Send::SynAck : Send::Syn, StreamOffset(0), 0, header);
 }
 
-// May a segment of `len` bytes be added to the network? With nothing in it, always.
+// True if a segment of `len` bytes may enter the network. Always true if the network is empty.
 bool cwnd_admits(const Tcb& t, std::uint32_t len) {
   if (t.loss.state == Recovery::Open) [[likely]] {
     const std::uint32_t in_flight = flight(t);
@@ -73,7 +73,7 @@ bool plan_retransmission(const Tcb& t, std::size_t i, SendPlan* out) {
   const std::uint32_t full = emss(t);
   const std::uint32_t len = std::min(s.len, full);
   if (!t.loss.force && !cwnd_admits(t, std::min(len, t.cc.smss))) return false;
-  // A window that was taken back is probed with the oldest segment only.
+  // If the peer shrank its window, probe it with the oldest segment only.
   if (i != 0 && s.begin + len > t.snd.edge) return false;
   *out = plan(s.len == 0 ? Send::Fin : Send::Retransmit, s.begin, len, plain_header(t));
   out->must_cut = s.len > full;
@@ -87,8 +87,8 @@ Duration persist_interval(const Tcb& t) {
   return std::min(d, t.config.rto_max);
 }
 
-// Something waits for a window that is too small for it, and nothing is in flight whose ACK would
-// open it: the persist timer takes over (RFC 9293 3.8.6.1), which is also the override timer of the
+// Data waits for a window that is too small for it, and nothing is in flight whose ACK would open
+// the window. The persist timer takes over (RFC 9293 3.8.6.1); it is also the override timer of the
 // sender's SWS avoidance (3.8.6.2.1).
 SendPlan plan_blocked(Tcb& t, std::uint32_t usable, Instant now) {
   if (t.probe_due) {
@@ -113,11 +113,10 @@ void fill_data(const Tcb& t, std::uint32_t limit, bool must_cut, bool fin, SendP
   out->fin = fin;
 }
 
-// The window is too small for what should go. True when something goes all the same.
+// The window is too small for the next segment. Returns true if something is sent anyway.
 bool plan_into_small_window(Tcb& t, std::uint32_t usable, Instant now, SendPlan* out) {
   if (flight(t) != 0) return false;
-  // Half of the largest window ever seen is as good as it gets (E-52; RFC 9293 3.8.6.2.1, rule
-  // 3).
+  // Half of the largest window ever seen is enough (E-52; RFC 9293 3.8.6.2.1, rule 3).
   if (usable == 0 || std::uint64_t{usable} * 2 < t.snd.max_wnd) {
     *out = plan_blocked(t, usable, now);
     return out->kind != Send::None;
@@ -150,7 +149,7 @@ bool plan_data(Tcb& t, const SourceView& source, Instant now, SendPlan* out) {
     return plan_into_small_window(t, static_cast<std::uint32_t>(window), now, out);
   }
   fill_data(t, want, false, t.snd.fin_wanted && want == have, out);
-  // SACK blocks ride along where the segment leaves room anyhow (E-24).
+  // Add SACK blocks if the segment leaves room for them (E-24).
   if (t.sack_on && full - want >= sack_bytes(1)) {
     const std::uint32_t blocks = sack_blocks(t);
     if (blocks != 0) out->header += sack_bytes(std::min(blocks, (full - want - 4) / 8));
@@ -180,8 +179,9 @@ SendPlan plan_tail_probe(Tcb& t, const SourceView& source) {
   return p;
 }
 
-// A probe that was due while there was no room to send it, when all was acknowledged or recovery
-// began meanwhile. It must not take the turn of new data, for which nobody would ask again.
+// True if a tail loss probe that waited for room is no longer needed, because everything was
+// acknowledged or recovery began. It must not take the turn of new data, since nothing would
+// request that turn again.
 bool probe_is_pointless(const Tcb& t) {
   return t.loss.state != Recovery::Open || t.sent_segments.empty();
 }
@@ -223,7 +223,7 @@ void note_resent(Tcb& t, const SendPlan& p, std::uint32_t len, Instant now) {
   if (len == 0 && t.sent_segments[i].len != 0) return;
   loss_retransmitted(t, i, std::min(len, t.sent_segments[i].len), now);
   t.timers.last_sent = now;
-  // The oldest bytes went out anew: their time begins anew.
+  // The oldest bytes were resent, so their timer restarts.
   if (i == 0 && !t.loss.impatient) t.timers.retransmit = now + t.rtt.rto;
   arm_retransmit(t, now);
   if (t.loss.rack.probe_due) probe_was_sent(t, true, now);
@@ -261,7 +261,7 @@ void arm_retransmit(Tcb& t, Instant now) {
 void ack_left(Tcb& t, const WindowNow& w) {
   ReceiveState& r = t.rcv;
   if (w.edge > r.adv) r.adv = w.edge;
-  r.ack_owed = r.ack_due = false;
+  r.ack_pending = r.ack_due = false;
   r.unacked = 0;
   r.last_ack_sent = rcv_nxt_seq(t);
   t.timers.delayed_ack = Instant::never();
@@ -282,7 +282,7 @@ std::uint32_t emss(const Tcb& t) {
 
 SendPlan plan_ack(const Tcb& t) {
   if (t.rst_due || t.state == State::Closed || t.state == State::SynSent) return {};
-  // What has come meanwhile need not come again.
+  // A named segment that has arrived in the meantime need not be resent.
   if (t.rcv.has_corrupted && t.rcv.holes.any_new(t.rcv.corrupted, t.rcv.corrupted_end))
       [[unlikely]] {
     const std::uint32_t blocks = sack_blocks(t, t.ts_on ? 1 : 2);
@@ -305,35 +305,36 @@ SendPlan plan_syn_ack(const Tcb& t) {
   return p;
 }
 
-bool ack_owed(const Tcb& t) {
-  return t.rcv.ack_owed || t.rcv.ack_due;
+bool ack_pending(const Tcb& t) {
+  return t.rcv.ack_pending || t.rcv.ack_due;
 }
 
 bool end_of_burst(Tcb& t, bool may_wait) {
-  if (!t.rcv.ack_owed || t.rcv.ack_due || t.config.ack_policy != AckPolicy::PerBurst) return false;
+  if (!t.rcv.ack_pending || t.rcv.ack_due || t.config.ack_policy != AckPolicy::PerBurst)
+    return false;
   if (may_wait && t.rcv.unacked < 2u * t.rcv.largest) return true;
   t.rcv.ack_due = true;
   return false;
 }
 
 void acknowledge(Tcb& t) {
-  if (t.rcv.ack_owed) t.rcv.ack_due = true;
+  if (t.rcv.ack_pending) t.rcv.ack_due = true;
 }
 
 namespace {
 
-// Everything but new data on an undisturbed connection.
+// Plans everything except new data on a connection without losses.
 SendPlan plan_other(Tcb& t, const SourceView& source, Instant now) {
   SendPlan p;
   if (t.rst_due) return plan(Send::Rst, t.snd.nxt, 0, plain_header(t));
   if (!synchronized(t.state)) return t.syn_due ? plan_syn(t) : p;
   if (t.loss.rack.probe_due) return plan_tail_probe(t, source);
   if (t.loss.state != Recovery::Open) {
-    // RFC 5682 3.1 step 2b: the second answer must be to data not sent before.
+    // RFC 5682 3.1 step 2b: the second ACK must be for data not sent before.
     if (t.loss.undo.frto == Undo::Frto::Second && plan_data(t, source, now, &p)) return p;
     if (const std::size_t i = loss_next_lost(t); i < t.sent_segments.size()) {
       if (plan_retransmission(t, i, &p)) return p;
-      return t.rcv.ack_due ? plan_ack(t) : p;  // new data does not overtake what is missing
+      return t.rcv.ack_due ? plan_ack(t) : p;  // new data does not overtake lost data
     }
     if (plan_data(t, source, now, &p)) return p;
     if (t.loss.state == Recovery::Recovery && plan_retransmission(t, loss_next_unsure(t), &p)) {
@@ -353,7 +354,7 @@ SendPlan plan_other(Tcb& t, const SourceView& source, Instant now) {
 
 SendPlan plan_send(Tcb& t, const SourceView& source, Instant now) {
   if (t.loss.rack.probe_due && probe_is_pointless(t)) t.loss.rack.probe_due = false;
-  // One variable, so that it is built where the caller wants it.
+  // One variable, so that the compiler builds it in the caller's return slot.
   SendPlan p;
   const bool undisturbed = t.loss.state == Recovery::Open && !t.rst_due && !t.loss.rack.probe_due;
   if (!undisturbed || !plan_data(t, source, now, &p)) p = plan_other(t, source, now);

@@ -1,6 +1,6 @@
-// Proportional rate reduction (RFC 6937, with the safe bound of RFC 9937): in fast recovery cwnd
-// follows what is delivered, so that it arrives at ssthresh when the recovery ends, neither in one
-// step nor late. Called by loss.cpp and output.cpp only.
+// Proportional rate reduction (RFC 6937, with the safe bound of RFC 9937). In fast recovery cwnd
+// follows the delivered bytes, so that it reaches ssthresh gradually by the end of the recovery.
+// Called by loss.cpp and output.cpp only.
 #pragma once
 
 #include <algorithm>
@@ -9,13 +9,13 @@
 namespace urnic::tcp {
 
 struct Prr {
-  std::uint32_t delivered = 0;  // bytes since the recovery began
+  std::uint32_t delivered = 0;  // bytes delivered since the recovery began
   std::uint32_t out = 0;        // bytes sent since then
   std::uint32_t flight = 1;     // RecoverFS: in flight when it began
 };
 
-// cwnd after an ACK that delivered `bytes`, with `pipe` in flight. `safe`: SND.UNA advanced and
-// nothing more was found lost, so that one segment more per ACK does no harm.
+// Returns cwnd after an ACK that delivered `bytes`, with `pipe` in flight. `safe`: SND.UNA advanced
+// and no new loss was found, so one more segment per ACK is harmless.
 inline std::uint32_t prr_cwnd(Prr& p, std::uint32_t bytes, std::uint32_t pipe,
                               std::uint32_t ssthresh, std::uint32_t smss, bool safe) {
   p.delivered += bytes;

@@ -8,7 +8,7 @@ namespace urnic::tcp {
 namespace {
 
 constexpr Duration kMinRttLife = Duration::s(300);
-// Two round trips of a local network are less than a scheduler's hiccup.
+// Two round trips of a local network are shorter than a scheduling delay.
 constexpr Duration kLeastProbeTime = Duration::ms(2);
 constexpr std::uint8_t kPersist = 16;  // 6.2 step 4
 constexpr std::uint32_t kDupThresh = 3;
@@ -31,7 +31,7 @@ Duration reordering_window(const Tcb& t) {
 
 void mark_lost(Tcb& t, std::size_t i) {
   t.sent_segments.mark_lost_again(i);
-  // Its turn has come, also if those behind it had theirs.
+  // It must be resent now, even if later segments had their turn already.
   t.loss.high_rxt = std::min(t.loss.high_rxt, t.sent_segments[i].begin);
 }
 
@@ -45,7 +45,8 @@ void rack_take(Tcb& t, const Delivery& d, StreamOffset highest_sacked, Instant n
   if (!d.any) return;
   Rack& r = t.loss.rack;
   if (d.original && d.lowest_end < highest_sacked) {
-    // Sent once, and overtaken by what was SACKed before: reordering (6.2 step 3), by this much.
+    // A segment sent once arrived after data sent later was SACKed: reordering (6.2 step 3), by
+    // this much.
     r.reordered = true;
     const std::uint64_t by = (highest_sacked - d.lowest_end) / std::max(t.cc.smss, 1u) + 1;
     t.loss.reordering =
@@ -86,8 +87,8 @@ bool rack_detect(Tcb& t, Instant now) {
   if (!r.any || b.empty()) return false;
   const Duration limit = r.rtt + reordering_window(t);
   bool found = false;
-  // Segments sent once left in their order: the first that is not overdue ends the search, and the
-  // next one begins there.
+  // Segments sent only once left in stream order. The first one that is not overdue ends the
+  // search, and the next search begins there.
   std::size_t i = b.index_after(std::max(t.loss.lost_edge, t.snd.una));
   for (; i < b.size(); ++i) {
     const SentSegment& s = b[i];
@@ -103,7 +104,7 @@ bool rack_detect(Tcb& t, Instant now) {
     found = true;
   }
   t.loss.lost_edge = i < b.size() ? b[i].begin : t.snd.nxt;
-  // So did retransmissions, in an order of their own.
+  // Retransmissions have an order of their own.
   while (const Scoreboard::Resent* again = b.oldest_resent()) {
     const std::size_t k = b.index_after(again->begin);
     if (!sent_before(again->at, b[k].end(), r)) break;
@@ -160,10 +161,10 @@ bool probe_on_ack(Tcb& t, bool dsack, bool plain_duplicate) {
   const std::uint64_t una = acked_space(t);
   if (!r.probe_out || una < r.probe_end) return false;
   if (!r.probe_again || dsack || plain_duplicate) {
-    r.probe_out = false;  // it was new data, or the original had arrived as well
+    r.probe_out = false;  // the probe was new data, or the original had arrived as well
     return false;
   }
-  if (una == r.probe_end) return false;  // either; the next ACK will tell
+  if (una == r.probe_end) return false;  // not known yet; the next ACK decides
   r.probe_out = false;
   return true;
 }

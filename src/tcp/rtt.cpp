@@ -5,7 +5,7 @@
 namespace urnic::tcp {
 namespace {
 
-// G of RFC 6298: deadlines are kept to the nanosecond, drivers visit them to the millisecond.
+// G of RFC 6298. Deadlines have nanoseconds; drivers run the timers every millisecond.
 constexpr Duration kGranularity = Duration::ms(1);
 
 Duration bounded(Duration rto, const Config& c) {
@@ -21,9 +21,10 @@ void rtt_open(Rtt& r, const Config& c) {
 
 void rtt_sample(Rtt& r, const Config& c, Duration sample) {
   if (sample < Duration::zero()) return;
-  // The timer was due long ago and has not fired, or once where it was due many times: nobody
-  // looked, and the answer may have lain here for hours. That is no round trip. (What is timed
-  // across n expirations took less than 2^(n+1) of the first time-out, which is twice the latest.)
+  // The timer was due long ago and has not expired, or expired once instead of many times. So the
+  // timers did not run, and the ACK may have waited in a queue for hours. That is not a round trip.
+  // (A sample across n expirations takes less than 2^(n+1) times the first timeout, which is twice
+  // the latest one.)
   if (sample > std::max(r.rto * 2, Duration::s(1))) return;
   if (!r.measured) {
     r.srtt = sample;

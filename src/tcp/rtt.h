@@ -15,14 +15,14 @@ struct Rtt {
   std::uint8_t backoff = 0;  // doublings in `rto` since the last measurement
 };
 
-// Before any measurement (2.1).
+// Initializes the state before any measurement (2.1).
 void rtt_open(Rtt&, const Config&);
-// A round trip took `r` (2.2, 2.3). Ends a back-off (5.7's note: only a sample says the path is
-// what it was).
+// A round trip took `r` (2.2, 2.3). Ends a back-off: only a sample shows the current round trip
+// (note in 5.7).
 void rtt_sample(Rtt&, const Config&, Duration r);
 // The timer expired (5.5).
 void rtt_back_off(Rtt&, const Config&);
-// The SYN had to be sent again and no sample came of it (5.7).
+// The SYN had to be resent and gave no sample (5.7).
 void rtt_after_syn_loss(Rtt&, const Config&);
 
 }  // namespace urnic::tcp

@@ -5,13 +5,13 @@
 namespace urnic::tcp {
 namespace {
 
-// The segments differ only in their place in the stream. A full one has no room for SACK blocks,
-// and carries the same ACK as the one before.
+// The segments differ only in their position in the stream. A full one has no room for SACK blocks,
+// and carries the same ACK as the previous one.
 bool segments_are_alike(const Tcb& t, Instant now) {
   if (t.state != State::Established && t.state != State::CloseWait) return false;
   if (t.loss.state != Recovery::Open || t.rst_due || t.loss.rack.probe_due) return false;
   if (t.snd.fin_wanted || t.probe_due || t.cwr_due || t.rcv.ece_next != t.rcv.ece) return false;
-  // A pause may have to shrink the window (RFC 5681 4.1): the first segment behind it does.
+  // A pause may have to shrink the window (RFC 5681 4.1). The first segment after it does that.
   return !t.sent_segments.empty() || now - t.timers.last_sent <= t.rtt.rto;
 }
 
@@ -23,7 +23,7 @@ std::uint32_t run_length(const Tcb& t, std::uint32_t bytes, Instant now) {
   const std::uint64_t in_flight = flight(t);
   const std::uint64_t window = t.snd.edge > t.snd.nxt ? t.snd.edge - t.snd.nxt : 0;
   const std::uint64_t room = std::min(t.cc.cwnd > in_flight ? t.cc.cwnd - in_flight : 0, window);
-  // The last one as well is asked for with the whole EMSS.
+  // The last segment, too, needs room for a whole EMSS.
   return room < full ? 0 : static_cast<std::uint32_t>((room - full) / bytes + 1);
 }
 

@@ -1,12 +1,12 @@
-// A run: segments of new data of one size, sent back to back by an undisturbed connection. What
-// plan_send(), write_header() and sent() would do for each of them, decided once:
+// A run: segments of new data of one size, sent back to back on a connection without losses. Makes
+// once the decisions that plan_send(), write_header() and sent() would make for each segment:
 //
-//   n = run_length(tcb, bytes, now)             how many may go; 0: go the ordinary way
+//   n = run_length(tcb, bytes, now)             how many may be sent; 0: send them one by one
 //   RunHeader header(tcb, ports, pseudo, bytes, now)
 //   for each: header.write(tcb.snd.nxt, sum, dst); run_segment_sent(tcb, bytes, now)
 //   run_sent(tcb, now)                           if there was at least one
 //
-// Nothing else may touch the connection in between.
+// The connection must not be changed in between.
 #pragma once
 
 #include <array>
@@ -19,12 +19,12 @@
 
 namespace urnic::tcp {
 
-// Segments of `bytes` of payload that plan_send() would send one after another now, without FIN,
-// PSH or SACK blocks. The source must hold more than that many, and `bytes`
-// be what it makes of emss().
+// Number of segments of `bytes` payload that plan_send() would now send one after another, without
+// FIN, PSH or SACK blocks. The source must hold more than that many, and `bytes` must be the size
+// the source makes from emss().
 std::uint32_t run_length(const Tcb&, std::uint32_t bytes, Instant now);
 
-// The TCP header they have in common.
+// The TCP header that the segments share.
 class RunHeader {
  public:
   // `pseudo_sum` as for write_header().
@@ -49,7 +49,7 @@ class RunHeader {
   std::array<std::uint8_t, 32> bytes_;
   std::uint32_t first_;  // sequence number of offset 0
   std::uint32_t size_ = 20;
-  std::uint64_t sum_ = 0;  // of all that does not change
+  std::uint64_t sum_ = 0;  // sum of all fields that do not change
   std::uint8_t ect_ = 0;
 };
 

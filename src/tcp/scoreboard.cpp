@@ -54,7 +54,7 @@ void Scoreboard::pop(StreamOffset una, bool fin, Delivery* out) {
     const bool whole = una >= s.end() && (!s.is(S::kFin) || fin);
     uncount(s);
     if (!whole) {
-      // Acknowledged in part: the rest stays, shorter, with its marks.
+      // Partly acknowledged: the rest stays as a shorter entry with its marks.
       const auto gone = static_cast<std::uint32_t>(std::min<std::uint64_t>(una - s.begin, s.len));
       if (!s.is(S::kSacked)) {
         S part = s;
@@ -106,8 +106,8 @@ void Scoreboard::mark_lost_again(std::size_t i) {
 
 void Scoreboard::mark_retransmitted(std::size_t i, std::uint32_t len, Instant now) {
   if (len < segs_[i].len) {
-    // Re-cut to a smaller MSS (E-24): the tail keeps its marks and waits for its own turn. Rare, so
-    // that moving the entries behind it does not matter.
+    // Re-cut to a smaller MSS (E-24): the tail keeps its marks and waits for its own turn. This is
+    // rare, so moving the later entries costs little.
     S tail = segs_[i];
     uncount(tail);
     tail.begin += len;
@@ -125,7 +125,7 @@ void Scoreboard::mark_retransmitted(std::size_t i, std::uint32_t len, Instant no
   s.flags |= S::kRetransmitted | S::kEverAgain;
   s.sent_at = now;
   count(s);
-  oldest_resent();  // drops what is settled, so that the list stays as short as what is in flight
+  oldest_resent();  // drops finished entries, so that the list is no longer than the flight
   resent_.push_back({s.begin, now});
 }
 
@@ -137,7 +137,7 @@ const Scoreboard::Resent* Scoreboard::oldest_resent() {
         segs_[i].sent_at == r.at) {
       return &r;
     }
-    resent_.pop_front();  // arrived, lost again, or sent once more
+    resent_.pop_front();  // arrived, lost again, or resent once more
   }
   return nullptr;
 }

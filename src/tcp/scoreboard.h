@@ -1,6 +1,6 @@
-// What was sent and is not acknowledged: one entry per segment, in order, with what SACK and the
-// loss rules say about it (RFC 6675, 2). Entries keep the boundaries the data was first sent with,
-// so that retransmissions repeat them (E-24). Owns memory only to grow; see trim().
+// The segments sent and not acknowledged: one entry per segment, in order, with the marks of SACK
+// and of the loss rules (RFC 6675, 2). Entries keep the boundaries with which the data was first
+// sent, so that retransmissions repeat them (E-24). Memory only grows, except in trim().
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ struct SentSegment {
   enum Flag : std::uint8_t {
     kSacked = 1,
     kLost = 2,           // presumed lost; not cleared by retransmitting it
-    kRetransmitted = 4,  // a retransmission of it is thought to be in flight
+    kRetransmitted = 4,  // a retransmission of it is assumed to be in flight
     kEverAgain = 8,      // retransmitted at least once: no RTT sample (Karn, RFC 6298 3)
     kFin = 16,
   };
@@ -27,22 +27,22 @@ struct SentSegment {
 
   bool is(Flag f) const { return (flags & f) != 0; }
   StreamOffset end() const { return begin + len; }
-  // Sequence space: the FIN counts.
+  // Sequence space, including the FIN.
   std::uint32_t space() const { return len + (is(kFin) ? 1u : 0u); }
 };
 
-// What one ACK newly told to have arrived, by cumulative ACK and by SACK: the input of RACK (RFC
-// 8985 6.2), of RTT samples and of F-RTO.
+// The segments that one ACK newly reported, by cumulative ACK and by SACK. Input of RACK (RFC 8985
+// 6.2), of RTT samples and of F-RTO.
 struct Delivery {
-  // A retransmission that left later than this cannot be what the ACK answers; given by the caller.
+  // The ACK cannot answer a retransmission that left later than this. Set by the caller.
   Instant latest_answered_send = Instant::never();
 
   std::uint32_t bytes = 0;     // sequence space
   std::uint32_t segments = 0;  // as they were sent
   bool any = false;            // `sent_at`, `end`, `again` are those of the segment sent last
   bool again = false;          // ... which had been retransmitted
-  bool original = false;       // something was never retransmitted: `oldest_at`, `lowest_end`
-  bool resent = false;         // something had been retransmitted
+  bool original = false;       // some segment was never retransmitted: `oldest_at`, `lowest_end`
+  bool resent = false;         // some segment had been retransmitted
   Instant sent_at;
   StreamOffset end;
   Instant oldest_at;
@@ -71,7 +71,7 @@ struct Delivery {
 
 class Scoreboard {
  public:
-  // A retransmission, in the order in which they left.
+  // A retransmission. They are listed in the order in which they left.
   struct Resent {
     StreamOffset begin;
     Instant at;
@@ -82,41 +82,40 @@ class Scoreboard {
   const SentSegment& operator[](std::size_t i) const { return segs_[i]; }
   const SentSegment& front() const { return segs_.front(); }
 
-  // Bytes of sequence space by mark. `to_resend`: lost, and neither SACKed nor retransmitted
-  // since.
+  // Bytes of sequence space by mark. `to_resend`: lost, and neither SACKed nor retransmitted since.
   std::uint32_t sacked() const { return sacked_; }
   std::uint32_t lost() const { return lost_; }
   std::uint32_t retransmitted() const { return retransmitted_; }
   std::uint32_t to_resend() const { return to_resend_; }
-  // Entries that are SACKed.
+  // Number of SACKed entries.
   std::uint32_t sacked_segments() const { return sacked_segments_; }
 
-  // First entry that ends beyond `at` (a FIN lies beyond its data); size() when none.
+  // First entry that ends beyond `at` (a FIN lies beyond its data); size() if there is none.
   std::size_t index_after(StreamOffset at) const;
 
   void push(StreamOffset begin, std::uint32_t len, bool fin, Instant now);
-  // Everything below `una` is acknowledged, and the FIN when `fin`.
+  // Everything below `una` is acknowledged, and also the FIN if `fin`.
   void pop(StreamOffset una, bool fin, Delivery*);
 
-  // Marks what [begin, end) covers in whole; `fin` tells that the range reaches over the FIN too.
+  // Marks the entries that [begin, end) covers completely. `fin`: the range covers the FIN too.
   // Returns the bytes newly SACKed.
   std::uint32_t sack(StreamOffset begin, StreamOffset end, bool fin, Delivery*);
   void mark_lost(std::size_t i);
-  // The first `len` bytes of entry i go out again; the rest, if any, becomes an entry of its own.
+  // The first `len` bytes of entry i are resent. The rest, if any, becomes an entry of its own.
   void mark_retransmitted(std::size_t i, std::uint32_t len, Instant now);
-  // Entry i is lost anew: its retransmission too (NewReno partial ACK).
+  // Entry i is lost again, including its retransmission (NewReno partial ACK).
   void mark_lost_again(std::size_t i);
-  // The oldest retransmission of which nothing has been heard; null when there is none.
+  // The oldest retransmission that has neither arrived nor been lost; null if there is none.
   const Resent* oldest_resent();
-  // Entries thought lost were not: they count as in flight again.
+  // No entry was really lost: all count as in flight again.
   void none_lost();
-  // The peer forgot what it SACKed (RFC 2018, 8): SACKed entries become lost ones.
+  // The peer dropped data it had SACKed (RFC 2018, 8): SACKed entries become lost ones.
   void renege();
-  // All is lost, nothing SACKed nor retransmitted (RFC 6298 5.4, RFC 2018 8).
+  // All entries are lost, none is SACKed or retransmitted (RFC 6298 5.4, RFC 2018 8).
   void all_lost();
 
   void clear();
-  // Give memory back as far as it is not in use.
+  // Frees unused memory.
   void trim() {
     segs_.shrink_to_fit();
     if (segs_.empty()) resent_.clear();
@@ -129,7 +128,7 @@ class Scoreboard {
   void count(const SentSegment& s);
 
   Ring<SentSegment> segs_;
-  Ring<Resent> resent_;  // may hold some that have been heard of
+  Ring<Resent> resent_;  // may hold finished ones
   std::uint32_t sacked_ = 0, lost_ = 0, retransmitted_ = 0, to_resend_ = 0;
   std::uint32_t sacked_segments_ = 0;
 };

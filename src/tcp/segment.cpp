@@ -14,13 +14,13 @@ enum OptionKind : std::uint8_t {
   kOptSackPermitted = 4,  // RFC 2018 2
   kOptSack = 5,           // RFC 2018 3
   kOptTimestamps = 8,     // RFC 7323 3.2
-  kOptExperiment = 253,   // RFC 6994: told apart by the four bytes behind the length
+  kOptExperiment = 253,   // RFC 6994: identified by the four bytes after the length
 };
 
-// What every segment of a connection with timestamps begins its options with.
+// The first option word of every segment of a connection with timestamps.
 constexpr std::uint32_t kNopNopTimestamps = 0x0101080a;
 
-// RFC 7323 2.3: a larger shift MUST be taken as 14.
+// RFC 7323 2.3: a larger shift MUST be treated as 14.
 constexpr std::uint8_t kMaxWindowShift = 14;
 
 void take_option(std::uint8_t kind, const std::uint8_t* body, std::size_t len, Options* out) {
@@ -111,7 +111,8 @@ void put_timestamps(OptionWriter& w, const Options& o) {
   w.put32(o.tsecr);
 }
 
-// SYN: mss, sackOK, TS, nop, wscale. The nops keep the 32-bit fields aligned whichever are absent.
+// SYN: mss, sackOK, TS, nop, wscale. The nops keep the 32-bit fields aligned, whichever options are
+// absent.
 void put_syn_options(OptionWriter& w, const Options& o) {
   if (o.has_mss) {
     w.put8(kOptMss);
@@ -157,8 +158,8 @@ void put_plain_options(OptionWriter& w, const Options& o) {
     w.put32(o.corrupted.begin.value());
     w.put32(o.corrupted.end.value());
   }
-  // 40 bytes of options hold four blocks, three beside timestamps (RFC 2018 3), two fewer beside
-  // what E-42 names.
+  // 40 bytes of options hold four blocks, three with timestamps (RFC 2018 3), and two fewer if a
+  // corrupted segment is named (E-42).
   const std::size_t room = (o.has_ts ? 3u : 4u) - (o.has_corrupted ? 2u : 0u);
   const std::size_t blocks = std::min<std::size_t>(o.sack_count, room);
   if (blocks == 0) return;

@@ -15,9 +15,9 @@ inline constexpr std::size_t kHeaderMax = 60;
 // Bytes of the options of E-42, padding included.
 inline constexpr std::uint32_t kCorruptionPermitted = 8;
 inline constexpr std::uint32_t kCorrupted = 16;
-// What the experimental option is known by (RFC 6994 3): "urCR".
+// The identifier of the experimental option (RFC 6994 3): "urCR".
 inline constexpr std::uint32_t kCorruptionId = 0x75724352;
-// Two nops, kind 253, length 14: what the option that names a segment begins with.
+// Two nops, kind 253, length 14: the beginning of the option that names a segment.
 inline constexpr std::uint32_t kNopNopCorrupted = 0x0101fd0e;
 
 enum Flag : std::uint16_t {
@@ -36,12 +36,12 @@ struct SackBlock {
   constexpr bool operator==(const SackBlock&) const = default;
 };
 
-// Options that were present. Absent ones keep their `has_` flag false.
+// The options that were present. Absent ones keep their `has_` flag false.
 struct Options {
   bool has_mss = false, has_wscale = false, sack_permitted = false;
   bool corruption_permitted = false;  // E-42, on SYN: segments with a wrong CRC may be named
   bool has_ts = false;
-  bool has_corrupted = false;  // `corrupted` is such a segment's payload
+  bool has_corrupted = false;  // `corrupted` is the payload range of such a segment
   std::uint8_t sack_count = 0;
   std::uint8_t wscale = 0;
   std::uint16_t mss = 0;
@@ -70,15 +70,15 @@ struct Segment {
 
 enum class ParseError : std::uint8_t { TooShort, BadDataOffset, BadOption };
 
-// Header and options from `header` (which holds at least the whole TCP header; may hold more).
-// `payload` is left empty: the caller sets it, since it may lie elsewhere. On success
-// `*header_len` is the data offset in bytes. Malformed options end option parsing as RFC 9293
-// 3.1 allows (the segment is kept); only a bad data offset or a short header is an error.
+// Parses the header and options from `header`, which holds at least the whole TCP header and may
+// hold more. `payload` stays empty: the caller sets it, since it may lie elsewhere. On success
+// `*header_len` is the data offset in bytes. Malformed options end the parsing of options, as RFC
+// 9293 3.1 allows, and the segment is kept. Only a bad data offset or a short header is an error.
 Outcome<Segment, ParseError> parse_segment(ByteView header, std::size_t* header_len);
 
-// parse_segment() for a header without options or with "nop nop timestamps" alone, in line and in
-// place: `s->payload` and `s->ecn` are left as they are. False, with `s` in any state, for every
-// other header.
+// parse_segment(), inline, for a header without options or with "nop nop timestamps" alone.
+// `s->payload` and `s->ecn` stay as they are. For every other header it returns false and leaves
+// `s` in any state.
 inline bool parse_plain_segment(ByteView header, Segment* s, std::size_t* header_len) {
   if (header.size() < kHeaderMin) return false;
   const std::uint8_t* p = header.data();

@@ -1,5 +1,5 @@
-// The endpoints of a stack: by handle, which a generation makes useless once the endpoint is gone,
-// and its listeners by port.
+// The endpoints of a stack, found by handle, and its listeners, found by port. A generation number
+// makes the handle of a closed endpoint invalid.
 #pragma once
 
 #include <memory>
@@ -15,16 +15,16 @@ class SocketTable {
   void remove(Socket&);
   std::size_t size() const { return live_; }
 
-  // Null when the slot is free.
+  // Null if the slot is free.
   Socket* at(std::uint32_t slot) const { return sockets_[slot].get(); }
-  // ... or has another endpoint by now.
+  // ... or if another endpoint has it now.
   Socket* at(std::uint32_t slot, std::uint32_t generation) const;
   static Endpoint handle(const Socket& s);
-  // Null when nobody holds such an endpoint.
+  // Null if the program holds no such endpoint.
   Socket* find(Endpoint) const;
-  // The one of a handle, held or not; null when it is gone.
+  // The endpoint of a handle, whether the program holds it or not; null if it is gone.
   Socket* of(Endpoint) const;
-  // Every endpoint, in the order of slots; `visit` may end some.
+  // Visits every endpoint, in the order of slots; `visit` may end some.
   template <class Visit>
   void each(Visit&& visit) {
     for (std::size_t i = 0; i < sockets_.size(); ++i) {
@@ -35,9 +35,10 @@ class SocketTable {
   // ---- listeners
   void listen(const Socket&);
   void unlisten(const Socket&);
-  // Does one listen there, or on all addresses (or on one, where `local` is all)?
+  // True if there is a listener at `local`, or on all addresses, or on any address if `local` is
+  // all.
   bool in_use(const SocketAddress& local) const;
-  // Whose a SYN to `local` is: the one of that very address, else the one of all.
+  // The listener for a SYN to `local`: one bound to that address, else one bound to all addresses.
   Socket* listener(const SocketAddress& local) const;
 
  private:
@@ -46,7 +47,7 @@ class SocketTable {
   std::vector<std::unique_ptr<Socket>> sockets_;
   std::vector<std::uint32_t> generations_;
   std::vector<std::uint32_t> free_;
-  std::vector<std::uint32_t> listeners_;  // by port
+  std::vector<std::uint32_t> listeners_;  // sorted by port
   std::size_t live_ = 0;
 };
 

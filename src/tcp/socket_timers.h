@@ -1,5 +1,6 @@
-// When endpoints want to be woken: a heap, the earliest on top, equal times in the order of slots
-// so that runs repeat. An entry may be out of date: its endpoint gone, or put off meanwhile.
+// When endpoints must be woken: a heap with the earliest time on top. Equal times are in the order
+// of slots, so that runs repeat. An entry may be stale: its endpoint is gone, or its deadline has
+// moved.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +30,8 @@ class SocketTimers {
     std::pop_heap(heap_.begin(), heap_.end(), later);
     heap_.pop_back();
   }
-  // Removes what `wanted(entry)` says no to. When, is the owner's choice: it costs a look at each.
+  // Removes entries for which `wanted(entry)` is false. It visits every entry, so the owner decides
+  // when.
   template <class Wanted>
   void prune(Wanted&& wanted) {
     std::erase_if(heap_, [&](const Entry& e) { return !wanted(e); });

@@ -1,4 +1,4 @@
-// Bytes in and out of endpoints.
+// Reading and writing bytes on endpoints.
 #include <algorithm>
 #include <utility>
 
@@ -13,7 +13,7 @@ IoResult Stack::read(Endpoint e, MutBytes dst, Instant at) {
   if (s == nullptr) return {};
   const IoResult seen = peek(e, dst);
   if (seen.status != Status::Ok) {
-    if (s->error != Status::Ok) s->error = Status::Ok;  // told once
+    if (s->error != Status::Ok) s->error = Status::Ok;  // reported once
     return seen;
   }
   if (seen.bytes == 0) return seen;
@@ -52,7 +52,7 @@ IoResult Stack::write(Endpoint e, ByteView src, Instant at, bool more) {
   if (s->dead || s->write_closed) return {Status::BrokenPipe, 0};
   if (!synchronized(s->tcb.state)) return {Status::WouldBlock, 0};
   const std::size_t n = s->tx.append(src);
-  // A write that could not be taken whole is not the end of anything.
+  // A short write neither holds back a small segment nor marks an end for PSH.
   s->more = more && n == src.size();
   if (n != 0 && n == src.size() && !more && s->options.psh_rule == PshRule::EndOfWrite) {
     s->write_ends.push_back(s->tx.end());

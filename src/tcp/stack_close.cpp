@@ -1,4 +1,4 @@
-// The end of endpoints: half closes, close, abort, and what is left when TCP is done.
+// The end of endpoints: half close, close, abort, and freeing them once TCP is done.
 #include <utility>
 
 #include "tcp/stack.h"
@@ -49,7 +49,8 @@ Status Stack::shutdown_read(Endpoint e, Instant at) {
   s->read_closed = true;
   s->rx.advance(s->tcb.rcv.holes.rcv_nxt().value());
   if (!s->open()) return Status::Ok;
-  // A sender that waits for room learns of it at once, so that its FIN can come; nobody else does.
+  // If the peer waits for room, announce the new window at once, so that its FIN can arrive.
+  // Otherwise no ACK is sent.
   const StreamOffset nxt = s->tcb.rcv.holes.rcv_nxt();
   if (s->tcb.rcv.adv >= nxt + 2 * s->tcb.config.mss) {
     offer_receive_room(s->tcb, s->receive_room());
@@ -65,7 +66,7 @@ void StackCore::reset_now(Socket& s, Instant now) {
   pump(s, now);
 }
 
-// The program has closed the endpoint; the connection ends by itself.
+// The program has closed the endpoint; the stack finishes the connection.
 void StackCore::end_without_owner(Socket& s, Instant now) {
   s.has_handle = false;
   s.orphan = true;
@@ -75,7 +76,7 @@ void StackCore::end_without_owner(Socket& s, Instant now) {
     reset_now(s, now);  // RFC 9293 3.10.4, RFC 2525 2.17: the peer must learn that data was lost
     return;
   }
-  // Nobody is left to notice that a peer stopped reading.
+  // No program is left to notice that the peer stopped reading.
   if (s.tcb.config.user_timeout == Duration::zero()) {
     s.tcb.config.user_timeout = s.options.orphan_timeout;
   }
@@ -127,8 +128,8 @@ Status Stack::abort(Endpoint e, Instant at) {
   return Status::Ok;
 }
 
-// Call it after anything that changes a connection: ends the connection if it is over, and else
-// arms its timer. It may free the socket.
+// Call this after every change of a connection. It ends the connection if it is over, else arms its
+// timer. It may free the socket.
 void StackCore::end_or_arm(Socket& s, Instant now) {
   if (s.tcb.state == State::Closed && !s.dead) {
     s.dead = true;
@@ -160,7 +161,7 @@ void StackCore::end_or_arm(Socket& s, Instant now) {
     return;
   }
   if (s.orphan && s.tcb.state == State::TimeWait && !s.tcb.rcv.ack_due) {
-    // Nobody waits for anything any more but the peer, perhaps.
+    // Only the peer may still need this connection.
     time_wait_.add(s.key(), s.tcb);
     flows_.erase(s.key());
     free_socket(s);

@@ -62,7 +62,7 @@ std::optional<IpAddress> StackCore::choose_source(const IpAddress& remote) const
   return best;
 }
 
-// 0 when every port is taken. RFC 6056: at random, so that nobody can tell the next one.
+// Returns 0 if every port is taken. RFC 6056: random, so that nobody can guess the next port.
 std::uint16_t StackCore::choose_port(const IpAddress& local, const SocketAddress& remote) {
   const auto taken = [&](std::uint16_t port) {
     const FlowKey key{local, remote.ip, port, remote.port};
@@ -81,7 +81,8 @@ std::uint16_t StackCore::choose_port(const IpAddress& local, const SocketAddress
 
 Config StackCore::config_for(const Socket& s, const FlowKey& key) const {
   Config c = connection_config(s.options.tcp, keys_, key, s.options.mtu);
-  // A listener has none; what it tells of a cookie's window is the least.
+  // A listener has no buffer. It announces in a cookie's SYN-ACK the smallest window that the
+  // connection may get.
   if (s.receive_granted != 0) c.receive_buffer = s.receive_granted;
   if (config_.ts_offset) c.ts_offset = config_.ts_offset(key.local_end(), key.remote_end());
   c.challenge_acks = config_.challenge_acks;

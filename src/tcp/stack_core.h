@@ -1,10 +1,10 @@
-// What happens inside a stack: segments to connections and listeners, timers, changes to report.
-// Private to it; Stack (stack.h) is what its user sees.
+// The inside of a stack: segments for connections and listeners, timers, changes to report. Private
+// to the stack; its user sees Stack (stack.h).
 //
-//   stack_core.cpp     choices for a new connection; every entry
+//   stack_core.cpp     choices for a new connection; begin and end of every call
 //   stack_input.cpp    datagrams into segments, segments to connections
 //   stack_output.cpp   segments into datagrams, timers, reports
-//   stack_close.cpp    ends
+//   stack_close.cpp    the end of endpoints
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ class StackCore {
   StackCore(const StackCore&) = delete;
   StackCore& operator=(const StackCore&) = delete;
 
-  // Brackets every call from outside: time first, then the call, then what it caused.
+  // Brackets every call from outside: first the time, then the call, then the reports it caused.
   class Entry {
    public:
     Entry(StackCore& stack, Instant now);
@@ -99,16 +99,16 @@ class StackCore {
   OnChange on_change_ = nullptr;
   void* change_context_ = nullptr;
 
-  ChunkPool pool_;  // behind every receive buffer
+  ChunkPool pool_;  // memory for every receive buffer
   BufferGrants grants_;
   FlowTable flows_;
-  TimeWaitTable time_wait_;  // of connections that nobody holds any more
+  TimeWaitTable time_wait_;  // connections that the program has closed
   SocketTable sockets_;
   SocketTimers timers_;
   DatagramQueue out_;
 
   Ring<std::uint64_t> changed_;         // handles with changes to report
-  std::vector<std::uint32_t> touched_;  // in this burst
+  std::vector<std::uint32_t> touched_;  // slots touched in this burst
   Instant last_now_ = Instant::from_ns(std::numeric_limits<std::int64_t>::min());
   unsigned depth_ = 0;
   bool delivering_ = false;

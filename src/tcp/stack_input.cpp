@@ -1,4 +1,4 @@
-// Datagrams into segments, segments to connections and listeners.
+// Parses datagrams and delivers their segments to connections and listeners.
 #include <algorithm>
 
 #include "base/inet_checksum.h"
@@ -74,7 +74,7 @@ void StackCore::take_datagram(ByteView datagram, Instant now) {
       take_segment(socket, c, s, now);
       return;
     }
-    // A new incarnation may begin where an old one lingers (RFC 9293 3.6.1).
+    // A new incarnation may replace a connection in TIME-WAIT (RFC 9293 3.6.1).
     enter_closed(socket.tcb, CloseReason::None);
     end_or_arm(socket, now);
   } else if (take_lingering(c, s, key, now)) {
@@ -83,8 +83,8 @@ void StackCore::take_datagram(ByteView datagram, Instant now) {
   on_unmatched(c, s, key, now);
 }
 
-// For a connection in TIME-WAIT that nobody holds any more; false when there is none, or none any
-// more.
+// Handles a segment for a connection in TIME-WAIT that the program has closed. Returns false if
+// there is none, or if the segment may reopen it.
 bool StackCore::take_lingering(const net::Classified& c, const Segment& s, const FlowKey& key,
                                Instant now) {
   Segment reply;
@@ -122,7 +122,7 @@ void StackCore::on_unmatched(const net::Classified& c, const Segment& s, const F
     listener->backlog.most_half_open = o.syn_backlog;
     listener->backlog.cookies = o.syn_cookies;
     config = config_for(*listener, key);
-    // What the connection to come has for sure.
+    // The window that the new connection certainly gets.
     window = std::min(o.tcp.receive_buffer, o.auto_tune ? kLeastBuffer : 0xffff);
   }
   const Unmatched u = take_unmatched(listener != nullptr ? &listener->backlog : nullptr, keys_,
@@ -151,7 +151,7 @@ void StackCore::on_unmatched(const net::Classified& c, const Segment& s, const F
   }
 }
 
-// A connection of the listener's, half open.
+// Creates a half-open connection of the listener.
 Socket& StackCore::new_child(Socket& listener, const FlowKey& key) {
   ++listener.backlog.half_open;
   Socket& child = sockets_.add(&pool_, listener.options);
@@ -168,14 +168,14 @@ Socket& StackCore::new_child(Socket& listener, const FlowKey& key) {
   return child;
 }
 
-// `s` answers a cookie, whose SYN was `cookie`.
+// `s` answers a cookie that was sent for the SYN `cookie`.
 void StackCore::open_from(Socket& listener, const net::Classified& c, const Segment& cookie,
                           const Segment& s, const FlowKey& key, Instant now) {
   Socket& child = new_child(listener, key);
   const std::uint32_t slot = child.slot, generation = child.generation;
   open_from_cookie(child.tcb, config_for(child, key), cookie.ack, cookie, now);
   take_segment(child, c, s, now);
-  // Nothing would ever wake a connection that this very segment does not open.
+  // If this segment does not open the connection, nothing else ever would.
   Socket* left = sockets_.at(slot, generation);
   if (left != nullptr && left->tcb.state == State::SynReceived) {
     enter_closed(left->tcb, CloseReason::None);
@@ -220,7 +220,7 @@ void StackCore::take_segment(Socket& s, const net::Classified& c, const Segment&
       return;
   }
   if (s.pending && !s.was_connected && sockets_.at(s.parent_slot)->backlog.full()) {
-    ++counters_.dropped_backlog;  // the SYN-ACK will be sent again
+    ++counters_.dropped_backlog;  // our SYN-ACK will be resent
     return;
   }
   const AckResult ack = take_ack(s.tcb, seg, verdict, now);
@@ -246,16 +246,16 @@ void StackCore::take_segment(Socket& s, const net::Classified& c, const Segment&
 }
 
 void StackCore::take_payload(Socket& s, const Segment& seg, const Check& c, Instant now) {
-  // Whatever draws an ACK of its own comes after what was owed.
+  // A segment that needs an ACK of its own comes after the pending ACK.
   const bool own_ack = c.arrival != Arrival::InOrder || s.tcb.rcv.holes.size() != 0;
-  if (own_ack && ack_owed(s.tcb)) emit(s, plan_ack(s.tcb), now);
+  if (own_ack && ack_pending(s.tcb)) emit(s, plan_ack(s.tcb), now);
   AckNeed need = AckNeed::None;
   switch (c.arrival) {
     case Arrival::InOrder:
     case Arrival::OutOfOrder:
     case Arrival::Overlap:
       if (s.orphan && c.new_begin < c.new_end) {
-        // RFC 9293 3.10.4 (RFC 1122 4.2.2.13): data for an endpoint that nobody can read any more.
+        // RFC 9293 3.10.4 (RFC 1122 4.2.2.13): data for an endpoint that the program has closed.
         reset_now(s, now);
         return;
       }
@@ -263,7 +263,7 @@ void StackCore::take_payload(Socket& s, const Segment& seg, const Check& c, Inst
       break;
     default:
       if (c.arrival == Arrival::Duplicate && c.fin && c.end == s.tcb.rcv.holes.rcv_nxt()) {
-        take_run(s, c.end, c.end, seg, c, now);  // its data is old, its FIN is not
+        take_run(s, c.end, c.end, seg, c, now);  // its data is old, its FIN is new
         need = AckNeed::Now;
       } else {
         need = refuse(s.tcb, c, false, false, now);
@@ -273,7 +273,7 @@ void StackCore::take_payload(Socket& s, const Segment& seg, const Check& c, Inst
   if (need == AckNeed::Now) emit(s, plan_ack(s.tcb), now);
 }
 
-// Every run of the segment that is missing, one ACK for all of them.
+// Stores every missing run of the segment, with one ACK for all.
 AckNeed StackCore::store(Socket& s, const Segment& seg, const Check& c, Instant now) {
   if (c.new_begin == c.new_end) {
     take_run(s, c.end, c.end, seg, c, now);
@@ -286,7 +286,7 @@ AckNeed StackCore::store(Socket& s, const Segment& seg, const Check& c, Instant 
   AckNeed need = AckNeed::None;
   StreamOffset at = c.new_begin;
   while (at < c.new_end) {
-    // The list changes with each run that is taken; look again.
+    // The list changes with each stored run, so look again.
     StreamOffset from = std::max(at, holes.rcv_nxt()), to = c.new_end;
     for (std::size_t i = 0; i < holes.size() && holes[i].block < to; ++i) {
       if (from < holes[i].block) {

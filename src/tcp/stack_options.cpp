@@ -10,7 +10,7 @@ namespace {
 constexpr std::int64_t kMax32 = 0x7fffffff;
 constexpr std::int64_t kMaxTime = std::int64_t{30} * 86400 * 1000000;  // us
 
-// Which half of the Config holds the value of an option.
+// The half of Config that holds the value of an option.
 enum class Half : std::uint8_t { Frozen, Live, Neither };
 
 struct Row {
@@ -145,7 +145,7 @@ constexpr bool in_order() {
 }
 static_assert(in_order() && std::size(kRows) == kOptions);
 
-// The halves of the Config say the same as the order of the enumeration.
+// Checks that the halves of Config match the order of the enumeration.
 constexpr bool halves_agree() {
   for (const Row& row : kRows) {
     if (row.half == Half::Frozen && is_changeable(row.option)) return false;

@@ -1,5 +1,5 @@
 // Options of the byte-stream stack, by number and by name (tcp-library item 9). All values are
-// integers; times are in microseconds. An option or value that is not known is refused.
+// integers; times are in microseconds. An unknown option or an invalid value is rejected.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +27,10 @@ enum class Option : std::uint8_t {
   Rack,               // 0, 1: losses by time (RFC 8985), else by counting (RFC 6675)
   Tlp,                // 0, 1: tail loss probes (RFC 8985 7)
   Prr,                // 0, 1: proportional rate reduction (RFC 6937)
-  Frto,               // 0, 1: spurious timeouts noticed without timestamps (RFC 5682)
+  Frto,               // 0, 1: detect spurious timeouts without timestamps (RFC 5682)
   HyStart,            // 0, 1: leave slow start when round trips grow (RFC 9406)
-  Undo,               // 0, 1: cuts that were for nothing are undone (RFC 4015)
-  AutoTune,           // 0, 1: buffers begin small and grow with what is moved; theirs are bounds
+  Undo,               // 0, 1: undo unnecessary cuts of the window (RFC 4015)
+  AutoTune,           // 0, 1: buffers begin small and grow with use, up to their options
   // Changeable at any time:
   ReceiveBuffer,  // bytes, exact; the window cannot exceed 65535 << shift
   SendBuffer,     // bytes, exact
@@ -52,18 +52,18 @@ enum class Option : std::uint8_t {
   CountPlainDupacks,  // 0, 1 (E-26)
   HoleLimit,          // 0 unlimited
   TimeWait,
-  FinWait2,       // how long a closed endpoint waits for the peer's FIN; 0 for ever
-  OrphanTimeout,  // how long a closed endpoint goes without progress; 0 for ever
+  FinWait2,       // how long a closed endpoint waits for the peer's FIN; 0: for ever
+  OrphanTimeout,  // how long a closed endpoint may go without progress; 0: for ever
   Linger,         // -1: close() finishes the stream; 0: close() resets it
-  Tos,            // 0..255, the ECN bits are ours
+  Tos,            // 0..255; the stack sets the ECN bits
   PshRule,        // 0 end of burst: the send buffer is empty; 1 end of every write
   SynBacklog,     // listener: half-open connections at once
-  SynCookies,     // 0, 1: listener: answer SYNs beyond that statelessly (RFC 4987)
+  SynCookies,     // 0, 1: listener: answer further SYNs statelessly (RFC 4987)
 };
 
 enum class PshRule : std::uint8_t { EndOfBurst, EndOfWrite };
 
-// What an endpoint is configured with; accepted ones inherit their listener's.
+// The configuration of an endpoint. Accepted endpoints inherit their listener's.
 struct EndpointOptions {
   Config tcp;
   std::uint32_t mtu = 1500;
@@ -77,23 +77,23 @@ struct EndpointOptions {
   bool syn_cookies = true;
   bool auto_tune = false;
 
-  // A byte stream stores what comes out of order and needs no limit on holes (E-10).
+  // A byte stream stores out-of-order bytes and needs no limit on holes (E-10).
   EndpointOptions() {
     tcp.hole_limit = 0;
     tcp.hystart = true;
   }
 };
 
-// False for a value out of range; nothing is changed then.
+// Returns false for a value out of range, and then changes nothing.
 bool set_option(EndpointOptions&, Option, std::int64_t value);
 std::int64_t get_option(const EndpointOptions&, Option);
-// Least and largest value.
+// Smallest and largest value.
 struct OptionBounds {
   std::int64_t least = 0, most = 0;
 };
 OptionBounds option_bounds(Option);
 inline constexpr std::size_t kOptions = static_cast<std::size_t>(Option::SynCookies) + 1;
-// True if an open connection can change it.
+// True if the option can be changed on an open connection.
 bool changeable_when_open(Option);
 // "sack", "window-shift", ...
 std::optional<Option> option_from_name(std::string_view name);

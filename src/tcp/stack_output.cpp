@@ -1,4 +1,4 @@
-// Segments into datagrams, timers, and what is reported at the end of each entry.
+// Sends segments as datagrams, runs timers, and reports changes at the end of each entry.
 #include <algorithm>
 #include <limits>
 
@@ -65,8 +65,8 @@ bool Stack::next_output(Datagram* out) {
 
 namespace {
 // bound: entries in the list of timers of a TCP stack; limit: 1024 and twice the endpoints; beyond:
-// entries of closed endpoints are removed; test: StackTest.TimersOfWhatIsGoneAreTakenOut
-constexpr std::size_t kSpareTimers = 1024;  // entries not worth looking through
+// entries of closed endpoints are removed; test: StackTest.TimersOfClosedEndpointsAreRemoved
+constexpr std::size_t kSpareTimers = 1024;  // fewer entries are not worth a search
 
 Instant socket_deadline(const Socket& s) {
   return earlier(tcp::next_deadline(s.tcb), s.orphan_deadline);
@@ -75,15 +75,16 @@ Instant socket_deadline(const Socket& s) {
 
 void StackCore::arm(Socket& s) {
   const Instant at = socket_deadline(s);
-  if (at >= s.timer_at) return;  // an entry for an earlier time is on its way
+  if (at >= s.timer_at) return;  // the list holds an entry for an earlier time
   s.timer_at = at;
   timers_.push({at, s.slot, s.generation});
   if (timers_.size() > kSpareTimers + 2 * sockets_.size()) [[unlikely]]
     prune_timers();
 }
 
-// An entry of each endpoint that lives is wanted; at twice as many the look at all of them has been
-// paid for. Endpoints that come and go faster than their deadlines would leave any number.
+// Each live endpoint needs one entry. Pruning when there are twice as many bounds its cost per
+// entry. Without it, endpoints that open and close faster than their deadlines pass would leave any
+// number of entries.
 void StackCore::prune_timers() {
   timers_.prune([&](const SocketTimers::Entry& e) {
     const Socket* s = sockets_.at(e.slot, e.generation);
@@ -106,7 +107,7 @@ void StackCore::run_timers(Instant until, bool including) {
     timers_.pop();
     if (!current) continue;
     s->timer_at = Instant::never();
-    if (due > top.at) {  // it was put off meanwhile
+    if (due > top.at) {  // the deadline was moved later
       arm(*s);
       continue;
     }
@@ -150,10 +151,11 @@ void StackCore::deliver() {
     const std::uint64_t e = changed_.front();
     changed_.pop_front();
     Socket* s = sockets_.of(static_cast<Endpoint>(e));
-    if (s == nullptr) continue;  // gone since
+    if (s == nullptr) continue;  // freed since
     const std::uint32_t changes = std::exchange(s->changes, 0);
     s->reported = false;
-    // Before accept() nobody knows the endpoint; accept()'s caller asks readiness().
+    // Before accept() the program does not know the endpoint. The caller of accept() reads
+    // readiness().
     if (!s->has_handle || on_change_ == nullptr || changes == 0) continue;
     on_change_(change_context_, static_cast<Endpoint>(e), changes);
   }

@@ -1,4 +1,4 @@
-// What the stack reports of its endpoints: errors, readiness, addresses, snapshots.
+// Status of endpoints: errors, readiness, addresses, snapshots.
 #include <algorithm>
 #include <utility>
 

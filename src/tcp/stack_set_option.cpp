@@ -1,4 +1,4 @@
-// Options of endpoints: setting them, also on an open connection, and reading them.
+// Setting and reading the options of endpoints, also on an open connection.
 #include "tcp/stack.h"
 
 namespace urnic::tcp {
@@ -18,7 +18,7 @@ Status StackCore::apply_option(Socket& s, Option o, std::int64_t value, Instant 
   if (s.kind == Socket::Kind::Stream && !changeable_when_open(o)) return Status::Invalid;
   if (!tcp::set_option(s.options, o, value)) return Status::Invalid;
   if (!s.open()) return Status::Ok;
-  // Tuned buffers go on from where they are, to the new bound.
+  // Auto-tuned buffers keep their size and grow to the new bound.
   if (o == Option::SendBuffer && !s.options.auto_tune) {
     s.send_granted = s.options.send_buffer;
     s.tx.set_capacity(s.send_granted);

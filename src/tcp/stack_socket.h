@@ -1,4 +1,4 @@
-// One endpoint of the byte-stream stack, whatever it has become.
+// One endpoint of the byte-stream stack: new, a listener or a connection.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace urnic::tcp {
 
-// Of a tuned buffer: a connection needs so much to get anywhere, so it has it even where the limit
-// is reached.
+// The smallest size of an auto-tuned buffer. A connection needs this much to make progress, so it
+// gets it even when the limit is reached.
 inline constexpr std::uint32_t kLeastBuffer = 4096;
 
 struct Socket {
@@ -26,11 +26,11 @@ struct Socket {
   std::uint32_t slot = 0, generation = 0;
   Kind kind = Kind::Fresh;
   bool has_handle = true;
-  bool orphan = false;  // closed by its owner; finishes alone
-  bool dead = false;    // TCP is done: no longer demultiplexed to
+  bool orphan = false;  // closed by the program; the stack finishes it
+  bool dead = false;    // TCP is done: receives no more segments
   bool was_connected = false;
   bool write_closed = false, read_closed = false;
-  bool more = false;          // the writer has announced more
+  bool more = false;          // the writer has announced more data
   bool touched = false;       // got segments in this burst
   bool reported = false;      // is in changed_
   Status error = Status::Ok;  // pending
@@ -41,21 +41,23 @@ struct Socket {
   Tcb tcb;
   ByteRing tx;                     // written, not acknowledged
   ByteStore rx;                    // received, not read; out-of-order bytes too
-  Ring<std::uint64_t> write_ends;  // offsets behind which PSH goes (PshRule::EndOfWrite)
+  Ring<std::uint64_t> write_ends;  // offsets after which PSH is set (PshRule::EndOfWrite)
   std::uint64_t retransmissions = 0;
-  std::uint16_t ip_id = 0;  // of its own: one for all would count our datagrams for everybody
-  // Buffers: what each may hold now, and what was read since the round began (buffer_grants.cpp).
+  std::uint16_t ip_id = 0;  // per endpoint: a shared counter would reveal how many datagrams we
+                            // send
+  // Buffers: the current size of each, and the bytes read since the round began
+  // (buffer_grants.cpp).
   std::uint32_t receive_granted = 0, send_granted = 0;
   std::uint64_t round_bytes = 0;
   Instant round_begin;
   Instant timer_at = Instant::never();
   Instant orphan_deadline = Instant::never();  // in FIN-WAIT-2
 
-  // A passive connection before accept().
+  // Fields of a passive connection before accept().
   bool pending = false;
   std::uint32_t parent_slot = 0, parent_generation = 0;
 
-  // A listener.
+  // Fields of a listener.
   Backlog backlog;
   Ring<std::uint32_t> ready;  // slots, oldest first
 

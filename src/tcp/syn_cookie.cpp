@@ -32,7 +32,7 @@ std::uint32_t proof(const SipKey& key, const SocketAddress& local, const SocketA
   store_be32(in + n, peer_iss.value());
   store_be32(in + n + 4, time_and_mss);
   n += 8;
-  in[n++] = 0x43;  // apart from initial sequence numbers and timestamp offsets
+  in[n++] = 0x43;  // keeps it apart from initial sequence numbers and timestamp offsets
   return static_cast<std::uint32_t>(siphash24(key, ByteView{in, n})) & kProofMask;
 }
 
@@ -73,7 +73,7 @@ Segment cookie_syn_ack(const SipKey& key, const SocketAddress& local, const Sock
     kept |= kTsEcn;
     s.flags |= kEce;
   }
-  // Never ahead of the clock: what the connection sends later must not look older (RFC 7323 5).
+  // Never ahead of the clock: timestamps sent later must not look older (RFC 7323 5).
   const std::uint32_t clock = clock_of(config, now);
   std::uint32_t value = (clock & ~kTsMask) | kept;
   if (static_cast<std::int32_t>(value - clock) > 0) value -= kTsMask + 1;
@@ -99,7 +99,7 @@ std::optional<Segment> syn_of_cookie(const SipKey& key, const SocketAddress& loc
   syn.seq = ack.seq - 1;
   syn.ack = ours;
   syn.flags = kSyn;
-  // The window of the SYN is not known any more; the one at hand opens the connection anyhow.
+  // The window of the SYN is no longer known. The connection can open with the window of this ACK.
   syn.window = ack.window;
   syn.opts.has_mss = true;
   syn.opts.mss = kMss[top & ((1u << kMssBits) - 1)];

@@ -1,18 +1,17 @@
-// The interface of one TCP connection's control block, for drivers: the RNIC engine
-// (src/engine) and the byte-stream stack (tcp/stack.h) both run exactly these functions.
+// The interface of one TCP connection's control block, for its hosts: the RNIC engine (src/engine)
+// and the byte-stream stack (tcp/stack.h) both run exactly these functions.
 //
-// Nothing here reads a clock, allocates per segment, or performs I/O. A driver feeds segments in
-// and asks what to send:
+// No function here reads a clock, allocates memory per segment, or performs I/O. The host passes
+// segments in and gets plans of what to send:
 //
-//   receive:  Check c = check(tcb, seg, now);           pure
-//             AckResult a = take_ack(tcb, seg, c, now);  ACK side, for every acceptable segment
-//             (E-4)
+//   receive:  Check c = check(tcb, seg, now);            changes nothing
+//             AckResult a = take_ack(tcb, seg, c, now);  for every acceptable segment (E-4)
 //             ... the layer above decides ...
-//             Receipt r = commit(tcb, begin, end, fin, now)   data taken; or
+//             Receipt r = commit(tcb, begin, end, fin, now)   data accepted; or
 //             refuse(tcb, ...)                                receive side unchanged (E-4, I-5)
 //             if (r.ack == AckNeed::Now) { emit plan_ack(...) at once }
-//   send:     while ((p = plan_send(tcb, avail, now)).kind != None) { cut, write header, sent(...)
-//   } time:     next_deadline(tcb), on_deadline(tcb, now)
+//   send:     while ((p = plan_send(tcb, avail, now)).kind != None) { cut, write, sent(...) }
+//   time:     next_deadline(tcb), on_deadline(tcb, now)
 //
 // All payload positions are StreamOffsets: bytes since the byte after the SYN, per direction.
 #pragma once
@@ -41,47 +40,49 @@ enum class State : std::uint8_t {
   TimeWait
 };
 
-// Why a connection ended, kept until read. None while alive or after an orderly close.
+// Why a connection ended, kept until it is read. None while it is open or after an orderly close.
 enum class CloseReason : std::uint8_t { None, Refused, Reset, TimedOut, Aborted, Unreachable };
 
 struct Tcb;  // tcp/tcb_state.h; drivers hold it by value and read its public fields
 
 // ---- opening and closing --------------------------------------------------------------------
 
-// Start an active open: state SynSent; the next plan_send yields the SYN. `iss` from isn.h.
+// Starts an active open: state SynSent. The next plan_send() returns the SYN. `iss` from isn.h.
 void open_active(Tcb&, const Config&, Seq iss, Instant now);
-// A SYN for a listener: state SynReceived; the next plan_send yields the SYN-ACK. `syn` must have
-// passed check_listen (stateless part, RFC 9293 3.10.7.2).
+// Opens a connection for a listener's SYN: state SynReceived. The next plan_send() returns the
+// SYN-ACK. `syn` must have passed check_listen() (the stateless part, RFC 9293 3.10.7.2).
 void open_passive(Tcb&, const Config&, Seq iss, const Segment& syn, Instant now);
-// A connection whose SYN-ACK was a cookie (syn_cookie.h): as after open_passive() and the SYN-ACK's
-// departure, of which no round trip is known. `syn` and `iss` are those of syn_of_cookie().
+// Opens a connection whose SYN-ACK was a cookie (syn_cookie.h). The state is as after
+// open_passive() and sending the SYN-ACK, but the round trip is unknown. `syn` and `iss` are those
+// of syn_of_cookie().
 void open_from_cookie(Tcb&, const Config&, Seq iss, const Segment& syn, Instant now);
-// No more data after what the source now holds: FIN follows its last byte. Idempotent.
+// No data follows what the source now holds: the FIN follows its last byte. Idempotent.
 void shutdown_send(Tcb&, Instant now);
-// RST now: the next plan_send yields it (if the state needs one), then state Closed.
+// Aborts the connection: the next plan_send() returns the RST (if the state needs one), then the
+// state is Closed.
 void abort(Tcb&, Instant now, CloseReason why = CloseReason::Aborted);
 
 // ---- receiving ------------------------------------------------------------------------------
 
-// What the sequence range of the payload is to what was received before.
+// How the sequence range of the payload relates to what was received before.
 enum class Arrival : std::uint8_t {
   None,        // no payload and no FIN
   InOrder,     // begins at RCV.NXT; disjoint from every out-of-order block (may end at one's edge)
   OutOfOrder,  // entirely new, begins beyond RCV.NXT, overlaps no block
-  Duplicate,   // nothing new: wholly below RCV.NXT or inside received blocks
+  Duplicate,   // all received before: below RCV.NXT or inside received blocks
   Overlap,     // partly new
-  HoleLimit,   // new, but would open one hole too many: a TCP decision
-  Window,      // beyond the receive window in whole
+  HoleLimit,   // new, but would open one hole too many; TCP decides this
+  Window,      // entirely beyond the receive window
 };
 
 enum class Action : std::uint8_t {
-  Process,       // go on: take_ack, then the payload by `arrival`
-  Discard,       // drop without an answer
-  Ack,           // not acceptable: answer with an ACK (RFC 9293 3.10.7.4)
+  Process,       // continue with take_ack(), then the payload by `arrival`
+  Discard,       // drop without a reply
+  Ack,           // not acceptable: reply with an ACK (RFC 9293 3.10.7.4)
   ChallengeAck,  // RFC 5961: plan_ack(), if may_challenge() allows
-  SynAck,        // the peer's SYN once more: plan_syn_ack(), if may_challenge() allows
-  Rst,           // answer with reset_reply() (unsynchronised state, bad ACK)
-  Reset,         // a valid RST came in: the connection is gone
+  SynAck,        // the peer's SYN again: plan_syn_ack(), if may_challenge() allows
+  Rst,           // reply with reset_reply() (unsynchronised state, bad ACK)
+  Reset,         // a valid RST arrived: the connection is gone
 };
 
 struct Check {
@@ -89,80 +90,80 @@ struct Check {
   Arrival arrival = Arrival::None;
   StreamOffset begin, end;          // payload, before trimming
   StreamOffset new_begin, new_end;  // the part inside the window and not below RCV.NXT
-  bool fin = false;                 // FIN lies inside the window, right behind `end`
+  bool fin = false;                 // FIN lies inside the window, directly after `end`
   bool ack_acceptable = false;
-  bool fin_again = false;  // the FIN that was taken before: the peer has not heard of our ACK
+  bool fin_again = false;  // the same FIN again: the peer has not received our ACK
 };
 
-// Pure. Works in every state but Closed.
+// Changes nothing. Works in every state but Closed.
 Check check(const Tcb&, const Segment&, Instant now);
 
 struct AckResult {
   bool established = false;  // SynSent/SynReceived -> Established happened here
   bool una_advanced = false;
-  bool send_unblocked = false;  // plan_send may have something now
+  bool send_unblocked = false;  // plan_send() may have something to send now
   bool closed = false;          // LastAck/Closing... finished: the state is Closed or TimeWait
   bool duplicate = false;       // a duplicate ACK (RFC 5681 2), or one with new SACK blocks
-  bool ack_first = false;       // emit plan_ack() before the payload is looked at (RFC 8257 3.2)
+  bool ack_first = false;       // emit plan_ack() before the payload is processed (RFC 8257 3.2)
   StreamOffset una;             // all bytes below are acknowledged cumulatively
 };
-// May one more challenge leave (RFC 5961 7, challenge.h)? Counts it if so.
+// Returns true if one more challenge ACK may be sent (RFC 5961 7, challenge.h), and counts it.
 bool may_challenge(Tcb&, Instant now);
-// A valid RST came in (Action::Reset): state Closed, with a reason unless both FINs are
-// acknowledged. Nothing is sent.
+// A valid RST arrived (Action::Reset): state Closed, with a reason unless both FINs are
+// acknowledged. Sends nothing.
 void take_reset(Tcb&, Instant now);
-// The RST that Action::Rst asks for; ports are those of the segment turned round, the checksum is
-// the emitter's business. The segment is none itself.
+// The RST for Action::Rst. Its ports are those of the segment, swapped; the caller that emits it
+// computes the checksum. Do not call this for a segment that is itself a RST.
 Segment reset_reply(const Tcb&, const Segment&, Instant now);
-// It has been sent. In SYN-SENT it ends what the peer still has of
-// an earlier connection (RFC 9293 3.5.1, figure 9): true when the SYN is to go again now, once, and
-// not when the timer runs out.
+// Call this after the RST of reset_reply() was sent. In SYN-SENT that RST ends the peer's half of
+// an earlier connection (RFC 9293 3.5.1, figure 9). Returns true, once, if the SYN should be resent
+// now instead of when the timer expires.
 bool after_reset_sent(Tcb&);
 
-// ACK number, window, SACK blocks, RTT, TS.Recent, ECN; state changes caused by the ACK or a
-// SYN-ACK. Must be called for every segment whose action is Process (E-4).
+// Processes ACK number, window, SACK blocks, RTT, TS.Recent and ECN, and the state changes caused
+// by the ACK or a SYN-ACK. Must be called for every segment whose action is Process (E-4).
 AckResult take_ack(Tcb&, const Segment&, const Check&, Instant now);
 
 enum class AckNeed : std::uint8_t {
   None,
-  Owed,  // in-order data: due at the end of the burst or by the delayed-ACK policy
-  Now,   // out of order, gap filled, duplicate, window probe: its own ACK, at once (E-7)
+  Pending,  // in-order data: due at the end of the burst or by the delayed-ACK policy
+  Now,      // out of order, gap filled, duplicate, window probe: its own ACK, at once (E-7)
 };
 
 struct Receipt {
-  HoleEvent holes;  // what happened to the hole list, see holes.h
+  HoleEvent holes;  // the change of the hole list, see holes.h
   StreamOffset rcv_nxt;
-  bool fin = false;  // the FIN has been taken: end of stream
+  bool fin = false;  // the FIN was accepted: end of stream
   AckNeed ack = AckNeed::None;
 };
-// Take [begin, end) as received (and FIN behind it when `fin` and it is in order). The range must
-// be new in whole (a part of what check() called InOrder, OutOfOrder or Overlap). State changes
-// by FIN happen here.
+// Accepts [begin, end) as received, and the FIN after it if `fin` and it is in order. The whole
+// range must be new (a part of what check() called InOrder, OutOfOrder or Overlap). The state
+// changes caused by a FIN happen here.
 Receipt commit(Tcb&, StreamOffset begin, StreamOffset end, bool fin, bool psh, Instant now);
 
-// The segment is not taken: no RCV.NXT move, no hole, no SACK block, FIN not taken (E-4, I-5).
-// Returns the ACK that TCP itself owes for it: Duplicate, Overlap-all-old, Window and HoleLimit
-// draw an ordinary duplicate ACK; a drop by the layer above (ulp = true) draws one only if
-// `immediate_dup_ack` (R-57..R-65).
+// Rejects the segment: RCV.NXT, holes, SACK blocks and FIN state do not change (E-4, I-5). Returns
+// the ACK that TCP itself must send for it. Duplicate, Overlap with only old bytes, Window and
+// HoleLimit cause an ordinary duplicate ACK; a drop by the layer above (ulp = true) causes one only
+// if `immediate_dup_ack` (R-57..R-65).
 AckNeed refuse(Tcb&, const Check&, bool ulp, bool immediate_dup_ack, Instant now);
 
-// The segment that refuse() is about to be called for has a right checksum and a wrong CRC: where
-// both ends have agreed to it, the next pure ACK names it (E-42).
+// Call this before refuse() for a segment with a correct checksum and a wrong CRC. If both ends
+// have agreed to it, the next pure ACK names the segment (E-42).
 void note_corrupted(Tcb&, const Check&);
 
-// Part of a segment that is about to be committed came before (Arrival::Overlap): its first run of
-// such bytes is reported by D-SACK (RFC 2883 4.2). To be called before the new part is committed.
+// Part of a segment was received before (Arrival::Overlap): D-SACK will report the first run of
+// such bytes (RFC 2883 4.2). Call this before the new part is committed.
 void note_duplicate_part(Tcb&, const Check&);
 
-// Forget every out-of-order range (downgrade, Fig 5; R-44..R-51): they are no longer SACKed and
-// are accepted as new when they come again.
+// Forgets every out-of-order range (downgrade, Fig 5; R-44..R-51): they are no longer SACKed, and
+// are accepted as new when they arrive again.
 void forget_out_of_order(Tcb&);
 
-// Bytes the layer above can still store, counted from RCV.NXT. The advertised window follows it,
-// never shrinks what was promised, and avoids silly windows. Returns true when a window update
-// should be sent now.
+// Sets the bytes the layer above can still store, counted from RCV.NXT. The advertised window
+// follows it, never shrinks below what was promised, and avoids silly windows. Returns true if a
+// window update should be sent now.
 bool set_receive_room(Tcb&, std::uint64_t bytes, Instant now);
-// The same without an update of its own: segments that leave anyhow tell of it.
+// The same without requesting a window update: the next segments carry it.
 void offer_receive_room(Tcb&, std::uint64_t bytes);
 
 // ---- sending --------------------------------------------------------------------------------
@@ -174,35 +175,38 @@ struct SendPlan {
   StreamOffset begin;        // first payload byte
   std::uint32_t limit = 0;   // at most this many payload bytes (MSS, windows, SWS, Nagle applied)
   std::uint32_t header = 0;  // TCP header length with options this segment will have
-  bool must_cut = false;     // window or MSS cannot hold a whole unit: cutting an FPDU is allowed
+  bool must_cut = false;     // the window or MSS cannot hold a whole unit: an FPDU may be cut
   bool fin = false;          // FIN goes with the last byte if all of [begin, source end) fits
   bool corrupted = false;    // an ACK that names a segment (E-42)
-  bool repeated = false;     // SYN-ACK: because the peer asked again, not because it was lost
+  bool repeated = false;     // SYN-ACK: the peer sent its SYN again; nothing was lost
 };
 
-// What the source holds: bytes up to `end` may be asked for; `more` = the layer above will add to
-// it at once (more-to-come: less than a segment waits, at most 200 ms).
+// The bytes in the source: those up to `end` may be sent. `more`: the layer above will add data at
+// once (more-to-come: less than a segment waits, at most 200 ms).
 struct SourceView {
   StreamOffset end;
   bool more = false;
 };
 
-// The next segment to send now, or None. Order: RST, SYN, retransmissions, new data (with an owed
-// ACK riding along), FIN, probes, an owed ACK that is due. Does not change what is in flight; call
-// sent() for that. A Retransmit plan has the original boundaries (E-24): begin and limit equal a
-// segment sent before, unless the MSS has shrunk.
+// The next segment to send now, or None. Order: RST, SYN, retransmissions, new data (which carries
+// a pending ACK), FIN, probes, a pending ACK that is due. Does not change what is in flight; call
+// sent() for that. A Retransmit plan keeps the original boundaries (E-24): begin and limit equal
+// those of a segment sent before, unless the MSS has shrunk.
 SendPlan plan_send(Tcb&, const SourceView&, Instant now);
-// The pure ACK of this moment, with SACK blocks (newest first); used for AckNeed::Now.
+// The current pure ACK, with SACK blocks (newest first). Used for AckNeed::Now.
 SendPlan plan_ack(const Tcb&);
-// The SYN-ACK for Action::SynAck. It says nothing of a loss: the timer goes on, nothing is counted.
+// The SYN-ACK for Action::SynAck. It does not indicate a loss: the timer continues, and no retry is
+// counted.
 SendPlan plan_syn_ack(const Tcb&);
-// Is an ACK owed that no data segment has carried yet (flush before an immediate ACK, R-63)?
-bool ack_owed(const Tcb&);
-// End of a receive burst (E-7): the owed ACK becomes due, by policy. With `may_wait` one for less
-// than two full segments (RFC 9293 3.8.6.3) does not, so that what is sent soon carries it: true
-// then, and the caller calls acknowledge() when it has waited long enough.
+// True if an ACK is pending that no data segment has carried yet (send it before an immediate ACK,
+//
+bool ack_pending(const Tcb&);
+// End of a receive burst (E-7): the pending ACK becomes due, depending on the policy. With
+// `may_wait`, an ACK for less than two full segments (RFC 9293 3.8.6.3) does not, so that the next
+// data can carry it. Returns true in that case, and the caller calls acknowledge() after it has
+// waited long enough.
 bool end_of_burst(Tcb&, bool may_wait = false);
-// What is owed is due now.
+// Makes the pending ACK due now.
 void acknowledge(Tcb&);
 
 // Header for `plan` with `len` payload bytes whose unfolded Internet sum is `payload_sum`.
@@ -212,29 +216,33 @@ void acknowledge(Tcb&);
 void write_header(const Tcb&, const SendPlan&, std::uint32_t len, bool psh, std::uint16_t src_port,
                   std::uint16_t dst_port, std::uint32_t pseudo_sum, std::uint32_t payload_sum,
                   Instant now, std::uint8_t* dst, std::uint8_t* ect);
-// The segment left. Must follow each emitted plan (plan_ack included) before the next plan.
+// The segment was sent. Must be called for each emitted plan (also plan_ack()) before the next
+// plan.
 void sent(Tcb&, const SendPlan&, std::uint32_t len, bool psh, Instant now);
 
-// Payload bytes one segment can carry now: EMSS of RFC 5044 (MSS less the options really sent;
-// timestamps only, E-24).
+// Payload bytes that one segment can carry now: EMSS of RFC 5044 (MSS minus the options really
+// sent; timestamps only, E-24).
 std::uint32_t emss(const Tcb&);
 
-// Path MTU news (RFC 1191, 8201; E-18: believed only if `quoted` is in flight). True if taken.
+// A new path MTU was reported (RFC 1191, 8201; E-18: accepted only if `quoted` is in flight). True
+// if accepted.
 bool packet_too_big(Tcb&, std::uint32_t mtu, Seq quoted, Instant now);
-// ICMP unreachable: hard errors end a connection only before it is established (RFC 5461).
+// ICMP unreachable. Hard errors end a connection only before it is established (RFC 5461).
 void unreachable(Tcb&, bool hard, Seq quoted, Instant now);
 
 // ---- time -----------------------------------------------------------------------------------
 
-// Keep-alive from now on after `idle` without a word from the peer; zero: none (RFC 9293, 3.8.4).
+// Sets keepalive from now on: probes after the peer was silent for `idle`. Zero: off (RFC 9293,
+// 3.8.4).
 void set_keepalive(Tcb&, Duration idle, Instant now);
-// One keep-alive probe now, whatever the setting: the way to the peer has come back, and who is
-// there may not be who was.
+// Sends one keepalive probe now, whatever the setting. Use it when the path to the peer has come
+// back: another host may have the address now.
 void probe_peer(Tcb&, Instant now);
-// Earliest moment on_deadline has something to do; never() when idle.
+// The earliest time at which on_deadline() has something to do; never() if idle.
 Instant next_deadline(const Tcb&);
-// Run every timer due at `now`: retransmission, persist, delayed ACK, TIME-WAIT, keepalive, user
-// timeout. Afterwards plan_send may have work; state may be Closed with a CloseReason.
+// Runs every timer due at `now`: retransmission, persist, delayed ACK, TIME-WAIT, keepalive, user
+// timeout. Afterwards plan_send() may have something to send, and the state may be Closed with a
+// CloseReason.
 void on_deadline(Tcb&, Instant now);
 
 }  // namespace urnic::tcp

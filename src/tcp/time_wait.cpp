@@ -8,10 +8,10 @@
 namespace urnic::tcp {
 namespace {
 
-// Where RCV.NXT lies in the stream of a control block made for one segment: far enough that what is
-// old lies in it as well.
+// The position of RCV.NXT in the stream of a control block made for one segment. It is far enough
+// from zero that old data is in the stream as well.
 constexpr StreamOffset kReceived{std::uint64_t{1} << 32};
-// Entries of the heap not worth looking through.
+// With fewer entries than this, the heap is not searched.
 constexpr std::size_t kSpare = 1024;
 
 TimeWait of(const Tcb& t) {
@@ -34,7 +34,8 @@ TimeWait of(const Tcb& t) {
   return w;
 }
 
-// The control block again, as far as check() and refuse() look at it: one set of rules for both.
+// Rebuilds the parts of the control block that check() and refuse() read, so that one set of rules
+// serves both.
 void restore(const TimeWait& w, Tcb& t) {
   t.state = State::TimeWait;
   t.config.time_wait = w.wait;
@@ -78,12 +79,12 @@ void TimeWaitTable::add(const FlowKey& key, const Tcb& t) {
   TimeWait w = of(t);
   w.listed = w.until;
   make_room();
-  push(w.until, key);  // first: without a place for its end it would never have one
+  push(w.until, key);  // first: if this fails, no connection without an end is left in the table
   flows_.insert(key, w);
 }
 
-// Of the heap as well: whoever ended before its time (RFC 6191, a RST) has left its entry there,
-// and connections that come again and again between the same ends would leave any number.
+// Makes room in the heap as well. A connection that ended early (RFC 6191, a RST) has left its
+// entry there, and repeated connections between the same endpoints would leave any number.
 void TimeWaitTable::make_room() {
   while (flows_.size() >= most_) pop(ends_.front().at);
   if (ends_.size() <= kSpare + 2 * flows_.size()) return;
@@ -137,7 +138,7 @@ std::optional<TimeWaitTable::Disposition> TimeWaitTable::take(const FlowKey& key
   return Disposition::Reply;
 }
 
-// The earliest entry: its connection ends, unless it was prolonged beyond `now` meanwhile.
+// Takes the earliest entry. Its connection ends, unless it was prolonged beyond `now`.
 void TimeWaitTable::pop(Instant now) {
   const End e = ends_.front();
   std::pop_heap(ends_.begin(), ends_.end(), later);

@@ -1,4 +1,4 @@
-// Time: which deadline is next, and what each timer does (RFC 9293 3.8.1, 3.8.4, 3.8.6.1; 6298).
+// Timers: which deadline is next, and what each timer does (RFC 9293 3.8.1, 3.8.4, 3.8.6.1; 6298).
 #include <algorithm>
 
 #include "tcp/tcb_state.h"
@@ -11,19 +11,19 @@ Instant user_deadline(const Tcb& t) {
   return t.timers.stalled_since + t.config.user_timeout;
 }
 
-// Why nobody answers.
+// The reason to report when the peer does not reply.
 CloseReason silence(const Tcb& t) {
   return t.soft_error ? CloseReason::Unreachable : CloseReason::TimedOut;
 }
 
-// Nobody answers: RFC 9293 3.10.8 deletes the connection without another segment.
+// The peer does not reply: RFC 9293 3.10.8 deletes the connection without another segment.
 void give_up(Tcb& t) {
   enter_closed(t, silence(t));
 }
 
-// Full segments time out again and again: perhaps the path has a smaller MTU and does not say so
-// (RFC 2923 2.1). Half the size, down to what every path carries (RFC 4821 7.7, 7.2's eff_pmtu);
-// nothing enlarges it again.
+// If full segments time out repeatedly, the path may have a smaller MTU without reporting it (RFC
+// 2923 2.1). Halves the MSS, down to what every path carries (RFC 4821 7.7, eff_pmtu of 7.2). It
+// does not grow again.
 void look_for_black_hole(Tcb& t) {
   constexpr std::uint8_t kTimeouts = 3;
   if (!t.config.black_hole || t.timers.retries < kTimeouts || t.sent_segments.empty()) return;
@@ -45,7 +45,7 @@ void on_retransmit(Tcb& t, Instant now) {
   t.timers.retransmit = now + t.rtt.rto;
   if (opening) {
     t.syn_due = t.syn_lost = true;
-    // A SYN that asks for ECN may be what is being dropped (RFC 3168 6.1.1.1).
+    // The network may drop a SYN that requests ECN (RFC 3168 6.1.1.1).
     if (t.state == State::SynSent) t.ecn_on = false;
     return;
   }
@@ -63,9 +63,10 @@ void on_persist(Tcb& t) {
   t.probe_due = true;
 }
 
-// Retransmission asks in the place of probes, which end it no sooner and no later. Where its turn
-// comes later than theirs would (a long round trip, a time-out backed off), it asks when they
-// would: nobody is given up whom nobody has asked.
+// While data is in flight, retransmissions serve as probes, and the connection ends at the same
+// time as with probes. If the next retransmission would come later than the next probe (long round
+// trip, backed-off timeout), it is sent at the time of the probe, so that no connection ends
+// without having probed its peer.
 void keepalive_of_flight(Tcb& t, Instant idle_at, Instant now) {
   const Instant gone_at = idle_at + t.config.keepalive_interval * t.config.keepalive_probes;
   if (gone_at <= now) {
@@ -82,15 +83,15 @@ void on_keepalive(Tcb& t, Instant now) {
   const Instant due = t.timers.keepalive;
   t.timers.keepalive = Instant::never();
   if (t.config.keepalive == Duration::zero() || !synchronized(t.state)) return;
-  // Nobody looked for longer than an answer is waited for: a process that was stopped, a machine
-  // that slept. What the peer has said may not be read yet, so it is asked from the beginning.
+  // The timers did not run for longer than a reply may take: the process was stopped, or the
+  // machine slept. Replies may be waiting unread, so the probes start again.
   if (now - due > t.config.keepalive_interval) {
     t.timers.keepalive_sent = 0;
     t.timers.last_received = now - t.config.keepalive;
   }
   if (t.timers.keepalive_sent == 0) {
     const Instant idle_at = t.timers.last_received + t.config.keepalive;
-    if (idle_at > now) {  // something came in meanwhile
+    if (idle_at > now) {  // a segment arrived meanwhile
       t.timers.keepalive = idle_at;
       return;
     }
@@ -127,7 +128,7 @@ void set_keepalive(Tcb& t, Duration idle, Instant now) {
 
 void probe_peer(Tcb& t, Instant now) {
   if (!synchronized(t.state)) return;
-  if (flight(t) != 0) {  // what is under way asks as well, and need not wait for its turn
+  if (flight(t) != 0) {  // data in flight works as a probe, so resend it now
     if (!t.timers.retransmit.is_never()) t.timers.retransmit = now;
     return;
   }
@@ -159,14 +160,15 @@ void on_deadline(Tcb& t, Instant now) {
   }
   if (t.timers.delayed_ack <= now) {
     t.timers.delayed_ack = Instant::never();
-    if (t.rcv.ack_owed) t.rcv.ack_due = true;
+    if (t.rcv.ack_pending) t.rcv.ack_due = true;
   }
   if (t.timers.held <= now) {
     t.timers.held = Instant::never();
     t.held_due = true;
   }
   if (t.timers.reorder <= now) loss_on_reordering_timer(t, now);
-  // The probe takes the timer's place, and sets it anew when it leaves (RFC 8985 7.2, 7.3).
+  // The probe replaces the retransmission timer, and restarts it when it is sent (RFC 8985 7.2,
+  // 7.3).
   if (probe_deadline(t) <= now) {
     t.loss.rack.probe_due = true;
   } else if (t.timers.retransmit <= now) {

@@ -11,7 +11,7 @@ void undo_arm(Tcb& t) {
 
 void undo_on_retransmission(Tcb& t, Instant now) {
   Undo& u = t.loss.undo;
-  // What comes back from here on may be the answer to this (RFC 5682 3.1 step 2).
+  // From now on an ACK may answer this retransmission (RFC 5682 3.1 step 2).
   if (u.frto == Undo::Frto::Second) u.frto = Undo::Frto::Off;
   if (!u.armed) return;
   if (!u.sent) u.stamp = ts_clock(t, now);
@@ -22,7 +22,7 @@ void undo_on_retransmission(Tcb& t, Instant now) {
 bool undo_due(const Tcb& t, bool una_advanced, bool has_echo, std::uint32_t echo) {
   const Undo& u = t.loss.undo;
   if (!u.armed || !u.sent || !t.config.undo) return false;
-  // RFC 3522 3.2: the first ACK of what was sent again answers its first transmission.
+  // RFC 3522 3.2: the first ACK of resent data answers its first transmission.
   if (una_advanced && t.ts_on && has_echo && echo != 0 &&
       static_cast<std::int32_t>(echo - u.stamp) < 0) {
     return true;

@@ -9,7 +9,7 @@
 namespace urnic::verbs {
 namespace {
 
-// Nobody will poll it: its WQEs are free.
+// Frees the WQEs of a completion that will not be polled.
 void give_back(const Cqe& cqe) {
   Completion lost;
   for (std::uint32_t i = 0; cqe.stored != nullptr && i < cqe.references; ++i) {
@@ -21,7 +21,7 @@ std::uint32_t mask_for(std::uint32_t depth) {
   return std::bit_ceil(std::max(depth, 1u)) - 1;
 }
 
-// Elements are written before they are read; until then they are memory the system has not given.
+// Elements are written before they are read; until then the system has not allocated their pages.
 static_assert(std::is_trivially_copyable_v<Cqe> && std::is_trivially_destructible_v<Cqe>);
 std::unique_ptr<Cqe[]> make_ring(std::size_t elements) {
   return std::unique_ptr<Cqe[]>(
@@ -46,7 +46,7 @@ bool CompletionQueue::resize(std::uint32_t depth) {
   return true;
 }
 
-// Completions nobody will poll: their WQEs are free.
+// Completions left in the ring will not be polled; this frees their WQEs.
 CompletionQueue::~CompletionQueue() {
   Cqe rest[16];
   overrun_.store(false, std::memory_order_relaxed);
@@ -148,7 +148,7 @@ bool CompletionQueue::peek(Cqe* out) {
 
 void CompletionQueue::arm(bool solicited_only) {
   const std::lock_guard guard(lock_);
-  // An earlier request for any completion is the stronger one and stays.
+  // An earlier request for any completion includes this one, so it stays.
   if (armed_ != Armed::Any) armed_ = solicited_only ? Armed::Solicited : Armed::Any;
 }
 

@@ -6,7 +6,7 @@ namespace urnic::verbs {
 
 void Completions::notify(CompletionQueue::Notify what, CompletionQueue* cq) {
   if (what == CompletionQueue::Notify::Overrun) {
-    overrun_ = true;  // acted on later: the caller is in the middle of a queue pair
+    overrun_ = true;  // handled later: the caller is in the middle of a queue pair
     hooks_->on_cq_overrun(cq);
   } else if (holds_ != 0 && held_ < sleepers_.size()) {
     sleepers_[held_++] = cq;
@@ -16,12 +16,12 @@ void Completions::notify(CompletionQueue::Notify what, CompletionQueue* cq) {
 }
 
 void Completions::report_last_receive(QueuePair& qp) {
-  if (qp.rq.shared() == nullptr || qp.last_receive_told) return;
+  if (qp.rq.shared() == nullptr || qp.last_receive_reported) return;
   try {
     hooks_->on_cm_event({.kind = CmEvent::Kind::LastReceive, .qp = &qp});
-    qp.last_receive_told = true;
+    qp.last_receive_reported = true;
   } catch (const std::bad_alloc&) {
-    // Its state says the same.
+    // The queue pair's state carries the same information.
   }
 }
 

@@ -1,7 +1,7 @@
-// What the consumer learns of its work: completions, and that a queue pair uses no more of its
-// shared receive queue. One for all transports of an engine.
+// Reports to the consumer: completions of its work, and that a queue pair uses no more of its
+// shared receive queue. All transports of an engine share one object.
 //
-// Under the ownership of the engine.
+// The caller holds the ownership of the engine.
 #pragma once
 
 #include <array>
@@ -18,8 +18,8 @@ class Completions {
   Completions(const Completions&) = delete;
   Completions& operator=(const Completions&) = delete;
 
-  // After the request has left its queue, and before the next one does. `source_qp`: that sent the
-  // datagram.
+  // Call after the request has left its queue, and before the next one leaves. `source_qp`: the
+  // sender of a datagram.
   void post(QueuePair& qp, const Completion& completion, std::uint32_t source_qp = 0) {
     CompletionQueue* cq = completion.receive ? qp.receive_cq : qp.send_cq;
     if (cq == nullptr) [[unlikely]]
@@ -34,16 +34,17 @@ class Completions {
     if (what != CompletionQueue::Notify::No) notify(what, qp.receive_cq);
   }
 
-  // All that is outstanding completes: `work` gives each completion to the function it is called
-  // with. Receives in a shared queue that no queue pair has bound stay there for others.
+  // Completes all outstanding work: `work` calls the function it gets with each completion.
+  // Receives in a shared queue that no queue pair has bound stay there for others.
   template <class Work>
   void flush(QueuePair& qp, Work&& work) {
     work([&](const Completion& done) { post(qp, done); });
     report_last_receive(qp);
   }
 
-  // Sleepers are woken only after what was to be sent has been: a consumer that takes its message
-  // and exits at once must not take its acknowledgement with it.
+  // While it exists, sleepers are not woken; they are woken after all output has been sent.
+  // Otherwise a consumer that takes its message and exits at once could prevent its
+  // acknowledgement.
   class Hold {
    public:
     explicit Hold(Completions& c) : completions_(c) { ++c.holds_; }
@@ -58,7 +59,7 @@ class Completions {
     Completions& completions_;
   };
 
-  // A completion queue has overrun since this was asked the last time (E-47).
+  // True if a completion queue has overrun since the last take_overrun() (E-47).
   bool overrun_pending() const { return overrun_; }
   bool take_overrun() {
     const bool is = overrun_;
@@ -75,7 +76,8 @@ class Completions {
   bool overrun_ = false;
   unsigned holds_ = 0;
   std::uint32_t held_ = 0;
-  std::array<CompletionQueue*, 32> sleepers_;  // the first `held_`; more are woken at once
+  // the first `held_` are used; more sleepers are woken at once
+  std::array<CompletionQueue*, 32> sleepers_;
 };
 
 }  // namespace urnic::verbs

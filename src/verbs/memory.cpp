@@ -56,7 +56,7 @@ std::uint32_t MemoryTable::take_index() {
     ++in_use_;
     return index;
   }
-  if (regions_.empty()) regions_.emplace_back();  // index 0 stays free for ever
+  if (regions_.empty()) regions_.emplace_back();  // index 0 is never used
   const auto index = static_cast<std::uint32_t>(regions_.size());
   regions_.emplace_back().tag = form_.key(index, 0);
   ++in_use_;
@@ -111,7 +111,8 @@ bool MemoryTable::deregister(std::uint32_t key) {
 MemoryTable::Invalidate MemoryTable::invalidate(std::uint32_t key, const Requester& by) {
   Region* r = at_index(key);
   if (r == nullptr || r->tag != static_cast<std::uint8_t>(key)) return Invalidate::Unknown;
-  // What a transport has reserved no consumer may invalidate; of type 1 a window is rebound only.
+  // A consumer cannot invalidate keys that a transport has reserved; a type 1 window can only be
+  // rebound.
   const bool may = r->kind == Region::Kind::Memory
                        ? r->windows == 0
                        : r->kind == Region::Kind::Window && r->type == WindowType::Two;
@@ -162,7 +163,7 @@ bool MemoryTable::bind(const WindowBind& bind, const Requester& by) {
   if (w == nullptr || w->kind != Region::Kind::Window || w->pd != by.pd) return false;
   if (w->type == WindowType::Two && w->valid) return false;
   if (bind.length == 0) {
-    if (w->type == WindowType::Two) return false;  // it is unbound by invalidating it
+    if (w->type == WindowType::Two) return false;  // type 2 is unbound only by invalidation
     unbind(*w);
     w->tag = static_cast<std::uint8_t>(bind.rkey);
     return true;

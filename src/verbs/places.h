@@ -1,10 +1,11 @@
-// How many requests of a work queue have a place in it: from posting until their completion, or a
-// later one of the queue, has been polled. So a completion queue with room for all the places of
-// the queues on it never overruns. A request without a completion gives its place back as soon as
-// it is done, unless an earlier completion has yet to be polled.
+// Counts the requests that occupy a place in a work queue: from posting until their completion, or
+// a later one of the queue, has been polled. So a completion queue with room for all the places of
+// the queues on it never overruns. A request without a completion frees its place as soon as it is
+// done, unless an earlier completion has not been polled yet.
 //
-// Indices as in the queue. The engine tells what is reported, before it moves the queue's head;
-// whoever polls, under the lock of the completion queue, what is polled; whoever posts asks.
+// Indices are those of the queue. The engine calls report() before it moves the queue's head; the
+// polling thread calls poll() under the lock of the completion queue; the posting thread calls
+// oldest().
 #pragma once
 
 #include <atomic>
@@ -14,20 +15,20 @@ namespace urnic::verbs {
 
 class Places {
  public:
-  // Everything before `end` is done, and there is a completion for the last of it.
+  // Everything before `end` is done, and the last of it has a completion.
   void report(std::uint32_t end) {
-    // Nobody polls now, and what went without a completion since is free.
+    // No other thread polls now, and requests that finished without a completion since are free.
     if (all_polled()) polled_.store(end - 1, std::memory_order_release);
     reported_.store(end, std::memory_order_release);
   }
-  // That completion has been polled.
+  // The completion before `end` has been polled.
   void poll(std::uint32_t end) { polled_.store(end, std::memory_order_release); }
-  // What comes out is not polled, or was forgotten: all before `end` are free.
+  // Frees all places before `end`: their completions will not be polled, or were discarded.
   void clear(std::uint32_t end) {
     reported_.store(end, std::memory_order_release);
     poll(end);
   }
-  // The oldest index that is taken. `head`: of the queue, loaded (acquire) before.
+  // Index of the oldest occupied place. `head`: of the queue, loaded (acquire) before.
   std::uint32_t oldest(std::uint32_t head) const {
     const std::uint32_t reported = reported_.load(std::memory_order_acquire);
     const std::uint32_t polled = polled_.load(std::memory_order_acquire);

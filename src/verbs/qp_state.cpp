@@ -7,8 +7,8 @@ constexpr std::size_t at(QpState s) {
   return static_cast<std::size_t>(s);
 }
 
-// By state, in the order of the enumeration: post receives, sends; serve receives, begin sends;
-// flush receives, sends; take requests, responses.
+// Rows by state, in the order of the enumeration. Columns: post receives, sends; serve receives,
+// begin sends; flush receives, sends; take requests, responses.
 constexpr std::array<QpRights, kQpStates> kRights{{
     {false, false, false, false, false, false, false, false},  // Reset
     {true, false, false, false, false, false, false, false},   // Init
@@ -30,7 +30,7 @@ constexpr std::uint32_t kPath = kQpAttrAltPath | kQpAttrAccess | kQpAttrPathMigS
 constexpr std::uint32_t kAddress = kQpAttrAv | kQpAttrPathMtu | kQpAttrDestQpn | kQpAttrRqPsn;
 constexpr std::uint32_t kRetries = kQpAttrTimeout | kQpAttrRetryCount | kQpAttrRnrRetry;
 
-// Moves that take attributes, {required, optional} for each service. All others take none.
+// Moves that take attributes, {required, optional} for each service. All other moves take none.
 constexpr MaskRow kMasks[] = {
     {Reset,
      Init,
@@ -112,7 +112,7 @@ QpEffect effect_of(QpState from, QpState to) {
 
 }  // namespace
 
-// to: Reset Init Rtr Rts Sqd Sqe Error
+// Columns: to Reset Init Rtr Rts Sqd Sqe Error
 const QpRules kIbRules{{{
                            {C, C, n, n, n, n, n},  // Reset
                            {C, C, C, n, n, n, C},  // Init
@@ -126,15 +126,15 @@ const QpRules kIbRules{{{
                        kQpAttrAltPath | kQpAttrPathMigState | kQpAttrCap,
                        false};
 
-// The connection manager makes ready to receive and to send, when MPA begins and when it is done.
-// Sqd is the orderly end: by the consumer, or because the peer has closed; there is no way back.
+// The connection manager moves it to Rtr when MPA begins and to Rts when MPA is done. Sqd is the
+// orderly end, by the consumer or because the peer has closed; it cannot be left for Rts.
 const QpRules kIwarpRules{{{
                               {C, C, n, n, n, n, n},  // Reset
                               {C, C, T, n, n, n, C},  // Init
                               {C, n, n, T, n, n, E},  // Rtr
                               {C, n, n, C, E, n, E},  // Rts
                               {C, n, n, n, n, n, E},  // Sqd
-                              {n, n, n, n, n, n, n},  // Sqe: RC has none
+                              {n, n, n, n, n, n, n},  // Sqe: RC does not use it
                               {C, n, n, n, n, n, C},  // Error
                           }},
                           false,

@@ -1,18 +1,18 @@
-// The states of a queue pair (D9): one table of who may move it from where to where, with the
-// attributes each move needs, and what each state does with posted work. Transports differ by a set
-// of rows, not by code of their own; nobody assigns a state past the table.
+// The states of a queue pair (D9): one table of which party may make which move, with the
+// attributes that each move needs, and the effect of each state on posted work. Transports differ
+// in rows of the table, not in code; every change of state goes through the table.
 //
-//   Reset   created, or forgotten; both queues are empty
-//   Init    receives may be posted; nothing is taken from the wire
-//   Rtr     ready to receive: what comes is served, nothing is sent
+//   Reset   created, or reset; both queues are empty
+//   Init    receives may be posted; nothing is received
+//   Rtr     ready to receive: requests are served, nothing is sent
 //   Rts     ready to send
-//   Sqd     the send queue drains: what has begun is finished, nothing begins
-//   Sqe     the send queue failed, receives go on (not RC)
+//   Sqd     the send queue drains: started requests are finished, no new ones start
+//   Sqe     the send queue failed, receives continue (not RC)
 //   Error   everything is flushed
 //
 // Over iWARP (RFC 5040 knows Idle, RTS, Closing, Terminate and Error): Reset and Init are Idle, Rtr
-// is Idle while MPA starts up, Rts is RTS, Sqd is Closing, which cannot be resumed, and both
-// Terminate and Error are Error, since a Terminate flushes at once and RC has no Sqe.
+// is Idle while MPA starts up, Rts is RTS, Sqd is Closing, which cannot be resumed. Both Terminate
+// and Error are Error, since a Terminate flushes at once and RC has no Sqe.
 #pragma once
 
 #include <array>
@@ -34,7 +34,8 @@ enum class Service : std::uint8_t { Rc, Uc, Ud, XrcSend, XrcReceive };
 constexpr bool is_xrc(Service s) {
   return s >= Service::XrcSend;
 }
-// Acknowledged and repeated: the send queue fails with the whole, there is no Sqe.
+// Acknowledged and repeated: when the send queue fails, the whole queue pair fails; there is no
+// Sqe.
 constexpr bool is_reliable(Service s) {
   return s == Service::Rc || is_xrc(s);
 }
@@ -43,10 +44,10 @@ constexpr bool is_reliable(Service s) {
 // -----------------------------------------------------------------
 
 struct QpRights {
-  bool post_receives, post_sends;        // taken at all
-  bool serves_receives, begins_sends;    // and worked on
+  bool post_receives, post_sends;        // posts are accepted
+  bool serves_receives, begins_sends;    // and processed
   bool flush_receives, flush_sends;      // or completed as flushed
-  bool takes_requests, takes_responses;  // of what comes from the peer; else dropped silently
+  bool takes_requests, takes_responses;  // packets from the peer; else they are dropped silently
 };
 const QpRights& rights(QpState);
 
@@ -56,7 +57,7 @@ inline bool may_post_receive(QpState s) {
 inline bool may_post_send(QpState s) {
   return rights(s).post_sends;
 }
-// Posts, of one queue at least, complete as flushed at once.
+// True if posts to at least one of the queues complete as flushed at once.
 inline bool flushes_posts(QpState s) {
   return rights(s).flush_sends;
 }
@@ -64,7 +65,7 @@ inline bool flushes_posts(QpState s) {
 // ---- attributes
 // ----------------------------------------------------------------------------------
 
-// Values as ibv_modify_qp has them.
+// Values as in ibv_modify_qp.
 enum QpAttribute : std::uint32_t {
   kQpAttrState = 1u << 0,
   kQpAttrCurState = 1u << 1,
@@ -93,42 +94,42 @@ inline constexpr std::uint32_t kQpAttrAll = (1u << 21) - 1;
 struct QpMask {
   std::uint32_t required = 0, optional = 0;
 };
-// Of one move of InfiniBand's table; kQpAttrState is implied everywhere.
+// The attributes of one move of InfiniBand's table; kQpAttrState is always implied.
 QpMask attributes(Service, QpState from, QpState to);
 
 // ---- moves
 // ---------------------------------------------------------------------------------------
 
-// Who may make a move.
+// The parties that may make a move.
 enum class Mover : std::uint8_t { Nobody = 0, Consumer = 1, Transport = 2, Either = 3 };
 
 struct QpRules {
   std::array<std::array<Mover, kQpStates>, kQpStates> moves;  // [from][to]
-  // The masks are InfiniBand's: required ones must be there, others not. Else attributes mean
-  // nothing to the transport, and whatever portable programs set is ignored.
+  // True: InfiniBand's masks apply; required attributes must be set, foreign ones must not. False:
+  // attributes mean nothing to the transport, and those that portable programs set are ignored.
   bool needs_attributes;
-  // Never taken: what the transport cannot do at all.
+  // Always refused: attributes that the transport cannot support.
   std::uint32_t unsupported;
-  // Sends posted before there is a connection begin when it is established.
+  // True: sends posted before there is a connection begin when it is established.
   bool keeps_early_sends;
 };
-extern const QpRules kIbRules;     // RoCE has no alternate paths; queues are not resized
-extern const QpRules kIwarpRules;  // RC alone
+extern const QpRules kIbRules;     // RoCE has no alternate paths; queues cannot be resized
+extern const QpRules kIwarpRules;  // RC only
 
 enum class QpVerdict : std::uint8_t {
   Ok,
-  NoSuchMove,        // not from this state, or not by this one
-  MissingAttribute,  // a required one
-  ForeignAttribute,  // one that does not belong to the move
-  Unsupported,       // one the transport cannot do
+  NoSuchMove,        // not from this state, or not by this mover
+  MissingAttribute,  // a required attribute
+  ForeignAttribute,  // an attribute that does not belong to the move
+  Unsupported,       // an attribute that the transport does not support
 };
 
-// What must follow a move.
+// The action that must follow a move.
 enum class QpEffect : std::uint8_t {
   Nothing,
-  FlushSends,  // of the send queue alone
+  FlushSends,  // only the send queue
   FlushAll,    // both queues, and everything posted from now on
-  Discard,     // both queues and this queue pair's completions vanish
+  Discard,     // both queues and this queue pair's completions are discarded
 };
 
 struct QpMove {
@@ -137,11 +138,11 @@ struct QpMove {
   bool ok() const { return verdict == QpVerdict::Ok; }
 };
 
-// Pure and total: all 49 pairs. `mask` is looked at only when the consumer moves.
+// A pure function, defined for all 49 pairs. `mask` is used only when the consumer moves.
 QpMove judge_move(const QpRules&, Service, QpState from, QpState to, Mover by,
                   std::uint32_t mask = kQpAttrState);
 
-// The state of one queue pair. Read by any thread; moved under the ownership of its engine.
+// The state of one queue pair. Any thread may read it; moves need the ownership of its engine.
 class QpStateMachine {
  public:
   QpStateMachine(const QpRules& rules, Service service) : rules_(&rules), service_(service) {}
@@ -149,24 +150,24 @@ class QpStateMachine {
   QpState load() const { return state_.load(); }
   operator QpState() const { return load(); }
   Service service() const { return service_; }
-  // Whose moves it makes: those of one transport.
+  // True if its moves follow these rules, that is, it belongs to that transport.
   bool follows(const QpRules& rules) const { return rules_ == &rules; }
 
-  // Sends may be posted before there is a connection, where the transport keeps them until then.
+  // True if sends may be posted before there is a connection, which the transport keeps until then.
   bool may_post_early() const {
     const QpState s = load();
     return rules_->keeps_early_sends && (s == QpState::Init || s == QpState::Rtr);
   }
 
-  // What modify() would say.
+  // The verdict that modify() would return.
   QpMove judge(QpState to, std::uint32_t mask = kQpAttrState) const {
     return judge_move(*rules_, service_, load(), to, Mover::Consumer, mask);
   }
-  // The consumer asks (modify). What is refused changes nothing.
+  // A move by the consumer (modify). A refused move changes nothing.
   QpMove modify(QpState to, std::uint32_t mask = kQpAttrState) {
     return move(to, Mover::Consumer, mask);
   }
-  // Something happened to the transport, or to work.
+  // A move by the transport, after an event on the wire or of work.
   QpMove advance(QpState to) { return move(to, Mover::Transport, 0); }
 
  private:

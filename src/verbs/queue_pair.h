@@ -1,6 +1,6 @@
-// A queue pair: two work queues, two completion queues and a state (D9), and a half that only its
-// transport knows. Owned by the device. Posting to its queues, reading `state` and raising `rung`
-// are for any thread; the rest is touched only under the ownership of its engine (E-28).
+// A queue pair: two work queues, two completion queues and a state (D9), and a part that only its
+// transport knows. The device owns it. Any thread may post to its queues, read `state` and set
+// `rung`; everything else needs the ownership of its engine (E-28).
 #pragma once
 
 #include <atomic>
@@ -16,13 +16,16 @@ namespace urnic::verbs {
 
 class ControlPath;
 
-// What a transport keeps of a queue pair.
+// The transport's part of a queue pair.
 struct TransportHalf {
   TransportHalf() = default;
   TransportHalf(const TransportHalf&) = delete;
   TransportHalf& operator=(const TransportHalf&) = delete;
   virtual ~TransportHalf() = default;
 };
+
+// The queue that a doorbell is for. A waiting doorbell may be for both.
+enum Posted : std::uint8_t { kPostedSends = 1, kPostedReceives = 2 };
 
 struct QueuePair : MpscNode, WorkQueues {
   QueuePair(std::uint32_t qp_number, const QpRules& rules, Service service,
@@ -39,7 +42,7 @@ struct QueuePair : MpscNode, WorkQueues {
   ~QueuePair() { leave_queues(); }
 
   std::uint32_t number() const { return number_; }
-  // As it lies in its completion queue, behind pop() of what it is of.
+  // The CQE of a completion; call it after pop() of the request's queue.
   Cqe cqe_of(const Completion& completion) {
     Cqe cqe;
     cqe.completion = completion;
@@ -48,7 +51,7 @@ struct QueuePair : MpscNode, WorkQueues {
     cqe.position = completion.receive ? rq.head() : sq.head();
     return cqe;
   }
-  // No completions from now on: its completion queues may go before it.
+  // Stops all completions from now on, so that its completion queues may be destroyed before it.
   void leave_queues() {
     if (send_cq != nullptr) send_cq->leave(sq.places());
     if (receive_cq != nullptr && rq.places() != nullptr) receive_cq->leave(*rq.places());
@@ -58,14 +61,14 @@ struct QueuePair : MpscNode, WorkQueues {
   CompletionQueue* send_cq;
   CompletionQueue* receive_cq;
   [[no_unique_address]] QpStateMachine state;  // the flags lie in its padding
-  // A Send was dropped for want of a receive (E-17): who posts one tells the engine.
+  // A Send was dropped because no receive was posted (E-17): the next post must notify the engine.
   std::atomic<bool> starved{false};
-  std::atomic<bool> rung{false};   // its doorbell waits in the driver's queue
-  bool last_receive_told = false;  // on a shared receive queue: that it uses no more of it
-  std::uint64_t connection = 0;    // the engine's handle; 0 = none
-  ControlPath* control = nullptr;  // of its transport (control_path.h)
-  void* owner = nullptr;           // the consumer's: who is told of events (hooks.h)
-  std::unique_ptr<TransportHalf> transport;  // goes before the queues it works on
+  std::atomic<std::uint8_t> rung{0};         // Posted: its doorbell is in the driver's queue
+  bool last_receive_reported = false;        // on a shared receive queue: last_receive was reported
+  std::uint64_t connection = 0;              // the engine's handle; 0 = none
+  ControlPath* control = nullptr;            // the control path of its transport (control_path.h)
+  void* owner = nullptr;                     // the consumer's: the receiver of its events (hooks.h)
+  std::unique_ptr<TransportHalf> transport;  // destroyed before the queues that it uses
 
  private:
   std::uint32_t number_;

@@ -1,6 +1,6 @@
-// The queue pairs of an engine and the shared receive queues they use: owned here from creation
-// until they are destroyed. A shared queue outlives the queue pairs that use it. What a transport
-// keeps of a queue pair is its own (verbs::TransportHalf).
+// The queue pairs of an engine and their shared receive queues, which it owns from creation to
+// destruction. A shared queue outlives the queue pairs that use it. The transport's part of a queue
+// pair is in verbs::TransportHalf.
 #pragma once
 
 #include <algorithm>
@@ -19,13 +19,13 @@ namespace urnic::verbs {
 
 class QueuePairs {
  public:
-  // `key`: what numbers look like from outside (E-49).
+  // `key`: permutes the numbers that are visible to peers (E-49).
   explicit QueuePairs(const SipKey& key) : numbers_(key) {}
 
   verbs::PdId new_pd() { return ++last_pd_; }
-  // In 24 bits, not 0, and not to be counted (E-49). 0 when none is left. One that somebody has is
-  // passed over: the consumer may have chosen it, and other transports have numbers of their own.
-  // When all have been given out they come again, the one longest unused first.
+  // Returns a number in 24 bits, never 0, and hard to predict (E-49). 0 when none is left. Numbers
+  // in use are skipped: the consumer may have chosen one, and other transports have numbers of
+  // their own. When all have been used they are used again, the longest unused first.
   std::uint32_t new_number() {
     if (by_number_.size() >= kMostNumbers) return 0;
     for (;;) {
@@ -34,9 +34,9 @@ class QueuePairs {
       if (!has(number)) return number;
     }
   }
-  // Also one that rests.
+  // True also for a number that rests.
   bool has(std::uint32_t number) const { return by_number_.find(number) != nullptr; }
-  // Nobody has its number. On std::bad_alloc it still is the caller's.
+  // The number is not in use. On std::bad_alloc the caller still owns the queue pair.
   verbs::QueuePair* add(std::unique_ptr<verbs::QueuePair>&& qp) {
     qps_.emplace_back();
     try {
@@ -48,7 +48,7 @@ class QueuePairs {
     qps_.back() = std::move(qp);
     return qps_.back().get();
   }
-  // Out of here. `rests`: nobody else has its number before release().
+  // Removes the queue pair. `rests`: its number is not used again before release().
   std::unique_ptr<verbs::QueuePair> take(const verbs::QueuePair* qp, bool rests = false) {
     const auto at =
         std::find_if(qps_.begin(), qps_.end(), [&](const auto& q) { return q.get() == qp; });
@@ -63,7 +63,7 @@ class QueuePairs {
   }
   void release(std::uint32_t number) { by_number_.erase(number); }
   std::size_t size() const { return qps_.size(); }
-  // f(QueuePair&) for each; f creates and destroys none.
+  // Calls f(QueuePair&) for each; f must not create or destroy any.
   template <class F>
   void for_each(F&& f) const {
     for (const auto& qp : qps_) f(*qp);
@@ -74,13 +74,13 @@ class QueuePairs {
     shared_.push_back(std::make_unique<verbs::SharedReceiveQueue>(pd, max_wr, max_sge));
     return shared_.back().get();
   }
-  // False, and nothing done, while a queue pair uses it.
+  // False, with nothing done, while a queue pair uses it.
   bool destroy_shared(const verbs::SharedReceiveQueue* queue) {
     if (queue->users != 0) return false;
     std::erase_if(shared_, [&](const auto& q) { return q.get() == queue; });
     return true;
   }
-  // f(SharedReceiveQueue*) for each whose limit event is due.
+  // Calls f(SharedReceiveQueue*) for each whose limit event is due.
   template <class F>
   void take_limit_events(F&& f) {
     for (const auto& q : shared_) {
@@ -90,9 +90,9 @@ class QueuePairs {
 
  private:
   // bound: queue pair numbers of iWARP; beyond: creating fails with no_memory; numbers are reused
-  // after all have been used; test: QueuePairNumbers.ComeAgainWhenAllHaveBeenGivenOutButThoseInUse
+  // after all have been used; test: QueuePairNumbers.AreReusedAfterAllHaveBeenUsedExceptThoseInUse
   static constexpr std::uint32_t kMostNumbers = 0xffffff;
-  // Numbers are spread already.
+  // Numbers are already evenly distributed.
   struct AsItIs {
     std::uint64_t operator()(std::uint32_t number) const { return number; }
   };

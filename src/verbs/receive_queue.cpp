@@ -54,7 +54,7 @@ ReceiveQueue::Post ReceiveQueue::post(const RecvWr& wr) {
     if (max_wr_ == 0) return Post::Full;
     store_ = WqeStore::make(max_wr_, max_sge_);
   }
-  // The head first: WQEs below it that are lent were lent before it moved.
+  // Load the head first: WQEs below it that are lent were lent before it moved.
   std::uint32_t oldest = places_.oldest(head_.load(std::memory_order_acquire));
   if (holds_ == 0 && store_->any_lent()) oldest = store_->floor();
   const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
@@ -73,7 +73,7 @@ void ReceiveQueue::forget_posted() {
     for (std::uint32_t index = head(); index != tail_; ++index) store_->give_free(position(index));
     release_bound();
   } else if (store_ != nullptr && store_->any_lent()) {
-    store_->abandon();  // unpolled completions keep it; indices begin again in another
+    store_->abandon();  // unpolled completions keep it alive; indices start again in a new store
     store_ = nullptr;
   }
 }

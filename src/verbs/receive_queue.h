@@ -1,12 +1,13 @@
-// Receive queue RQ 212: the receives a consumer posted, each named by its index in posting order.
-// What the first is called is the transport's choice: one whose Sends are numbered begins with the
-// first number, so that the number of a Send is the index of its receive (9.1, R-88). The ring is a
-// power of two and the queue's limit is checked apart, so that an index survives its wrap (E-14).
+// Receive queue RQ 212: the receives that a consumer posted, each named by its index in posting
+// order. The transport chooses the index of the first receive: a transport with numbered Sends
+// starts with the first number, so that the number of a Send is the index of its receive (9.1,
+// The ring size is a power of two and the queue's limit is checked separately, so that an
+// index stays valid when it wraps around (E-14).
 //
-// A queue pair may use a shared receive queue instead of WQEs of its own; then this is the list of
-// those bound to its indices, head() on without a gap.
+// A queue pair may use a shared receive queue instead of WQEs of its own. Then this queue is the
+// list of WQEs bound to its indices, without a gap from head() on.
 //
-// Two parties: one thread at a time posts (the lock is the caller's, E-28), and the engine does
+// Two parties: one thread at a time posts (the caller holds the lock, E-28), and the engine does
 // everything else under its ownership; neither waits for the other.
 #pragma once
 
@@ -28,33 +29,34 @@ class ReceiveQueue {
 
   // `first`: index of the first receive.
   ReceiveQueue(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t first);
-  // On `shared`, which outlives it; `pool` lends the list of bound WQEs.
+  // Uses `shared`, which outlives it; `pool` lends the list of bound WQEs.
   ReceiveQueue(SharedReceiveQueue* shared, BufferPool* pool, std::uint32_t first);
-  // XRC: on none at first; each message chooses one.
+  // XRC: uses no shared queue at first; each message chooses one.
   ReceiveQueue(BufferPool* pool, std::uint32_t first);
   ~ReceiveQueue();
   ReceiveQueue(const ReceiveQueue&) = delete;
   ReceiveQueue& operator=(const ReceiveQueue&) = delete;
 
   // `wr.sges` is copied. Local keys are checked when a Send arrives. Owns no memory before the
-  // first post. A WQE whose completion has not been polled counts as posted (9.4). Safe beside
-  // everything but reset().
+  // first post. A WQE whose completion has not been polled counts as posted (9.4). May run
+  // concurrently with everything except reset().
   Post post(const RecvWr& wr);
 
   SharedReceiveQueue* shared() const { return shared_; }
   std::uint32_t max_sge() const { return max_sge_; }
-  // WQEs not yet delivered into; of a shared queue the bound ones.
+  // WQEs that no Send has completed yet; with a shared queue, the bound ones.
   std::uint32_t posted() const { return tail_.load() - head(); }
-  // Index of the oldest WQE, the next to be completed.
+  // Index of the oldest WQE, which completes next.
   std::uint32_t head() const { return head_.load(std::memory_order_relaxed); }
-  // Is there a WQE `index`, or would there be when it is claimed?
+  // True if there is a WQE `index`, or claim() would bind one.
   bool has(std::uint32_t index) const {
     const std::uint32_t ahead = index - head();
     if (shared_ == nullptr) [[likely]]
       return ahead < posted();
     return ahead < posted() + shared_->available();
   }
-  // The WQE comes into use: all are bound up to that one, has(index). No-op without `shared`.
+  // Takes the WQE into use: binds all up to `index`; has(index) must hold. No-op without a shared
+  // queue.
   void claim(std::uint32_t index) {
     if (shared_ != nullptr && index - head() >= posted()) bind_through(index);
   }
@@ -67,13 +69,14 @@ class ReceiveQueue {
     return store_->part<Part>(position(index));
   }
   std::span<const Sge> sges(std::uint32_t index) const { return store_->sges(position(index)); }
-  // Where it lies in store().
+  // Its position in store().
   std::uint32_t position(std::uint32_t index) const {
     return shared_ == nullptr ? index : shared_position(index);
   }
   WqeStore* store() const { return store_; }
 
-  // The oldest WQE is done; posted() > 0. `lent`: its completion is read from it when polled.
+  // Removes the oldest WQE, which is done; posted() > 0. `lent`: its completion is read from it
+  // when polled.
   void pop(bool lent = false) {
     if (shared_ == nullptr) [[likely]] {
       if (holds_ != 0) places_.report(head() + 1);
@@ -82,19 +85,19 @@ class ReceiveQueue {
       pop_shared(lent);
     }
   }
-  // From now on a receive of its own holds its place (places.h); before the first post.
+  // From now on own receives occupy their places (places.h); call it before the first post.
   void hold_places() { holds_ = pool_ == nullptr ? 1 : 0; }
-  // Null where it is not its own.
+  // Null for a shared queue.
   Places* places() { return holds_ != 0 ? &places_ : nullptr; }
-  // What ended out of order is forgotten (section 5); WQEs stay with their indices (E-15).
+  // Forgets which WQEs ended out of order (section 5); WQEs keep their indices (E-15).
   void forget_ends();
-  // Forget everything posted and begin again at `first`.
+  // Discards everything posted and starts again at `first`.
   void reset(std::uint32_t first);
-  // Nothing is received any more: nor is a shared queue needed, which may go.
+  // Stops receiving: the shared queue is not used any more and may be destroyed.
   void leave();
-  // XRC: what is bound next is of that one, null: of none; nothing is bound.
+  // XRC: later binds use this queue (null: none). No WQE may be bound at the call.
   void turn_to(SharedReceiveQueue* queue);
-  // XRC: that queue goes. What is bound of it is free again, without a word.
+  // XRC: called when that queue is destroyed. Its bound WQEs become free, without completions.
   void forget_queue(const SharedReceiveQueue* queue);
 
  private:
@@ -109,18 +112,18 @@ class ReceiveQueue {
   void release_bound();
 
   WqeStore* store_ = nullptr;
-  // Sizes in one word, as there are many queues (P7).
+  // Sizes share one word, because there are many queues (P7).
   // bound: receive queue; limit: its requested size, up to 65536; beyond: posting fails with
   // queue_full; test: ReceiveQueue.HoldsItsLimitAndNoMore
   std::uint32_t max_wr_ : 25, max_sge_ : 6, holds_ : 1;
-  // Indices. tail_ is stored and loaded sequentially consistent: who posts looks afterwards whether
-  // the engine missed the receive, and the engine says so before it looks again
-  // (QueuePair::starved).
+  // Indices. tail_ is stored and loaded sequentially consistent: the posting thread posts, then
+  // checks whether the engine missed the receive; the engine sets that flag, then checks again for
+  // a receive (QueuePair::starved).
   std::atomic<std::uint32_t> head_, tail_;
   std::uint32_t bound_mask_ = 0;          // of bound_
-  SharedReceiveQueue* shared_ = nullptr;  // of XRC the one in use
-  BufferPool* pool_ = nullptr;            // null: the queue is one of its own
-  std::uint32_t* bound_ = nullptr;        // positions by index, while any is bound
+  SharedReceiveQueue* shared_ = nullptr;  // XRC: the one in use
+  BufferPool* pool_ = nullptr;            // null: the receives are its own
+  std::uint32_t* bound_ = nullptr;        // positions by index; null while none is bound
   Places places_;
 };
 

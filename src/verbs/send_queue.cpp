@@ -31,7 +31,8 @@ bool has_operands(WrOp op) {
   return op >= WrOp::SendImm;
 }
 
-// What of a bind has no place in the SendWqe lies where other requests have their first SGE.
+// The fields of a bind that do not fit into the SendWqe; they use the place of the first SGE of
+// other requests.
 struct BindRest {
   std::uint64_t length;
   std::uint32_t lkey;

@@ -1,9 +1,10 @@
-// Work requests, and what is reported back of them.
+// Work requests and their completions.
 #pragma once
 
 #include <cstdint>
 #include <span>
 
+#include "urnic/work.h"
 #include "verbs/memory.h"
 
 namespace urnic::verbs {
@@ -26,31 +27,25 @@ enum class WrOp : std::uint8_t {
   CmpSwap,
   Swap,
 };
-// Done in the order of posting without a byte on the wire.
+// Executed in posting order without sending anything.
 constexpr bool is_local(WrOp op) {
   return op == WrOp::LocalInv || op == WrOp::Bind;
 }
 constexpr bool is_atomic(WrOp op) {
   return op >= WrOp::FetchAdd;
 }
-// Done when the peer has answered.
+// Done when the peer has responded.
 constexpr bool awaits_response(WrOp op) {
   return op == WrOp::Read || is_atomic(op);
 }
 inline constexpr std::uint32_t kAtomicBytes = 8;
 
-// On the peer's eight bytes, as a number of its own byte order.
-struct AtomicOperands {
-  std::uint64_t data = 0;                       // FetchAdd: is added. CmpSwap, Swap: is stored
-  std::uint64_t compare = 0;                    // CmpSwap: with what must be there
-  std::uint64_t boundaries = 0;                 // FetchAdd: no carry goes beyond these bits
-  std::uint64_t data_mask = ~std::uint64_t{0};  // CmpSwap, Swap: only these bits are stored
-  std::uint64_t compare_mask = ~std::uint64_t{0};
-};
+using urnic::AtomicOperands;
+
 enum WrFlag : std::uint8_t {
-  kSignaled = 1,   // wants a completion
+  kSignaled = 1,   // requests a completion
   kSolicited = 2,  // Send, or the Immediate Data of a Write, with Solicited Event
-  kInline = 4,     // payload is copied at posting; SGE lkeys are not looked at
+  kInline = 4,     // payload is copied at posting; SGE lkeys are ignored
   kFence = 8,      // waits until earlier Reads and atomics have completed
 };
 
@@ -60,11 +55,11 @@ struct SendWr {
   std::uint8_t flags = 0;
   std::span<const Sge> sges;         // borrowed for the call
   std::uint64_t remote_address = 0;  // Write, WriteImm, Read, atomics
-  std::uint32_t rkey = 0;            // the same
-  std::uint32_t inv_key = 0;         // SendInv: the peer's. LocalInv: ours
+  std::uint32_t rkey = 0;            // for the same operations
+  std::uint32_t inv_key = 0;         // SendInv: the peer's key. LocalInv: ours
   std::uint64_t immediate = 0;       // SendImm, WriteImm
   const WindowBind* bind = nullptr;  // Bind; borrowed for the call
-  AtomicOperands atomic;             // what was there comes to the SGEs, eight bytes
+  AtomicOperands atomic;             // the old value is placed in the SGEs, eight bytes
   std::uint32_t remote_srq = 0;      // XRC: number of the peer's shared receive queue
 };
 
@@ -82,15 +77,14 @@ enum class Status : std::uint8_t {
   RemoteOperation,  // the peer refused for any other reason
   RemoteInvalidRequest,
   FatalTransport,  // the peer was lost
-  WindowBind,      // a window cannot be bound so
-  // Of the InfiniBand transport alone:
-  RetryExceeded,     // no answer to any of the repetitions
+  WindowBind,      // invalid parameters of a bind
+  // Only on RoCE:
+  RetryExceeded,     // no response to any of the retransmissions
   RnrRetryExceeded,  // the peer never had a receive posted
-  BadResponse,       // an answer that does not belong to what was asked
-  LocalOperation,    // not in this state, not with this service
-  RemoteInvalidRd,   // XRC: that shared receive queue is of another domain; RD: nobody there
-  LocalAccess,       // a receive: the WRITE with Immediate that was to use it had no right to its
-                     // memory
+  BadResponse,       // a response that does not match the request
+  LocalOperation,    // not possible in this state or with this service
+  RemoteInvalidRd,   // XRC: the shared receive queue belongs to another domain
+  LocalAccess,       // a receive: the WRITE with Immediate that used it had no right to its memory
 };
 
 struct Completion {
@@ -98,23 +92,23 @@ struct Completion {
   Status status = Status::Success;
   bool receive = false;
   WrOp op = WrOp::Send;          // send side
-  bool with_invalidate = false;  // receive side: inv_key is meaningful
+  bool with_invalidate = false;  // receive side: inv_key is valid
   bool solicited = false;
-  bool with_immediate = false;  // receive side: so is immediate
-  bool datagram = false;        // receive side: behind 40 bytes of a header (IB-144)
-  bool ipv4 = false;            // of these: the last 20, an IPv4 header
+  bool with_immediate = false;  // receive side: immediate is valid
+  bool datagram = false;        // receive side: after 40 bytes of header (IB-144)
+  bool ipv4 = false;            // datagram: the last 20 of these bytes are an IPv4 header
   std::uint32_t byte_len = 0;
   std::uint32_t inv_key = 0;
   std::uint64_t immediate = 0;
 };
 
-// What the completion of a Send says beyond the receive it used.
+// The data of a Send's completion beyond the receive that it used.
 struct ReceiveEnd {
   std::uint32_t byte_len = 0;  // of the message
   std::uint32_t inv_key = 0;
   bool with_invalidate = false;
   bool solicited = false;
-  bool with_immediate = false;  // which lies in the WQE
+  bool with_immediate = false;  // the value is in the WQE
 };
 
 }  // namespace urnic::verbs

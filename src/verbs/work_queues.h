@@ -9,18 +9,18 @@
 
 namespace urnic::verbs {
 
-// What the consumer chose.
+// Sizes that the consumer chose.
 struct WorkQueueSizes {
   std::uint32_t max_send_wr = 128, max_recv_wr = 128;
   std::uint32_t max_send_sge = 4, max_recv_sge = 4;
   std::uint32_t max_inline = 256;
-  SharedReceiveQueue* shared_rq = nullptr;  // instead of receives of its own; outlives the queues
-  bool xrc_receives = false;                // or those of whatever queue of XRC a message names
+  SharedReceiveQueue* shared_rq = nullptr;  // used instead of own receives; outlives the queues
+  bool xrc_receives = false;                // true: uses the XRC queue that each message names
 };
 
-// What the transport needs.
+// Parameters that the transport needs.
 struct WorkQueueLayout {
-  std::uint32_t send_part = 0;      // bytes it keeps with each send WQE
+  std::uint32_t send_part = 0;      // bytes that it keeps with each send WQE
   std::uint32_t first_receive = 0;  // index of the first receive
   BufferPool* pool = nullptr;       // with a shared receive queue: lends the list of bound WQEs
 };

@@ -51,7 +51,7 @@ void WqeStore::write(std::uint32_t position, const RecvWr& wr) {
 }
 
 void WqeStore::lend(std::uint32_t position) {
-  // While others are lent the floor is theirs, which is lower.
+  // While others are lent, the floor is lower and stays.
   if (!any_lent()) floor_.store(position, std::memory_order_release);
   users_.fetch_add(1, std::memory_order_release);
 }

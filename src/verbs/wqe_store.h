@@ -1,10 +1,10 @@
-// The memory of the WQEs 516R of one receive queue, and the count of those a completion queue
-// element in somebody's CQ still names. A CQE that holds only part of its completions' data
-// (indicator 546 of 9.4) leaves the rest here until it is polled, so the memory may outlive its
-// queue: a queue pair can be destroyed with completions unpolled.
+// The memory of the WQEs 516R of one receive queue, and the count of those that a completion queue
+// element still references. A CQE that holds only part of its completions' data (indicator 546 of
+// 9.4) leaves the rest here until it is polled. So the memory may outlive its queue: a queue pair
+// can be destroyed with completions unpolled.
 //
-// The engine's owner writes WQEs and lends them; whoever polls takes them back, from any thread,
-// one thread at a time for each CQ. A lent WQE is not written until it has been taken.
+// The engine's owner writes WQEs and lends them; the polling thread returns them, from any thread,
+// one thread at a time for each CQ. A lent WQE is not written until it has been returned.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@
 
 namespace urnic::verbs {
 
-// WQE 516R. Behind it lies the part of the transport, then the SGEs.
+// WQE 516R. Followed in memory by the part of the transport, then the SGEs.
 struct ReceiveWqe {
   std::uint64_t wr_id = 0;
   std::uint64_t capacity = 0;   // bytes of all SGEs
@@ -30,20 +30,21 @@ struct ReceiveWqe {
   std::uint8_t num_sge = 0;
 };
 
-// Bytes that a transport keeps with each WQE: at most these, zeroed when it is posted.
+// Most bytes that a transport may keep with each WQE; they are zeroed when it is posted.
 inline constexpr std::uint32_t kReceivePart = 8;
 
-// The completion of the Send that ended as `end` in a receive.
+// The completion of a Send that ended as `end` in this receive.
 void fill_completion(const ReceiveWqe&, const ReceiveEnd& end, Completion* out);
 
-// A WQE is named by its position: in posting order in a queue pair's own queue, an index in a
+// A WQE is named by its position: its posting index in a queue pair's own queue, an index in a
 // shared one.
 class WqeStore {
  public:
-  // At least `slots` WQEs. Of a shared queue `limit`, free at first; they come back in any order.
+  // At least `slots` WQEs. make_shared: `limit` WQEs, free at first, which may be returned in any
+  // order.
   static WqeStore* make(std::uint32_t slots, std::uint32_t max_sge);
   static WqeStore* make_shared(std::uint32_t limit, std::uint32_t max_sge);
-  // The queue is gone: the memory goes when nothing is lent.
+  // The queue is destroyed: the memory is freed when nothing is lent.
   void abandon() { leave(1); }
   struct Abandon {
     void operator()(WqeStore* store) const { store->abandon(); }
@@ -64,17 +65,17 @@ class WqeStore {
   void write(std::uint32_t position, const RecvWr& wr);
 
   // ---- owner
-  // The WQE will be named by a CQE.
+  // Marks the WQE as referenced by a CQE.
   void lend(std::uint32_t position);
   bool any_lent() const { return users_.load(std::memory_order_acquire) != 1; }
-  // Own queue: nothing below this position is read any more. Only with any_lent().
+  // Own queue: WQEs below this position are not read any more. Only with any_lent().
   std::uint32_t floor() const { return floor_.load(std::memory_order_acquire); }
-  // Shared queue: a free WQE, oldest first. False when there is none.
+  // Shared queue: takes a free WQE, oldest first. False when there is none.
   bool take_free(std::uint32_t* position);
   void give_free(std::uint32_t position);
 
   // ---- poller
-  // The completion of a lent WQE, which is the owner's again. May end the life of the store.
+  // Takes the completion of a lent WQE and returns the WQE to the owner. May destroy the store.
   void take(std::uint32_t position, Completion* out);
 
  private:
@@ -89,7 +90,7 @@ class WqeStore {
 
   std::uint32_t mask_, stride_;
   std::unique_ptr<std::byte[]> slots_;
-  std::atomic<std::uint32_t> users_{1};  // the queue, and each lent WQE
+  std::atomic<std::uint32_t> users_{1};  // the queue, and each lent WQE, count as one
   std::atomic<std::uint32_t> floor_{0};
   // Shared queue: free WQEs, first in first out, so that receives posted together stay neighbours.
   Spinlock lock_;
@@ -97,12 +98,12 @@ class WqeStore {
   std::uint32_t free_head_ = 0, free_tail_ = 0;  // free running
 };
 
-// A run of Sends whose completions lie in their WQEs, `count` (reference counter 544) from
+// A run of Sends whose completions are stored in their WQEs, `count` (reference counter 544) from
 // position `first` on: one CQE of the partial kind.
 struct StoredSends {
   WqeStore* store = nullptr;
   std::uint32_t first = 0, count = 0;
-  bool solicited = false;  // one of them is
+  bool solicited = false;  // at least one of them is
 };
 
 }  // namespace urnic::verbs

@@ -17,7 +17,7 @@ IpPrefix prefix(const std::string& text) {
 }
 
 // proves: AC-1
-TEST(AccessList, WithoutRulesEverybodyIsAdmitted) {
+TEST(AccessList, WithoutRulesEveryAddressIsAdmitted) {
   const AccessList all;
   EXPECT_TRUE(all.empty());
   EXPECT_TRUE(all.admits(ip("10.0.0.1")));
@@ -25,7 +25,7 @@ TEST(AccessList, WithoutRulesEverybodyIsAdmitted) {
 }
 
 // proves: AC-1
-TEST(AccessList, WhoIsDeniedIsKeptOutAndNobodyElse) {
+TEST(AccessList, OnlyDeniedAddressesAreRefused) {
   AccessList list;
   list.deny(prefix("10.1.2.3/8"));
   EXPECT_FALSE(list.empty());
@@ -37,7 +37,7 @@ TEST(AccessList, WhoIsDeniedIsKeptOutAndNobodyElse) {
 }
 
 // proves: AC-1
-TEST(AccessList, WhereSomethingIsAllowedNothingElseIsOfEitherVersion) {
+TEST(AccessList, AnAllowedPrefixExcludesAllOtherAddressesOfBothVersions) {
   AccessList list;
   list.allow(prefix("192.168.7.0/25"));
   EXPECT_TRUE(list.admits(ip("192.168.7.127")));
@@ -63,7 +63,7 @@ TEST(AccessList, TheLongestPrefixDecidesWhateverTheOrder) {
 }
 
 // proves: AC-1
-TEST(AccessList, OfTwoAlikeTheOneThatDeniesDecides) {
+TEST(AccessList, OfTwoEqualPrefixesTheDenyingOneDecides) {
   for (const bool allow_first : {true, false}) {
     AccessList list;
     if (allow_first) list.allow(prefix("10.0.0.0/24"));
@@ -74,7 +74,7 @@ TEST(AccessList, OfTwoAlikeTheOneThatDeniesDecides) {
 }
 
 // proves: AC-1
-TEST(AccessList, AnAddressWithinTheOtherVersionIsWhatItIs) {
+TEST(AccessList, AMappedIpv4AddressIsTreatedAsIpv4) {
   AccessList list;
   list.deny(prefix("10.0.0.0/8"));
   list.deny(prefix("::ffff:172.16.0.0/108"));
@@ -85,7 +85,7 @@ TEST(AccessList, AnAddressWithinTheOtherVersionIsWhatItIs) {
 }
 
 // proves: AC-1
-TEST(AccessList, ALinkLocalAddressIsJudgedOnWhicheverLinkItIs) {
+TEST(AccessList, ALinkLocalAddressMatchesOnEveryLink) {
   AccessList list;
   list.allow(prefix("fe80::/10"));
   list.deny(prefix("fe80::9"));
@@ -94,9 +94,9 @@ TEST(AccessList, ALinkLocalAddressIsJudgedOnWhicheverLinkItIs) {
   EXPECT_FALSE(list.admits(ip("fe80::9")));
 }
 
-// Against every rule looked at for its own sake.
+// Compares with a separate check of every rule.
 // proves: AC-1
-TEST(AccessList, DecidesAsLookingAtEveryRuleDoes) {
+TEST(AccessList, AgreesWithCheckingEveryRule) {
   constexpr std::uint64_t kSeed = 11;
   Rng rng(kSeed);
   for (int round = 0; round < 300; ++round) {

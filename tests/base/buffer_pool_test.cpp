@@ -7,7 +7,7 @@
 namespace urnic {
 namespace {
 
-TEST(BufferPool, GivesBackWhatItWasGiven) {
+TEST(BufferPool, ReusesReturnedBlocks) {
   BufferPool pool;
   std::uint8_t* a = pool.take(12);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(a) % 64, 0u);
@@ -21,7 +21,7 @@ TEST(BufferPool, GivesBackWhatItWasGiven) {
   pool.give(a, 12);
 }
 
-TEST(BufferPool, SizesDoNotMix) {
+TEST(BufferPool, SizesAreNotMixed) {
   BufferPool pool;
   std::uint8_t* a = pool.take(12);
   pool.give(a, 12);

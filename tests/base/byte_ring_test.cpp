@@ -57,7 +57,7 @@ TEST(ByteRing, OffsetsOutsideAreHarmless) {
   EXPECT_TRUE(r.empty());
 }
 
-TEST(ByteRing, ACapacityBelowWhatIsHeldLeavesNoRoom) {
+TEST(ByteRing, ACapacityBelowTheStoredBytesLeavesNoRoom) {
   ByteRing r(100);
   const std::vector<std::uint8_t> data(80, 1);
   r.append(data);

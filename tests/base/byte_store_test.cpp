@@ -24,7 +24,7 @@ std::vector<std::uint8_t> bytes_at(std::uint64_t offset, std::size_t n) {
   return v;
 }
 
-TEST(ByteStore, TakesMemoryOnlyWhereItIsWrittenAndGivesItBack) {
+TEST(ByteStore, TakesMemoryOnlyForWrittenPartsAndReturnsIt) {
   ChunkPool pool(4096, 100, 100);
   ByteStore s(&pool, 1 << 20);
   EXPECT_EQ(s.memory(), 0u);
@@ -40,7 +40,7 @@ TEST(ByteStore, TakesMemoryOnlyWhereItIsWrittenAndGivesItBack) {
   EXPECT_EQ(s.high(), s.base());
 }
 
-TEST(ByteStore, RefusesWhatLiesOutsideTheWindow) {
+TEST(ByteStore, RefusesBytesOutsideTheWindow) {
   ChunkPool pool(4096, 100, 0);
   ByteStore s(&pool, 10000, 1000);
   EXPECT_FALSE(s.write(999, bytes_at(999, 1)));
@@ -70,7 +70,7 @@ TEST(ByteStore, AnEmptyPoolChangesNothing) {
   EXPECT_TRUE(s.write(8192, bytes_at(8192, 100)));
 }
 
-TEST(ByteStore, AStoreGivesEverythingBackWhenDestroyedOrReset) {
+TEST(ByteStore, AStoreReturnsEverythingWhenDestroyedOrReset) {
   ChunkPool pool(4096, 10, 10);
   {
     ByteStore s(&pool, 40960);
@@ -85,7 +85,7 @@ TEST(ByteStore, AStoreGivesEverythingBackWhenDestroyedOrReset) {
   EXPECT_EQ(pool.in_use(), 0u);
 }
 
-// What was written and not given back: disjoint ranges, begin to end, that do not touch.
+// Bytes written and not returned: disjoint, non-adjacent ranges from begin to end.
 class Written {
  public:
   using Range = std::pair<const std::uint64_t, std::uint64_t>;
@@ -114,7 +114,7 @@ class Written {
       if (end > offset) ranges_.emplace(offset, end);
     }
   }
-  // The first byte at or after `from` that is not there.
+  // The first missing byte at or after `from`.
   std::uint64_t first_missing(std::uint64_t from) const {
     for (const auto& [begin, end] : ranges_) {
       if (begin <= from && from < end) return end;
@@ -126,7 +126,7 @@ class Written {
   std::map<std::uint64_t, std::uint64_t> ranges_;
 };
 
-TEST(ByteStore, ReturnsWhatWasWrittenUnderRandomOperationsOnASharedPool) {
+TEST(ByteStore, ReadsBackWrittenBytesUnderRandomOperationsOnASharedPool) {
   for (std::uint64_t seed = 1; seed <= 25; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Rng rng(seed);

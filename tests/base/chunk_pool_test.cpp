@@ -61,7 +61,7 @@ TEST(ChunkPool, HandsOutEveryChunkToOneUserOnly) {
   for (auto* c : held) pool.give(c);
 }
 
-TEST(ChunkPool, ALoweredLimitTakesEffectAsChunksComeBack) {
+TEST(ChunkPool, ALoweredLimitTakesEffectAsChunksAreReturned) {
   ChunkPool pool(4096, 4, 4);
   std::vector<std::uint8_t*> chunks;
   for (int i = 0; i < 4; ++i) chunks.push_back(pool.take());

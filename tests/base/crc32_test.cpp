@@ -22,11 +22,12 @@ TEST(Crc32, MatchesTheUsualCheckValue) {
   EXPECT_EQ(crc32_finish(crc32_update_portable(kCrc32Init, view("123456789"))), 0xcbf43926u);
 }
 
-// Whichever this CPU can run, those behind crc32_update() and its likes among them.
+// All kernels that this CPU supports, including those behind crc32_update() and similar functions.
 class Crc32Kernels : public ::testing::TestWithParam<std::size_t> {
  protected:
   const Crc32KernelSet& kernel() const { return crc32_kernel(GetParam()); }
-  // f(bytes, state) for lengths of every remainder and some long ones, at changing alignments.
+  // Calls f(bytes, state) for lengths with every remainder and some long ones, with changing
+  // alignment.
   template <class F>
   void for_lengths(F&& f) {
     std::vector<std::uint8_t> data(5000);
@@ -60,7 +61,7 @@ TEST_P(Crc32Kernels, TakeMaskedBitsAsOnes) {
   });
 }
 
-TEST_P(Crc32Kernels, CopyWhatTheyCountAndNothingBesideIt) {
+TEST_P(Crc32Kernels, CopyExactlyTheBytesTheyCount) {
   for_lengths([&](ByteView bytes, std::uint32_t state) {
     std::vector<std::uint8_t> to(bytes.size() + 128, 0xa5);
     ASSERT_EQ(kernel().copy(state, to.data() + 64, bytes), crc32_update_portable(state, bytes))
@@ -73,7 +74,7 @@ TEST_P(Crc32Kernels, CopyWhatTheyCountAndNothingBesideIt) {
   });
 }
 
-TEST(Crc32, WordsAreTheSameBytes) {
+TEST(Crc32, TheWordVersionGivesTheSameCrc) {
   Rng rng(6);
   std::vector<std::uint8_t> data(72);
   for (auto& b : data) b = static_cast<std::uint8_t>(rng.next());
@@ -87,14 +88,14 @@ TEST(Crc32, WordsAreTheSameBytes) {
 INSTANTIATE_TEST_SUITE_P(OfThisCpu, Crc32Kernels,
                          ::testing::Range(std::size_t{0}, crc32_kernel_count()));
 
-TEST(Crc32, TakesTheFastestKernel) {
+TEST(Crc32, UsesTheFastestKernel) {
   const Crc32KernelSet& best = crc32_kernel(crc32_kernel_count() - 1);
   const ByteView bytes =
       view("what both see in the same way, for longer than one block of the kernel has room");
   Crc32Mask mask;
   mask.ones[9] = 0xff;
   std::vector<std::uint8_t> to(bytes.size());
-  for (int time = 0; time < 2; ++time) {  // the first call finds it
+  for (int time = 0; time < 2; ++time) {  // the first call selects it
     EXPECT_EQ(crc32_update(7, bytes), best.update(7, bytes));
     EXPECT_EQ(crc32_update_masked(7, bytes, mask), best.masked(7, bytes, mask));
     EXPECT_EQ(crc32_update_copy(7, to.data(), bytes), best.update(7, bytes));

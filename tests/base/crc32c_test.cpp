@@ -51,7 +51,7 @@ TEST(Crc32c, AllImplementationsAgreeOnEveryLengthAndAlignment) {
   }
 }
 
-TEST(Crc32c, RunningFormEqualsOnePass) {
+TEST(Crc32c, TheIncrementalFormEqualsOnePass) {
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Rng rng(seed);
@@ -67,7 +67,7 @@ TEST(Crc32c, RunningFormEqualsOnePass) {
   }
 }
 
-TEST(Crc32c, EverySingleBitErrorIsSeen) {
+TEST(Crc32c, EverySingleBitErrorIsDetected) {
   std::vector<std::uint8_t> data(200, 0x5a);
   const std::uint32_t good = crc32c(data);
   for (std::size_t bit = 0; bit < data.size() * 8; ++bit) {

@@ -15,7 +15,7 @@ struct Thing {
   std::uint32_t place = Deadlines<Thing>::kNowhere;
 };
 
-TEST(Deadlines, TheEarliestComesFirstWhateverMoves) {
+TEST(Deadlines, TheEarliestDeadlineIsFirstAfterAnyChange) {
   Rng rng(1);
   std::vector<Thing> things(100);
   Deadlines<Thing> deadlines;
@@ -30,7 +30,7 @@ TEST(Deadlines, TheEarliestComesFirstWhateverMoves) {
       Thing* const first = deadlines.take();
       EXPECT_TRUE(first->due.is_never());
       EXPECT_EQ(first->place, Deadlines<Thing>::kNowhere);
-      first->due = next;  // as it was, for the comparison below
+      first->due = next;  // restored, for the comparison below
       Instant least = Instant::never();
       for (const Thing& other : things) least = earlier(least, other.due);
       first->due = Instant::never();

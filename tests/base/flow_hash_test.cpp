@@ -30,7 +30,8 @@ TEST(FlowHash, IsTheSameSeenFromBothEnds) {
   }
 }
 
-// Two processes compare their results, perhaps of different versions: the function must not change.
+// Two processes, possibly of different versions, compare their results: the function must not
+// change.
 TEST(FlowHash, IsFixed) {
   const auto v4 = flow_hash(IpAddress::v4(10, 0, 0, 1), 4791, IpAddress::v4(10, 0, 0, 2), 50000);
   const auto v6 =
@@ -39,7 +40,7 @@ TEST(FlowHash, IsFixed) {
   EXPECT_EQ(v6, 238213565815993014ULL);
 }
 
-TEST(FlowHash, PortsMayNotBeExchangedAlone) {
+TEST(FlowHash, SwappingOnlyThePortsChangesTheHash) {
   const IpAddress a = IpAddress::v4(10, 0, 0, 1), b = IpAddress::v4(10, 0, 0, 2);
   EXPECT_NE(flow_hash(a, 1, b, 2), flow_hash(a, 2, b, 1));
   EXPECT_NE(flow_hash(a, 1, b, 2), flow_hash(a, 1, b, 3));

@@ -1,4 +1,4 @@
-// Sums and copies of memory that another thread writes to.
+// Sums and copies of memory that another thread is writing to.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,8 +25,8 @@ class FusedRace : public testing::TestWithParam<std::size_t> {
 #define URNIC_DATA_RACES_REPORTED 1
 #endif
 
-// E-20: whatever happens to the source, the sums are those of the written bytes.
-TEST_P(FusedRace, SumsAreOfTheWrittenBytesWhenTheSourceChangesMeanwhile) {
+// E-20: whatever happens to the source, the sums are of the written bytes.
+TEST_P(FusedRace, SumsMatchTheWrittenBytesIfTheSourceChangesDuringTheCopy) {
 #ifdef URNIC_DATA_RACES_REPORTED
   GTEST_SKIP() << "the race is the point of this test";
 #endif
@@ -40,8 +40,7 @@ TEST_P(FusedRace, SumsAreOfTheWrittenBytesWhenTheSourceChangesMeanwhile) {
     }
   });
   std::size_t changed = 0;
-  // At least so long, and until the writer has had a processor: the source has changed under a
-  // copy.
+  // At least this long, and until the writer has run: the source has changed during a copy.
   using Clock = std::chrono::steady_clock;
   const auto least = Clock::now() + std::chrono::milliseconds(200);
   const auto most = Clock::now() + std::chrono::seconds(20);

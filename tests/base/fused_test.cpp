@@ -21,8 +21,8 @@ std::vector<std::uint8_t> random_bytes(Rng& rng, std::size_t n) {
   return v;
 }
 
-// Bytes that end right before an inaccessible page and start right behind another one, so that a
-// kernel that touches a byte too many dies.
+// Bytes that end just before an inaccessible page or start just after one, so that a kernel that
+// accesses one byte too many crashes.
 class Fenced {
  public:
   explicit Fenced(std::size_t size) {
@@ -83,7 +83,7 @@ TEST_P(FusedKernels, AgreeWithTheReferencesAtRandomLengths) {
 }
 
 TEST_P(FusedKernels, LargestSumsDoNotOverflow) {
-  // All ones is the worst case for every lane; longer than any internal chunk.
+  // All ones is the worst case for every lane; longer than any internal block.
   const std::vector<std::uint8_t> ones((3u << 20) + 5, 0xff);
   expect_sums(kernel_, ones.data(), ones.size(), 0);
   std::vector<std::uint8_t> to(ones.size());
@@ -101,12 +101,12 @@ TEST_P(FusedKernels, ZeroBytesKeepTheDistinctionBetweenTheTwoZeros) {
   EXPECT_EQ(inet_fold(kernel_.crc_sum(v, kCrc32cInit).sum), 0xffff);
 }
 
-TEST_P(FusedKernels, RunningStateGoesOnAcrossAnyCut) {
+TEST_P(FusedKernels, TheRunningStateContinuesAcrossAnyCut) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Rng rng(seed);
     const auto data = random_bytes(rng, 2 + rng.below(5000));
-    const std::size_t cut = rng.below(data.size() / 2) * 2;  // even, so that the sums add up
+    const std::size_t cut = rng.below(data.size() / 2) * 2;  // even, so that the sums can be added
     const ByteView all(data);
     const FusedSums a = kernel_.crc_sum(all.first(cut), kCrc32cInit);
     const FusedSums b = kernel_.crc_sum(all.subspan(cut), a.crc);
@@ -161,7 +161,7 @@ INSTANTIATE_TEST_SUITE_P(All, FusedKernels, testing::Range<std::size_t>(0, fused
                            return name;
                          });
 
-TEST(Fused, TheKernelInUseIsTheLastOfThoseAvailable) {
+TEST(Fused, TheLastAvailableKernelIsUsed) {
   ASSERT_GE(fused_kernel_count(), 1u);
   EXPECT_EQ(fused_kernel(0).name, "portable");
   EXPECT_EQ(fused_kernel_name(), fused_kernel(fused_kernel_count() - 1).name);

@@ -14,7 +14,7 @@ const IpAddress kFirst = IpAddress::v4(10, 0, 0, 1), kSecond = IpAddress::v4(10,
 const Instant kNow = Instant::from_ns(5'000'000'000);
 
 // proves: AC-3
-TEST(Gate, WithoutRulesThereIsNone) {
+TEST(Gate, WithoutRulesNoGateIsCreated) {
   EXPECT_EQ(make_gate({}), nullptr);
   EXPECT_NE(make_gate({.most = 1}), nullptr);
   EXPECT_NE(make_gate({.most_of_peer = 1}), nullptr);
@@ -25,7 +25,7 @@ TEST(Gate, WithoutRulesThereIsNone) {
 }
 
 // proves: AC-2
-TEST(Gate, WhoIsDeniedDoesNotCome) {
+TEST(Gate, DeniedAddressesAreRefused) {
   GateRules rules;
   rules.access.deny({kFirst, 32});
   Gate gate(rules);
@@ -36,7 +36,7 @@ TEST(Gate, WhoIsDeniedDoesNotCome) {
 }
 
 // proves: AC-3
-TEST(Gate, AsManyAsMayAndOneMoreWhenOneHasGone) {
+TEST(Gate, ConnectionsAreLimitedAndAPlaceIsReused) {
   Gate gate({.most = 2});
   EXPECT_EQ(gate.enter(kFirst, kNow), GateVerdict::Admitted);
   EXPECT_EQ(gate.judge(kSecond, kNow), GateVerdict::Admitted) << "judging takes no place";
@@ -49,7 +49,7 @@ TEST(Gate, AsManyAsMayAndOneMoreWhenOneHasGone) {
 }
 
 // proves: AC-3
-TEST(Gate, EachAddressHasItsOwnNumber) {
+TEST(Gate, EachAddressHasItsOwnLimit) {
   Gate gate({.most_of_peer = 2});
   for (int i = 0; i < 2; ++i) EXPECT_EQ(gate.enter(kFirst, kNow), GateVerdict::Admitted);
   EXPECT_EQ(gate.enter(kFirst, kNow), GateVerdict::PeerFull);
@@ -62,7 +62,7 @@ TEST(Gate, EachAddressHasItsOwnNumber) {
 }
 
 // proves: AC-3
-TEST(Gate, SoManyInASecond) {
+TEST(Gate, ConnectionsPerSecondAreLimited) {
   Gate gate({.rate = 3});
   for (int i = 0; i < 3; ++i) EXPECT_EQ(gate.enter(kFirst, kNow), GateVerdict::Admitted);
   for (int i = 0; i < 9; ++i) EXPECT_EQ(gate.enter(kSecond, kNow), GateVerdict::TooFast);
@@ -76,7 +76,7 @@ TEST(Gate, SoManyInASecond) {
 }
 
 // proves: AC-3
-TEST(Gate, WithoutMemoryNobodyHasComeIn) {
+TEST(Gate, WithoutMemoryNoConnectionIsCounted) {
   Gate gate({.most = 1, .most_of_peer = 1, .rate = 1});
   {
     const testing::NoMemory none(0);
@@ -87,7 +87,7 @@ TEST(Gate, WithoutMemoryNobodyHasComeIn) {
 }
 
 // proves: AC-3
-TEST(Gate, APlaceIsGivenBackOnceByWhoeverHoldsIt) {
+TEST(Gate, APlaceIsReleasedExactlyOnce) {
   const auto gate = make_gate({.most = 2, .most_of_peer = 1});
   EXPECT_EQ(gate->enter(kFirst, kNow), GateVerdict::Admitted);
   EXPECT_EQ(gate->enter(kSecond, kNow), GateVerdict::Admitted);
@@ -95,7 +95,7 @@ TEST(Gate, APlaceIsGivenBackOnceByWhoeverHoldsIt) {
     Admission first(gate, kFirst), second(gate, kSecond);
     Admission moved = std::move(first);
     EXPECT_EQ(gate->inside(), 2u);
-    moved = std::move(second);  // what it held before goes
+    moved = std::move(second);  // its previous place is released
     EXPECT_EQ(gate->inside(), 1u);
     EXPECT_EQ(gate->judge(kFirst, kNow), GateVerdict::Admitted);
     EXPECT_EQ(gate->judge(kSecond, kNow), GateVerdict::PeerFull);

@@ -16,7 +16,7 @@ namespace {
 struct GoodHash {
   std::uint64_t operator()(std::uint64_t k) const { return k * 0x9e3779b97f4a7c15ULL; }
 };
-// Every key in one of four chains, which wrap around the end of the table.
+// All keys are in one of four chains, which wrap around the end of the table.
 struct BadHash {
   std::uint64_t operator()(std::uint64_t k) const { return k % 4; }
 };
@@ -105,9 +105,9 @@ TEST(HashMap, MovesToANewOwner) {
   EXPECT_EQ(a.find("k"), nullptr);  // NOLINT(bugprone-use-after-move): empty, and usable
 }
 
-// A table that lives for long while keys come and go: the capacity stays, and a failed lookup,
-// which tombstones would slow down, inspects few slots.
-TEST(HashMap, ChurnLeavesNothingBehind) {
+// A long-lived table with keys added and removed: the capacity does not change, and a failed
+// lookup, which tombstones would slow down, inspects few slots.
+TEST(HashMap, InsertingAndErasingLeavesNoTombstones) {
   static std::uint64_t comparisons = 0;
   struct Counted {
     std::uint64_t k;
@@ -134,9 +134,9 @@ TEST(HashMap, ChurnLeavesNothingBehind) {
   EXPECT_LT(comparisons, 100u) << "a 32-bit tag is compared before the key";
 }
 
-// What the table held is found, and it grows when there is memory.
-TEST(HashMap, WithoutMemoryToGrowAllStaysAsItWas) {
-  for (const std::uint64_t k : {0, 1}) {  // the first allocation of two fails, or the second
+// Existing entries are found, and the table grows as soon as there is memory.
+TEST(HashMap, AFailedGrowthLeavesTheTableUnchanged) {
+  for (const std::uint64_t k : {0, 1}) {  // the first of two allocations fails, or the second
     HashMap<std::uint64_t, int, GoodHash> map;
     std::uint64_t key = 0;
     for (; (map.size() + 1) * 4 <= map.capacity() * 3 || map.empty(); ++key) map.insert(key, 1);
@@ -154,9 +154,9 @@ TEST(HashMap, WithoutMemoryToGrowAllStaysAsItWas) {
   }
 }
 
-TEST(HashMap, LookupByAHashComputedBefore) {
+TEST(HashMap, APrecomputedHashFindsTheElement) {
   HashMap<std::uint64_t, int, GoodHash> map;
-  map.prefetch(map.hash_of(5));  // nothing there yet
+  map.prefetch(map.hash_of(5));  // the table is empty
   map.insert(5, 50);
   const std::uint64_t h = map.hash_of(5);
   map.prefetch(h);

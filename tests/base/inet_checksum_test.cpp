@@ -11,7 +11,7 @@
 namespace urnic {
 namespace {
 
-// RFC 1071, section 1, word for word.
+// RFC 1071, section 1, literally.
 std::uint16_t by_definition(ByteView b) {
   std::uint32_t sum = 0;
   for (std::size_t i = 0; i < b.size(); i += 2) {
@@ -80,7 +80,7 @@ TEST(InetChecksum, SumsOfEvenPiecesAdd) {
   }
 }
 
-TEST(InetChecksum, FoldTakesAnySum) {
+TEST(InetChecksum, FoldAcceptsAnySum) {
   EXPECT_EQ(inet_fold(0), 0);
   EXPECT_EQ(inet_fold(0xffff), 0xffff);
   EXPECT_EQ(inet_fold(0x10000), 1);

@@ -94,7 +94,7 @@ TEST(IpAddress, AgreesWithTheSystemOnRandomAddresses) {
     ASSERT_NE(inet_ntop(AF_INET6, b.data(), text, sizeof text), nullptr);
     ASSERT_EQ(ip(text), a) << text;
     ASSERT_EQ(ip(a.to_string()), a) << text;
-    // The system prints version-4-compatible addresses in the mixed form as well.
+    // The system also prints IPv4-compatible addresses in the mixed form.
     if (std::string_view(text).find('.') == std::string_view::npos) {
       ASSERT_EQ(a.to_string(), text);
     }

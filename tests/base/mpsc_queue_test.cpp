@@ -76,7 +76,7 @@ TEST(MpscQueue, LosesNothingAndKeepsEachProducersOrder) {
   EXPECT_TRUE(q.looks_empty());
 }
 
-// A push that has returned is visible: nobody sleeps on a doorbell that rang.
+// A completed push is visible, so no engine sleeps after a doorbell.
 TEST(MpscQueue, AFinishedPushIsSeenByTheNextPop) {
   MpscQueue<Item> q;
   Item item;

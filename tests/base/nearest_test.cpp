@@ -14,7 +14,7 @@ TEST(Nearest, DistancesCountLettersAndSwapsOfNeighbours) {
   EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);
 }
 
-TEST(Nearest, AHintIsGivenOnlyForWhatIsNear) {
+TEST(Nearest, AHintIsGivenOnlyForASimilarName) {
   const std::vector<std::string> known = {"mem", "memif", "tap", "dgram", "dpdk", "tcp"};
   EXPECT_EQ(nearest_hint("memfi", known), "; the nearest is 'memif'");
   EXPECT_EQ(nearest_hint("dg", known), "; the nearest is 'dgram'");

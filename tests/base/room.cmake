@@ -1,2 +1,2 @@
-# Tables are tested without memory.
+# Tables are tested with failing allocations.
 urnic_room_link(urnic_test_allocator)

@@ -9,7 +9,7 @@ namespace {
 
 constexpr SipKey kKey = {0x0706050403020100ULL, 0x0f0e0d0c0b0a0908ULL};
 
-// Of the authors' reference implementation: the input is 00 01 02 ... of each length.
+// From the authors' reference implementation: the input is 00 01 02 ... of each length.
 TEST(SipHash, MatchesTheReferenceVectorsOfSipHash24) {
   constexpr std::uint64_t kExpected[] = {
       0x726fdb47dd0e0e31ULL, 0x74f839c593dc67fdULL, 0x0d6c8009d9a94f5aULL, 0x85676696d7fb7e2dULL,

@@ -21,7 +21,7 @@ TEST(Spinlock, TryLockFailsWhileHeld) {
 TEST(Spinlock, ExcludesOtherThreadsAlsoWithMoreThreadsThanCores) {
   constexpr int kThreads = 6, kRounds = 20000;
   Spinlock lock;
-  long counter = 0;  // guarded
+  long counter = 0;  // protected by the lock
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {

@@ -8,7 +8,7 @@ namespace urnic {
 namespace {
 
 // proves: E-49
-TEST(StagForm, EveryIndexComesBackAndNoneIsZero) {
+TEST(StagForm, IndexesAreInvertibleAndNeverZero) {
   for (const SipKey key : {SipKey{1, 2}, SipKey{0, 0}, SipKey{~0ull, 77}}) {
     const StagForm form(key);
     EXPECT_EQ(form.outside(0), 0u);
@@ -22,7 +22,7 @@ TEST(StagForm, EveryIndexComesBackAndNoneIsZero) {
 }
 
 // proves: E-49
-TEST(StagForm, AKeyDoesNotComeBackBefore256Uses) {
+TEST(StagForm, AKeyDoesNotRepeatWithin256Uses) {
   const StagForm form(SipKey{3, 4});
   for (std::uint32_t index = 1; index < 200; ++index) {
     std::set<int> seen;
@@ -33,7 +33,7 @@ TEST(StagForm, AKeyDoesNotComeBackBefore256Uses) {
 }
 
 // proves: E-49
-TEST(StagForm, OneDeviceSaysNothingOfAnotherNorOneEntryOfTheNext) {
+TEST(StagForm, KeysOfDevicesAndEntriesAreUnrelated) {
   const StagForm a(SipKey{5, 6}), b(SipKey{5, 7});
   int same = 0, next = 0;
   for (std::uint32_t i = 1; i <= 1000; ++i) {
@@ -44,7 +44,7 @@ TEST(StagForm, OneDeviceSaysNothingOfAnotherNorOneEntryOfTheNext) {
   EXPECT_LT(next, 10);
 }
 
-TEST(StagForm, WithoutAKeyItCounts) {
+TEST(StagForm, WithoutASecretItCounts) {
   const StagForm form;
   EXPECT_EQ(form.stag(1, form.key(1, 0)), 0x101u);
   EXPECT_EQ(form.inside(0x701), 7u);

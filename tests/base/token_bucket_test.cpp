@@ -15,7 +15,7 @@ TEST(TokenBucket, AllowsABurstThenTheRate) {
   EXPECT_FALSE(b.take(t0 + Duration::ms(99)));
   EXPECT_TRUE(b.take(t0 + Duration::ms(100)));
   EXPECT_FALSE(b.take(t0 + Duration::ms(101)));
-  // A long rest fills it again, not more.
+  // A long idle time fills it up, but not beyond its size.
   int taken = 0;
   while (b.take(t0 + Duration::s(100))) ++taken;
   EXPECT_EQ(taken, 3);
@@ -30,7 +30,7 @@ TEST(TokenBucket, LongRunRateIsExact) {
   EXPECT_NEAR(taken, 1050, 1);
 }
 
-TEST(TokenBucket, LookingTakesNothing) {
+TEST(TokenBucket, HasDoesNotTakeAToken) {
   TokenBucket b(10, 1);
   const Instant t0 = Instant::from_ns(0) + Duration::s(5);
   EXPECT_TRUE(b.has(t0));

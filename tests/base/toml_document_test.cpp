@@ -1,5 +1,5 @@
-// Whatever a TOML file holds, reading it ends with a table or a line of text: a library's loader
-// does not end its program.
+// For any TOML file, reading it ends with a table or a line of text: a library must not abort its
+// program.
 #include "base/toml_document.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ TomlError error_of(std::string_view text) {
   return parsed.ok() ? TomlError{} : parsed.error();
 }
 
-TEST(TomlDocument, WhatTheLibraryDoesNotSurviveIsAnError) {
+TEST(TomlDocument, InputThatTheLibraryCannotHandleIsAnError) {
   using namespace std::string_view_literals;
   for (const std::string_view text : {"[=]"sv,
                                       "[,"sv,
@@ -89,7 +89,7 @@ TEST(TomlDocument, DepthIsBounded) {
   error_of(std::string(1 << 20, '['));
 }
 
-TEST(TomlDocument, WhatIsTomlIsRead) {
+TEST(TomlDocument, ValidTomlIsRead) {
   const auto parsed = parse_toml(
       "# \xc3\xa9t\xc3\xa9\r\nport = \"memif:socket=\xc3\xa9\"\n'a b' = 'it\\'\n"
       "c = \"\"\"two \"\" \\\\ lines # no \xc3\xa9\n\"\"\"\"\nd = '''x\n'y''''\n"
@@ -103,8 +103,8 @@ TEST(TomlDocument, WhatIsTomlIsRead) {
   EXPECT_EQ((*parsed)["w"].as_array()->size(), 2u);
 }
 
-// Real files, mutated: bytes changed, cut, doubled, joined.
-TEST(TomlDocument, MutatedFilesEndInATableOrALine) {
+// Real files, mutated: bytes changed, truncated, duplicated, joined.
+TEST(TomlDocument, MutatedFilesGiveATableOrAnError) {
   std::vector<std::string> seeds = {
       "port = \"memif:socket=/run/u.sock\"\nmtu = 9000\nrtr = [\"write\", \"read\"]\nsack = true\n",
       "a.b = {c = [1, 2.5e3, 0xff], d = '''x'''}\n[t]\n\"q\" = 1979-05-27T07:32:00Z\n[[p]]\nx = "
@@ -150,7 +150,7 @@ TEST(TomlDocument, MutatedFilesEndInATableOrALine) {
       ASSERT_FALSE(parsed.error().what.empty()) << text;
     }
   }
-  EXPECT_GT(tables, 100);  // not everything was thrown away at the first look
+  EXPECT_GT(tables, 100);  // not all files were rejected at once
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Who may use a target, and how much: addresses, limits, tokens, quotas. Over the kernel's TCP, where any address of this
-# machine can be the client's.
+# Access control of a target: addresses, limits, tokens, quotas. Over the kernel's TCP, where the
+# client can use any address of this machine.
 . "$(dirname "$0")/lib.sh"
 cd "$work"
 bytes 1000000 >f
@@ -8,7 +8,7 @@ bytes 100000 >small
 bytes 1000 >tiny
 head -c 32 /dev/urandom | base64 >token
 head -c 32 /dev/urandom | base64 >other
-# serve NAME OPTION...: a target of the folder NAME on a free port, which is in $port.
+# serve NAME OPTION...: starts a target of the folder NAME on a free port and sets $port.
 serve() {
   local name=$1
   shift
@@ -89,12 +89,13 @@ refused 2 "quotas cannot be combined with --read-only" "$urnic" target --export 
 refused 2 "--quota 0: must be a size" "$urnic" target --export . --quota 0
 refused 2 "--client-quota much: must be a size" "$urnic" target --export . --client-quota much
 
-# ---- what is reachable from elsewhere is said, once and where it matters
+# ---- one warning if others can reach the target, and only then
 warned() { grep -c "warning: any host" "$work/$1.log"; }
 for name in deny limits token whole client; do
   [ "$(warned $name)" = 0 ] || fail "$name warns: $(cat "$name.log")"
 done
-# everywhere NAME OPTION...: a target on all addresses, and the end of it: what it had to say is in its log then.
+# everywhere NAME OPTION...: starts a target on all addresses and stops it again; its messages are
+# in its log.
 everywhere() {
   local name=$1
   shift

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# What bash offers behind the words of a command line, by the completion that is installed; and that nothing in the
-# manual pages is wrong to groff.
+# The words that bash offers with the installed completion. Also checks that groff reports no error
+# in the manual pages.
 set -eu
 described=${2:?folder of manual pages and completions}
 failed=0
 # shellcheck source=/dev/null
-compopt() { :; }  # only where bash completes
+compopt() { :; }  # exists only while bash completes
 . "$described/bash-completion/completions/urnic"
 cd "$(mktemp -d)"
 trap 'rm -rf "$PWD"' EXIT
 mkdir folder
 touch file.bin
 
-offers() { # expected -- words...: the last one is being typed
+offers() { # the last word is the one being typed
   local expected=$1
   shift 2
   COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()

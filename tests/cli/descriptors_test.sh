@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Too few descriptors, at any number of them, under the client or the target: done, or one clear line; never a hang, a
-# crash or half a file; and who has enough is served.
+# Too few descriptors, for any limit, in the client or the target: success or one clear line; never
+# a hang, a crash or half a file. With enough descriptors the client is served.
 . "$(dirname "$0")/lib.sh"
 cd "$work"
 bytes 300000 >f
 net=127.$((1 + $$ / 200 % 250)).$((1 + $$ % 200)).1
 tried=0
-# limited N COMMAND...: with so many descriptors
+# limited N COMMAND...: runs the command with a limit of N descriptors
 limited() { (ulimit -n "$1"; shift; exec timeout 30 "$@"); }
-# honest TEXT CODE: what has ended so, with its words in err
+# honest TEXT CODE: checks that a command ended with success or one clear error; its error output is
+# in err
 honest() {
   tried=$((tried + 1))
   if [ "$2" = 0 ]; then return; fi
@@ -29,9 +30,10 @@ done
 [ -e export/x ] || fail "24 are not enough"
 kill -0 $target || fail "the target has died"
 stop_process $target
-# The target: it starts or says why not; what it serves is whole, and it lives on when a client has asked in vain.
+# The target starts or reports the error. Served files are complete, and the target continues after
+# a client could not be served.
 for ((n = 4; n <= 28; n += 2)); do
-  rm -f export/x target.log  # the last one's says "serving" until the shell behind & has come to its own
+  rm -f export/x target.log  # the old log says "serving" until the background shell truncates it
   (ulimit -n $n; exec "$urnic" target --export export --port tcp:bind=$net) >target.log 2>err &
   last=$!
   pids+=($last)

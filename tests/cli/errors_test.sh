@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What goes wrong is one clear line and a non-zero exit, and leaves nothing half-written.
+# Every failure gives one clear line and a non-zero exit code, and leaves no partial file.
 . "$(dirname "$0")/lib.sh"
 port=memif:socket=$work/m.sock,mtu=9000
 cd "$work"
@@ -13,8 +13,8 @@ refused 2 "--chunk" "$urnic" put f 10.77.0.1 --chunk 1K --port "$port"
 refused 2 "--slots" "$urnic" put f 10.77.0.1 --slots 33 --port "$port"
 refused 2 "576 to 65521" "$urnic" put f 10.77.0.1 --mtu 5 --port "$port"
 refused 2 "max_recovery_attempts" "$urnic" put f 10.77.0.1 --max-recovery-attempts 0 --port "$port"
-refused 2 "does not go with" "$urnic" target --export . --framing markers --in-logic fig9 --port "$port"
-refused 2 "does not go with" "$urnic" target --export . --in-logic fig3 --port "$port"
+refused 2 "cannot be combined with" "$urnic" target --export . --framing markers --in-logic fig9 --port "$port"
+refused 2 "cannot be combined with" "$urnic" target --export . --in-logic fig3 --port "$port"
 refused 2 "identity" "$urnic" target --export . --identity rocket --port "$port"
 refused 2 "no-such-option" "$urnic" perf --no-such-option
 refused 2 "is for the client" "$urnic" perf --size 64 --port "$port"
@@ -37,7 +37,7 @@ refused 1 "no peer on" "$urnic" put f 10.77.0.1 --connect-timeout 1s \
   --port "memif:socket=$work/nobody.sock"
 refused 1 "not a urnic process" "$urnic" stat 1
 
-# ---- a target that is there
+# ---- with a running target
 target_on "$port"
 target=$last
 put() { "$urnic" put "$@" --port "$port"; }
@@ -56,19 +56,19 @@ refused 1 "symbolic links" get 10.77.0.1/link x
 [ -e x ] && fail "a failed get left a file"
 cp f export/f
 refused 1 "No such file" get 10.77.0.1/f none/x
-# Who is there, but not at that port; nobody has that address.
+# The host exists but does not listen at that port; no host has that address.
 refused 1 "refused" put f 10.77.0.1:9/x
 refused 1 "10.77.0.99" put f 10.77.0.99/x --connect-timeout 2s
-# The other end speaks something else.
+# The other end uses a different protocol.
 start perf "$urnic" perf --port "memif:socket=$work/perf.sock"
 until_true 30 grep -q waiting perf.log
 refused 1 "the target refuses: this is urnic perf" "$urnic" put f 10.77.0.1:18516/x --port "memif:socket=$work/perf.sock"
 refused 1 "the server refuses: this is urnic target" "$urnic" perf 10.77.0.1:18700 --port "$port"
 
-# A file that is cut while it is read.
+# A file that is truncated while it is read.
 "$urnic" put big 10.77.0.1/cut --port "$port" >cut.log 2>&1 && fail "put of a file that is not there"
 bytes 30000000 >big
-slowly=(--chunk 4K --slots 2 --limit 1M --port "$port")  # half a minute, of which each needs the beginning
+slowly=(--chunk 4K --slots 2 --limit 1M --port "$port")  # takes half a minute; each test needs only the beginning
 "$urnic" put big 10.77.0.1/cut "${slowly[@]}" >cut.log 2>&1 &
 pid=$!
 under_way "$target"
@@ -78,7 +78,7 @@ wait $pid
 grep -q "was truncated" cut.log || fail "truncated: $(cat cut.log)"
 [ -e export/cut ] && fail "half a file was left"
 
-# A client that is killed; the target goes on.
+# A client is killed; the target continues.
 bytes 30000000 >big
 "$urnic" put big 10.77.0.1/killed "${slowly[@]}" >/dev/null 2>&1 &
 pid=$!
@@ -87,7 +87,7 @@ kill -9 $pid
 wait $pid 2>/dev/null
 nothing_left export killed
 ok "the target serves the next client" put f 10.77.0.1/after
-# A client that is asked to stop.
+# A client is stopped by a signal.
 "$urnic" put big 10.77.0.1/stopped "${slowly[@]}" >stop.log 2>&1 &
 pid=$!
 under_way "$target"
@@ -97,7 +97,7 @@ wait $pid
 grep -q stopped stop.log || fail "stopped: $(cat stop.log)"
 [ -e export/stopped ] && fail "the stopped client left a file"
 
-# The target is killed under put and under get.
+# The target is killed during put and get.
 for what in put get; do
   target_pid=$target
   cp big export/big
@@ -113,7 +113,8 @@ for what in put get; do
   wait $pid
   [ $? = 1 ] || fail "$what with a killed target: exit; $(cat killed.log)"
   [ "$(wc -l <killed.log)" = 1 ] || fail "$what with a killed target: $(cat killed.log)"
-  # By the wire, which is gone: a client that only waits for an answer gives up after 30 s (--timeout).
+  # The client must detect it by the lost link: a client that only waits for an answer gives up
+  # after 30 s (--timeout).
   took=$(($(now) - began))
   [ $took -le 20000 ] || fail "$what noticed the dead target after $took ms"
   echo "ok: $(cat killed.log)"
@@ -123,7 +124,7 @@ for what in put get; do
   target=$last
 done
 
-# Read-only, and a second target on the same port.
+# A read-only target, and a second target on the same port.
 stop_process "$target"
 target_on "$port" --read-only
 refused 1 "read-only" put f 10.77.0.1/x

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The examples with two ends, against each other. $2 is the folder with the programs.
+# Runs the examples with two ends against each other. $2 is the folder with the programs.
 . "$(dirname "$0")/lib.sh"
 programs=$(readlink -f "$2")
 start server "$programs/example_server"

@@ -17,7 +17,7 @@ Config config(const std::string& port, const std::string& allow = "") {
 }
 
 // proves: AC-9
-TEST(Exposure, PortsWithinThisMachineAreReachedByNobodyElse) {
+TEST(Exposure, LocalPortsAreReachableFromThisMachineOnly) {
   for (const char* port : {"memif:socket=/tmp/x", "mem:name=x", "dgram:socket=/tmp/x",
                            "tcp:bind=127.0.0.1", "tcp:bind=127.1.2.3", "tcp:bind=::1",
                            "udp:bind=127.0.0.1,mtu=5000", "tcp:bind=::ffff:127.0.0.1"}) {
@@ -27,7 +27,7 @@ TEST(Exposure, PortsWithinThisMachineAreReachedByNobodyElse) {
 }
 
 // proves: AC-9
-TEST(Exposure, WhatANetworkReachesIsNamed) {
+TEST(Exposure, AddressesReachableFromANetworkAreListed) {
   EXPECT_EQ(reachable_at(config("tcp"), ""), "every address of this machine");
   EXPECT_EQ(reachable_at(config("udp"), ""), "every address of this machine");
   EXPECT_EQ(reachable_at(config("tcp:bind=0.0.0.0"), ""), "every address of this machine");
@@ -39,7 +39,7 @@ TEST(Exposure, WhatANetworkReachesIsNamed) {
 }
 
 // proves: AC-9
-TEST(Exposure, WhereOnlyThisMachineIsAllowedNobodyElseReachesIt) {
+TEST(Exposure, AllowingOnlyThisMachineMakesItUnreachableForOthers) {
   EXPECT_EQ(reachable_at(config("tcp", "127.0.0.0/8,::1"), ""), "");
   EXPECT_NE(reachable_at(config("tcp", "127.0.0.0/8,10.0.0.0/8"), ""), "");
   EXPECT_NE(reachable_at(config("tcp", "126.0.0.0/7"), ""), "");
@@ -47,7 +47,7 @@ TEST(Exposure, WhereOnlyThisMachineIsAllowedNobodyElseReachesIt) {
 }
 
 // proves: AC-9
-TEST(Exposure, TheWarningIsOneLineAndSaysWhatKeepsOthersOut) {
+TEST(Exposure, TheWarningIsOneLineAndNamesTheProtection) {
   const std::string bare = exposure_warning(config("tcp"), "", false);
   EXPECT_THAT(bare,
               AllOf(HasSubstr("any host that can reach every address of this machine can write"),

@@ -1,5 +1,5 @@
-/* Put in front of a program (LD_PRELOAD): pread, pwrite and fsync of regular files fail with EIO
-   from call number $FAIL_FROM on, those of the kind $FAIL_KIND (r, w or s) alone. For
+/* Preloaded into a program (LD_PRELOAD): pread, pwrite and fsync of regular files fail with EIO
+   from call number $FAIL_FROM on, but only calls of the kind $FAIL_KIND (r, w or s). For
    failing_files_test.sh. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# A disk that fails (EIO) at any read, write or fsync, under the target or the client: one line and exit 1 at the
-# client, nothing half-written under a name, nothing left, and the target serves the next one.
+# A disk that fails (EIO) at any read, write or fsync, at the target or the client. The client
+# prints one line and exits with 1, no partial file has its final name, no file remains, and the
+# target serves the next client.
 . "$(dirname "$0")/lib.sh"
 failing=$(readlink -f "$2")
 port=memif:socket=$work/m.sock,mtu=9000
@@ -9,13 +10,14 @@ bytes 1000000 >f
 mkdir export
 cp f export/there
 tried=0
-# target KIND FROM: with a disk that fails so; KIND "none": with one that works
+# target KIND FROM: starts a target with a disk that fails in this way; KIND "none": with a working
+# disk
 target() {
   : >target.log
   FAIL_KIND=$1 FAIL_FROM=$2 LD_PRELOAD=$failing start target "$urnic" target --export export --sync --no-uring --port "$port"
   until_true 30 grep -q serving target.log || fail "no target: $(cat target.log)"
 }
-# whole: under their names there is all or nothing
+# whole: a file under its final name must be complete
 whole() {
   [ ! -e export/x ] || cmp -s f export/x || wrong_data "$1: half a file in the export"
   [ ! -e got ] || cmp -s f got || wrong_data "$1: half a file here"
@@ -23,7 +25,7 @@ whole() {
   [ -z "$(find . export -maxdepth 1 -name '.urnic-*')" ] || fail "$1: left behind: $(ls -A . export)"
   rm -f export/x got
 }
-# ends TEXT COMMAND...: with exit 1 and one line that has the reason
+# ends TEXT COMMAND...: must exit with 1 and print one line that contains the reason
 ends() {
   local text=$1
   shift
@@ -35,7 +37,7 @@ ends() {
 }
 for kind in w s r; do
   for from in 1 2 4; do
-    [ $kind$from != s4 ] && [ $kind$from != s2 ] || continue  # a file has one
+    [ $kind$from != s4 ] && [ $kind$from != s2 ] || continue  # a transfer has only one fsync
     target $kind $from
     if [ $kind = r ]; then
       ends "target, r $from" "$urnic" get 10.77.0.1/there got --chunk 64K --port "$port"

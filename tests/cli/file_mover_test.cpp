@@ -42,16 +42,15 @@ struct TemporaryFile {
   int fd;
 };
 
-// The wire is a memcpy. What arrives and answers is delayed at random. Bytes of the file that
-// went.
+// Transfers a file; memcpy replaces the wire. Arrivals and answers are delayed at random. Returns
+// the number of transferred bytes.
 std::uint64_t carry(FileQueue& files, FileSource& source, FileSink& sink, const std::uint8_t* here,
                     std::uint8_t* there, std::uint32_t chunk, unsigned seed) {
   std::mt19937 rng(seed);
   std::uint64_t bytes = 0;
   std::vector<ChunkRef> arriving;
   std::vector<std::uint32_t> answers;
-  // For who hangs: a file of 150 MiB takes 3 s, and ten times as long while others use disk and
-  // processors.
+  // Detects a hang: a file of 150 MiB takes 3 s, and ten times as long on a busy machine.
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (!(source.finished() && sink.finished())) {
     if (std::chrono::steady_clock::now() > give_up) {
@@ -78,7 +77,7 @@ std::uint64_t carry(FileQueue& files, FileSource& source, FileSink& sink, const 
       arriving.push_back(*c);
       bytes += c->hole ? 0 : c->length;
     }
-    // A hole is there at once, whatever is on its way before it.
+    // A hole arrives at once, even if earlier chunks are still in flight.
     for (std::size_t i = 0; i < arriving.size();) {
       if (!arriving[i].hole && rng() % 3 == 0) {
         ++i;
@@ -96,7 +95,7 @@ std::uint64_t carry(FileQueue& files, FileSource& source, FileSink& sink, const 
   return bytes;
 }
 
-// A file through two windows.
+// Transfers a file through two windows.
 void move(std::size_t size, std::uint32_t slots, std::uint32_t chunk, bool uring, unsigned seed) {
   SCOPED_TRACE("size " + std::to_string(size) + " slots " + std::to_string(slots) + " chunk " +
                std::to_string(chunk) + " seed " + std::to_string(seed));
@@ -131,7 +130,7 @@ TEST(FileMover, RandomWindows) {
   }
 }
 
-// A file with data at these places, a block each, and holes elsewhere.
+// Creates a file with one block of data at each of these places, and holes elsewhere.
 void make_sparse(const TemporaryFile& f, std::size_t size, const std::vector<std::size_t>& at) {
   ASSERT_EQ(ftruncate(f.fd, static_cast<off_t>(size)), 0);
   for (const std::size_t place : at)
@@ -150,7 +149,7 @@ TEST(FileMover, HolesStayHolesAndAreHashedAsZeros) {
     FileSource source(&files, 0, {here.data(), 4, chunk}, FileDescriptor(dup(in.fd)), size, "in");
     FileSink sink(&files, 1000, {there.data(), 4, chunk}, out.fd, size, "out");
     EXPECT_LE(carry(files, source, sink, here.data(), there.data(), chunk, 7), at.size() * chunk);
-    ASSERT_EQ(ftruncate(out.fd, size), 0);  // as commit() does
+    ASSERT_EQ(ftruncate(out.fd, size), 0);  // like commit()
     const auto content = in.content();
     EXPECT_EQ(out.content(), content);
     EXPECT_EQ(source.digest(), digest_of(content));
@@ -183,7 +182,7 @@ TEST(FileMover, AStreamGetsTheZerosOfAHole) {
   EXPECT_EQ(got, in.content());
 }
 
-TEST(FileMover, GoesOnBehindWhatIsThere) {
+TEST(FileMover, ContinuesAfterTheExistingBytes) {
   const auto data = random_bytes(200'000, 9);
   TemporaryFile in, out;
   ASSERT_EQ(pwrite(in.fd, data.data(), data.size(), 0), 200'000);
@@ -218,7 +217,7 @@ TEST(FileSource, AFileThatBecameShorterIsAnError) {
   EXPECT_EQ(source.in_flight(), 0u);
 }
 
-TEST(FileSource, SlotsNotLentCannotBeGivenBack) {
+TEST(FileSource, OnlyLentSlotsCanBeReturned) {
   std::vector<std::uint8_t> window(2 * 4096);
   FileSource source({window.data(), 2, 4096}, std::vector<std::uint8_t>(5000, 1));
   EXPECT_FALSE(source.slot_free(0));
@@ -264,7 +263,7 @@ TEST(FileSink, AFailedWriteIsAnErrorAndFreesNothing) {
   EXPECT_FALSE(sink.finished());
 }
 
-TEST(FileQueue, FallsBackAndSaysSo) {
+TEST(FileQueue, FallsBackAndReportsTheBackend) {
   EXPECT_NE(FileQueue(4, false).backend().find("pread/pwrite"), std::string::npos);
   FileQueue files(4, true);
   EXPECT_FALSE(files.backend().empty());
@@ -285,7 +284,7 @@ TEST(FileQueue, MoreOperationsThanItsDepthAllComplete) {
       ++seen;
     }
     files.read(f.fd, back.data(), static_cast<std::uint32_t>(back.size()), 0, 7);
-    files.read(f.fd, back.data(), 100, back.size() - 40, 8);  // over the end: what there is
+    files.read(f.fd, back.data(), 100, back.size() - 40, 8);  // beyond the end
     while (files.outstanding() != 0) {
       if (!files.poll(&done)) continue;
       EXPECT_EQ(done.result, done.tag == 7 ? static_cast<std::int64_t>(back.size()) : 40);

@@ -40,7 +40,7 @@ class FolderTest : public testing::Test {
     out << std::ifstream(path).rdbuf();
     return out.str();
   }
-  std::size_t entries() const {  // in the exported folder, hidden ones included
+  std::size_t entries() const {  // in the exported folder, including hidden ones
     return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(root_), {}));
   }
   Outcome<IncomingFile, FileError> create(const std::string& name, std::uint64_t size = 3) {
@@ -79,8 +79,8 @@ TEST_F(FolderTest, LinksDoNotLeadOutOfTheFolder) {
   EXPECT_EQ(read(base_ + "/secret"), "secret");
 }
 
-// A put must not turn a device, a FIFO or a link of the export into a regular file.
-TEST_F(FolderTest, WhatIsNoRegularFileIsNeverReplaced) {
+// A put must never replace a device, a FIFO or a link of the export by a regular file.
+TEST_F(FolderTest, OnlyRegularFilesAreReplaced) {
   ASSERT_EQ(symlink("a", (root_ + "/link").c_str()), 0);
   ASSERT_EQ(mkfifo((root_ + "/pipe").c_str(), 0600), 0);
   const bool device = mknod((root_ + "/null").c_str(), S_IFCHR | 0600, makedev(1, 3)) == 0;
@@ -94,7 +94,7 @@ TEST_F(FolderTest, WhatIsNoRegularFileIsNeverReplaced) {
     EXPECT_EQ(before.st_ino, after.st_ino);
     EXPECT_EQ(before.st_mode, after.st_mode);
   }
-  // Not even when it takes the place while the file comes.
+  // Also not if it appears during the transfer.
   auto f = create("late");
   ASSERT_TRUE(f.ok());
   ASSERT_EQ(mkfifo((root_ + "/late").c_str(), 0600), 0);
@@ -104,8 +104,8 @@ TEST_F(FolderTest, WhatIsNoRegularFileIsNeverReplaced) {
   EXPECT_TRUE(S_ISFIFO(st.st_mode));
 }
 
-// Who only announces a file takes no disk for it.
-TEST_F(FolderTest, NothingIsReservedForWhatHasNotCome) {
+// Announcing a file must not use disk space.
+TEST_F(FolderTest, NoDiskSpaceIsReservedInAdvance) {
   struct stat st {};
   auto f = create("x", std::uint64_t{256} << 20);
   ASSERT_TRUE(f.ok()) << f.error().text;
@@ -132,7 +132,7 @@ TEST_F(FolderTest, AFileAppearsOnlyComplete) {
   EXPECT_EQ(entries(), 1u);
 }
 
-// So that nothing stays of a process that dies at any moment.
+// A process may die at any moment without leaving a file.
 // proves: E-38
 TEST_F(FolderTest, AFreeNameIsTakenInOneStep) {
   auto f = create("x");
@@ -150,7 +150,7 @@ TEST_F(FolderTest, AFreeNameIsTakenInOneStep) {
 }
 
 // proves: E-38
-TEST_F(FolderTest, NothingStaysOfAFileGivenUp) {
+TEST_F(FolderTest, AnAbandonedFileLeavesNothing) {
   write(root_ + "/x", "old");
   {
     auto f = create("x", 1 << 20);
@@ -161,7 +161,7 @@ TEST_F(FolderTest, NothingStaysOfAFileGivenUp) {
   EXPECT_EQ(entries(), 1u);
 }
 
-TEST_F(FolderTest, CommitReplacesWhatWasThere) {
+TEST_F(FolderTest, CommitReplacesTheExistingFile) {
   write(root_ + "/x", "a longer old content");
   auto f = create("x", 1 << 20);
   ASSERT_TRUE(f.ok());
@@ -171,7 +171,7 @@ TEST_F(FolderTest, CommitReplacesWhatWasThere) {
 }
 
 // proves: E-38
-TEST_F(FolderTest, WhatAKilledProcessLeftGoesWithTheNextFileOfThatName) {
+TEST_F(FolderTest, TheNextFileOfThatNameDeletesThePartOfAKilledProcess) {
   write(root_ + "/x", "old");
   write(root_ + "/" + temporary_name("x"), "half");
   auto f = create("x", 3);
@@ -183,7 +183,7 @@ TEST_F(FolderTest, WhatAKilledProcessLeftGoesWithTheNextFileOfThatName) {
 }
 
 // proves: E-38
-TEST_F(FolderTest, ATemporaryNameThatIsInUseStays) {
+TEST_F(FolderTest, ALockedTemporaryFileIsKept) {
   write(root_ + "/x", "old");
   const std::string temporary = root_ + "/" + temporary_name("x");
   write(temporary, "half");
@@ -198,7 +198,7 @@ TEST_F(FolderTest, ATemporaryNameThatIsInUseStays) {
   EXPECT_EQ(entries(), 2u);
 }
 
-TEST_F(FolderTest, RefusalsSayWhy) {
+TEST_F(FolderTest, RefusalsGiveTheReason) {
   mkdir((root_ + "/d").c_str(), 0755);
   EXPECT_EQ(create("d").error().status, Status::NotAFile);
   EXPECT_EQ(create("none/x").error().status, Status::NotFound);
@@ -226,7 +226,7 @@ TEST_F(FolderTest, ListWalksFoldersAndHidesTemporaries) {
   EXPECT_EQ(list_folder(fd_.get(), "", 1)->size(), 1u);
 }
 
-TEST_F(FolderTest, ListOfANameIsThatAndWhatIsBelow) {
+TEST_F(FolderTest, ListingANameIncludesEverythingBelow) {
   mkdir((root_ + "/d").c_str(), 0755);
   mkdir((root_ + "/d/e").c_str(), 0755);
   write(root_ + "/d/e/b", "1");
@@ -248,7 +248,7 @@ TEST_F(FolderTest, ListOfANameIsThatAndWhatIsBelow) {
 }
 
 // proves: E-38
-TEST_F(FolderTest, AFolderIsMadeOnceAndNowhereElse) {
+TEST_F(FolderTest, MakeFolderIsIdempotentAndStaysInsideTheExport) {
   ASSERT_EQ(symlink("..", (root_ + "/up").c_str()), 0);
   write(root_ + "/f", "x");
   EXPECT_TRUE(*make_folder(fd_.get(), "d", 0));

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
-# Framing policies in whole commands: data is right with each, on the path it should take, and two ends
-# set differently say so.
+# Framing policies with whole commands: with each, the data is right and takes the expected path,
+# and two ends with different settings report that.
 . "$(dirname "$0")/lib.sh"
 cd "$work"
-export URNIC_RTO_MIN_MS=5000  # who was not scheduled for 20 ms has lost nothing
+export URNIC_RTO_MIN_MS=5000  # a process not scheduled for 20 ms has lost no packet
 server_with() {
   rm -f server.log
   start server "$urnic" perf --forever --port "$port" --framing "$1"
   server=$last
   until_true 30 grep -q waiting server.log || fail "no server: $(cat server.log)"
 }
-# undisturbed: Fig 3 alone, and nothing was sent twice; what is leads to SLOW, and is the machine's affair (a peer that was not scheduled).
+# undisturbed: with Fig 3 only, and without retransmissions. A retransmission leads to SLOW and is
+# caused by the machine (a process that was not scheduled).
 undisturbed() {
   "$urnic" perf 10.77.0.1 --port "$port" --framing $framing --max-recovery-attempts 0 -s 100 -n 2000 --verify --json >r.json 2>err &&
     [ "$(json r.json 'j["results"][0]["retransmits"]')" = 0 ]
@@ -27,7 +28,7 @@ for framing in markers absolute-markers modified-length; do
   until_true 60 undisturbed || fail "$framing, Fig 3 alone: nothing without a retransmission: $(cat err r.json)"
   [ "$(json r.json '(lambda r: r["bytes_fast"] > 100000 and r["bytes_slow"] == 0)(j["results"][0]["receiver"])')" = True ] ||
     fail "$framing: not FAST throughout: $(cat r.json)"
-  if [ $framing = markers ]; then # each direction for itself
+  if [ $framing = markers ]; then # each direction is checked separately
     "$urnic" perf 10.77.0.1 --port "$port" -s 4K -n 100 --verify >out 2>err || fail "no-markers to markers: $(cat err)"
   else
     refused 1 "uses framing = $framing" "$urnic" perf 10.77.0.1 --port "$port" -n 10

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A full disk at either end: found, said, nothing left. Needs to mount a tmpfs: in a user namespace
-# of its own, else as root, else skipped (E-40).
+# A full disk at either end is detected and reported, and no file remains. Needs to mount a tmpfs:
+# in its own user namespace, else as root, else it is skipped (E-40).
 if [ "${IN_NAMESPACE-}" = "" ]; then
   export IN_NAMESPACE=1
   unshare -Urm true 2>/dev/null && exec unshare -Urm "$0" "$@"
@@ -16,12 +16,12 @@ mount -t tmpfs -o size=1m none export && mount -t tmpfs -o size=1m none small ||
 bytes 3000000 >f
 target_on "$port"
 refused 1 "target: x: No space left on device" "$urnic" put f 10.77.0.1/x --port "$port"
-# The target answers at once, and lets go of the file when what it was writing is over.
+# The target answers at once, and deletes the file when the pending write has ended.
 empty() { [ -z "$(ls -A "$1")" ]; }
 until_true 30 empty export || fail "left behind: $(ls -A export)"
 bytes 500000 >g
 ok "a file that fits" "$urnic" put g 10.77.0.1/g --port "$port"
-# One that fills while the file comes: what has come goes as well, though it was to stay for later.
+# The disk becomes full during the transfer: the received part is deleted too, even with --resume.
 rm export/g
 bytes 800000 >h
 filled() {

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# E-39: who has nothing to do uses no CPU: fewer than 20 voluntary context switches in 10 s, and next
-# to no time.
+# E-39: an idle process uses almost no CPU time: fewer than 20 voluntary context switches in 10 s.
 . "$(dirname "$0")/lib.sh"
-# Two ticks are 20 ms; sanitizers take about three times the time.
+# Two ticks are 20 ms; with sanitizers everything takes about three times as long.
 most_ticks=$([ -z "${2:-}" ] && echo 2 || echo 6)
 cd "$work"
 bytes 200000000 >big
 
-# spent PID: clock ticks used and voluntary switches of all its threads so far.
+# spent PID: clock ticks and voluntary switches of all its threads so far
 spent() {
   awk '{ sub(/.*\) /, ""); ticks += $12 + $13 } END { print ticks }' /proc/"$1"/stat
   cat /proc/"$1"/task/*/status | awk '/^voluntary_ctxt/ { n += $2 } END { print n }'
 }
-# threads PID: name and voluntary switches so far of each, and what the host has taken of all processors, in ticks
+# threads PID: name and voluntary switches of each thread so far, and the ticks stolen by the host
+# from all processors
 threads() {
   local task
   for task in /proc/"$1"/task/*; do
@@ -20,7 +20,8 @@ threads() {
   done
   awk '/^cpu / { print "stolen " $9 }' /proc/stat
 }
-# idle PID SECONDS WHAT [SWITCHES]: at most so many in that time, 2 a second when not said; more when the time has become longer
+# idle PID SECONDS WHAT [SWITCHES]: at most SWITCHES in that time, default 2 a second; more if the
+# interval was longer
 idle() {
   local before after ticks switches began ms most=${4:-$((2 * $2 - 1))}
   local of_threads=$(threads "$1")
@@ -45,15 +46,15 @@ for progress in auto thread; do
   target=$last
   sleep 1
   idle "$target" 4 "target alone, progress $progress"
-  # A client that has connected and then does nothing at all.
+  # A client that has connected and is then completely inactive.
   start put "$urnic" put big 10.77.0.1/x --port "$wire" --chunk 4K --slots 1 --bar never
   client=$last
   until_true 30 grep -q connected target.log || fail "no client: $(cat put.log)"
   sleep 0.1
   kill -STOP "$client"
   sleep 3 # our retransmissions to it become rare
-  # Its own look every 2 s (5), io_uring's worker (2), and of two or three retransmissions each with three
-  # questions for the neighbour's address that nobody answers (RFC 4861 7.3.3): four each.
+  # The target's own check every 2 s (5), io_uring's worker (2), and two or three retransmissions,
+  # each with three unanswered requests for the neighbour's address (RFC 4861 7.3.3): four each.
   idle "$target" 10 "target with a silent client, progress $progress" 24
   kill -CONT "$client"
   kill "$client"
@@ -61,7 +62,7 @@ for progress in auto thread; do
   stop_process "$target"
 done
 
-# Nobody at the other end.
+# Without a peer.
 start perf "$urnic" perf --port "memif:socket=$work/p.sock"
 until_true 30 grep -q waiting perf.log
 sleep 1

@@ -1,4 +1,4 @@
-// What an interrupted transfer leaves to be gone on with; the rest is in folder_test.cpp.
+// The parts that interrupted transfers leave for resuming; other tests are in folder_test.cpp.
 #include "cli/transfer/incoming_file.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ class IncomingFileTest : public testing::Test {
     return IncomingFile::create(fd_.get(), "x", {6, 6, 0640, modified},
                                 resume ? Resume::Keep : Resume::No);
   }
-  // One that is given up after these bytes.
+  // A transfer that is abandoned after these bytes.
   void interrupted(const std::string& bytes, bool resume = true) {
     auto f = create(resume);
     ASSERT_TRUE(f.ok()) << f.error().text;
@@ -48,7 +48,7 @@ class IncomingFileTest : public testing::Test {
 };
 
 // proves: E-38
-TEST_F(IncomingFileTest, WhatIsGivenUpStaysUnderATemporaryNameOnly) {
+TEST_F(IncomingFileTest, AnAbandonedPartKeepsOnlyATemporaryName) {
   interrupted("abc");
   EXPECT_EQ(read(part_), "abc");
   EXPECT_NE(access((root_ + "/x").c_str(), F_OK), 0);
@@ -63,7 +63,7 @@ TEST_F(IncomingFileTest, WhatIsGivenUpStaysUnderATemporaryNameOnly) {
   EXPECT_NE(access(part_.c_str(), F_OK), 0);
 }
 
-TEST_F(IncomingFileTest, WithoutResumeNothingStaysAndWhatWasLeftGoes) {
+TEST_F(IncomingFileTest, WithoutResumeNoPartIsKeptAndAnOldOneIsDeleted) {
   interrupted("abc", false);
   EXPECT_TRUE(is_empty());
   interrupted("abc");
@@ -71,7 +71,7 @@ TEST_F(IncomingFileTest, WithoutResumeNothingStaysAndWhatWasLeftGoes) {
   EXPECT_TRUE(is_empty());
 }
 
-TEST_F(IncomingFileTest, NothingStaysOfNothingAndOfWhatIsDiscarded) {
+TEST_F(IncomingFileTest, EmptyAndDiscardedPartsAreDeleted) {
   interrupted("");
   EXPECT_TRUE(is_empty());
   {
@@ -83,7 +83,7 @@ TEST_F(IncomingFileTest, NothingStaysOfNothingAndOfWhatIsDiscarded) {
   EXPECT_TRUE(is_empty());
 }
 
-TEST_F(IncomingFileTest, OneThatIsBeingWrittenIsNotTakenOver) {
+TEST_F(IncomingFileTest, APartBeingWrittenIsNotTakenOver) {
   auto first = create(true);
   ASSERT_TRUE(first.ok());
   auto second = create(true);
@@ -92,9 +92,9 @@ TEST_F(IncomingFileTest, OneThatIsBeingWrittenIsNotTakenOver) {
   EXPECT_THAT(second.error().text, HasSubstr("another client is writing this file"));
 }
 
-// Who has another name for it, or owns it, could change it after it was verified.
+// A user with another name for the part, or its owner, could change it after verification.
 // proves: E-38
-TEST_F(IncomingFileTest, WhatOthersCanReachIsNotTakenOver) {
+TEST_F(IncomingFileTest, APartThatOthersCanChangeIsNotTakenOver) {
   interrupted("abc");
   ASSERT_EQ(link(part_.c_str(), (root_ + "/other").c_str()), 0);
   auto f = create(true);
@@ -106,7 +106,7 @@ TEST_F(IncomingFileTest, WhatOthersCanReachIsNotTakenOver) {
   EXPECT_EQ(read(root_ + "/x"), "abcdef");
 }
 
-TEST_F(IncomingFileTest, ALinkInItsPlaceIsNotFollowed) {
+TEST_F(IncomingFileTest, ALinkWithTheTemporaryNameIsNotFollowed) {
   std::ofstream(root_ + "/victim") << "victim";
   ASSERT_EQ(symlink("victim", part_.c_str()), 0);
   auto f = create(true);
@@ -116,7 +116,7 @@ TEST_F(IncomingFileTest, ALinkInItsPlaceIsNotFollowed) {
   EXPECT_EQ(read(root_ + "/victim"), "victim");
 }
 
-TEST_F(IncomingFileTest, TheFileThatHasTheNameMayBeTheOne) {
+TEST_F(IncomingFileTest, AnIdenticalExistingFileIsKept) {
   for (const Resume resume : {Resume::Compare, Resume::Keep}) {
     std::ofstream(root_ + "/x") << "abcdef";
     struct stat before {
@@ -140,7 +140,7 @@ TEST_F(IncomingFileTest, TheFileThatHasTheNameMayBeTheOne) {
   }
 }
 
-TEST_F(IncomingFileTest, OrItIsNotAndIsReplacedAsAWhole) {
+TEST_F(IncomingFileTest, ADifferentExistingFileIsReplacedCompletely) {
   std::ofstream(root_ + "/x") << "ABCDEF";
   auto f = create(true);
   ASSERT_TRUE(f.ok());
@@ -153,7 +153,7 @@ TEST_F(IncomingFileTest, OrItIsNotAndIsReplacedAsAWhole) {
   EXPECT_EQ(read(root_ + "/x"), "abcdef");
 }
 
-TEST_F(IncomingFileTest, WhatHasChangedMeanwhileIsNotTheOne) {
+TEST_F(IncomingFileTest, AFileChangedDuringTheTransferIsAnError) {
   std::ofstream(root_ + "/x") << "abcdef";
   auto f = create(true);
   ASSERT_TRUE(f.ok());
@@ -166,7 +166,7 @@ TEST_F(IncomingFileTest, WhatHasChangedMeanwhileIsNotTheOne) {
   EXPECT_EQ(read(root_ + "/x"), "ABCDEF");
 }
 
-TEST_F(IncomingFileTest, AFileOfAnotherSizeIsNotTheOne) {
+TEST_F(IncomingFileTest, AFileOfAnotherSizeIsNotCompared) {
   std::ofstream(root_ + "/x") << "abc";
   auto f = create(true);
   ASSERT_TRUE(f.ok());
@@ -174,7 +174,7 @@ TEST_F(IncomingFileTest, AFileOfAnotherSizeIsNotTheOne) {
   EXPECT_EQ(f->there(), 0u);
 }
 
-TEST_F(IncomingFileTest, ModeAndTimeOfTheOriginal) {
+TEST_F(IncomingFileTest, ModeAndTimeOfTheOriginalAreKept) {
   const mode_t before = umask(027);
   for (const bool resume : {false, true}) {
     auto f = create(resume, {1'000'000'000, 5});
@@ -193,7 +193,7 @@ TEST_F(IncomingFileTest, ModeAndTimeOfTheOriginal) {
   umask(before);
 }
 
-TEST_F(IncomingFileTest, OnlyWhatAFileTakesNeedsRoom) {
+TEST_F(IncomingFileTest, HolesOfAFileNeedNoRoom) {
   EXPECT_TRUE(IncomingFile::create(fd_.get(), "x", {std::uint64_t{1} << 42, 4096, 0640, {}}).ok());
   EXPECT_FALSE(IncomingFile::create(fd_.get(), "x",
                                     {std::uint64_t{1} << 60, std::uint64_t{1} << 60, 0640, {}})

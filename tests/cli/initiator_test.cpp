@@ -1,4 +1,4 @@
-// An initiator, and a target that says what it likes, over the kernel's TCP.
+// An initiator and a fake target that can send any message, over the kernel's TCP.
 #include "cli/transfer/initiator.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ Config over_tcp() {
   return c;
 }
 
-// Serves one client. What it is asked to list has the size that is set; an empty one is sent.
+// Serves one client. Reports listings with the configured size; sends the data of an empty one.
 class FakeTarget {
  public:
   FakeTarget() {
@@ -108,7 +108,7 @@ class FakeTarget {
   std::thread thread_;
 };
 
-TEST(InitiatorFiles, AListingThatIsTooLargeIsGivenUpAndTheNextOneRead) {
+TEST(InitiatorFiles, AnOversizedListingIsRejectedAndTheNextOneIsRead) {
   FakeTarget target;
   auto client = Initiator::connect(over_tcp(), {target.endpoint()}, {});
   ASSERT_TRUE(client.ok()) << client.error().message;

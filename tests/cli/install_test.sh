@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# cmake --install gives what a program needs: headers, liburnic.so, find_package and pkg-config, urnic.
-# $2 is the build folder.
+# cmake --install provides everything that a program needs: headers, liburnic.so, find_package and
+# pkg-config, urnic. $2 is the build folder.
 . "$(dirname "$0")/lib.sh"
 build=$(readlink -f "$2")
 root=$work/root
@@ -11,14 +11,14 @@ lib=$(dirname "$(find "$root" -name liburnic.so)")
 ok "installed urnic runs" "$root/bin/urnic" --version
 ok "installed scenarios run" "$root/bin/urnic" sim empty-receive-queue
 [ -x "$root/share/urnic/plot-sim" ] || fail "no plot-sim"
-# Only the public interface leaves the library.
+# The library exports only the public interface.
 nm -D --defined-only "$lib/liburnic.so" | c++filt | awk '{$1=$2=""; print substr($0,3)}' >"$work/symbols"
 grep -q '^urnic::Device::open' "$work/symbols" || fail "Device::open is not exported"
 grep -vE '^(urnic::|typeinfo (name )?for urnic::|vtable for urnic::)' "$work/symbols" && fail "foreign symbols are exported"
 grep -E '^urnic::(tcp|net|mpa|ddp|fastpath|engine|port|reassembly|verbs|fault)::' "$work/symbols" && fail "the inside is exported"
 
-# ---- a newcomer, by the words of docs/install.md alone: its script, run as it stands in a tree whose
-# build/quickstart is this build. Elsewhere nothing of ours is known.
+# ---- a new user who only follows docs/install.md: its script, run unchanged in a tree whose
+# build/quickstart is this build. No other files of ours are accessible.
 tree=$work/tree
 mkdir -p "$tree/build" "$work/home"
 for entry in "$here"/../../*; do
@@ -33,14 +33,14 @@ env -i HOME="$work/home" PATH="$PATH" XDG_RUNTIME_DIR="$work" URNIC_CONFIG=/dev/
 grep -q "read them back by RDMA Read: the same" "$work/newcomer.log" || fail "the examples: $(tail -9 "$work/newcomer.log")"
 [ "$(grep -c "bytes that others may write" "$work/newcomer.log")" = 2 ] || fail "a program of one's own: $(tail -9 "$work/newcomer.log")"
 cd "$work"
-# The examples again, and by pkg-config.
+# Builds the examples again with pkg-config.
 export LD_LIBRARY_PATH=$lib PKG_CONFIG_PATH=$lib/pkgconfig
 mkdir "$work/by-pkg-config"
 for f in server client datagrams; do
   ${CXX:-g++} -std=c++20 ${URNIC_TEST_CXXFLAGS-} $(pkg-config --cflags urnic) "$here/../../examples/$f.cpp" -o "$work/by-pkg-config/example_$f" \
     $(pkg-config --libs urnic) >"$work/pc.log" 2>&1 || fail "pkg-config: $(tail -5 "$work/pc.log")"
 done
-# TCP alone: its header, its library and nothing of the rest.
+# TCP only: its header, its library and no other parts.
 ${CXX:-g++} -std=c++20 ${URNIC_TEST_CXXFLAGS-} $(pkg-config --cflags urnic-tcp) "$here/../../examples/virtual_time.cpp" \
   -o "$work/by-pkg-config/example_virtual_time" $(pkg-config --libs urnic-tcp) >"$work/pc.log" 2>&1 || fail "pkg-config urnic-tcp: $(tail -5 "$work/pc.log")"
 nm -D --defined-only "$lib/liburnic-tcp.so" | c++filt | awk '{$1=$2=""; print substr($0,3)}' >"$work/tcp-symbols"
@@ -50,7 +50,7 @@ unset URNIC_TEST_CXXFLAGS
 [ "$failures" = 0 ] || done_testing
 ln -s "$tree/build/examples" "$work/by-cmake"
 for how in by-cmake by-pkg-config; do
-  # 1 % lost, twice: the same byte for byte, so the same line.
+  # 1 % loss, run twice: the results must be identical, so the printed line is too.
   "$work/$how/example_virtual_time" 7 10 >"$work/once" || fail "virtual_time $how: $(cat "$work/once")"
   "$work/$how/example_virtual_time" 7 10 >"$work/twice"
   cmp -s "$work/once" "$work/twice" || wrong_data "virtual time does not repeat: $(cat "$work/once" "$work/twice")"
@@ -60,6 +60,6 @@ ldd "$lib/liburnic-tcp.so" | grep -E 'liburnic|spdlog|uring|dpdk|rte_' && fail "
 for how in by-cmake by-pkg-config; do
   ok "examples built $how" "$here/example_test.sh" "$root/bin/urnic" "$work/$how"
 done
-# What ./quickstart builds is what an installation needs.
+# ./quickstart builds everything that an installation needs.
 grep -q '^targets=(urnic urnic_shared urnic_tcp_shared' "$here/../../quickstart" || fail "quickstart does not build the libraries"
 done_testing

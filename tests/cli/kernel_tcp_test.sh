@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tools over the kernel's TCP: loopback, no rights, no namespace.
+# The tools over the kernel's TCP: loopback, without privileges or a namespace.
 . "$(dirname "$0")/lib.sh"
 cd "$work"
 free_port
@@ -37,7 +37,7 @@ else
   echo "skipped: no link-local address here"
 fi
 
-# A connection that is open shows what it is.
+# An open connection is shown with its properties.
 bytes 60000000 >large
 start put "$urnic" put large "127.0.0.1:$port" --port tcp --for 60s --name mover
 shows() { "$urnic" stat --json >stat.json && grep -q no-segments stat.json; }
@@ -51,7 +51,7 @@ refused 2 "unknown key 'mtu'" "$urnic" get 127.0.0.1:1/f b --port tcp:mtu=9000
 refused 1 "capture needs a port that carries Ethernet frames" \
   "$urnic" get 127.0.0.1:1/f b --port tcp --capture x.pcapng
 
-# The target dies in the middle: one line, at once.
+# The target dies during the transfer: one line, at once.
 kill -9 "${pids[0]}"
 until_true 30 sh -c "! kill -0 $last 2>/dev/null" || fail "put goes on without its target"
 [ "$(wc -l <put.log)" -le 2 ] || fail "more than its line: $(cat put.log)"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# kill -9 of one side under load, at any moment. The other one never crashes nor hangs: a target goes
-# on serving, a client says one clear line and exits with 1. No file is ever half-written under its
-# name, and the next transfer succeeds. URNIC_TEST_LONG: 100 times each instead of 20.
+# kill -9 of one side under load, at any moment. The other side never crashes or hangs: a target
+# continues to serve, a client prints one clear line and exits with 1. A file under its final name
+# is always complete, and the next transfer succeeds. URNIC_TEST_LONG: 100 times each instead of 20.
 . "$(dirname "$0")/lib.sh"
 rounds=${KILL_ROUNDS:-20}
 [ -z "${URNIC_TEST_LONG:-}" ] || rounds=100
@@ -12,25 +12,26 @@ cd "$work"
 bytes 3000000 >small
 bytes 40000000 >big
 wire_m=memif:socket=$work/m.sock,mtu=9000 wire_n=memif:socket=$work/n.sock,mtu=1500
-limit=20 # seconds in which a process must have ended by itself
+limit=20 # seconds after which a process must have ended
 
-# a_moment: 0 to 0.4 s, the short ones more often.
+# a_moment: waits 0 to 0.4 s, with short times more often.
 a_moment() {
   local ms=$((RANDOM % 20 * (RANDOM % 21)))
   sleep "0.$(printf %03d $ms)"
 }
-# whole FILE: absent, or all of one of the files that were sent.
+# whole FILE: it is absent, or equal to one of the files that were sent.
 whole() {
   [ ! -e "$1" ] || cmp -s "$1" small || cmp -s "$1" big
 }
-# ends PID: its exit code is in $code; killed and reported when it does not end.
+# ends PID: waits until it ends; its exit code is in $code. If it does not end, kills and reports
+# it.
 ends() {
   until_true $limit is_over "$1" || { kill -ABRT "$1"; }
   code=0
   wait "$1" 2>/dev/null || code=$?
 }
 is_over() { [ ! -e /proc/"$1"/stat ] || grep -q '^[0-9]* (.*) Z' /proc/"$1"/stat; }
-# said_why LOG CODE WHAT: how a client whose target was killed must end.
+# said_why LOG CODE WHAT: checks how a client ended whose target was killed.
 said_why() {
   [ "$2" = 1 ] || fail "$3: exit $2: $(cat "$1")"
   [ "$(wc -l <"$1")" = 1 ] || fail "$3: not one line: $(cat "$1")"
@@ -42,7 +43,7 @@ target() {
   target=$last
 }
 
-# ---- the client is killed: the target serves the next one
+# ---- the client is killed: the target serves the next client
 target
 for ((i = 0; i < rounds; ++i)); do
   case $((i % 3)) in
@@ -67,7 +68,8 @@ done
 nothing_left export
 echo "ok: $rounds killed clients"
 
-# ---- the target is killed under a put and a get at once: both say so, and its successor serves
+# ---- the target is killed during a concurrent put and get: both report it, and a new target serves
+# them
 seen_lines=
 for ((i = 0; i < rounds; ++i)); do
   cp big export/big
@@ -79,7 +81,7 @@ for ((i = 0; i < rounds; ++i)); do
   get_pid=$!
   sleep 0.05
   a_moment
-  is_over $put_pid && put_pid= # it was quicker
+  is_over $put_pid && put_pid= # it finished earlier
   kill -9 "$target"
   wait "$target" 2>/dev/null
   if [ -n "$put_pid" ]; then
@@ -99,7 +101,8 @@ done
 echo "ok: $rounds killed targets; what the clients said:"
 printf %s "$seen_lines" | sort | uniq -c
 
-# ---- however much is under way, the client says so at once: one reason, not one wait for each piece
+# ---- with many pieces in flight, the client still reports the failure at once: one reason, without
+# a wait for each piece
 bytes 400000000 >huge
 "$urnic" put huge 10.77.0.1/k --chunk 16K --slots 32 --port "$wire_m" >put.log 2>&1 &
 put_pid=$!
@@ -112,7 +115,8 @@ limit=20
 said_why put.log $code "many pieces"
 rm -f huge
 target
-# Who is killed in the moment of replacing a file leaves a name, until the next file of that name.
+# A process killed while it replaces a file leaves a temporary name, until the next file of that
+# name.
 for name in k next; do
   "$urnic" put small 10.77.0.1/$name --port "$wire_m" >next.log 2>&1 || fail "at the end: $(cat next.log)"
 done

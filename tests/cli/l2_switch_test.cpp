@@ -1,4 +1,4 @@
-// The switch of `urnic switch`, over memory ports: frames in, frames out, time as an argument.
+// The switch of `urnic switch` over memory ports; time is an argument.
 #include "cli/lan/l2_switch.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ struct Lan : ::testing::Test {
     ends[end].tx_commit(0, &f, 1);
     return true;
   }
-  // The marks of the frames that came out at `end`.
+  // The marks of the frames that arrived at `end`.
   std::string out(unsigned end) {
     std::string marks;
     port::Frame f[port::kBurst];
@@ -66,7 +66,7 @@ TEST_F(Lan, AnUnknownDestinationIsFloodedAKnownOneIsNot) {
   put(0, mac(2), mac(1), 'a');
   run();
   EXPECT_EQ(out(0) + "|" + out(1) + "|" + out(2) + "|" + out(3), "|a|a|a");
-  put(2, mac(1), mac(2), 'b');  // answers: both are known from now on
+  put(2, mac(1), mac(2), 'b');  // the reply makes both addresses known
   run();
   put(0, mac(2), mac(1), 'c');
   run();
@@ -79,16 +79,16 @@ TEST_F(Lan, GroupFramesGoToAllAndNothingComesBack) {
   make(3);
   put(0, MacAddress::broadcast(), mac(1), 'a');
   put(1, MacAddress{{0x33, 0x33, 0, 0, 0, 1}}, mac(2), 'b');
-  put(0, mac(1), mac(1), 'c');  // to itself: it would have come back
+  put(0, mac(1), mac(1), 'c');  // to itself: it must not come back
   run();
   EXPECT_EQ(out(0) + "|" + out(1) + "|" + out(2), "b|a|ab");
 }
 
-TEST_F(Lan, AnAddressThatMovesIsFollowedAndOneThatIsSilentForgotten) {
+TEST_F(Lan, AMovedAddressIsFollowedAndASilentOneForgotten) {
   make(3);
   put(0, mac(9), mac(1), 'a');
   run(at(0));
-  put(1, mac(9), mac(1), 'b');  // the same address, elsewhere
+  put(1, mac(9), mac(1), 'b');  // the same address at another member
   put(2, mac(1), mac(3), 'c');
   run(at(10));
   EXPECT_EQ(out(0), "b");
@@ -98,7 +98,7 @@ TEST_F(Lan, AnAddressThatMovesIsFollowedAndOneThatIsSilentForgotten) {
   EXPECT_EQ(out(0) + "|" + out(1), "d|d");
 }
 
-TEST_F(Lan, AMemberThatLeavesIsForgottenAndTheOthersGoOn) {
+TEST_F(Lan, AMemberThatLeavesIsForgottenAndTheOthersContinue) {
   make(3);
   put(1, mac(9), mac(2), 'a');
   put(0, mac(2), mac(1), 'b');
@@ -110,11 +110,11 @@ TEST_F(Lan, AMemberThatLeavesIsForgottenAndTheOthersGoOn) {
   EXPECT_FALSE(lan->is_up(1));
   put(0, mac(2), mac(1), 'd');
   run();
-  EXPECT_NE(out(2).find('d'), std::string::npos);  // unknown again: perhaps it has moved
+  EXPECT_NE(out(2).find('d'), std::string::npos);  // unknown again, so it is flooded
   EXPECT_TRUE(lan->is_up(0) && lan->is_up(2));
 }
 
-TEST_F(Lan, AMemberThatDoesNotReadCostsItselfAndABoundedQueue) {
+TEST_F(Lan, AMemberThatDoesNotReadFillsOnlyItsOwnBoundedQueue) {
   SwitchOptions options;
   options.queue = 16;
   port::MemoryPairOptions memory;
@@ -126,7 +126,7 @@ TEST_F(Lan, AMemberThatDoesNotReadCostsItselfAndABoundedQueue) {
   (void)out(0), (void)out(1), (void)out(2);
   int passed = 0;
   for (int i = 0; i < 1000; ++i) {
-    ASSERT_TRUE(put(0, mac(2), mac(1), 'a'));  // nobody takes these
+    ASSERT_TRUE(put(0, mac(2), mac(1), 'a'));  // these are not received
     ASSERT_TRUE(put(0, mac(3), mac(1), 'b'));
     run();
     passed += static_cast<int>(out(2).size());
@@ -135,11 +135,11 @@ TEST_F(Lan, AMemberThatDoesNotReadCostsItselfAndABoundedQueue) {
   EXPECT_GE(lan->counters(1).full, 1000u - 64 - 16 - 1);
   const std::string late = out(1);
   EXPECT_LE(late.size(), 64u);
-  run();  // what waited goes now
+  run();  // the waiting frames are sent now
   EXPECT_EQ(lan->counters(1).full + lan->counters(1).sent, 1000u + 1);
 }
 
-TEST_F(Lan, TheSwitchLooksAgainOnlyWhereItsMembersLeaveItACore) {
+TEST_F(Lan, TheSwitchPollsLongerOnlyIfItsMembersLeaveItACore) {
   make(3);
   EXPECT_GT(lan->turns_before_sleep(4), 1);
   EXPECT_EQ(lan->turns_before_sleep(3), 1);
@@ -149,21 +149,21 @@ TEST_F(Lan, TheSwitchLooksAgainOnlyWhereItsMembersLeaveItACore) {
   EXPECT_GT(lan->turns_before_sleep(3), 1) << "a member has gone";
 }
 
-TEST_F(Lan, FramesThatAreTooLongOrNoneAreCounted) {
+TEST_F(Lan, OversizedAndInvalidFramesAreCounted) {
   auto [inside, outside] = port::make_memory_pair({.max_frame = 100});
   make(1);
   lan->add(std::move(inside), "short");
   ends.push_back(std::move(outside));
   put(0, mac(2), mac(1), 'a', 101);
   put(0, mac(2), mac(1), 'b', 100);
-  put(0, mac(2), MacAddress::broadcast(), 'c');  // no station has a group address
+  put(0, mac(2), MacAddress::broadcast(), 'c');  // a group address cannot be a source
   run();
   EXPECT_EQ(out(1), "b");
   EXPECT_EQ(lan->counters(1).too_long, 1u);
   EXPECT_EQ(lan->counters(0).bad, 1u);
 }
 
-TEST(MacTable, IsBoundedAndAFloodOfAddressesOnlyMakesItForget) {
+TEST(MacTable, IsBoundedAndAFloodOfAddressesOnlyEvictsEntries) {
   MacTable table(64, Duration::s(300), 7);
   for (int i = 0; i < 100000; ++i) {
     table.learn(MacAddress{{2, 1, 0, static_cast<std::uint8_t>(i >> 16),

@@ -1,19 +1,19 @@
-# Shared by the tests of whole commands. Usage: . lib.sh; every test gets the program as $1.
-# Its sockets and files live in $work, which goes away with it, as do the processes it started.
+# Shared by the tests of whole commands. Usage: . lib.sh; every test gets the program as $1. Sockets
+# and files are in $work, which is deleted at the end; started processes are killed.
 set -u
 urnic=$(readlink -f "$1")
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-# Short, since the path of a unix socket has 107 characters at most.
+# A short path, because the path of a unix socket has at most 107 characters.
 work=$(mktemp -d /tmp/urnic-test-XXXXXX)
 export XDG_RUNTIME_DIR=$work URNIC_CONFIG=/dev/null
 unset URNIC_PORT
-pids=()  # of what was started in the background, in its order
+pids=()  # background processes in the order of their start
 failures=0
-# Itself: what is in the path may be a script that looks for it, ten times as slow.
+# The interpreter itself: python3 in PATH may be a wrapper script, which is ten times slower.
 python=$(python3 -c 'import sys; print(sys.executable)')
-free=     # the port that free_port has found
+free=     # the port found by free_port
 
-# Only what is still a process of this shell's: the number of one that has ended is soon another's.
+# Only processes that are still jobs of this shell: the pid of one that has ended may be reused.
 ours() { jobs -pr | grep -qx "$1"; }
 finish() {
   local pid
@@ -30,7 +30,7 @@ fail() {
   echo "FAILED: $*" >&2
   failures=$((failures + 1))
 }
-# wrong_data TEXT: tools/real-test gives no second try behind it.
+# wrong_data TEXT: tools/real-test does not retry after this failure.
 wrong_data() { fail "wrong data: $*"; }
 done_testing() {
   [ "$failures" = 0 ] || exit 1
@@ -44,8 +44,8 @@ ok() {
     fail "$text (exit $?): $(cat "$work/err" "$work/out")"
   fi
 }
-# refused CODE TEXT COMMAND...: must end with CODE and one line on standard error that has TEXT; the line is in $said. No process but
-# the command itself: hundreds of these are made.
+# refused CODE TEXT COMMAND...: must end with CODE and one line on standard error that contains
+# TEXT; the line is in $said. Starts no other process, because there are hundreds of these calls.
 refused() {
   local code=$1 text=$2 got=0
   shift 2
@@ -61,15 +61,15 @@ refused() {
     echo "ok: ${said%$'\n'}"
   fi
 }
-# now: milliseconds of a clock that nobody sets (time since boot)
+# now: milliseconds of the monotonic clock (since boot)
 now() {
   local up _
   read -r up _ </proc/uptime
   echo $((10 * 10#${up/./}))
 }
-# until_true SECONDS COMMAND...: looks twenty times a second until the clock says that the time is over, and at least twenty times: a
-# machine that stood still beyond the end must still give the others a second. The time is a bound for what should come at once:
-# generous, as a longer one costs nothing where all is well.
+# until_true SECONDS COMMAND...: tries the command twenty times a second until the time is over, and
+# at least twenty times: after a machine was suspended, the other processes still need a second. The
+# time is only a limit. It is generous, because a longer one costs nothing on success.
 until_true() {
   local end=$(($(now) + $1 * 1000)) looks=20
   shift
@@ -79,12 +79,14 @@ until_true() {
     sleep 0.05
   done
 }
-# under_way PID: a file is being received by that process; it has the temporary one open, named or not.
+# under_way PID: that process is receiving a file: it has the temporary file open, with or without a
+# name.
 under_way() {
   until_true 30 sh -c "ls -l /proc/$1/fd | grep -qE '/(\.urnic-[^/]*|#[0-9]+ \(deleted\))\$'" ||
     fail "no file is on its way to process $1"
 }
-# nothing_left FOLDER NAME...: neither these files nor a temporary one, once the target has looked (every two seconds).
+# nothing_left FOLDER NAME...: none of these files exists, nor a temporary one, after the target's
+# next check (every two seconds).
 nothing_left() {
   local folder=$1 names=()
   shift
@@ -92,16 +94,17 @@ nothing_left() {
   gone() { [ -z "$(find "$folder" -maxdepth 1 '(' -name '.urnic-*' "${names[@]}" ')')" ]; }
   until_true 30 gone || fail "left behind in $folder: $(ls -A "$folder")"
 }
-# start NAME COMMAND...: in the background; its output is in $work/NAME.log, its id in $last.
+# start NAME COMMAND...: starts it in the background; its output is in $work/NAME.log, its pid in
+# $last.
 start() {
   local name=$1
   shift
-  : >"$work/$name.log"  # at once: nobody takes a line of the one before for one of this
+  : >"$work/$name.log"  # at once, so that no test reads lines of the previous process
   "$@" >"$work/$name.log" 2>&1 &
   last=$!
   pids+=("$last")
 }
-# target_on PORT OPTIONS...: a target that exports $work/export; returns when it serves.
+# target_on PORT OPTIONS...: starts a target that exports $work/export; returns when it serves.
 target_on() {
   local port=$1
   shift
@@ -109,7 +112,7 @@ target_on() {
   start target "$urnic" target --export "$work/export" --port "$port" "$@"
   until_true 30 grep -q serving "$work/target.log" || fail "no target: $(cat "$work/target.log")"
 }
-# at_rest: every client of the target that has come has gone
+# at_rest: all clients of the target have disconnected
 at_rest() {
   [ "$(grep -cE '^client [^ ]+ connected$' "$work/target.log")" = "$(grep -cE '^client [^ ]+ disconnected$' "$work/target.log")" ]
 }
@@ -118,9 +121,9 @@ stop_process() {
   ours "$1" && kill "$1" 2>/dev/null
   wait "$1" 2>/dev/null
 }
-# free_port: puts into $free a TCP port that nobody has, nor gets until the test ends: neither another test that asks so, nor from the
-# kernel as the near port of a connection. A socket that is bound and never listens keeps it; the program under test may bind it as
-# well, since both permit that (SO_REUSEADDR).
+# free_port: puts into $free a TCP port that is unused, and stays so until the test ends: no other
+# test that calls this gets it, nor the kernel for the near end of a connection. A bound socket that
+# never listens reserves it; the program under test may bind it too, because both set SO_REUSEADDR.
 free_port() {
   local file=$work/port.$RANDOM$RANDOM
   python3 - "$file" <<'END' &
@@ -145,11 +148,11 @@ END
   until_true 30 test -e "$file" || fail "no free port"
   free=$(cat "$file")
 }
-# bytes N: so many random ones
+# bytes N: N random bytes
 bytes() { head -c "$1" /dev/urandom; }
-# in_fifo PID: it waits in open() for whoever is to be at the other end of a FIFO.
+# in_fifo PID: it is blocked in open() of a FIFO.
 in_fifo() { grep -qs wait_for_partner /proc/"$1"/task/*/wchan || grep -qsE '^(257|56|2) ' /proc/"$1"/task/*/syscall; }
-# measured_by PID: a client's data comes to this `urnic perf`, which is in the middle of it.
+# measured_by PID: this `urnic perf` is currently receiving a client's data.
 measured_by() {
   local so_far=
   more() {
@@ -160,5 +163,5 @@ measured_by() {
   }
   until_true 30 more "$1" || fail "nothing is measured by process $1: $(cat "$work/measured.json")"
 }
-# json FILE EXPRESSION: a Python expression over the document `j`
+# json FILE EXPRESSION: evaluates a Python expression over the document `j`
 json() { "$python" -I -S -c 'import json,sys; j=json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"; }

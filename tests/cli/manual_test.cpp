@@ -25,13 +25,13 @@ class Described : public ::testing::Test {
   std::string page(const std::string& name) const {
     return manual_of_command(command(name), "1.2.3");
   }
-  // What is bold in it: names of options, as typed.
+  // The name of an option as it appears in bold: with dashes.
   static std::string dashes(const std::string& name) {
     std::string out;
     for (const char c : name) out += c == '-' ? std::string("\\-") : std::string(1, c);
     return out;
   }
-  // The lines of a `case` that are `name`'s.
+  // The line of a `case` statement that begins with this text.
   static std::string line_of(const std::string& script, const std::string& begin) {
     std::istringstream lines(script);
     for (std::string line; std::getline(lines, line);) {
@@ -69,7 +69,7 @@ TEST_F(Described, EveryOptionOfEveryCommandIsInItsPageAndInBothCompletions) {
       }
     }
   }
-  EXPECT_GT(options, 500);  // settings are options of most of them
+  EXPECT_GT(options, 500);  // most commands have the settings as options
 }
 
 TEST_F(Described, TheProgramsPageNamesEveryCommandAndItsPage) {
@@ -91,13 +91,13 @@ TEST_F(Described, EverySettingIsInThePageOfTheFileWithItsValues) {
   EXPECT_THAT(text, HasSubstr("Values: on, off."));
 }
 
-TEST_F(Described, NothingInAPageIsOfThisMachine) {
+TEST_F(Described, APageContainsNothingSpecificToThisMachine) {
   const std::string text = manual_of_settings("1.2.3");
   EXPECT_EQ(text.find("/run/user"), std::string::npos);
   EXPECT_EQ(text.find(".sock"), std::string::npos);
 }
 
-TEST_F(Described, DefaultsBoundsAndChoicesAreTold) {
+TEST_F(Described, DefaultsBoundsAndChoicesAreDocumented) {
   const std::string put = page("put");
   EXPECT_THAT(
       put, HasSubstr("\\fB\\-\\-slots\\fR \\fIN\\fR\nChunks in flight at a time, 1 to 32. Default: "
@@ -109,14 +109,14 @@ TEST_F(Described, DefaultsBoundsAndChoicesAreTold) {
   EXPECT_THAT(page("target"), HasSubstr("\\fB\\-\\-export\\fR \\fIDIR\\fR"));
 }
 
-TEST_F(Described, NotesAreACommandsOwn) {
+TEST_F(Described, NotesBelongToTheirCommandOnly) {
   EXPECT_THAT(page("switch"), HasSubstr(".SH NOTES\n.nf\nMembers:"));
   EXPECT_EQ(page("put").find(".SH NOTES"), std::string::npos);
   EXPECT_THAT(page("run"), HasSubstr("126 if it cannot run"));
   EXPECT_EQ(page("put").find("126"), std::string::npos);
 }
 
-TEST_F(Described, NoLineOfTextIsARequestOfRoffs) {
+TEST_F(Described, NoLineOfTextIsInterpretedByRoff) {
   CLI::App app("has .TH and\n.SH in its text\n'x and \\n too", "odd");
   app.footer(".ig\n'de x");
   const std::string text = manual_of_command(app, "1");

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Several files, folders and patterns over one connection; what is kept of a file; names of hosts;
-# dry runs, limits, errors as JSON.
+# Several files, folders and patterns over one connection; preserved attributes; host names; dry
+# runs, limits, errors as JSON.
 . "$(dirname "$0")/lib.sh"
 port=memif:socket=$work/m.sock,mtu=9000
 target_on "$port"
@@ -43,7 +43,7 @@ ok "is got by its name" get '10.77.0.1/a[1]*' odd
 cmp -s odd d/f5 || wrong_data "a[1]* differs"
 get '10.77.0.1/a[1]*' - 2>/dev/null | cmp -s - d/f5 || wrong_data "a[1]* to a pipe differs"
 
-# ---- what is kept
+# ---- preserved attributes
 chmod 751 d/f1 && touch -d '2001-02-03 04:05:06.789' d/f1
 ok "put" put d/f1 10.77.0.1/kept
 [ "$(stat -c '%a %Y' export/kept)" = "751 $(stat -c %Y d/f1)" ] || fail "kept by put: $(stat -c '%a %y' export/kept)"
@@ -52,7 +52,7 @@ ok "get" get 10.77.0.1/kept kept
 ok "get" get 10.77.0.1/kept fresh --no-times
 [ "$(stat -c %Y fresh)" -gt 1700000000 ] || fail "--no-times: $(stat -c %y fresh)"
 
-truncate -s 150M sparse  # both holes are longer than what one message tells (64 MiB)
+truncate -s 150M sparse  # both holes exceed the maximum of one message (64 MiB)
 printf data | dd of=sparse bs=1 seek=70000000 conv=notrunc 2>/dev/null
 if [ "$(stat -c %b sparse)" -lt 1000 ]; then
   ok "a sparse file" put sparse 10.77.0.1
@@ -66,7 +66,7 @@ else
   echo "skipped: no sparse files here"
 fi
 
-# ---- nothing moves in a dry run
+# ---- a dry run changes nothing
 ls -R export >before
 ok "dry put" put -r -n d 10.77.0.1/new
 grep -q "would put d/e/big -> new/d/e/big" out && grep -q "101 files .*nothing transferred" out || fail "dry put: $(tail -3 out)"
@@ -86,7 +86,7 @@ for direction in put get; do
 done
 cmp -s limited d/e/big || wrong_data "limited differs"
 
-# ---- one that fails does not keep the others back; what is not moved is told
+# ---- a failure does not stop the other files; files that are not moved are reported
 mkdir -p bad/sub
 echo a >bad/a
 echo z >bad/z
@@ -118,7 +118,7 @@ put -r tree 10.77.0.1 >out 2>err || code=$?
 ok "nothing at all" put -r empty/ 10.77.0.1
 ok "nothing, dry" put -r -n empty/ 10.77.0.1
 
-# ---- wrongly used
+# ---- wrong usage
 refused 1 "use -r to put it" put d 10.77.0.1
 refused 1 "none: No such file" put d/f1 none 10.77.0.1/q
 [ -e export/q ] && fail "something was put though a name was wrong"
@@ -174,7 +174,7 @@ refused 1 "read-only" put -n d/f1 10.77.0.1/ro
 [ -e export/ro ] && fail "a folder was made in a read-only export"
 stop_process "$last"
 
-# ---- names of hosts, over the kernel's TCP
+# ---- host names, over the kernel's TCP
 free_port
 service=$free
 start tcp "$urnic" target --export export --port tcp:bind=127.0.0.1 -p "$service" --read-only
@@ -183,7 +183,8 @@ ok "localhost" "$urnic" get "localhost:$service/kept" named --port tcp
 grep -q "127.0.0.1:$service/kept" out || fail "where it went: $(cat out)"
 ok "ls of a host" "$urnic" ls "localhost:$service" --port tcp
 refused 1 "localhost: 127.0.0.1:9" timeout 20 "$urnic" ls localhost:9 --port tcp:bind=127.0.0.1
-# Only where the resolver says at once that there is no such name: with none to ask each look takes half a minute.
+# Only if the resolver reports an unknown name quickly: without a name server each query takes half
+# a minute.
 timeout 2 getent hosts no-such-host.invalid >/dev/null
 if [ $? = 2 ]; then
   for command in "ls no-such-host.invalid" "get no-such-host.invalid/x y" "put d/f1 no-such-host.invalid" "perf no-such-host.invalid"; do

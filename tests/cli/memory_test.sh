@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# E-38: a file of 1 GiB moves while both ends may have no more than 256 MiB of address space.
+# E-38: transfers a file of 1 GiB while both ends are limited to 256 MiB of address space.
 . "$(dirname "$0")/lib.sh"
 port=memif:socket=$work/m.sock,mtu=9000
 cd "$work"
 size=$((1 << 30))
 [ "$(df --output=avail -B1 "$work" | tail -1)" -gt $((size * 3)) ] || { echo "skipped: no room in $work"; exit 77; }
-# Random enough to notice an exchanged piece, and quickly made.
+# Random enough to detect swapped pieces, and fast to create.
 python3 -c '
 import os, sys
 base = os.urandom(1 << 20)

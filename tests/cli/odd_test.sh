@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# What a new user tries by mistake: odd names, odd files, missing rights, two at once. One clear line
-# and a non-zero exit each, and nothing half-written.
+# Mistakes of a new user: unusual names, unusual files, missing permissions, two transfers at once.
+# Each gives one clear line and a non-zero exit code, and no partial file remains.
 . "$(dirname "$0")/lib.sh"
 port=memif:socket=$work/m.sock,mtu=9000 second=memif:socket=$work/n.sock,mtu=9000
 cd "$work"
 bytes 3000000 >f
 
-# ---- every command: no such option, no such command, too many words
+# ---- every command: unknown option, unknown command, too many words
 for command in put get ls target perf stat config wire; do
   refused 2 "see urnic $command --help" "$urnic" $command --no-such-option
   [[ $command = [pg]?t ]] || refused 2 "see urnic $command --help" "$urnic" $command a b c d e
@@ -18,7 +18,7 @@ refused 2 "No such file" "$urnic" config --config "$work/none.toml"
 refused 2 "Is a directory" "$urnic" config --config "$work"
 refused 1 "not a urnic process" "$urnic" stat 999999999
 
-# ---- a configuration that is none, a folder of sockets that is none
+# ---- an invalid configuration, an invalid socket folder
 printf '\377\376\000\n' >bin
 refused 2 "bin:1: " env URNIC_CONFIG="$work/bin" "$urnic" config
 refused 2 "Is a directory" env URNIC_CONFIG="$work" "$urnic" put f 10.77.0.1/x
@@ -27,12 +27,12 @@ refused 1 "not a regular file" "$urnic" sim /dev/zero
 refused 1 "no urnic process" env XDG_RUNTIME_DIR="$work/f" "$urnic" stat
 refused 1 "no urnic process" env XDG_RUNTIME_DIR="/$(printf 'x%.0s' $(seq 300))" "$urnic" stat
 
-# ---- an answer that nobody can read is no success
+# ---- output that cannot be written is a failure
 for asked in --version --help config "sim --list" "perf --help"; do
   refused 1 "cannot write standard output" sh -c '"$0" $1 >/dev/full' "$urnic" "$asked"
 done
 
-# ---- what is no file: said before a wire is opened, hence the port that does not exist
+# ---- invalid files: reported before a wire is opened, hence the port that does not exist
 no=memif:socket=$work/none/x.sock
 refused 2 "name of FILE is empty" "$urnic" put "" 10.77.0.1/x --port $no
 mkfifo pipe
@@ -82,7 +82,7 @@ ok "and back" get 10.77.0.1/empty got-empty
 [ -f got-empty ] && [ ! -s got-empty ] || fail "the empty file"
 rm -f export/* back got-empty
 
-# ---- what failed leaves what was there
+# ---- a failed transfer keeps the existing file
 echo old >kept
 refused 1 "No such file" get 10.77.0.1/none kept
 [ "$(cat kept)" = old ] || fail "a failed get has touched the file"
@@ -92,7 +92,7 @@ refused 1 "No such file" put none 10.77.0.1/kept
 mkdir -p folder/kept
 refused 1 "Is a directory" get 10.77.0.1/kept folder
 
-# ---- rights: as another user, since root may everything
+# ---- permissions: as another user, since root may do everything
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
   chmod 755 "$work" && chmod 000 f
   as_nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups env XDG_RUNTIME_DIR=/nonexistent)
@@ -102,7 +102,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     refused 1 "Permission denied" nobody "$urnic" put kept 10.77.0.1/x --port "memif:socket=$work/up.sock" --stat off
     chmod 700 export
     refused 1 "Permission denied" nobody "$urnic" target --export export --port "memif:socket=/tmp/urnic-odd-$$.sock" --stat off
-    # An export that may be read but not written.
+    # An export that is readable but not writable.
     mkdir ro && cp kept ro/kept && chmod 555 ro && mkdir wires && chmod 1777 wires
     start ro "${as_nobody[@]}" "$urnic" target --export ro --port "memif:socket=$work/wires/r.sock" --stat off
     until_true 30 grep -q serving ro.log || fail "$(cat ro.log)"
@@ -110,14 +110,14 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     refused 1 "Permission denied" "$urnic" put kept 10.77.0.1/x --port "memif:socket=$work/wires/r.sock,peer_user=65534"
     ok "it may be read" "$urnic" get 10.77.0.1/kept back --port "memif:socket=$work/wires/r.sock,peer_user=nobody"
     chmod 644 f
-    # A folder of ours that may not be written.
+    # A local folder that is not writable.
     refused 1 "Permission denied" nobody "$urnic" get 10.77.0.1/kept ro/y --port "memif:socket=$work/wires/r.sock" --stat off
     [ "$(ls -A ro)" = kept ] || fail "something was left in a folder nobody may write to"
   fi
   chmod 644 f
 fi
 
-# ---- two puts of one name at once: one of the files, whole
+# ---- two concurrent puts to one name: the result is one of the files, complete
 bytes 40000000 >one
 bytes 40000000 >two
 "$urnic" put one 10.77.0.1/same --port "$port" >one.log 2>&1 &
@@ -138,7 +138,7 @@ for signal in INT TERM HUP; do
   [ "$(wc -l <get.log)" = 1 ] || fail "get, $signal: $(cat get.log)"
   [ ! -e got ] || cmp -s got export/same || wrong_data "get, $signal: half a file"
 done
-# The target is asked to stop under a put: it ends well, the client says so.
+# The target is stopped during a put: it ends well, and the client reports it.
 "$urnic" put one 10.77.0.1/x --port "$port" --repeat 100000 >put.log 2>&1 &
 pid=$!
 under_way "$target"

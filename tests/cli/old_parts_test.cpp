@@ -27,7 +27,7 @@ class OldParts : public testing::Test {
     std::filesystem::create_directories(root_ + "/a/b");
   }
   ~OldParts() override { std::filesystem::remove_all(root_); }
-  // A file that was changed so many seconds ago.
+  // Creates a file that was changed `age` seconds ago.
   std::string make(const std::string& name, std::int64_t age) {
     std::ofstream(root_ + "/" + name) << "half";
     const timespec times[2] = {{0, UTIME_OMIT}, {kNow - age, 0}};
@@ -45,7 +45,7 @@ class OldParts : public testing::Test {
 };
 
 // proves: E-38
-TEST_F(OldParts, GoAndYoungOnesStay) {
+TEST_F(OldParts, AreDeletedAndYoungOnesAreKept) {
   const std::string old = make(temporary_name("x"), kOld);
   const std::string young = make(temporary_name("y"), kOld - 1);
   const std::string of_tomorrow = make(temporary_name("z"), -kDay);
@@ -55,7 +55,7 @@ TEST_F(OldParts, GoAndYoungOnesStay) {
   EXPECT_TRUE(there(of_tomorrow));
 }
 
-TEST_F(OldParts, BelowAsWellIfAskedFor) {
+TEST_F(OldParts, InSubfoldersAreDeletedOnRequest) {
   const std::string part = make("a/b/" + temporary_name("x"), kOld);
   EXPECT_EQ(remove(false), 0u);
   EXPECT_TRUE(there(part));
@@ -64,7 +64,7 @@ TEST_F(OldParts, BelowAsWellIfAskedFor) {
 }
 
 // proves: E-38
-TEST_F(OldParts, WhatSomebodyHoldsStays) {
+TEST_F(OldParts, LockedPartsAreKept) {
   const std::string part = make(temporary_name("x"), kOld);
   {
     const FileDescriptor owner(openat(fd_.get(), part.c_str(), O_RDWR | O_CLOEXEC));
@@ -75,7 +75,7 @@ TEST_F(OldParts, WhatSomebodyHoldsStays) {
   EXPECT_EQ(remove(), 1u);
 }
 
-TEST_F(OldParts, OtherFilesStayWhateverTheirAge) {
+TEST_F(OldParts, OtherFilesAreKeptWhateverTheirAge) {
   for (const char* name : {"x", ".urnic-x", "x.part", ".urnic-.part", "a/.hidden"}) {
     make(name, 100 * kOld);
   }
@@ -85,7 +85,7 @@ TEST_F(OldParts, OtherFilesStayWhateverTheirAge) {
   }
 }
 
-TEST_F(OldParts, LinksAreNeitherFollowedNorTakenAway) {
+TEST_F(OldParts, LinksAreNeitherFollowedNorDeleted) {
   make("a/" + temporary_name("x"), kOld);
   ASSERT_EQ(symlink("a", (root_ + "/link").c_str()), 0);
   ASSERT_EQ(symlink("a", (root_ + "/" + temporary_name("l")).c_str()), 0);

@@ -19,7 +19,7 @@ TEST(Pace, NeverFasterThanItsRateOverASecond) {
   EXPECT_GE(sent, 9'900'000u);
 }
 
-TEST(Pace, ALoopThatSleepsForAMomentLosesNothing) {
+TEST(Pace, ALoopThatSleepsBrieflyKeepsTheRate) {
   Pace pace(1'000'000);
   std::uint64_t sent = 0;
   for (double now = 100; now < 110; now += 0.04) {
@@ -31,7 +31,7 @@ TEST(Pace, ALoopThatSleepsForAMomentLosesNothing) {
   EXPECT_GE(sent, 9'900'000u);
 }
 
-TEST(Pace, WhatWasLongNotUsedIsNotSaved) {
+TEST(Pace, LongUnusedTimeIsNotMadeUpFor) {
   Pace pace(1'000'000);
   pace.spend(1000, 100);
   std::uint64_t sent = 0;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# urnic perf over RoCE: two processes over memif, every operation with data that is right, latency,
-# and a client of the other transport, who is told so.
+# urnic perf over RoCE: two processes over memif. Every operation with correct data, latency, and a
+# client of the other transport, which is refused with a clear message.
 . "$(dirname "$0")/lib.sh"
 cd "$work"
 port=memif:socket=$work/p.sock,mtu=9000
@@ -11,7 +11,7 @@ perf() {
   timeout 100 "$urnic" perf 10.77.0.1 --transport roce --port "$port" --json "$@" >r.json 2>err ||
     fail "$*: $(cat err)"
 }
-# check TEXT EXPRESSION over j and r = the first result
+# check TEXT EXPRESSION: over j and r = the first result
 check() {
   [ "$(json r.json "(lambda r: bool($2))(j['results'][0])")" = True ] || fail "$1: not $2: $(cat r.json)"
 }
@@ -26,7 +26,7 @@ for op in write read send; do
 done
 perf --op write -b -s 4K -n 1000
 check "both ways" 'r["iterations"] == 2000'
-# Packets of another size, over IPv6, on a wire that loses: what arrives is right all the same.
+# Another packet size, over IPv6, on a lossy wire: the received data is still right.
 timeout 100 "$urnic" perf '[fd77::1]' --transport roce --port "$port" --mtu 1500 --faults loss=0.01 \
   --json --op write -s 16K -n 1000 --verify >r.json 2>err || fail "IPv6 and loss: $(cat err)"
 check "IPv6 and loss" 'r["messages_that_differ"] == 0 and r["retransmits"] > 0'
@@ -34,7 +34,8 @@ check "the server is FAST" 'r["receiver"]["recovery_attempts"] > 0'
 "$urnic" perf 10.77.0.1 --transport roce --port "$port" -n 100 >table || fail "table"
 grep -q 'RoCEv2, service RC, initiated FAST, out_of_order store' table || fail "transport: $(cat table)"
 grep -q 'packets retransmitted' table || fail "sent again: $(cat table)"
-# Clients of the other transport hear which it is from the server itself, and the server goes on.
+# Clients of the other transport are refused by the server itself, with its transport, and the
+# server continues.
 # other TRANSPORT-OF-THE-CLIENT SOCKET TEXT
 other() {
   timeout 60 "$urnic" perf 10.77.0.1 --transport "$1" --port "memif:socket=$2" -n 10 >out 2>err
@@ -48,16 +49,16 @@ start stream "$urnic" perf --forever --port "memif:socket=$work/s.sock"
 until_true 30 grep -q waiting stream.log || fail "no server: $(cat stream.log)"
 other roce "$work/s.sock" 'it serves iWARP, the client uses RoCE (set --transport alike)'
 ok "its own" "$urnic" perf 10.77.0.1 --port "memif:socket=$work/s.sock" -n 10
-# With both it serves either.
+# With both transports the server accepts either.
 start either "$urnic" perf --forever --transport both --port "memif:socket=$work/b.sock"
 until_true 30 grep -q waiting either.log || fail "no server: $(cat either.log)"
 for transport in roce iwarp roce; do
   ok "$transport of both" "$urnic" perf 10.77.0.1 --transport $transport --port "memif:socket=$work/b.sock" -n 10
 done
-refused 2 "transport = roce does not go with port = tcp" \
+refused 2 "transport = roce cannot be combined with port = tcp" \
   "$urnic" perf 127.0.0.1 --transport roce --port tcp
-# Through the kernel's UDP, where an address each is all it takes.
-udp=127.$((1 + $$ / 200 % 250)).$((1 + $$ % 200))  # of this process alone: the port is one for each address
+# Over the kernel's UDP, where one address for each end is sufficient.
+udp=127.$((1 + $$ / 200 % 250)).$((1 + $$ % 200))  # used only by this process: each address has only one such port
 start udp "$urnic" perf --forever --transport roce --port udp:bind=$udp.1,mtu=5000
 until_true 30 grep -q waiting udp.log || fail "no server: $(cat udp.log)"
 for op in write read send; do
@@ -69,7 +70,8 @@ refused 1 "set bind= to another address" "$urnic" perf $udp.1 --transport roce -
 refused 2 "is set by the kernel with --port udp" \
   "$urnic" perf $udp.1 --transport roce --port udp --address 10.0.0.1/24
 refused 2 "use transport = roce" "$urnic" perf $udp.1 --port udp
-# The server outlives a client that is killed, and takes the next one though that comes at once; a client hears of a server that is.
+# The server survives a killed client and accepts the next one even if it connects at once. A client
+# detects a killed server.
 for _ in 1 2 3; do
   "$urnic" perf 10.77.0.1 --transport roce --port "$port" -D 60s >/dev/null 2>&1 &
   pid=$!

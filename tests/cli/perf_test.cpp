@@ -67,7 +67,7 @@ std::array<std::uint8_t, kPerfMessage> encoded(const PerfMessage& m) {
   return out;
 }
 
-TEST(PerfMessage, EveryKindComesBackAsItWas) {
+TEST(PerfMessage, EveryKindSurvivesEncodingAndDecoding) {
   for (int k = 1; k <= static_cast<int>(PerfKind::Progress); ++k) {
     const PerfMessage m = sample(static_cast<PerfKind>(k));
     auto back = decode_perf(encoded(m));
@@ -76,7 +76,7 @@ TEST(PerfMessage, EveryKindComesBackAsItWas) {
   }
 }
 
-TEST(PerfMessage, WhatCannotBeIsRefused) {
+TEST(PerfMessage, InvalidMessagesAreRefused) {
   auto bytes = encoded(sample(PerfKind::Run));
   EXPECT_FALSE(decode_perf({bytes.data(), bytes.size() - 1}).ok());
   bytes[4] = 9;
@@ -122,7 +122,7 @@ TEST(PerfMessage, RandomBytesNeverDoHarm) {
   }
 }
 
-TEST(PerfMessage, Greeting) {
+TEST(PerfMessage, AGreetingSurvivesEncodingAndDecoding) {
   auto g = decode_greeting(encode(PerfGreeting{false, 3, 9}));
   ASSERT_TRUE(g.ok());
   EXPECT_FALSE(g->control);
@@ -132,7 +132,7 @@ TEST(PerfMessage, Greeting) {
   EXPECT_FALSE(decode_greeting({}).ok());
 }
 
-TEST(PerfResult, ALatencyCrossesTheWireInNanoseconds) {
+TEST(PerfResult, ALatencyIsSentInNanoseconds) {
   const LatencySummary l{1.5, 900, 2, 3.25, 4, 5, 6, 7, 8.001};
   const LatencySummary back = from_nanoseconds(to_nanoseconds(l));
   EXPECT_DOUBLE_EQ(back.min, 1.5);
@@ -141,7 +141,7 @@ TEST(PerfResult, ALatencyCrossesTheWireInNanoseconds) {
   EXPECT_DOUBLE_EQ(back.p999, 8.001);
 }
 
-TEST(IntervalMeter, CutsAtItsIntervalsAndKeepsWhatIsLeft) {
+TEST(IntervalMeter, CutsAtItsIntervalsAndKeepsTheRemainder) {
   IntervalMeter meter(500);
   EXPECT_FALSE(meter.at(0.49, 100));
   const auto first = meter.at(0.51, 110);
@@ -161,10 +161,10 @@ TEST(IntervalMeter, CutsAtItsIntervalsAndKeepsWhatIsLeft) {
   EXPECT_FALSE(IntervalMeter(0).rest(100, 5));
 }
 
-TEST(LatencySamples, SoManyAreKeptAndTheRestIsNot) {
+TEST(LatencySamples, KeepsSamplesUpToTheLimitOnly) {
   constexpr std::uint64_t kMost = LatencySamples::kMostSamples;
   LatencySamples s;
-  s.reserve(~std::uint64_t{0});  // what -n may say
+  s.reserve(~std::uint64_t{0});  // the largest value of -n
   for (std::uint64_t i = 0; i < kMost; ++i) s.add(static_cast<std::int64_t>(i));
   for (int i = 0; i < 3; ++i) s.add(7);
   ASSERT_EQ(s.all().size(), kMost);
@@ -175,7 +175,7 @@ TEST(LatencySamples, SoManyAreKeptAndTheRestIsNot) {
   EXPECT_EQ(next.all(), std::vector<std::uint32_t>{UINT32_MAX});
 }
 
-TEST(PerfResult, PercentilesAreRanks) {
+TEST(PerfResult, PercentilesAreSamplesByRank) {
   std::vector<std::uint32_t> samples;
   for (std::uint32_t i = 1000; i >= 1; --i) samples.push_back(i * 1000);
   const LatencySummary s = summarise(&samples);
@@ -193,7 +193,7 @@ TEST(PerfResult, PercentilesAreRanks) {
   EXPECT_DOUBLE_EQ(summarise(&none).p99, 0);
 }
 
-TEST(PerfResult, ColumnsOfPerftest) {
+TEST(PerfResult, HasTheColumnsOfPerftest) {
   EXPECT_EQ(perf_heading(PerfTest::Bandwidth, false),
             " #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]");
   EXPECT_NE(perf_heading(PerfTest::Bandwidth, true).find("BW average[Gb/sec]"), std::string::npos);
@@ -209,7 +209,7 @@ TEST(PerfResult, ColumnsOfPerftest) {
   EXPECT_NE(perf_line(r, true).find("8.39"), std::string::npos);
 }
 
-TEST(PerfPattern, IsTheSameFromAnyOffsetAndDiffersByPlace) {
+TEST(PerfPattern, IsTheSameFromAnyOffsetAndDiffersByPosition) {
   std::vector<std::uint8_t> whole(4096), part(1001);
   fill_pattern(42, 0, whole);
   fill_pattern(42, 333, part);

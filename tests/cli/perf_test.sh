@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# urnic perf: every operation and test gives numbers that make sense, and data that is right.
+# urnic perf: every operation and test gives plausible numbers and correct data.
 . "$(dirname "$0")/lib.sh"
 port=memif:socket=$work/p.sock,mtu=9000
 cd "$work"
-start nobody "$urnic" perf 10.77.0.1 --port "memif:socket=$work/nobody.sock"  # waits for ten seconds
+start nobody "$urnic" perf 10.77.0.1 --port "memif:socket=$work/nobody.sock"  # gives up after ten seconds
 nobody=$last
 start server "$urnic" perf --forever --port "$port"
 server=$last
 until_true 30 grep -q waiting server.log || fail "no server: $(cat server.log)"
 perf() { "$urnic" perf 10.77.0.1 --port "$port" --json "$@" >r.json 2>err || fail "$*: $(cat err)"; }
-# check TEXT EXPRESSION over j and r = the first result
+# check TEXT EXPRESSION: over j and r = the first result
 check() {
   [ "$(json r.json "(lambda r: bool($2))(j['results'][0])")" = True ] || fail "$1: not $2: $(cat r.json)"
 }
@@ -24,8 +24,9 @@ for op in write read send; do
   perf --op $op -s 4K -D 300ms
   check "$op for a time" '0.25 < r["seconds"] < 30 and r["iterations"] > 10'
 done
-# Verification sees every byte of every pass over the data area: one frame changed early in the run,
-# and overwritten by later passes, is found. Without CRC, so that nothing else finds it.
+# Verification checks every byte of every pass over the data area: it detects one frame that was
+# changed early in the run and overwritten by later passes. Without CRC, so that nothing else
+# detects it.
 start unchecked "$urnic" perf --forever --port "memif:socket=$work/u.sock,mtu=9000" --crc off
 until_true 30 grep -q waiting unchecked.log || fail "no server: $(cat unchecked.log)"
 for op in write send; do
@@ -54,7 +55,7 @@ check "crc off" 'r["iterations"] == 100'
 grep -q '^ #bytes     #iterations    BW peak\[MB/sec\]    BW average\[MB/sec\]   MsgRate\[Mpps\]$' table ||
   fail "columns: $(cat table)"
 grep -q '^ 65536      100 ' table || fail "row: $(cat table)"
-# ---- habits of perftest and iperf3
+# ---- options familiar from perftest and iperf3
 for op in write read send; do
   perf --op $op --reverse -s 64K -n 500
   check "$op reverse" 'r["iterations"] == 500 and r["bw_average_mib_per_second"] > 1 and r["bw_peak_bytes_per_second"] >= r["bw_average_bytes_per_second"]'
@@ -63,9 +64,9 @@ for op in write read send; do
 done
 perf --reverse -s 64K -n 2000 --op send
 check "the client receives" 'r["receiver"]["bytes_fast"] + r["receiver"]["bytes_slow"] > 100e6 or r["iterations"] == 2000'
-# An interval is as long as was asked for, or longer while the machine stands still; the last one is what is left, if it is a tenth of
-# one. They follow each other from the beginning to the end. How many they are is the machine's affair: an endless run below waits for
-# regular ones.
+# An interval is as long as requested, or longer if the machine was suspended; the last one is the
+# remainder, if it is a tenth of an interval. Intervals are contiguous from the beginning to the
+# end. Their number depends on the machine: an endless run below waits for regular ones.
 for way in "" --reverse; do
   perf -s 64K -D 900ms -i 200ms $way
   check "intervals $way" 'all(i["to_seconds"] - i["from_seconds"] >= 0.2 - 1e-6 for i in r["intervals"][:-1])'
@@ -80,12 +81,12 @@ grep -q '^ \[   0.00 - .* s\] [1-9][0-9]* .*\[MB/sec\]' table || fail "lines of 
 refused 2 "need --test bw" "$urnic" perf 10.77.0.1 --test lat --reverse --port "$port"
 refused 2 "cannot be combined" "$urnic" perf 10.77.0.1 -b --reverse --port "$port"
 refused 2 "cannot be combined" "$urnic" perf 10.77.0.1 --verify -i 1 --port "$port"
-# More memory than there may be, and less.
+# Memory above the limit, and below it.
 refused 2 "need more than 2 GiB" "$urnic" perf 10.77.0.1 -s 1G -q 2 --port "$port"
 perf -s 64M -q 4 -n 1
 check "512 MiB" 'r["iterations"] == 4'
 refused 2 "is for the client" "$urnic" perf -i 1 --port "$port"
-# What perftest's users type, each alone and with a value where perftest has one.
+# Options of perftest, each alone and with a value if perftest has one.
 "$urnic" perf 10.77.0.1 --port "$port" -n 100 -F >/dev/null || fail "-F"
 refused 2 "the GID follows from the address" "$urnic" perf 10.77.0.1 -x 3 --port "$port"
 refused 2 "iperf3's -R use --reverse" "$urnic" perf 10.77.0.1 -R --port "$port"
@@ -97,7 +98,8 @@ refused 2 "cannot be combined" "$urnic" perf 10.77.0.1 --run_infinitely -D 3 --p
 refused 2 "is for --test bw" "$urnic" perf 10.77.0.1 --run_infinitely --test lat --port "$port"
 refused 2 "is for --test bw" "$urnic" perf 10.77.0.1 --run_infinitely --json --port "$port"
 refused 2 "is for the client" "$urnic" perf --run_infinitely --port "$port"
-# Three intervals of the right length, and of the rate that it is held to, which are not those in which the machine stood still.
+# Waits for three intervals of the right length and with the limited rate; intervals during which
+# the machine was suspended do not count.
 intervals() {
   awk -v least="$1" -v most="$2" '/^ \[ .* s\] [1-9]/ {
       gsub(/[][]/, " ")
@@ -109,7 +111,7 @@ for way in "" --reverse; do
   for limit in "" "--limit 8M"; do
     start endless "$urnic" perf 10.77.0.1 --port "$port" --run_infinitely -s 16K -i 200ms $limit $way
     endless=$last
-    if [ -z "$limit" ]; then wanted="0 1e9"; else wanted="6 10.1"; fi  # MiB/s; 50 ms of its time may be made up for in 200
+    if [ -z "$limit" ]; then wanted="0 1e9"; else wanted="6 10.1"; fi  # MiB/s; up to 50 of each 200 ms may be made up for
     until_true 30 intervals $wanted || fail "no lines of intervals, $limit $way: $(cat endless.log)"
     kill -INT "$endless"
     wait "$endless" || fail "it was interrupted in good order, and says $?: $(cat endless.log)"
@@ -122,13 +124,14 @@ grep -q "^ RDMA_Write BW Test, client 10.77.0.2:" server.log && grep -q "^ Send 
 start json "$urnic" perf --json --forever --port "memif:socket=$work/j.sock,mtu=9000"
 until_true 30 test -S j.sock || fail "no server: $(cat json.log)"
 "$urnic" perf 10.77.0.1 --port "memif:socket=$work/j.sock,mtu=9000" -n 700 --json >r.json || fail "client of a JSON server"
-until_true 30 json json.log j || fail "no JSON of the server: $(cat json.log)"  # it comes behind the client's report
+until_true 30 json json.log j || fail "no JSON of the server: $(cat json.log)"  # it follows after the client's report
 [ "$(json json.log '(j["iterations"], j["op"], j["seconds"] > 0)')" = "(700, 'write', True)" ] || fail "the server's JSON: $(cat json.log)"
-# The client's seconds go over the wire in whole nanoseconds: the two agree to that, not to a rounded megabyte.
+# The client's seconds are sent in whole nanoseconds: both results agree to that precision, not only
+# to a rounded megabyte.
 there=$(json json.log 'j["bw_average_bytes_per_second"]')
 [ "$(json r.json "abs(j['results'][0]['bw_average_bytes_per_second'] / $there - 1) < 1e-5")" = True ] ||
   fail "both ends differ: $(cat json.log r.json)"
-# The server outlives a client that is killed.
+# The server survives a killed client.
 "$urnic" perf 10.77.0.1 --port "$port" -D 60s >/dev/null 2>&1 &
 pid=$!
 measured_by "$server"
@@ -136,7 +139,7 @@ kill -9 $pid
 wait $pid 2>/dev/null
 perf -n 100
 check "after a killed client" 'r["iterations"] == 100'
-# A client whose server is killed.
+# The server of a client is killed.
 "$urnic" perf 10.77.0.1 --port "$port" -D 60s >killed.log 2>&1 &
 pid=$!
 measured_by "$server"
@@ -144,7 +147,7 @@ kill -9 "$server"
 wait $pid
 [ $? = 1 ] || fail "killed server: exit; $(cat killed.log)"
 grep -q '^urnic perf: ' killed.log || fail "killed server: $(cat killed.log)"
-# Without --forever the server ends with its client.
+# Without --forever the server ends after its client.
 start once "$urnic" perf --port "memif:socket=$work/once.sock"
 until_true 30 grep -q waiting once.log || fail "no server: $(cat once.log)"
 ok "a client" "$urnic" perf 10.77.0.1 --port "memif:socket=$work/once.sock" -n 10

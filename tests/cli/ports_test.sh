@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The tools over ports other than memif: unix datagrams, and TAP interfaces joined by a bridge of the
-# kernel, in a network namespace of our own, else as root in one, else skipped (E-40).
+# The tools over other ports than memif: unix datagrams, and TAP interfaces joined by a kernel
+# bridge. In its own network namespace, else as root in one, else skipped (E-40).
 if [ "${IN_NAMESPACE-}" = "" ]; then
   export IN_NAMESPACE=1
   unshare -Urn ip link add type bridge 2>/dev/null && exec unshare -Urn "$0" "$@"

@@ -9,7 +9,7 @@
 namespace urnic::cli {
 namespace {
 
-constexpr std::size_t kSize = 5'300'000;  // several points
+constexpr std::size_t kSize = 5'300'000;  // several digests
 
 class PrefixCheckTest : public testing::Test {
  protected:
@@ -29,7 +29,7 @@ class PrefixCheckTest : public testing::Test {
   }
   static void spoil(int fd, off_t at) { EXPECT_EQ(pwrite(fd, "\0\1\2\3\4\5\6\7", 8, at), 8); }
 
-  // Both sides as they talk; where the initiator begins.
+  // Runs both sides of the comparison; returns where the initiator begins.
   std::uint64_t agree(std::uint64_t length) {
     PrefixTeller teller(there_, length, "there");
     PrefixComparer comparer(here_, length, "here");
@@ -63,14 +63,14 @@ class PrefixCheckTest : public testing::Test {
   int here_ = -1, there_ = -1;
 };
 
-TEST_F(PrefixCheckTest, AllThatIsTheSameIsGoneOnFrom) {
+TEST_F(PrefixCheckTest, AnEqualPrefixIsResumedCompletely) {
   EXPECT_EQ(agree(kSize), kSize);
   EXPECT_EQ(agree(1), 1u);
   EXPECT_EQ(agree(0), 0u);
 }
 
 // proves: E-38
-TEST_F(PrefixCheckTest, ADifferenceIsNeverGoneOnBehind) {
+TEST_F(PrefixCheckTest, TheTransferNeverContinuesAfterADifference) {
   spoil(there_, 3'000'000);
   EXPECT_EQ(agree(kSize), 2u << 20) << "the last place before it";
   EXPECT_EQ(agree(3'000'000), 3'000'000u) << "it lies behind";
@@ -78,7 +78,7 @@ TEST_F(PrefixCheckTest, ADifferenceIsNeverGoneOnBehind) {
   EXPECT_EQ(agree(kSize), 0u);
 }
 
-TEST_F(PrefixCheckTest, OnlyPlacesThatWereToldAreBegunAt) {
+TEST_F(PrefixCheckTest, TheInitiatorMayBeginOnlyAtSentPoints) {
   PrefixTeller teller(there_, kSize, "there");
   EXPECT_FALSE(teller.begin(1 << 20).has_value());
   EXPECT_FALSE(teller.compared()) << "nothing was told";
@@ -105,7 +105,7 @@ TEST_F(PrefixCheckTest, TheTargetWaitsForTheInitiator) {
   EXPECT_EQ(told, 5u);
 }
 
-TEST_F(PrefixCheckTest, AFileThatIsShorterThanItWasIsAnError) {
+TEST_F(PrefixCheckTest, AShortenedFileIsAnError) {
   ASSERT_EQ(ftruncate(there_, 1000), 0);
   PrefixTeller teller(there_, kSize, "there");
   while (teller.step()) {

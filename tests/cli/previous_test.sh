@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The previous release (tools/previous-release) at the other end: put, get and perf, new with old and old with new,
-# over memif and the kernel's TCP. Where the messages are of one version they work together; where they are not, the
-# client says so in one line, at once, and the server goes on.
+# The previous release (tools/previous-release) at the other end: put, get and perf, new with old
+# and old with new, over memif and the kernel's TCP. If the versions of the messages agree, they
+# work together; otherwise the client reports that at once in one line, and the server continues.
 [ -x "${2:-}" ] || { echo "skipped: no previous release here (tools/previous-release builds it)"; exit 77; }
 . "$(dirname "$0")/lib.sh"
 old=$(readlink -f "$2")
@@ -9,7 +9,7 @@ cd "$work"
 bytes 5000000 >f
 mkdir export
 net=127.$((1 + $$ / 200 % 250)).$((1 + $$ % 200)).1
-# agree TEXT COMMAND...: it works, or the two say that their versions differ: one line, exit 1, within seconds
+# agree TEXT COMMAND...: it works, or reports different versions: one line, exit 1, within seconds
 agree() {
   local text=$1 code=0 from=$SECONDS
   shift
@@ -57,13 +57,14 @@ for over in memif tcp; do
     done
     kill -0 $last || fail "$name: the server has died"
     stop_process $last
-    # What no private message stands between works together: a verbs program over MPA, DDP and our TCP.
+    # Without private messages both versions work together: a verbs program over MPA, DDP and our
+    # TCP.
     command -v rping >/dev/null && [ -e "$(dirname "$old")/../lib/urnic/dropin/librdmacm.so.1" ] || continue
     start rping env URNIC_PORT=$there "$serving" run -- rping -s -a $address -p 7174 -C 500 -V
     listens() { "$urnic" stat --json | grep -q rping; }
     until_true 20 listens || fail "$name: no rping: $(cat rping.log)"
     ok "$name: rping" timeout 60 env URNIC_PORT=$here "$asking" run -- rping -c -a $address -p 7174 -C 500 -V -S 3000
-    stop_process $last  # what it says when its client has left first is noise of its own
+    stop_process $last  # rping's message when its client leaves first is not relevant
   done
 done
 done_testing

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Files of all sizes there and back, by one client after the other and by several at once (E-38).
+# Transfers files of all sizes there and back, by one client after another and by several at once
+# (E-38).
 . "$(dirname "$0")/lib.sh"
 port=memif:socket=$work/m.sock,mtu=9000
 target_on "$port" --also-port "memif:socket=$work/n.sock,mtu=1500" \
@@ -47,7 +48,7 @@ cmp -s f4096 dir/f4096 || wrong_data "not got into the folder"
   fail "repeat: $(cat put.json)"
 [ "$(json put.json 'j["sha256"]')" = "$(sha256sum <f5000003 | cut -d' ' -f1)" ] || fail "sha256"
 
-# Three clients at once, each on its own wire.
+# Three clients at once, each with its own wire.
 clients=()
 for k in m n o; do
   mtu=9000

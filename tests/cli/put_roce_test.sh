@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# urnic target, put, get and ls over RoCE: memif, IPv6, a wire that loses, and the kernel's UDP.
+# urnic target, put, get and ls over RoCE: memif, IPv6, a lossy wire, and the kernel's UDP.
 . "$(dirname "$0")/lib.sh"
 cd "$work"
 bytes 3000001 >file
@@ -26,7 +26,7 @@ there_and_back "IPv6, a wire that loses" "$wire" "$wire" '[fd77::1]' --faults lo
 net=127.$((1 + $$ / 200 % 250)).$((1 + $$ % 200))
 there_and_back "the kernel's UDP" "udp:bind=$net.1" "udp:bind=$net.2" "$net.1"
 
-# ---- what it listens on, and a refusal, which RoCE fills up with zeroes
+# ---- the listening address, and a refusal, which RoCE pads with zeros
 printf '0123456789abcdef' >token
 target_on "udp:bind=$net.1" --transport roce --token-file token
 grep -q "RoCE port 18700, files" target.log && ! grep -q TCP target.log || fail "it listens on: $(cat target.log)"

@@ -28,7 +28,7 @@ class QuotaTest : public ::testing::Test {
                                            const std::string& client = "10.0.0.2") {
     return quota_->reserve(client, name, size, now_);
   }
-  // A put that arrives whole, as a session does it. Empty, or why not.
+  // A put that is received completely, as a session does it. Empty, or the reason of a refusal.
   std::string put(const std::string& name, std::uint64_t size,
                   const std::string& client = "10.0.0.2") {
     auto share = reserve(name, size, client);
@@ -49,13 +49,13 @@ class QuotaTest : public ::testing::Test {
 };
 
 // proves: AC-6
-TEST_F(QuotaTest, CountsWhatIsThereWhateverItsNameAndWherever) {
+TEST_F(QuotaTest, CountsEveryExistingFileOfTheExport) {
   write("a", 100);
   mkdir((root_ + "/d").c_str(), 0755);
   mkdir((root_ + "/d/e").c_str(), 0755);
   write("d/e/b", 50);
   write("line\nfeed", 30);
-  write(".urnic-abc.part", 1000);  // is on its way
+  write(".urnic-abc.part", 1000);  // still in transfer
   ASSERT_EQ(symlink("/etc/passwd", (root_ + "/link").c_str()), 0);
   ASSERT_EQ(symlink("..", (root_ + "/d/up").c_str()), 0);
   EXPECT_EQ(folder_usage(fd_.get()), (Usage{180, 5})) << "folders count as files without bytes";
@@ -66,7 +66,7 @@ TEST_F(QuotaTest, CountsWhatIsThereWhateverItsNameAndWherever) {
 }
 
 // proves: AC-6
-TEST_F(QuotaTest, WhatIsReplacedMakesRoomForWhatReplacesIt) {
+TEST_F(QuotaTest, AReplacedFileMakesRoomForItsReplacement) {
   write("f", 80);
   begin({.bytes = 100, .files = 1});
   EXPECT_EQ(put("f", 100), "");
@@ -77,7 +77,7 @@ TEST_F(QuotaTest, WhatIsReplacedMakesRoomForWhatReplacesIt) {
 }
 
 // proves: AC-6
-TEST_F(QuotaTest, OverTheQuotaAFileMayBecomeSmaller) {
+TEST_F(QuotaTest, AboveTheQuotaAFileMayBecomeSmaller) {
   write("f", 500);
   begin({.bytes = 100});
   EXPECT_NE(put("g", 1), "");
@@ -88,7 +88,7 @@ TEST_F(QuotaTest, OverTheQuotaAFileMayBecomeSmaller) {
 }
 
 // proves: AC-6
-TEST_F(QuotaTest, SeveralAtOnceShareWhatIsLeft) {
+TEST_F(QuotaTest, ConcurrentPutsShareTheRemainingQuota) {
   begin({.bytes = 100, .files = 3});
   auto a = reserve("a", 60), b = reserve("b", 40);
   ASSERT_TRUE(a.ok() && b.ok());
@@ -106,7 +106,7 @@ TEST_F(QuotaTest, SeveralAtOnceShareWhatIsLeft) {
 }
 
 // proves: AC-6
-TEST_F(QuotaTest, WhatOthersTakeAwayOrAddIsSeen) {
+TEST_F(QuotaTest, FilesAddedOrDeletedByOthersAreCounted) {
   begin({.bytes = 100});
   EXPECT_EQ(put("f", 100), "");
   EXPECT_NE(put("g", 50), "");
@@ -119,14 +119,14 @@ TEST_F(QuotaTest, WhatOthersTakeAwayOrAddIsSeen) {
 }
 
 // proves: AC-6
-TEST_F(QuotaTest, SizesThatNoFileHasAreOverIt) {
+TEST_F(QuotaTest, ImpossibleSizesExceedTheQuota) {
   begin({.bytes = 100, .client_bytes = 100});
   EXPECT_NE(put("f", ~std::uint64_t{0}), "");
   EXPECT_EQ(put("f", 100), "");
 }
 
 // proves: AC-7
-TEST_F(QuotaTest, EachClientHasItsOwnAndWhatWasThereIsNobodys) {
+TEST_F(QuotaTest, EachClientHasItsOwnQuotaWithoutPreexistingFiles) {
   write("old", 1000);
   begin({.client_bytes = 100, .client_files = 2});
   EXPECT_EQ(put("a", 60, "10.0.0.2"), "");
@@ -139,7 +139,7 @@ TEST_F(QuotaTest, EachClientHasItsOwnAndWhatWasThereIsNobodys) {
 }
 
 // proves: AC-7
-TEST_F(QuotaTest, WhoReplacesAFileOfAnotherHasItFromThenOn) {
+TEST_F(QuotaTest, ReplacingAFileOfAnotherClientTransfersItsUsage) {
   begin({.client_bytes = 100});
   EXPECT_EQ(put("a", 100, "10.0.0.2"), "");
   EXPECT_EQ(put("a", 90, "10.0.0.3"), "");
@@ -148,7 +148,7 @@ TEST_F(QuotaTest, WhoReplacesAFileOfAnotherHasItFromThenOn) {
 }
 
 // proves: AC-7
-TEST_F(QuotaTest, WhatIsTakenAwayCountsNoMore) {
+TEST_F(QuotaTest, DeletedFilesNoLongerCount) {
   begin({.client_bytes = 100, .client_files = 1});
   EXPECT_EQ(put("a", 100), "");
   EXPECT_NE(put("b", 100), "");

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A transfer that was interrupted goes on, by --resume, with as much of what is there as is verified.
-# No half-written file has its name meanwhile, whoever is killed (E-38).
+# --resume continues an interrupted transfer after the verified part of the existing bytes. A file
+# under its final name is always complete, whichever side is killed (E-38).
 . "$(dirname "$0")/lib.sh"
 port=memif:socket=$work/m.sock,mtu=9000
 cd "$work"
@@ -8,7 +8,8 @@ bytes 60000000 >big
 target_on "$port"
 target=$last
 part() { find "$1" -maxdepth 1 -name '.urnic-*.part' -size +4000k; }
-# interrupted SIGNAL FOLDER COMMAND...: slowly, until 4 MB are there, in less than a tenth of its time; then the signal
+# interrupted SIGNAL FOLDER COMMAND...: runs it slowly until 4 MB are there, which takes less than a
+# tenth of its time; then sends the signal
 interrupted() {
   local signal=$1 folder=$2
   shift 2
@@ -18,8 +19,8 @@ interrupted() {
   kill -"$signal" $pid
   wait $pid 2>/dev/null
 }
-# there_already: bytes that the last one went on behind
-there_already() { json out 'j["bytes_there_already"]'; }
+# there_already: existing bytes that the last transfer skipped
+there_already() { json out 'j["bytes_already_present"]'; }
 finish_put() {
   ok "$1" "$urnic" put big 10.77.0.1 --resume --json --port "$port"
   cmp -s big export/big || wrong_data "$1: differs"
@@ -42,7 +43,7 @@ finish_put "put goes on"
 [ "$(stat -c %a export/big)" = "$(stat -c %a big)" ] || fail "mode $(stat -c %a export/big)"
 [ "$(stat -c %Y export/big)" = "$(stat -c %Y big)" ] || fail "time $(stat -c %y export/big)"
 
-# What is there is not what was sent: as far as it is, it is gone on with.
+# If the existing bytes differ from the file, the transfer continues after the common beginning.
 rm export/big
 interrupted INT export put big 10.77.0.1
 printf WRONG | dd of="$(part export)" bs=1 seek=3000000 conv=notrunc 2>/dev/null
@@ -56,7 +57,7 @@ finish_put "put of another file of that name"
 [ "$(there_already)" = 0 ] || fail "another file: began at $(there_already)"
 mv first big
 
-# Without --resume what was left goes.
+# A transfer without --resume deletes the part.
 rm export/big
 interrupted INT export put big 10.77.0.1
 ok "put without --resume" "$urnic" put big 10.77.0.1 --port "$port"
@@ -98,7 +99,8 @@ finish_get "get with a wrong part"
 ok "nothing is there: --resume is as without" "$urnic" get 10.77.0.1/big new --resume --port "$port"
 cmp -s big new || wrong_data "new differs"
 
-# ---- what nobody has gone on with for a week goes: here with the next get, there when a target starts
+# ---- a part that was not resumed for a week is deleted: here by the next get, at the target when
+# it starts
 rm -f got
 interrupted INT . get 10.77.0.1/big got
 other=.urnic-aaaaaaaaaaaa.part
@@ -110,15 +112,15 @@ ok "a get beside parts" "$urnic" get 10.77.0.1/first new --port "$port"
 finish_get "of six days"
 [ "$(there_already)" -gt 1000000 ] || fail "of six days: began at $(there_already)"
 
-# ---- a folder of which a part is there; empty files
+# ---- a partly transferred folder; empty files
 mkdir d && : >d/empty && bytes 5000 >d/small
 ok "a folder" "$urnic" put -r d 10.77.0.1 --resume --port "$port"
 ok "and back" "$urnic" get -r 10.77.0.1/d back --resume --port "$port"
 diff -r d back/d && diff -r d export/d || fail "a folder differs"
-# What is there as a whole is verified and not moved again; what has changed is.
+# A complete file is verified and not transferred again; a changed file is.
 bytes 2000000 >d/one && bytes 2000000 >d/two
 ok "a folder that has grown" "$urnic" put -r d 10.77.0.1 --resume --port "$port"
-# Random bytes may have any single one by chance.
+# A single random byte could be equal by chance.
 printf CHANGED | dd of=export/d/one bs=1 seek=1500000 conv=notrunc 2>/dev/null
 cp d/small small && bytes 5000 >d/small
 chmod 600 d/two && touch -d 2001-01-01 d/two
@@ -133,7 +135,7 @@ diff -r d back/d || fail "and back: differs"
 ok "and back again" "$urnic" get -r 10.77.0.1/d back --resume --json --port "$port"
 [ "$(there_already)" = 4005000 ] || fail "there already, of a get: $(there_already)"
 
-# ---- what waits would be in no quota: with one nothing waits
+# ---- parts count for no quota, so with a quota no parts are kept
 stop_process "$target"
 echo old >export/d/$other && touch -d '8 days ago' export/d/$other
 rm export/big

@@ -1,5 +1,5 @@
 target_link_libraries(test_cli PRIVATE urnic_test_virtual_time)
-# Whole commands: each script gets the program, and runs in a folder of its own.
+# Tests of whole commands: each script gets the program as its argument and runs in its own folder.
 #   urnic_command_test(<name> <kind> <seconds> [ARGUMENTS <arguments...>] [NEEDS <targets...>])
 function(urnic_command_test name kind seconds)
   cmake_parse_arguments(C "" "" "ARGUMENTS;NEEDS" ${ARGN})
@@ -13,14 +13,15 @@ foreach(name put_get many resume put_roce errors odd special usage full_disk sto
              stat_config ports)
   urnic_command_test(${name} real 300)
 endforeach()
-# Some of them are added behind this folder.
+# Some of the targets are added after this folder.
 cmake_language(DEFER DIRECTORY ${CMAKE_SOURCE_DIR} CALL urnic_command_test_of_examples)
 function(urnic_command_test_of_examples)
   urnic_command_test(example real 60 ARGUMENTS ${CMAKE_BINARY_DIR}/examples NEEDS example_server example_client example_hello
                      example_datagrams example_virtual_time)
 endfunction()
 if(URNIC_SANITIZE MATCHES undefined)
-  # UBSan sees by a pipe whether an object may be read; in a process that may not have a descriptor it reports a fault in each.
+  # UBSan uses a pipe to check whether an object may be read; in a process without free descriptors
+  # each check would report an error.
   urnic_test(cli.descriptors KIND real COMMAND sh -c "echo 'UBSan needs descriptors, and this test takes them away' && exit 77")
 else()
   urnic_command_test(descriptors real 300)
@@ -28,8 +29,8 @@ endif()
 urnic_command_test(kill outside 300)
 urnic_command_test(idle outside 120 ARGUMENTS ${URNIC_SANITIZE})
 if(NOT URNIC_SANITIZE)
-  # Memory limits and installation make no sense with a sanitizer's run-time; counters that must agree
-  # with a wire's log in bounded time ask for the speed of a plain build.
+  # Memory limits and installation are not meaningful with a sanitizer's runtime. Comparing counters
+  # with a wire's log in limited time needs the speed of a plain build.
   add_library(failing_files MODULE ${CMAKE_SOURCE_DIR}/tests/cli/failing_files.c)
   target_link_libraries(failing_files PRIVATE ${CMAKE_DL_LIBS})
   set_target_properties(failing_files PROPERTIES PREFIX "")
@@ -47,7 +48,7 @@ if(NOT URNIC_SANITIZE)
   urnic_command_test(tutorial outside 600 ARGUMENTS ${CMAKE_BINARY_DIR}
                      NEEDS urnic_dropin_libraries urnic_shared urnic_tcp_shared urnic_manual)
   urnic_test(cli.demo KIND outside SECONDS 300 NEEDS urnic COMMAND ${CMAKE_SOURCE_DIR}/tools/demo $<TARGET_FILE:urnic>)
-  # The figures of docs/mechanisms show what the engine does today; room.sim runs the same code.
+  # The figures of docs/mechanisms show the engine's current behaviour; room.sim runs the same code.
   urnic_test(cli.figures KIND outside SECONDS 600 NEEDS urnic
              COMMAND ${CMAKE_SOURCE_DIR}/tools/figures --check --urnic $<TARGET_FILE:urnic>)
 endif()

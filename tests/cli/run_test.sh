@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# urnic run: the program gets our libraries, its exit code comes through, and what cannot be run so is refused in
-# one line.
+# urnic run: the program gets our libraries, its exit code is passed on, and a program that cannot
+# use them is refused in one line.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 dropin=$(dirname "$urnic")/../lib/urnic/dropin
 [ -e "$dropin/libibverbs.so.1" ] || { echo "skipped: urnic was built without the drop-in libraries"; exit 77; }
@@ -44,9 +44,9 @@ diff <("$urnic" config --config two.toml --json | grep value) <("$urnic" config 
   fail "--toml of several devices is not read back"
 "$urnic" config --config two.toml | grep -A4 "^device wire" | grep -q "mem:name=w" || fail "config: $("$urnic" config --config two.toml)"
 printf '[device.lan]\nport = "tcp"\n[device.roce]\nport = "udp"\n' >bad.toml
-refused 2 "device roce: transport = iwarp does not go with port = udp" "$urnic" run --config bad.toml -- true
+refused 2 "device roce: transport = iwarp cannot be combined with port = udp" "$urnic" run --config bad.toml -- true
 
-# ---- which libraries
+# ---- the libraries that are used
 cat >probe.c <<'C'
 #include <infiniband/verbs.h>
 #include <stdio.h>
@@ -62,7 +62,7 @@ cc -o probe probe.c "$dropin/libibverbs.so.1" -Wl,--allow-shlib-undefined || fai
 [ "$("$urnic" run --config two.toml -- ./probe)" = "2 lan" ] || fail "the probe: $("$urnic" run --config two.toml -- ./probe 2>&1)"
 [ "$("$urnic" run --config two.toml --device wire -- ./probe)" = "1 wire" ] || fail "the chosen device"
 [ "$("$urnic" run --transport roce -- ./probe)" = "1 urnic0" ] || fail "the probe: $("$urnic" run --transport roce -- ./probe 2>&1)"
-# A library of the same name in a folder that the program insists on: LD_PRELOAD helps.
+# A library of the same name in a folder of the program's RPATH: LD_PRELOAD solves this.
 mkdir other
 echo 'void *ibv_get_device_list(int *n) { *n = 99; return 0; } const char *ibv_get_device_name(void *d) { return "other"; }' >other.c
 echo 'IBVERBS_1.1 { global: *; };' >other.map
@@ -70,7 +70,8 @@ cc -shared -fPIC -o other/libibverbs.so.1 other.c -Wl,-soname,libibverbs.so.1,--
 cc -o insists probe.c other/libibverbs.so.1 -Wl,--disable-new-dtags,-rpath,"$work/other"
 [ "$(./insists)" = "99 -" ] || fail "the other library: $(./insists)"
 [ "$("$urnic" run -- ./insists)" = "1 urnic0" ] || fail "RPATH: $("$urnic" run -- ./insists 2>&1)"
-# One that is named by its path cannot be kept out: refused, and by ourselves when started without `urnic run`.
+# A library linked by its path cannot be replaced: the program is refused, also by our libraries
+# when started without `urnic run`.
 cc -shared -fPIC -o other/libibverbs.so.1 other.c -Wl,--version-script=other.map
 cc -o mixes probe.c "$work/other/libibverbs.so.1"
 refused 126 "instead of urnic's" "$urnic" run -- ./mixes
@@ -88,7 +89,7 @@ int main(void) {
 C
 cc -o late late.c "$dropin/libibverbs.so.1" -Wl,--allow-shlib-undefined
 [ "$("$urnic" run -- ./late 2>err)" = 0 ] && [ "$(wc -l <err)" = 1 ] && grep -q "conflicts with urnic's" err || fail "a mixture at run time: $(cat err)"
-# A copy by another name, as Python's wheels have, and a library that is linked in.
+# A renamed copy, as in Python wheels, and a statically linked library.
 cc -shared -fPIC -o other/libibverbs-1de1263b.so.1 other.c -Wl,-soname,libibverbs-1de1263b.so.1,--version-script=other.map
 cc -o copy probe.c other/libibverbs-1de1263b.so.1 -Wl,-rpath,"$work/other"
 refused 126 "instead of urnic's" "$urnic" run -- ./copy
@@ -102,10 +103,11 @@ refused 126 "is a 32-bit program" "$urnic" run -- ./narrow
 cp probe suid && chmod u+s suid
 refused 126 "is set-uid" "$urnic" run -- ./suid
 
-# ---- --sysfs: what looks past the libraries finds the device too, children as well, and nothing else changes
+# ---- --sysfs: a program that reads the files directly also finds the device, including its
+# children; nothing else changes
 view=$dropin/libsysfsview.so
 [ "$("$urnic" run --sysfs -- cat /sys/class/infiniband/urnic0/node_type)" = "4: RNIC" ] || fail "--sysfs: cat"
-# An address of its own: port 4791 is one for all.
+# A separate address, because it has only one port 4791.
 roce="--transport roce --port udp:bind=127.88.$((RANDOM % 250 + 1)).$((RANDOM % 250 + 1))"
 [ "$("$urnic" run --sysfs $roce -- cat /sys/class/infiniband/urnic0/node_type)" = "1: CA" ] || fail "--sysfs: cat, RoCE"
 [ "$("$urnic" run --sysfs -- ls /sys/class/infiniband /dev/infiniband | tr '\n' ' ')" = "/dev/infiniband: uverbs0  /sys/class/infiniband: urnic0 " ] || fail "--sysfs: ls"
@@ -121,7 +123,7 @@ assert len(list(os.walk(d))) > 5
 assert os.path.realpath(d + "urnic0").endswith("/urnic0")
 ' || fail "--sysfs: python"
 [ "$("$urnic" run --sysfs -- ./probe)" = "1 urnic0" ] || fail "--sysfs: the probe"
-# The C library's own walks, and a descriptor of "/" as hwloc has it.
+# The tree walks of the C library, and a descriptor of "/", as hwloc uses it.
 cat >walks.c <<'C'
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -168,11 +170,11 @@ mkdir -p open/urnic && chmod 755 open/urnic
 refused 1 "is accessible to other users" env XDG_RUNTIME_DIR="$work/open" "$urnic" run --sysfs -- true
 "$urnic" run --sysfs --port memif:socket=/nowhere/wire.sock,role=server -- true 2>err; [ $? = 1 ] && grep -q "cannot write the device files" err || fail "--sysfs without a device: $(cat err)"
 
-# ---- a wrong configuration is one line and no device, not a crash
+# ---- a wrong configuration gives one line and no device, not a crash
 printf 'nosuchkey = 1\n' >bad.toml
 [ "$(URNIC_CONFIG=$work/bad.toml LD_LIBRARY_PATH=$dropin ./probe 2>err)" = "0 -" ] || fail "a wrong configuration"
 [ "$(wc -l <err)" = 1 ] && grep -q nosuchkey err || fail "a wrong configuration: $(cat err)"
-# Nothing is said otherwise.
+# Otherwise nothing is printed.
 "$urnic" run -- ./probe 2>err >/dev/null
 [ -s err ] && fail "said: $(cat err)"
 done_testing

@@ -26,7 +26,7 @@ class ScenarioFile : public testing::Test {
   std::string folder_;
 };
 
-TEST_F(ScenarioFile, IsReadUpToItsLimitAndNoFurther) {
+TEST_F(ScenarioFile, IsReadOnlyUpToTheSizeLimit) {
   constexpr std::size_t kMost = 1u << 20;
   const auto over = read_scenario(write(kMost + 1));
   ASSERT_FALSE(over.ok());

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# urnic sim: what it prints, that it prints the same each time, and one line for whatever is wrong.
+# urnic sim: its output, that the output is reproducible, and one line for every error.
 . "$(dirname "$0")/lib.sh"
 cd "$work"
 
@@ -28,7 +28,7 @@ ok "--set" "$urnic" sim limited-recovery --set wire.to_right.corrupt=0 --set wor
   fail "--set did not take the corruption away"
 [ "$(json out 'j["variants"][1]["runs"][0]["messages"]')" = 3 ] || fail "--set work.count"
 
-# ---- what is wrong
+# ---- errors
 echo 'los = 1' >unknown.toml
 printf '[work]\ncount = "x"\n' >type.toml
 printf '[wire]\nloss = 1.5\n' >value.toml

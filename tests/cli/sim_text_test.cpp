@@ -8,7 +8,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// What is printed of so many events that are all different.
+// The output for `events` different events.
 std::string shown(unsigned events, std::uint64_t left_out = 0) {
   sim::RunResult run;
   run.events_left_out = left_out;
@@ -18,7 +18,7 @@ std::string shown(unsigned events, std::uint64_t left_out = 0) {
   return sim_text({}, {{"", {run}}});
 }
 
-TEST(SimText, ATimelineHasSoManyLinesAndSaysWhatItLeavesOut) {
+TEST(SimText, ATimelineIsLimitedAndReportsOmittedLines) {
   EXPECT_THAT(shown(40), HasSubstr("(number 38.)"));
   EXPECT_THAT(shown(40), Not(HasSubstr("more (--json")));
   const std::string cut = shown(50, 7);

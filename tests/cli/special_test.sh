@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What is no regular file is written to or refused, never replaced: devices, FIFOs, links, standard
-# input and output, as destination of get and put and of everything else that writes a file.
+# Only regular files are replaced; other files are written to or refused: devices, FIFOs, links,
+# standard input and output, as destination of get and put and of all other commands that write a
+# file.
 . "$(dirname "$0")/lib.sh"
 port=memif:socket=$work/m.sock,mtu=9000
 cd "$work"
@@ -9,7 +10,7 @@ target_on "$port"
 target=$last
 put() { "$urnic" put "$@" --port "$port"; }
 get() { "$urnic" get "$@" --port "$port"; }
-# kind PATH: what it is, itself
+# kind PATH: type and inode of the path itself
 kind() { stat -c '%F %i' "$1"; }
 ok "put" put f 10.77.0.1/f
 
@@ -43,14 +44,14 @@ cmp -s f through || wrong_data "what came through the FIFO differs"
 [ -p pipe ] || fail "get has replaced a FIFO"
 refused 1 "not a regular file" put f 10.77.0.1/pipe
 [ -p export/pipe ] || fail "put has replaced a FIFO of the export"
-# Nobody reads: a signal ends the waiting.
-"$urnic" get 10.77.0.1/f pipe --port "$port" >fifo.log 2>&1 & # no function: $! is the program itself
+# There is no reader: a signal ends the wait.
+"$urnic" get 10.77.0.1/f pipe --port "$port" >fifo.log 2>&1 & # not a function: $! must be the program itself
 pid=$!
 until_true 30 in_fifo $pid || fail "get does not wait for a reader: $(cat fifo.log)"
 kill -TERM $pid
 wait $pid
 [ $? = 1 ] && grep -q "pipe: stopped" fifo.log || fail "get to a FIFO that nobody reads: $(cat fifo.log)"
-# The reader goes away.
+# The reader disappears.
 head -c 10 pipe >/dev/null &
 refused 1 "Broken pipe" get 10.77.0.1/f pipe
 wait $!
@@ -95,7 +96,7 @@ refused 1 "Bad file descriptor" sh -c '"$@" >&-' sh "$urnic" get 10.77.0.1/f - -
 # ---- the log of a wire
 wire() { "$urnic" wire --a "memif:socket=$work/a.sock" --b "memif:socket=$work/b.sock" "$@"; }
 for log in pipe2 loglink; do
-  [ $log = pipe2 ] && { mkfifo pipe2; exec 9<>pipe2; }  # who holds both its ends keeps nobody waiting
+  [ $log = pipe2 ] && { mkfifo pipe2; exec 9<>pipe2; }  # a process with both ends open never blocks others
   [ $log = loglink ] && ln -s log.json loglink
   before=$(kind $log)
   start wire "$urnic" wire --a "memif:socket=$work/a.sock" --b "memif:socket=$work/b.sock" --log $log
@@ -109,7 +110,7 @@ refused 1 "No such file" wire --log none/x
 refused 1 "Is a directory" wire --log "$work"
 refused 1 "No space left" wire --log /dev/full
 
-# ---- what the target says of all that: a line for each file, and the sums
+# ---- the target's log of these transfers: one line per file, and the totals
 ok "ls" "$urnic" ls 10.77.0.1 --port "$port"
 stop_process "$target"
 grep -q "^received f (2.86 MiB) from 10.77.0.2:" target.log || fail "no line for a put: $(cat target.log)"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# urnic stat on running processes, urnic config and where values come from.
+# urnic stat on running processes; urnic config and the origins of values.
 . "$(dirname "$0")/lib.sh"
 port=memif:socket=$work/m.sock,mtu=9000
 cd "$work"
@@ -19,7 +19,7 @@ grep -q "^urnic_write_bytes_received_total{pid=\"$last\".*} 2000000$" p || fail 
 until_true 30 sh -c '[ "$(grep -c "^the one" watch)" -ge 3 ]' || fail "watch: $(cat watch)"
 kill -TERM $pid; wait $pid || fail "watch: exit after SIGTERM"
 
-# A poller that drives itself answers as well.
+# A process that polls and drives the engine itself also answers.
 start server "$urnic" perf --port "memif:socket=$work/p.sock" --progress poll --name poller
 until_true 30 sh -c "'$urnic' stat | grep -q '^poller'" || fail "no answer with progress = poll"
 
@@ -30,7 +30,7 @@ URNIC_HOLE_LIMIT=5 "$urnic" config --config c.toml --mtu 1500 --json >c.json || 
 [ "$(json c.json '(j["hole_limit"]["value"], j["hole_limit"]["origin"])')" = "('5', 'URNIC_HOLE_LIMIT')" ] || fail "$(cat c.json)"
 [ "$(json c.json '(j["connection_type"]["value"], j["connection_type"]["origin"])')" = "('slow', 'c.toml:3')" ] || fail "$(cat c.json)"
 [ "$(json c.json 'j["crc"]["origin"]')" = default ] || fail "$(cat c.json)"
-# What --toml writes is a file that says the same.
+# The file written by --toml gives the same settings.
 "$urnic" config --config c.toml --toml >again.toml
 diff <("$urnic" config --config c.toml --json | grep value) <("$urnic" config --config again.toml --json | grep value) ||
   fail "--toml is not read back"
@@ -39,7 +39,7 @@ diff <("$urnic" config --config c.toml --json | grep value) <("$urnic" config --
 for command in target put get ls perf stat config wire; do
   "$urnic" $command --help | grep -q "^Usage: urnic $command" || fail "$command --help"
 done
-# Every setting is documented and an option.
+# Every setting is documented and is an option.
 "$urnic" config --json >all.json
 for key in $(json all.json '" ".join(j)'); do
   grep -q "^| \`$key\`" "$here/../../docs/config.md" || fail "docs/config.md does not have $key"

@@ -1,4 +1,4 @@
-// How `urnic stat` finds processes and reads their answers.
+// How `urnic stat` finds processes and reads their responses.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -55,8 +55,8 @@ TEST_F(StatSocketTest, FindsSocketsOfLivingProcessesAndRemovesTheOthers) {
   EXPECT_TRUE(find_stat_sockets(folder_ + "/none").empty());
 }
 
-// A folder has its names in no order.
-TEST_F(StatSocketTest, ComesInTheOrderOfProcessesAndOfTheirNames) {
+// A folder lists its names in no particular order.
+TEST_F(StatSocketTest, SocketsAreSortedByProcessAndName) {
   for (const char number : std::string("3917526480")) {
     for (const std::string& pid : {std::to_string(getpid()), std::string("1")}) {
       std::ofstream(folder_ + "/" + pid + "-" + number + ".sock") << "";
@@ -92,7 +92,7 @@ TEST_F(StatSocketTest, ReadsUntilTheEnd) {
   EXPECT_EQ(*text, document);
 }
 
-TEST_F(StatSocketTest, AProcessThatDoesNotAnswerIsGivenUp) {
+TEST_F(StatSocketTest, AProcessThatDoesNotAnswerTimesOut) {
   const std::string path = folder_ + "/1.sock";
   const int fd = listen_at(path);
   const auto text = read_stat_socket(path, 100);
@@ -103,8 +103,8 @@ TEST_F(StatSocketTest, AProcessThatDoesNotAnswerIsGivenUp) {
   EXPECT_FALSE(read_stat_socket(std::string(200, 'x'), 100).ok());
 }
 
-// It writes as long as it is read; the next process, which does not, is read in full.
-TEST_F(StatSocketTest, AnAnswerThatDoesNotEndIsGivenUp) {
+// It writes as long as it is read; the next process ends its answer, which is read completely.
+TEST_F(StatSocketTest, AnEndlessAnswerIsAborted) {
   const std::string path = folder_ + "/3.sock";
   const int fd = listen_at(path);
   std::uint64_t written = 0;

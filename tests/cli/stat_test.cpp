@@ -1,4 +1,4 @@
-// What `urnic stat` prints of an engine's counters, in each form.
+// The output of `urnic stat` for an engine's counters, in each format.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ EngineStats sample() {
   return s;
 }
 
-TEST(StatText, TableSumsConnectionsThatAreAndThatWere) {
+TEST(StatText, TheTableSumsOpenAndEndedConnections) {
   const std::string text = stat_table(sample());
   EXPECT_THAT(text, HasSubstr("1 234 567"));
   EXPECT_THAT(text, HasSubstr("90.00 % of 1000 B on the FAST path"));
@@ -41,22 +41,22 @@ TEST(StatText, TableSumsConnectionsThatAreAndThatWere) {
   EXPECT_THAT(text, HasSubstr(std::string(reason_label(1)) + " 9"));
 }
 
-TEST(StatText, CongestionOfRoceIsARowOfItsOwnWhereTheNetworkSaidAnything) {
+TEST(StatText, RoceCongestionHasARowIfThereWereSignals) {
   EngineStats s = sample();
   EXPECT_THAT(stat_table(s), Not(HasSubstr("window reduced")));
   RoceStats& r = s.ended.roce;
-  r.window_cuts = 3;
+  r.window_reductions = 3;
   r.cnps_received = 4;
   r.cnps_ignored = 1;
   r.cnps_sent = 5;
-  r.marks_received = 6;
+  r.ce_marks_received = 6;
   const std::string said =
       "window reduced 3 times; CNPs 4 in (1 ignored), 5 out; 6 packets received with a CE mark";
   EXPECT_THAT(stat_table(s), HasSubstr("RoCE congestion"));
   EXPECT_THAT(stat_table(s), HasSubstr(said));
-  // Each alone is enough.
-  for (std::uint64_t RoceStats::*one : {&RoceStats::window_cuts, &RoceStats::cnps_received,
-                                        &RoceStats::cnps_sent, &RoceStats::marks_received}) {
+  // Each alone is sufficient.
+  for (std::uint64_t RoceStats::*one : {&RoceStats::window_reductions, &RoceStats::cnps_received,
+                                        &RoceStats::cnps_sent, &RoceStats::ce_marks_received}) {
     EngineStats t = sample();
     t.ended.roce.*one = 1;
     EXPECT_THAT(stat_table(t), HasSubstr("window reduced"));
@@ -66,7 +66,7 @@ TEST(StatText, CongestionOfRoceIsARowOfItsOwnWhereTheNetworkSaidAnything) {
 // proves: E-48
 TEST(StatText, EveryCounterIsShownInEveryForm) {
   EngineStats none = sample();
-  none.ended.verbs.payload_placed = 1000;  // the copies are shown as a ratio to it
+  none.ended.verbs.payload_placed = 1000;  // the copied bytes are shown relative to it
   const auto expect_shown = [&](const char* name, const std::string& metric, const EngineStats& s) {
     EXPECT_NE(stat_table(s), stat_table(none)) << name;
     EXPECT_THAT(stats_to_json(s), HasSubstr("\"" + std::string(name) + "\": 987654321")) << name;

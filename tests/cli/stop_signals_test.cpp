@@ -1,5 +1,5 @@
-// A command is asked to stop by signals: once, and twice by those who signal a process and its
-// group.
+// Signals that stop a command: a single one, and two of a sender that signals both a process and
+// its group.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -12,7 +12,7 @@
 namespace urnic::cli {
 namespace {
 
-// How a process ends that gets two signals and tidies up then.
+// The exit status of a process that gets two signals and then cleans up.
 int status_after(int first, int second, std::int64_t same_request_ms) {
   const pid_t child = fork();
   if (child == 0) {
@@ -27,7 +27,7 @@ int status_after(int first, int second, std::int64_t same_request_ms) {
   return status;
 }
 
-TEST(StopSignals, TheSameRequestTwiceLetsTheCommandTidyUp) {
+TEST(StopSignals, TheSameRequestTwiceLetsTheCommandCleanUp) {
   constexpr std::int64_t kLong = std::numeric_limits<std::int64_t>::max();
   for (const int second : {SIGTERM, SIGINT, SIGHUP}) {
     const int status = status_after(SIGTERM, second, kLong);

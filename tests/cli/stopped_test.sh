@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# An end that is stopped (SIGSTOP) for longer than the other one waits: that one gives up within its bound, in one line,
-# the one that goes on learns it and ends in one line or serves the next, and no file is half there.
+# One end is stopped (SIGSTOP) for longer than the other end's timeout. The other end gives up
+# within its limit, in one line. The stopped end detects this when it continues, and ends in one
+# line or serves the next client. No partial file exists.
 . "$(dirname "$0")/lib.sh"
 bytes 40000000 >"$work/big"
 bytes 1000000 >"$work/small"
 tried=0
 is_over() { [ ! -e /proc/"$1"/stat ] || grep -q '^[0-9]* (.*) Z' /proc/"$1"/stat; }
-# ends PID LOG TEXT: by itself within 30 s, with exit 1 and one line
+# ends PID LOG TEXT: it ends by itself within 30 s, with exit 1 and one line
 ends() {
   until_true 30 is_over "$1" || { fail "$3 does not end"; kill -9 "$1"; }
   local code=0
@@ -14,7 +15,8 @@ ends() {
   [ $code = 1 ] && [ "$(wc -l <"$2")" = 1 ] || fail "$3: exit $code: $(cat "$2")"
   tried=$((tried + 1))
 }
-# stopped WIRE put|get: one end, then the other; alone in a shell and a folder, since it mostly waits
+# stopped WIRE put|get: stops one end, then the other; runs in its own shell and folder, because it
+# mostly waits
 stopped() {
   local over=$1-$2 there here address target client under what
   work=$work/$over XDG_RUNTIME_DIR=$work/$over
@@ -25,12 +27,12 @@ stopped() {
     address=127.$((1 + $$ / 200 % 250)).$((1 + $$ % 200)).$([ "$2" = put ] && echo 1 || echo 2)
     there=tcp:bind=$address here=tcp
   fi
-  # 4 s to wait: no end that is only late because others use the machine is given up.
+  # A timeout of 4 s: an end that is only late on a busy machine must not be given up.
   target_on $there --client-timeout 4s
   target=$last
   cp ../big export/big
   if [ "$2" = put ]; then what="put ../big $address/x" under=$target; else what="get $address/big got"; fi
-  # The client is stopped: the target drops it, and takes the next.
+  # The client is stopped: the target drops it and accepts the next one.
   "$urnic" $what --limit 4M --port $here --timeout 4s >client.log 2>&1 &
   client=$!
   [ "$2" = put ] || under=$client
@@ -40,7 +42,7 @@ stopped() {
   kill -CONT $client
   ends $client client.log "$over, the client stopped"
   [ ! -e export/x ] && [ ! -e got ] || fail "$over: a file that is not whole"
-  # The target is stopped: the client gives up; the target goes on with the next.
+  # The target is stopped: the client gives up; the target continues with the next one.
   "$urnic" $what --limit 4M --port $here --timeout 4s >client.log 2>&1 &
   client=$!
   [ "$2" = put ] || under=$client

@@ -47,7 +47,7 @@ Message full(MessageKind kind) {
   return m;
 }
 
-TEST(StorageMessage, EveryKindComesBackAsItWas) {
+TEST(StorageMessage, EveryKindSurvivesEncodingAndDecoding) {
   for (int k = 1; k <= static_cast<int>(MessageKind::Begin); ++k) {
     const Message m = full(static_cast<MessageKind>(k));
     const auto bytes = encoded(m);
@@ -60,7 +60,7 @@ TEST(StorageMessage, EveryKindComesBackAsItWas) {
   }
 }
 
-TEST(StorageMessage, FieldsOfTheirKindSurvive) {
+TEST(StorageMessage, FieldsOfTheMessagesKindSurvive) {
   const Message welcome = *decode(encoded(full(MessageKind::Welcome)));
   EXPECT_EQ(welcome.rkey, 0xdeadbeef);
   EXPECT_EQ(welcome.address, 0x7fffffff12345678u);
@@ -93,8 +93,8 @@ TEST(StorageMessage, FieldsOfTheirKindSurvive) {
   EXPECT_EQ(result.text, "folder/name with blanks");
 }
 
-// E-38: the layout is fixed. These bytes are version 2; a change needs another version.
-TEST(StorageMessage, LayoutOfVersion2) {
+// E-38: the layout is fixed. These bytes are version 2; a change requires a new version.
+TEST(StorageMessage, TheLayoutOfVersion2IsFixed) {
   Message m;
   m.kind = MessageKind::Chunk;
   m.transfer = 2;
@@ -145,7 +145,7 @@ TEST(StorageMessage, EveryCutMessageIsRefused) {
   }
 }
 
-TEST(StorageMessage, OtherVersionsAndForeignMessagesSaySo) {
+TEST(StorageMessage, OtherVersionsAndForeignMessagesAreReported) {
   auto bytes = encoded(full(MessageKind::Taken));
   bytes[4] = 1;
   EXPECT_THAT(decode(bytes).error(), HasSubstr("version 1"));
@@ -174,7 +174,7 @@ TEST(StorageMessage, RandomBytesNeverDoHarm) {
   }
 }
 
-TEST(StorageMessage, GreetingTellsVersionsApart) {
+TEST(StorageMessage, TheGreetingDistinguishesVersions) {
   auto g = storage_greeting();
   EXPECT_EQ(check_greeting(g), "");
   g[4] = 9;
@@ -184,7 +184,7 @@ TEST(StorageMessage, GreetingTellsVersionsApart) {
   EXPECT_NE(check_greeting(g), "");
 }
 
-TEST(StorageListing, ComesBackAndRefusesCutOnes) {
+TEST(StorageListing, SurvivesEncodingAndTruncatedOnesAreRefused) {
   const std::vector<ListEntry> entries = {
       {"a", 0, 0}, {"dir/b", std::uint64_t{1} << 50, -5, true, 0750}, {"", 1, 2}};
   const auto bytes = encode_listing(entries);
@@ -217,7 +217,7 @@ TEST(StorageName, NamesCannotLeaveTheFolder) {
   EXPECT_NE(check_name(most + "/d"), "") << "deeper than a quota looks";
 }
 
-TEST(StorageAddress, FormsThatAreUnderstood) {
+TEST(StorageAddress, AllDocumentedFormsAreParsed) {
   const auto parsed = [](const char* text) {
     auto a = parse_storage_address(text);
     return a.ok() ? a->endpoint.to_string() + " " + a->name : "error";

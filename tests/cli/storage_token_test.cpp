@@ -29,7 +29,7 @@ class StorageTokenTest : public ::testing::Test {
 };
 
 // proves: AC-8
-TEST_F(StorageTokenTest, IsWhatTheFileSaysWithoutTheEndOfItsLastLine) {
+TEST_F(StorageTokenTest, IsTheContentOfTheFileWithoutItsLastLineFeed) {
   const Digest plain = StorageToken::of("0123456789abcdef").digest();
   EXPECT_EQ(load("0123456789abcdef")->digest(), plain);
   EXPECT_EQ(load("0123456789abcdef\n")->digest(), plain);
@@ -40,7 +40,7 @@ TEST_F(StorageTokenTest, IsWhatTheFileSaysWithoutTheEndOfItsLastLine) {
 }
 
 // proves: AC-8
-TEST_F(StorageTokenTest, WhatIsNoTokenIsOneLine) {
+TEST_F(StorageTokenTest, AnInvalidTokenIsAnErrorOfOneLine) {
   for (const std::string& text :
        {std::string(), std::string("\n"), std::string("0123456789abcde\n"), std::string(4097, 'a'),
         std::string(100000, 'a')}) {
@@ -53,7 +53,7 @@ TEST_F(StorageTokenTest, WhatIsNoTokenIsOneLine) {
 }
 
 // proves: AC-8
-TEST_F(StorageTokenTest, AnotherInAnyOneBitIsNotIt) {
+TEST_F(StorageTokenTest, ATokenWithOneOtherBitIsRejected) {
   const StorageToken token = StorageToken::of("0123456789abcdef");
   Digest said = token.digest();
   EXPECT_TRUE(token.is(said));
@@ -65,9 +65,9 @@ TEST_F(StorageTokenTest, AnotherInAnyOneBitIsNotIt) {
   EXPECT_NE(StorageToken::of("0123456789abcdeg").digest(), said);
 }
 
-// As private data it comes back whole, also where zeroes are behind it or cut it off.
+// It is read back completely from the private data, also if zeros follow or it is truncated.
 // proves: AC-8
-TEST_F(StorageTokenTest, IsSaidBehindTheGreeting) {
+TEST_F(StorageTokenTest, FollowsTheGreeting) {
   const StorageToken token = StorageToken::of("0123456789abcdef");
   auto greeting = storage_greeting(&token.digest());
   EXPECT_EQ(check_greeting(greeting), "");

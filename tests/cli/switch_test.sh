@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# urnic switch: several processes on one LAN, unprivileged; one of them dies.
+# urnic switch: several processes on one LAN, without privileges; one of them dies.
 . "$(dirname "$0")/lib.sh"
 cd "$work"
 bytes 3000000 >f
@@ -20,7 +20,7 @@ cmp -s f back || wrong_data "what came back differs"
 ok "over IPv6 as well" "$urnic" put f "[fd77::11]/b" $(member 2)
 cmp -s f export/b || wrong_data "what arrived differs"
 
-# Two at once; one is killed in the middle, the other does not notice.
+# Two at once; one is killed during the transfer, and the other is not affected.
 bytes 100000000 >large
 start doomed "$urnic" put large 10.77.0.11/large $(member 2) --for 60s
 doomed=$last
@@ -29,12 +29,12 @@ other=$last
 under_way "$target"
 kill -9 "$doomed"
 wait "$other" || fail "the member that lives: $(cat other.log)"
-# Who was killed says nothing, nor does the link, which goes to the switch: the target asks, after a
-# second of silence, and gives up after another (E-43).
+# A killed member sends nothing, and the link, which leads to the switch, does not go down: the
+# target probes after a second of silence and gives up after another (E-43).
 alone() { "$urnic" stat --json "$target" >now && ! grep -qF '10.77.0.12:' now; }
 until_true 30 alone || fail "the killed member is still connected: $(grep -F 10.77.0.12: now)"
 ok "its socket takes a successor" "$urnic" put f 10.77.0.11/d $(member 2)
-# The target dies and comes back at another socket with its address: the switch finds it.
+# The target dies and returns at another socket with its address: the switch finds it.
 kill -9 "$target"
 start target "$urnic" target --export export $(member 4 | sed 's/10.77.0.14/10.77.0.11/;s/fd77::14/fd77::11/')
 until_true 30 grep -q serving target.log || fail "no second target: $(cat target.log)"

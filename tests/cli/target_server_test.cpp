@@ -37,7 +37,7 @@ class TargetServerTest : public ::testing::Test {
     server_.reset();
     std::filesystem::remove_all(root_);
   }
-  // Clients are of one address here.
+  // All clients here have the same address.
   Config config(const std::string& peer_connections = "0", bool server = false) const {
     Config c;
     const std::string roce = server ? "udp:bind=127.77.1.1" : "udp:bind=127.77.1.2";
@@ -70,7 +70,8 @@ class TargetServerTest : public ::testing::Test {
     const auto done = client.put(*from, name, {}, [](std::uint64_t, std::uint64_t) {});
     return done.ok() ? "" : done.error().message;
   }
-  // Once it is refused, until there is room again: who has gone may take a moment to be noticed.
+  // Retries after a refusal until there is a place: the target may need a moment to detect that a
+  // client has left.
   bool connects_soon() {
     const double until = now_seconds() + 60;
     while (!connect().ok()) {
@@ -81,14 +82,14 @@ class TargetServerTest : public ::testing::Test {
   }
   std::size_t files() const { return folder_usage(folder_.get()).files; }
 
-  bool roce_ = false;  // over the kernel's UDP, else iWARP over its TCP
+  bool roce_ = false;  // over the kernel's UDP; otherwise iWARP over its TCP
   std::string root_;
   FileDescriptor folder_;
   std::unique_ptr<TargetServer> server_;
   std::thread thread_;
 };
 
-TEST_F(TargetServerTest, SoManyClientsAndOneMoreWhenOneHasGone) {
+TEST_F(TargetServerTest, ClientsAreLimitedAndAPlaceIsReused) {
   TargetServer::Options o;
   o.max_clients = 2;
   o.session.idle_grace = o.session.stall_limit = 1e6;
@@ -126,8 +127,8 @@ TEST_F(TargetServerTest, AnOptionGivesOneAddressMoreThanAQuarter) {
   EXPECT_FALSE(connect().ok());
 }
 
-TEST_F(TargetServerTest, WhenPlacesRunOutTheLongestIdleGivesWay) {
-  for (const char* of_peer : {"0", ""}) {  // of all, and of one address
+TEST_F(TargetServerTest, AtTheLimitTheLongestIdleClientIsReplaced) {
+  for (const char* of_peer : {"0", ""}) {  // for all clients, and per address
     TargetServer::Options o;
     o.max_clients = *of_peer == '\0' ? 8 : 2;
     o.session.idle_grace = 0;
@@ -135,7 +136,7 @@ TEST_F(TargetServerTest, WhenPlacesRunOutTheLongestIdleGivesWay) {
     serve(std::move(o), of_peer);
     auto one = connect(), two = connect();
     ASSERT_TRUE(one.ok() && two.ok());
-    EXPECT_EQ(put(**one, "there"), "");  // now the other one has been idle for longer
+    EXPECT_EQ(put(**one, "there"), "");  // now the other client has been idle for longer
     auto third = connect();
     ASSERT_TRUE(third.ok()) << third.error().message;
     EXPECT_EQ(put(**third, "there"), "");
@@ -146,14 +147,13 @@ TEST_F(TargetServerTest, WhenPlacesRunOutTheLongestIdleGivesWay) {
   }
 }
 
-TEST_F(TargetServerTest, AClientWithoutAFileIsDroppedAfterItsTime) {
+TEST_F(TargetServerTest, AClientWithoutAFileIsDroppedAfterTheTimeout) {
   for (const bool roce : {false, true}) {
     roce_ = roce;
     TargetServer::Options o;
     o.session.stall_limit = 0.3;
     serve(std::move(o));
-    const auto client =
-        connect();  // which may take longer than its time; then it is dropped as well
+    const auto client = connect();  // may take longer than its timeout; then it is dropped too
     const double until = now_seconds() + 60;
     while (server_->clients_served() == 0 && now_seconds() < until) usleep(20'000);
     EXPECT_EQ(server_->clients_served(), 1u) << roce;
@@ -162,7 +162,7 @@ TEST_F(TargetServerTest, AClientWithoutAFileIsDroppedAfterItsTime) {
   }
 }
 
-TEST(WindowBudget, OneAddressLeavesTheRestToOthers) {
+TEST(WindowBudget, OneAddressGetsOnlyItsShareOfTheMemory) {
   constexpr std::uint64_t kMiB = 1 << 20;
   WindowBudget b(128 * kMiB, 32 * kMiB);
   unsigned clients = 0;
@@ -180,7 +180,7 @@ TEST(WindowBudget, OneAddressLeavesTheRestToOthers) {
   EXPECT_EQ(b.offer("10.0.0.1", 4 * kMiB), kMiB);
 }
 
-TEST_F(TargetServerTest, WindowsOfAllClientsHaveABoundAndAreFreeWhenOneGoes) {
+TEST_F(TargetServerTest, WindowMemoryIsLimitedAndReleasedWhenAClientLeaves) {
   TargetServer::Options o;
   o.memory = 5 << 20;
   o.session.idle_grace = o.session.stall_limit = 1e6;
@@ -197,7 +197,7 @@ TEST_F(TargetServerTest, WindowsOfAllClientsHaveABoundAndAreFreeWhenOneGoes) {
 }
 
 // proves: E-38
-TEST_F(TargetServerTest, OldPartsGoWhenItStartsAndWithALaterClient) {
+TEST_F(TargetServerTest, OldPartsAreDeletedAtTheStartAndWithALaterClient) {
   const std::string part = root_ + "/export/" + temporary_name("x");
   const auto make_old = [&] {
     std::ofstream(part) << "half";
@@ -216,7 +216,7 @@ TEST_F(TargetServerTest, OldPartsGoWhenItStartsAndWithALaterClient) {
   EXPECT_FALSE(std::filesystem::exists(part));
 }
 
-TEST_F(TargetServerTest, OneThatOnlyReadsTakesNothingAway) {
+TEST_F(TargetServerTest, AReadOnlyTargetDeletesNothing) {
   const std::string part = root_ + "/export/" + temporary_name("x");
   std::ofstream(part) << "half";
   const timespec times[2] = {{0, UTIME_OMIT}, {1, 0}};
@@ -228,7 +228,7 @@ TEST_F(TargetServerTest, OneThatOnlyReadsTakesNothingAway) {
 }
 
 // proves: AC-8
-TEST_F(TargetServerTest, WhoDoesNotSayTheTokenIsRefusedInOneLine) {
+TEST_F(TargetServerTest, AClientWithoutTheTokenIsRefusedInOneLine) {
   TargetServer::Options o;
   o.token = StorageToken::of("0123456789abcdef");
   serve(o);
@@ -244,7 +244,7 @@ TEST_F(TargetServerTest, WhoDoesNotSayTheTokenIsRefusedInOneLine) {
 }
 
 // proves: AC-6
-TEST_F(TargetServerTest, APutOverTheQuotaIsOneLineAndLeavesNothing) {
+TEST_F(TargetServerTest, APutOverTheQuotaFailsWithOneLineAndLeavesNothing) {
   std::ofstream(root_ + "/export/old") << std::string(4000, 'o');
   TargetServer::Options o;
   o.quota = std::make_shared<Quota>(folder_.get(), QuotaLimits{.bytes = 10000});

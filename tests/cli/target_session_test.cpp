@@ -1,4 +1,4 @@
-// A target and an initiator that says what it likes, over the kernel's TCP.
+// A target and a fake initiator that can send any message, over the kernel's TCP.
 #include "cli/transfer/target_session.h"
 
 #include <gmock/gmock.h>
@@ -45,7 +45,7 @@ class TargetSessionTest : public ::testing::Test {
     server_.reset();
     std::filesystem::remove_all(root_);
   }
-  // What the target says of the greeting: nothing when it accepts.
+  // The target's answer to the greeting: empty if it accepts.
   std::string greet(std::vector<std::uint8_t> greeting) {
     ConnectionOptions o;
     o.private_data = greeting;
@@ -56,7 +56,7 @@ class TargetSessionTest : public ::testing::Test {
     return e.kind == EventKind::established ? "" : e.private_data;
   }
   void say(const Message& m) { ASSERT_TRUE(channel_->send(m).ok()); }
-  // The next message of that kind, or the Result that comes instead.
+  // The next message of that kind, or the Result that arrives instead.
   Message hear(MessageKind kind) {
     const double until = now_seconds() + 60;
     while (now_seconds() < until) {
@@ -117,7 +117,7 @@ class TargetSessionTest : public ::testing::Test {
 };
 
 // proves: E-38
-TEST_F(TargetSessionTest, AnotherVersionIsToldSo) {
+TEST_F(TargetSessionTest, AnotherVersionIsRefusedWithTheReason) {
   auto greeting = storage_greeting();
   greeting[4] = 1;
   EXPECT_THAT(greet(greeting), HasSubstr("speaks version 2 of the storage protocol, the client "
@@ -134,7 +134,7 @@ TEST_F(TargetSessionTest, NoModeLeavesTheFolder) {
   EXPECT_TRUE(std::filesystem::is_directory(root_ + "/d"));
 }
 
-TEST_F(TargetSessionTest, WhatWasNotToldIsNoPlaceToBeginAt) {
+TEST_F(TargetSessionTest, BeginningAtAnUnsentPointIsRefused) {
   std::ofstream(root_ + "/f") << std::string(3 * kMiB, 'x');
   hello();
   Message get = of(MessageKind::Open);
@@ -152,7 +152,7 @@ TEST_F(TargetSessionTest, WhatWasNotToldIsNoPlaceToBeginAt) {
   EXPECT_THAT(result.text, HasSubstr("not announced"));
 }
 
-TEST_F(TargetSessionTest, AFileThatHasTheNameIsGoneOnWithAsAWholeOnly) {
+TEST_F(TargetSessionTest, AnExistingFileIsResumedOnlyAtItsEnd) {
   std::ofstream(root_ + "/f") << std::string(3 * kMiB, 'x');
   hello();
   const Message opened = open(OpenMode::Put, "f", 3 * kMiB, true);
@@ -167,7 +167,7 @@ TEST_F(TargetSessionTest, AFileThatHasTheNameIsGoneOnWithAsAWholeOnly) {
 }
 
 // proves: E-38
-TEST_F(TargetSessionTest, WhatHasAnotherSha256IsNoFileAndIsNotGoneOnWith) {
+TEST_F(TargetSessionTest, AFileWithAWrongSha256IsDiscarded) {
   hello();
   ASSERT_EQ(open(OpenMode::Put, "f", 100, true).kind, MessageKind::Opened);
   say(of(MessageKind::Begin));
@@ -182,7 +182,7 @@ TEST_F(TargetSessionTest, WhatHasAnotherSha256IsNoFileAndIsNotGoneOnWith) {
   EXPECT_EQ(entries(), 0u);
 }
 
-TEST_F(TargetSessionTest, WhoOnlyBeginsAFileLeavesNothing) {
+TEST_F(TargetSessionTest, AnInitiatorThatOnlyBeginsAFileLeavesNothing) {
   hello();
   ASSERT_EQ(open(OpenMode::Put, "f", 100, true).kind, MessageKind::Opened);
   channel_->qp().abort();

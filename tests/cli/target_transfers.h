@@ -1,4 +1,4 @@
-// A client works on the file it has under way; the model says what the target answers.
+// A client transfers files in a random way; the model predicts the answers of the target.
 #pragma once
 
 #include "cli/target_world.h"
@@ -32,7 +32,7 @@ class Transfers : public test::Walk, protected TargetWorld {
     moved(c, from);
     count_sent(c);
   }
-  // The next message of the target; nothing, when there is none.
+  // The next message of the target, if any.
   std::optional<Message> next(Client& c) {
     if (c.heard.empty()) return std::nullopt;
     Message m = std::move(c.heard.front());
@@ -45,14 +45,14 @@ class Transfers : public test::Walk, protected TargetWorld {
     agree_on(static_cast<int>(m->kind), static_cast<int>(kind), name(c) + "kind: " + m->text);
     return *m;
   }
-  // The bytes that came before belong to a file that is no more.
+  // Earlier messages belong to a file that no longer exists.
   void hear_result(Client& c, Status status) {
     while (!c.heard.empty() && c.heard.front().kind != MessageKind::Result) (void)next(c);
     const Message m = hear(c, MessageKind::Result);
     agree_on(static_cast<int>(m.status), static_cast<int>(status), name(c) + "result: " + m.text);
     agree_on(m.transfer, c.transfer, name(c) + "of which transfer");
   }
-  // A put with resume leaves its part behind.
+  // A put with resume leaves its part.
   void give_up_file(Client& c, bool failed) {
     if (!c.open) return;
     if (failed && c.is_busy()) ++totals_.failed;
@@ -61,7 +61,7 @@ class Transfers : public test::Walk, protected TargetWorld {
     c.open = false;
   }
 
-  // ---- what it says
+  // ---- messages of the client
 
   void hello(Client& c, Dice& d) {
     Message m;
@@ -105,7 +105,7 @@ class Transfers : public test::Walk, protected TargetWorld {
     c.slots = slots;
     c.chunk = chunk;
   }
-  // It breaks the protocol: it is told so, and the connection ends.
+  // It violates the protocol: the target reports that, and the connection ends.
   void violate(Client& c, const Message& m) {
     tell(name(c) + "says what it may not, kind " + std::to_string(static_cast<int>(m.kind)));
     say(c, m);
@@ -138,7 +138,7 @@ class Transfers : public test::Walk, protected TargetWorld {
         m.offset = c.at + 1;
         if (puts) return violate(c, m);
         [[fallthrough]];
-      default: {  // of what nobody has under way
+      default: {  // for a transfer that is not in progress
         const double from = c.moved_from, to = c.moved_to;
         m.kind = MessageKind::Taken;
         m.transfer = 9998;
@@ -150,7 +150,7 @@ class Transfers : public test::Walk, protected TargetWorld {
     }
   }
 
-  // ---- a file begins
+  // ---- beginning a file
 
   bool is_put_elsewhere(const std::string& leaf) const {
     return std::any_of(clients_.begin(), clients_.end(), [&](const auto& of) {
@@ -240,14 +240,14 @@ class Transfers : public test::Walk, protected TargetWorld {
     agree_on(o.permissions, 0640u, name(c) + "permissions");
   }
 
-  // ---- and goes on
+  // ---- continuing it
 
   void go_on(Client& c, Dice& d) {
     if (c.resume && !c.has_begun) return begin_at(c, d);
     if (c.mode == OpenMode::Put) return put_more(c, d);
     get_more(c);
   }
-  // Where both have the same, or at 0.
+  // Begins after the common bytes, or at 0.
   void begin_at(Client& c, Dice& d) {
     std::uint64_t at = 0;
     while (!c.heard.empty()) {
@@ -356,7 +356,7 @@ class Transfers : public test::Walk, protected TargetWorld {
       agree(e.folder ? folders_.count(e.name) != 0 : known != disk_.end(), "it lists " + e.name);
     }
   }
-  // The target counts a file when all of it was taken, which the client hears next.
+  // The target counts a file when all of it was taken; the client receives that message next.
   void count_sent(Client& c) {
     if (c.heard.empty() || c.heard.back().kind != MessageKind::Commit || c.counted == c.transfer)
       return;

@@ -1,4 +1,4 @@
-// A random walk of clients that say what they like to a target.
+// A random walk of clients that send arbitrary messages to a target.
 #pragma once
 
 #include "cli/target_transfers.h"
@@ -26,7 +26,7 @@ class TargetWalk : public Transfers {
   void act(Dice& d) {
     const unsigned what = d.below(100);
     Client* const c = pick(d);
-    // One whose time is nearly over would lose its place in the middle of what it does.
+    // A client whose timeout is near would lose its place during an operation.
     if (c != nullptr && now() - c->moved_from > kStall - 6) return pass(8);
     if (c == nullptr || what < 12) return connect(d);
     if (what < 15) return wait(d);
@@ -44,7 +44,7 @@ class TargetWalk : public Transfers {
     if (clients_.empty()) return nullptr;
     return std::next(clients_.begin(), d.below(clients_.size()))->second.get();
   }
-  // ---- who comes and goes
+  // ---- clients connect and leave
 
   void connect(Dice& d) {
     settle();
@@ -55,7 +55,7 @@ class TargetWalk : public Transfers {
         std::move(*RdmaBuffer::make(device_, pd_, kMostSlots * kMostChunk, access_local_write));
     Client& made = *c;
     clients_[id] = std::move(c);
-    const unsigned how = d.below(8);  // 0: another version; 1: another token, or one for nothing
+    const unsigned how = d.below(8);  // 0: another version; 1: another token, or an unnecessary one
     const Digest right = StorageToken::of(plan_.token.value_or("x")).digest();
     const Digest wrong = StorageToken::of("0123456789abcdeg").digest();
     auto greeting = how == 1 ? storage_greeting(&wrong)
@@ -75,7 +75,7 @@ class TargetWalk : public Transfers {
     check_place(made, known, from);
     if (!made.connected) clients_.erase(id);
   }
-  // There was a place for it, or one that was idle has left it.
+  // There was a place for it, or an idle client has left its place.
   void check_place(Client& made, bool known, double at) {
     std::size_t others = 0;
     std::uint64_t windows = 0;
@@ -84,14 +84,14 @@ class TargetWalk : public Transfers {
       if (c.get() != &made && c->connected) ++others;
       if (c.get() != &made && c->connected) windows += std::uint64_t{c->slots} * c->chunk;
     }
-    // Where memory alone is missing, only a window helps.
+    // If only memory is missing, only ending a client with a window helps.
     const bool lacks_place = others >= std::min(plan_.of_peer, plan_.clients);
     const bool lacks_memory = plan_.memory - windows < WindowBudget::kLeast;
     std::vector<Client*> gone;
     double longest = 1e18;
     for (auto& [id, c] : clients_) {
       if (c.get() == &made || !c->connected) continue;
-      // Another client whose time is over at the same moment leaves its place as well.
+      // Another client whose timeout expires at the same moment also leaves.
       if (c->ended && c->is_expected_to_end(now())) return;
       if (c->ended) gone.push_back(c.get());
       if (c->is_busy() || (!c->greeted && !lacks_place)) continue;
@@ -138,7 +138,7 @@ class TargetWalk : public Transfers {
     std::erase_if(clients_, [&](const auto& of) { return of.second.get() == &c; });
     settle();
   }
-  // The clients that have done nothing for so long are gone, and no others.
+  // Exactly those clients are gone that were idle for longer than the limit.
   void wait(Dice& d) {
     static constexpr double kWhile[] = {1, 4, 9, 21, 26, 33};
     const double seconds = kWhile[d.below(6)];

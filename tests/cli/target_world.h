@@ -1,5 +1,5 @@
-// A target and its clients, two devices joined by a wire of memory and driven alone in virtual
-// time: what the clients have agreed on with it, and what must be on its disk.
+// A target and its clients: two devices connected by a memory wire and driven alone in virtual
+// time. Records the agreed state of each client and the expected files on the target's disk.
 #pragma once
 
 #include <unistd.h>
@@ -33,19 +33,19 @@ struct Client {
   std::unique_ptr<Channel> channel;
   RdmaBuffer memory;
   bool connected = false, ended = false, greeted = false, violated = false;
-  std::uint32_t slots = 0, chunk = 0;  // of its window
+  std::uint32_t slots = 0, chunk = 0;  // of the client's window
   Message welcome;
   bool may_end = false;
-  std::string why;  // as the client hears it
+  std::string why;  // the reason that the client receives
   double ended_at = 0;
   bool is_expected_to_end(double now) const {
     return may_end || violated || now - moved_from >= kStall;
   }
-  double moved_from = 0, moved_to = 0;  // when it last did something that counts, between these
+  double moved_from = 0, moved_to = 0;  // its last relevant action was between these times
   std::vector<Message> heard;
-  std::set<std::uint32_t> done;  // slots whose Write or Read has ended
+  std::set<std::uint32_t> done;  // slots with a completed Write or Read
 
-  // The file under way.
+  // The current file.
   std::uint32_t transfer = 0;
   bool open = false;
   OpenMode mode = OpenMode::Put;
@@ -56,8 +56,8 @@ struct Client {
   std::set<std::uint32_t> lent;
   bool resume = false, has_begun = false, whole_only = false;
   std::uint64_t opened_size = 0;
-  std::uint32_t counted = 0;  // the transfer the target has counted last
-  bool is_busy() const { return open && counted != transfer; }  // as the target sees it
+  std::uint32_t counted = 0;  // the last transfer that the target has counted
+  bool is_busy() const { return open && counted != transfer; }  // from the target's point of view
 };
 
 struct Plan {
@@ -149,7 +149,7 @@ class TargetWorld {
     worked = device_.progress() || worked;
     return take() || worked;
   }
-  // Until nothing has moved for longer than an acknowledgement may wait.
+  // Runs until nothing has moved for longer than an acknowledgment may be delayed.
   void settle() {
     for (int quiet = 0; quiet < 30;) {
       quiet = drive() ? 0 : quiet + 1;
@@ -177,7 +177,7 @@ class TargetWorld {
     c.ended = true;
     c.why = e.error.message;
     c.ended_at = now();
-    refusal_ = e.private_data.c_str();  // without its filling
+    refusal_ = e.private_data.c_str();  // without padding
   }
   void take(const Completion& done) {
     for (auto& [id, c] : clients_) {
@@ -192,7 +192,7 @@ class TargetWorld {
     return it == clients_.end() ? nullptr : it->second.get();
   }
 
-  // ---- what is so
+  // ---- checks of the state
 
   void check() {
     const TargetServer::InUse is = server_->in_use();

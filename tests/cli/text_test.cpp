@@ -1,4 +1,4 @@
-// Text for people: sizes, times, tables, the progress bar, SHA-256 as hex.
+// Output for people: sizes, times, tables, the progress bar, SHA-256 as hex.
 #include <gtest/gtest.h>
 
 #include "cli/runtime.h"
@@ -10,16 +10,16 @@
 namespace urnic::cli {
 namespace {
 
-// RoCE fills private data up with zeroes (IB-137).
-TEST(SaidIn, PrivateDataIsTextWithoutItsFilling) {
-  EXPECT_EQ(said_in(std::string("it is busy") + std::string(138, '\0')), "it is busy");
-  EXPECT_EQ(said_in("it is busy"), "it is busy");
-  EXPECT_EQ(said_in(std::string("a\0\x1b[2J\xff \0\0", 10)), "a??[2J?");
-  EXPECT_EQ(said_in(std::string(148, '\0')), "");
-  EXPECT_EQ(said_in(""), "");
+// RoCE pads private data with zeros (IB-137).
+TEST(SaidIn, PrivateDataIsTextWithoutPadding) {
+  EXPECT_EQ(error_text_in(std::string("it is busy") + std::string(138, '\0')), "it is busy");
+  EXPECT_EQ(error_text_in("it is busy"), "it is busy");
+  EXPECT_EQ(error_text_in(std::string("a\0\x1b[2J\xff \0\0", 10)), "a??[2J?");
+  EXPECT_EQ(error_text_in(std::string(148, '\0')), "");
+  EXPECT_EQ(error_text_in(""), "");
 }
 
-TEST(Units, Sizes) {
+TEST(Units, SizesAreParsed) {
   EXPECT_EQ(parse_size("0"), 0u);
   EXPECT_EQ(parse_size("4096"), 4096u);
   EXPECT_EQ(parse_size("64K"), 65536u);
@@ -32,7 +32,7 @@ TEST(Units, Sizes) {
   }
 }
 
-TEST(Units, Durations) {
+TEST(Units, DurationsAreParsed) {
   EXPECT_EQ(parse_duration_ms("250ms"), 250u);
   EXPECT_EQ(parse_duration_ms("1.5"), 1500u);
   EXPECT_EQ(parse_duration_ms("5s"), 5000u);
@@ -43,7 +43,7 @@ TEST(Units, Durations) {
   }
 }
 
-TEST(Units, SharesNeverRoundToWhatTheyAreNot) {
+TEST(Units, SharesNeverRoundTo0Or100) {
   EXPECT_EQ(format_share(0, 0), "-");
   EXPECT_EQ(format_share(10, 10), "100 %");
   EXPECT_EQ(format_share(0, 10), "0 %");
@@ -52,7 +52,7 @@ TEST(Units, SharesNeverRoundToWhatTheyAreNot) {
   EXPECT_EQ(format_share(1, 3), "33.33 %");
 }
 
-TEST(Units, NumbersForPeople) {
+TEST(Units, NumbersAreReadable) {
   EXPECT_EQ(format_size(312), "312 B");
   EXPECT_EQ(format_size(1.5 * (1 << 30)), "1.50 GiB");
   EXPECT_EQ(format_rate(237.4 * (1 << 20)), "237 MiB/s");
@@ -65,7 +65,7 @@ TEST(Units, NumbersForPeople) {
   EXPECT_EQ(format_count(1234567), "1 234 567");
 }
 
-TEST(Table, ColumnsAlignAndLinesHaveNoTail) {
+TEST(Table, ColumnsAlignAndLinesHaveNoTrailingBlanks) {
   Table t({{"name", Table::Align::Left}, {"n", Table::Align::Right}, {"", Table::Align::Left}});
   t.add({"\xc3\xa4", "1", "x"});
   t.add({"longer", "1000"});

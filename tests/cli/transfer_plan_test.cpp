@@ -15,7 +15,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// "name" of a file, "name/" of a folder
+// "name" for a file, "name/" for a folder
 std::vector<std::string> names(const TransferPlan& plan) {
   std::vector<std::string> out;
   for (const PlannedFile& f : plan.files) out.push_back(f.to + (f.folder ? "/" : ""));
@@ -31,7 +31,7 @@ class PlanPutTest : public testing::Test {
     for (const char* f : {"a", "d/b", "d/e/c"}) std::ofstream(root_ + "/" + f) << "x";
   }
   ~PlanPutTest() override { std::filesystem::remove_all(root_); }
-  // The error in its place.
+  // On failure, the error instead.
   std::vector<std::string> plan(std::vector<std::string> sources, const std::string& name,
                                 bool recursive = true) {
     for (std::string& s : sources) s = root_ + "/" + s;
@@ -44,32 +44,32 @@ class PlanPutTest : public testing::Test {
   TransferPlan plan_;
 };
 
-TEST_F(PlanPutTest, OneFileIsCalledAsTheTargetIs) {
+TEST_F(PlanPutTest, OneFileGetsTheTargetName) {
   EXPECT_THAT(plan({"a"}, "x"), ElementsAre("x"));
   EXPECT_THAT(plan({"a"}, ""), ElementsAre("a"));
   EXPECT_THAT(plan({"a"}, "x/"), ElementsAre("x/a"));
   EXPECT_FALSE(plan_.several);
 }
 
-TEST_F(PlanPutTest, SeveralGoIntoAFolderThatIsMade) {
+TEST_F(PlanPutTest, SeveralFilesGoIntoANewFolder) {
   EXPECT_THAT(plan({"a", "d/b"}, "x/y"), ElementsAre("x/", "x/y/", "x/y/a", "x/y/b"));
   EXPECT_TRUE(plan_.several);
   EXPECT_THAT(plan({"a", "d/b"}, ""), ElementsAre("a", "b"));
 }
 
-TEST_F(PlanPutTest, AFolderWithASlashMeansWhatIsInIt) {
+TEST_F(PlanPutTest, AFolderWithASlashMeansItsContent) {
   EXPECT_THAT(plan({"d"}, ""), ElementsAre("d/", "d/b", "d/e/", "d/e/c", "d/e/empty/"));
   EXPECT_THAT(plan({"d/"}, ""), ElementsAre("b", "e/", "e/c", "e/empty/"));
   EXPECT_THAT(plan({"d/."}, "x"), ElementsAre("x/", "x/b", "x/e/", "x/e/c", "x/e/empty/"));
 }
 
-TEST_F(PlanPutTest, WhatIsMissingOrAFolderIsSaidBeforeAnythingIsDone) {
+TEST_F(PlanPutTest, MissingFilesAndFoldersAreReportedBeforeAnyTransfer) {
   EXPECT_THAT(plan({"a", "none"}, ""), ElementsAre(HasSubstr("none: No such file")));
   EXPECT_THAT(plan({"a", "d"}, "", false), ElementsAre(HasSubstr("d: is a folder")));
   EXPECT_THAT(plan({"a", "d"}, "../x"), ElementsAre(HasSubstr("'..'")));
 }
 
-TEST_F(PlanPutTest, LinksToFilesAreFollowedAndTheRestOfWhatIsNoFileIsTold) {
+TEST_F(PlanPutTest, LinksToFilesAreFollowedAndSpecialFilesAreReported) {
   ASSERT_EQ(symlink("b", (root_ + "/d/link").c_str()), 0);
   ASSERT_EQ(symlink("..", (root_ + "/d/round").c_str()), 0);
   ASSERT_EQ(symlink("none", (root_ + "/d/to-nothing").c_str()), 0);
@@ -80,7 +80,7 @@ TEST_F(PlanPutTest, LinksToFilesAreFollowedAndTheRestOfWhatIsNoFileIsTold) {
   EXPECT_EQ(plan_.left_out.size(), 4u);
 }
 
-TEST_F(PlanPutTest, TwoOfOneNameAreAClash) {
+TEST_F(PlanPutTest, TwoFilesWithOneNameAreAClash) {
   std::filesystem::create_directory(root_ + "/f");
   std::ofstream(root_ + "/f/b") << "x";
   plan({"d/b", "f/b"}, "");
@@ -113,8 +113,8 @@ std::vector<std::string> got(const std::string& name, const std::vector<ListEntr
   return names(plan);
 }
 
-TEST(PlanGet, AFolderKeepsItsNameAndWithASlashOnlyWhatIsInIt) {
-  // As the target sorts: what begins with the folder's name may stand between.
+TEST(PlanGet, AFolderKeepsItsNameUnlessItEndsInASlash) {
+  // In the target's sort order, names that begin with the folder's name may come between.
   const auto all = listed({"d/", "d/e/", "d/e/c", "d/b"});
   EXPECT_THAT(got("d", all), ElementsAre("d/", "d/e/", "d/e/c", "d/b"));
   EXPECT_THAT(got("d/", all), ElementsAre("e/", "e/c", "b"));
@@ -133,13 +133,13 @@ TEST(PlanGet, PatternsMatchNamesAndNotSlashes) {
   EXPECT_THAT(got("[x]", listed({"[x]"})), ElementsAre("[x]")) << "a name that looks like one";
 }
 
-TEST(PlanGet, FoldersWhoseNamesBeginAlikeAreToldApart) {
+TEST(PlanGet, FoldersWithACommonNamePrefixAreDistinguished) {
   EXPECT_THAT(got("a*", listed({"a/", "a-b", "a-c/", "a/x", "a-c/y"})),
               ElementsAre("a/", "a-b", "a-c/", "a/x", "a-c/y"));
 }
 
 // proves: E-38
-TEST(PlanGet, ATargetCannotChooseNamesHere) {
+TEST(PlanGet, ATargetCannotChooseLocalNames) {
   for (const char* evil :
        {"../x", "/etc/x", "d/../../x", "d//x", "e/x", "d2/x", "d/.urnic-x.part"}) {
     EXPECT_THAT(got("d", listed({"d/", evil})), ElementsAre(HasSubstr("was not requested")))
@@ -148,7 +148,7 @@ TEST(PlanGet, ATargetCannotChooseNamesHere) {
   EXPECT_THAT(got("d/*", listed({"e/x"})), ElementsAre(HasSubstr("was not requested")));
 }
 
-TEST(PlanGet, TheFolderOfAPatternIsWhatIsListed) {
+TEST(PlanGet, TheFolderOfAPatternIsListed) {
   EXPECT_EQ(listed_for("a/b/*.c"), "a/b");
   EXPECT_EQ(listed_for("a/b*/c"), "a");
   EXPECT_EQ(listed_for("*"), "");

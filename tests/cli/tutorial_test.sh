@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The commands of README.md and docs/tutorial.md, run as they stand; lines that the tutorial marks as `same` must come again. $2 is
-# the build folder.
+# Runs the commands of README.md and docs/tutorial.md unchanged; output lines that the tutorial
+# marks as `same` must be reproduced. $2 is the build folder.
 . "$(dirname "$0")/lib.sh"
 build=$(readlink -f "$2")
 root=$(readlink -f "$here/../..")
@@ -12,9 +12,10 @@ for entry in "$root"/*; do
   [ "$(basename "$entry")" = build ] || ln -s "$entry" "$work/tree/"
 done
 ln -s "$build" "$work/tree/build/quickstart"
-# blocks LANGUAGE FILE: what stands in its fenced blocks of that language.
+# blocks LANGUAGE FILE: the content of its fenced blocks of that language.
 blocks() { awk -v begin="^\`\`\`$1\$" '$0 ~ begin { on = 1; next } /^```$/ { on = 0 } on' "$2"; }
-# run_page FILE: its sh blocks as one script, in a copy of the tree where nothing of urnic is installed. What they print is in $work/page.log.
+# run_page FILE: runs its sh blocks as one script, in a copy of the tree where urnic is not
+# installed. The output is in $work/page.log.
 run_page() {
   blocks sh "$root/$1" | grep -vx '\./quickstart .*' >"$work/page.sh"
   [ "$(wc -l <"$work/page.sh")" -gt 5 ] || fail "$1 has no commands"

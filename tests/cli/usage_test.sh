@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every option and every file argument used wrongly: one line that says what is wrong, and exit 2
-# where nothing was tried, else 1. Nothing crashes, nothing hangs.
+# Every option and every file argument used wrongly: one line that describes the error; exit 2 if
+# nothing was tried, else 1. No crash, no hang.
 . "$(dirname "$0")/lib.sh"
 cd "$work"
 bytes 1000 >f
@@ -9,7 +9,7 @@ no=memif:socket=$work/none/x.sock # can never be opened
 a=memif:socket=$work/a.sock b=memif:socket=$work/b.sock
 bad=$'\xff\xfe'
 
-# ---- misspelt: told with the nearest name, before what is missing
+# ---- misspelled: reported with the nearest name, before missing arguments
 refused 2 "'--hlep' is not an option of urnic put; the nearest is '--help'" "$urnic" put --hlep
 refused 2 "the nearest is '--export'" "$urnic" target --exprot exp
 refused 2 "the nearest is '--port'" "$urnic" put f 10.77.0.1 --prot x
@@ -43,7 +43,7 @@ done
 [ "$("$urnic" -V)" = "$("$urnic" --version)" ] || fail "-V"
 refused 2 "the nearest is 'put'" "$urnic" help putt
 
-# ---- the table: every option with a value that it cannot have. COMMAND OPTION VALUES...
+# ---- the table: every option with an invalid value. COMMAND OPTION VALUES...
 expect_usage() {
   local command=$1 option=$2 value
   shift 2
@@ -128,7 +128,7 @@ for interval in 0 -1 x 5ms; do refused 2 "" "$urnic" stat --watch=$interval; don
 refused 2 "--mtu is set by the kernel" "$urnic" ls 127.0.0.1 --port tcp --mtu 1500
 refused 2 "--address is set by the kernel" "$urnic" ls 127.0.0.1 --port tcp --address 10.0.0.1/24
 
-# ---- file arguments: missing, a folder, without rights, full, not UTF-8
+# ---- file arguments: missing, a folder, no permission, full disk, not UTF-8
 refused 1 "No such file" "$urnic" put none 10.77.0.1 --port "$no"
 refused 1 "a folder" "$urnic" put d 10.77.0.1 --port "$no"
 refused 1 "use '-' to read standard input" "$urnic" put /dev/null 10.77.0.1/x --port "$no"
@@ -151,11 +151,11 @@ refused 1 "" "$urnic" switch --dir f/x
 ok "a name that is no UTF-8 is printed" "$urnic" config --name "$bad" --json
 ok "and in a table" "$urnic" config --name "$bad"
 
-# ---- a process that is stopped
+# ---- a stopped process
 start sleeper "$urnic" target --export d --port "$a"
 until_true 30 grep -q serving sleeper.log || fail "$(cat sleeper.log)"
 kill -STOP "$last"
-"$urnic" stat "$last" >named.log 2>&1 &  # both at once: each waits for two seconds
+"$urnic" stat "$last" >named.log 2>&1 &  # both at once, because each waits for two seconds
 named=$!
 refused 1 "does not respond; it may be stopped (SIGSTOP)" "$urnic" stat
 wait "$named"
@@ -168,7 +168,7 @@ bytes 10 >d/x
 ok "ls of one file" "$urnic" ls 10.77.0.1/x --port "$a"
 grep -q " x$" out || fail "ls A/x: $(cat out)"
 refused 1 "y: No such file" "$urnic" ls 10.77.0.1/y --port "$a"
-# Our own address, and a taken wire.
+# A local address, and a wire that is in use.
 refused 1 "is a local address" "$urnic" ls 10.77.0.2 --port "$a"
 refused 1 "is a local address" "$urnic" perf 10.77.0.2 --port "$a"
 refused 1 "$work/a.sock is already served by a urnic target" timeout 10 "$urnic" target --export d --port "$a"
@@ -181,10 +181,10 @@ refused 1 "is in use by another client" "$urnic" ls 10.77.0.1 --port "$a" --conn
 kill $busy
 wait $busy 2>/dev/null
 
-# ---- on every address of the machine: said at the start
+# ---- listening on every address of the machine: a warning at the start
 free_port
 start tcp "$urnic" target --export d --port tcp -p "$free"
 until_true 30 grep -q serving tcp.log || fail "$(cat tcp.log)"
-stop_process "$last"  # it has said all then
+stop_process "$last"  # then it has printed everything
 grep -q "warning: any host that can reach every address of this machine can write files, and traffic is not encrypted" tcp.log || fail "tcp: $(cat tcp.log)"
 done_testing

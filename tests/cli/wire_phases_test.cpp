@@ -22,12 +22,12 @@ TEST(WirePhases, LimitsBySizeTimeAndSignal) {
   EXPECT_EQ((*p)[3].text, "reseg=0.5");
 }
 
-TEST(WirePhases, MinutesAndMebibytesAreToldApart) {
+TEST(WirePhases, MinutesAndMebibytesAreDistinguished) {
   EXPECT_EQ(parse_phases("clean@2m; clean")->front().milliseconds, 120'000u);
   EXPECT_EQ(parse_phases("clean@2M; clean")->front().bytes, 2u << 20);
 }
 
-TEST(WirePhases, WrongOnesSayWhatIsWrong) {
+TEST(WirePhases, InvalidPhasesGiveTheReason) {
   EXPECT_THAT(parse_phases("").error(), HasSubstr("no phase"));
   EXPECT_THAT(parse_phases(" ; ").error(), HasSubstr("no phase"));
   EXPECT_THAT(parse_phases("clean; clean").error(), HasSubstr("never ends"));

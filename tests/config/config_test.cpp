@@ -21,7 +21,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-// The environment as a test wants it, put back at its end.
+// Sets the environment for a test and restores it at the end.
 class ConfigTest : public testing::Test {
  protected:
   ConfigTest() {
@@ -81,7 +81,7 @@ TEST_F(ConfigTest, DefaultsAreThoseOfE35AndConsistent) {
   EXPECT_TRUE(c.check().ok());
 }
 
-TEST_F(ConfigTest, EverySettingHasHelpAndAValueItWouldTake) {
+TEST_F(ConfigTest, EverySettingHasHelpAndAValidValue) {
   for (const Setting& s : Config().settings()) {
     EXPECT_GT(s.help.size(), 8u) << s.name;
     EXPECT_EQ(s.origin, Origin::standard) << s.name;
@@ -109,7 +109,7 @@ TEST_F(ConfigTest, PrecedenceIsFileThenEnvironmentThenCommandLine) {
   EXPECT_EQ(setting(*c, "crc").origin, Origin::standard);
 }
 
-TEST_F(ConfigTest, TomlTypesAreTaken) {
+TEST_F(ConfigTest, TomlTypesAreAccepted) {
   auto c =
       Config::load(file("crc = false\nreceive_window = \"1M\"\nrtr = [\"read\"]\n"
                         "address = [\"10.1.0.1/16\", \"fd00::1/64\"]\nspin_us = 0x10\n"));
@@ -128,7 +128,7 @@ TEST_F(ConfigTest, ErrorsNameFileLineAndKey) {
   EXPECT_THAT(error_of(Config::load(file("\n\nmtu = 1\n"))),
               AllOf(HasSubstr(":3"), HasSubstr("mtu"), HasSubstr("576 to 65521")));
   EXPECT_THAT(error_of(Config::load(file("mtu = 1.5\n"))), HasSubstr("mtu"));
-  // What toml++ alone ends the program at.
+  // Errors at which toml++ alone would abort the program.
   EXPECT_THAT(error_of(Config::load(file("mtu = 1500\n[=]\n"))), HasSubstr("urnic.toml:2: "));
   EXPECT_THAT(error_of(Config::load(file("[\xc3\xa9]\n"))), HasSubstr("urnic.toml:1: "));
   EXPECT_THAT(error_of(Config::load(file("[engine]\nmtu = 1500\n"))), HasSubstr("unknown section"));
@@ -147,13 +147,13 @@ TEST_F(ConfigTest, BrokenFilesAreRefusedNotFatal) {
   EXPECT_THAT(error_of(Config::load(folder_ + "/none.toml")), HasSubstr("No such file"));
 }
 
-TEST_F(ConfigTest, AFileHasAMiBAtMost) {
+TEST_F(ConfigTest, AFileIsLimitedToOneMiB) {
   EXPECT_TRUE(Config::load(file(std::string(1 << 20, '#'))).ok());
   EXPECT_THAT(error_of(Config::load(file(std::string((1 << 20) + 1, '#')))),
               HasSubstr("limit 1 MiB"));
 }
 
-TEST_F(ConfigTest, TheUsualFileIsReadIfThereAndItsAbsenceIsFine) {
+TEST_F(ConfigTest, TheDefaultFileIsReadIfItExists) {
   EXPECT_TRUE(Config::load().ok());
   ASSERT_EQ(mkdir((folder_ + "/urnic").c_str(), 0700), 0);
   file("hole_limit = 7\n", "urnic/urnic.toml");
@@ -163,11 +163,11 @@ TEST_F(ConfigTest, TheUsualFileIsReadIfThereAndItsAbsenceIsFine) {
   env("URNIC_CONFIG", file("hole_limit = 8\n", "other.toml"));
   EXPECT_EQ(Config::load()->get_int("hole_limit"), 8);
   EXPECT_EQ(Config::load(file("hole_limit = 9\n", "third.toml"))->get_int("hole_limit"), 9);
-  env("URNIC_CONFIG", folder_ + "/none.toml");  // named, so it must be there
+  env("URNIC_CONFIG", folder_ + "/none.toml");  // explicitly named, so it must exist
   EXPECT_FALSE(Config::load().ok());
 }
 
-TEST_F(ConfigTest, UnknownVariablesAreRefusedExceptThoseOfOthers) {
+TEST_F(ConfigTest, UnknownVariablesAreRefusedExceptReservedOnes) {
   env("URNIC_PLUGIN_DIR", "/nowhere");
   env("URNIC_SYSFS", "/nowhere");
   env("URNIC_TEST_LONG", "1");
@@ -220,7 +220,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadValue{"gateway", "0.0.0.0", "gateway"}, BadValue{"capture", "a\nb", "control character"},
         BadValue{"log", "trace", "off, error, warn, info or debug"}));
 
-TEST_F(ConfigTest, ValuesAreKeptInOneForm) {
+TEST_F(ConfigTest, ValuesAreNormalized) {
   Config c;
   ASSERT_TRUE(c.set("crc", "no").ok());
   EXPECT_EQ(c.get("crc"), "off");
@@ -264,7 +264,7 @@ TEST_F(ConfigTest, NoMarkersNeedsARecoveryAttempt) {
 }
 
 // proves: E-3
-TEST_F(ConfigTest, OnlyLegalCombinationsOfFramingAndInLogic) {
+TEST_F(ConfigTest, OnlyLegalCombinationsOfFramingAndInLogicAreAccepted) {
   for (const char* framing : {"no-markers", "markers", "absolute-markers", "modified-length"}) {
     for (const char* logic : {"auto", "fig3", "fig9", "fig10"}) {
       Config c;
@@ -273,7 +273,7 @@ TEST_F(ConfigTest, OnlyLegalCombinationsOfFramingAndInLogic) {
       const bool marked = std::string(framing) != "no-markers";
       const bool legal = std::string(logic) == "auto" || marked == (std::string(logic) == "fig3");
       EXPECT_EQ(c.check().ok(), legal) << framing << " " << logic;
-      // Fig 3 alone is max_recovery_attempts = 0; Figs 9 and 10 need section 4.
+      // Fig 3 only means max_recovery_attempts = 0; Figs 9 and 10 need section 4.
       ASSERT_TRUE(c.set("max_recovery_attempts", "0").ok());
       EXPECT_EQ(c.check().ok(), legal && marked) << framing << " " << logic;
     }
@@ -315,7 +315,7 @@ TEST_F(ConfigTest, FramingAndInLogicBecomeOptions) {
   }
 }
 
-TEST_F(ConfigTest, WhatNobodyChoseFollowsTheKindOfPort) {
+TEST_F(ConfigTest, UnsetOptionsFollowTheKindOfPort) {
   const auto options = [](const char* kind) { return device::options_from(Config(), kind); };
   using OutOfOrder = engine::Options::OutOfOrder;
   EXPECT_EQ(options("memif").tcp.rto_min, Duration::ms(20));
@@ -323,7 +323,7 @@ TEST_F(ConfigTest, WhatNobodyChoseFollowsTheKindOfPort) {
   EXPECT_EQ(options("dgram").out_of_order, OutOfOrder::Place);  // E-12
   EXPECT_EQ(options("dpdk").out_of_order, OutOfOrder::Store);
   EXPECT_FALSE(options("memif").duplicate_address_detection);
-  EXPECT_TRUE(options("tap").duplicate_address_detection);  // a network of others
+  EXPECT_TRUE(options("tap").duplicate_address_detection);  // a network shared with others
 
   Config chosen;
   ASSERT_TRUE(chosen.set("rto_min_ms", "7").ok());
@@ -332,7 +332,7 @@ TEST_F(ConfigTest, WhatNobodyChoseFollowsTheKindOfPort) {
   EXPECT_EQ(device::options_from(chosen, "memif").out_of_order, OutOfOrder::Store);
 }
 
-TEST_F(ConfigTest, TheWholeMustFit) {
+TEST_F(ConfigTest, SettingsMustBeConsistent) {
   const auto why = [](std::initializer_list<std::pair<const char*, const char*>> values) {
     Config c;
     for (const auto& [name, value] : values) {

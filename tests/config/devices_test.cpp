@@ -1,4 +1,4 @@
-// Several devices of one configuration file: what each is opened with, and what is refused.
+// Several devices in one configuration file: the settings of each, and refused configurations.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ class ConfigDevicesTest : public ::testing::Test {
   }
   static std::string error_of(const Result<void>& r) { return r ? "" : r.error().message; }
   static std::string error_of(const Result<Config>& r) { return r ? "" : r.error().message; }
-  // Read, and consistent.
+  // Loads the text and checks its consistency; returns the error.
   std::string wrong_with(const std::string& text) const {
     auto c = load(text);
     return c ? error_of(c->check()) : c.error().message;
@@ -62,7 +62,7 @@ TEST_F(ConfigDevicesTest, NamesAreInTheOrderOfTheFile) {
   EXPECT_THAT(Config().devices(), ElementsAre());
 }
 
-TEST_F(ConfigDevicesTest, ASectionStandsAboveTheTopAndBelowTheEnvironment) {
+TEST_F(ConfigDevicesTest, ASectionOverridesTheTopLevelButNotTheEnvironment) {
   auto c = load(kTwo);
   ASSERT_TRUE(c.ok()) << error_of(c);
   auto zebra = c->device("zebra"), ape = c->device("ape");
@@ -77,7 +77,7 @@ TEST_F(ConfigDevicesTest, ASectionStandsAboveTheTopAndBelowTheEnvironment) {
   EXPECT_EQ(origin_of(*zebra, "hole_limit"), folder_ + "/urnic.toml:5");
   EXPECT_TRUE(zebra->devices().empty());
   EXPECT_TRUE(zebra->check().ok() && ape->check().ok());
-  // Each shows up by a name of its own, unless it was given one.
+  // Each gets its own name, unless a name is configured.
   EXPECT_EQ(zebra->get("name"), Config().get("name") + "/zebra");
   setenv("URNIC_HOLE_LIMIT", "5", 1);
   c = load(kTwo);
@@ -88,7 +88,7 @@ TEST_F(ConfigDevicesTest, ASectionStandsAboveTheTopAndBelowTheEnvironment) {
   EXPECT_EQ(c->device("zebra")->get("name"), "mine");
 }
 
-TEST_F(ConfigDevicesTest, OneIsTheChosenOneOrTheOnlyOne) {
+TEST_F(ConfigDevicesTest, OneReturnsTheChosenOrTheOnlyDevice) {
   auto c = load(kTwo);
   EXPECT_THAT(error_of(c->one()), AllOf(HasSubstr("zebra, ape"), HasSubstr("device")));
   ASSERT_TRUE(c->set("device", "ape").ok());
@@ -107,7 +107,7 @@ TEST_F(ConfigDevicesTest, OneIsTheChosenOneOrTheOnlyOne) {
   EXPECT_THAT(wrong_with("hole_limit = 3\n"), HasSubstr("no section [device.NAME]"));
 }
 
-TEST_F(ConfigDevicesTest, WhatTwoDevicesCannotShareIsRefused) {
+TEST_F(ConfigDevicesTest, SettingsThatDevicesCannotShareAreRefused) {
   EXPECT_EQ(wrong_with("[device.a]\nport = \"tcp\"\n[device.b]\nport = \"tcp\"\n"),
             "device b: has the same port as device a: tcp");
   EXPECT_EQ(wrong_with("[device.a]\nport = \"tcp\"\n[device.b]\nhole_limit = 3\n"),
@@ -118,19 +118,19 @@ TEST_F(ConfigDevicesTest, WhatTwoDevicesCannotShareIsRefused) {
               AllOf(HasSubstr("capture"), HasSubstr("urnic.toml:1"), HasSubstr("zebra, ape")));
   setenv("URNIC_PORT", "tcp", 1);
   EXPECT_THAT(wrong_with(kTwo), AllOf(HasSubstr("port (URNIC_PORT)"), HasSubstr("one device")));
-  setenv("URNIC_DEVICE", "ape", 1);  // of that one
+  setenv("URNIC_DEVICE", "ape", 1);  // applies to that device
   EXPECT_EQ(wrong_with(kTwo), "");
   EXPECT_EQ(load(kTwo)->one()->get("port"), "tcp");
 }
 
-TEST_F(ConfigDevicesTest, EachIsConsistentOrNamed) {
+TEST_F(ConfigDevicesTest, AnInconsistentDeviceIsNamed) {
   EXPECT_THAT(wrong_with("[device.a]\nport = \"tcp\"\ntransport = \"roce\"\n"),
               HasSubstr("only iWARP"));
   EXPECT_THAT(wrong_with("[device.a]\nport = \"tcp\"\n[device.b]\nport = \"udp\"\n"),
               AllOf(HasSubstr("device b: "), HasSubstr("only RoCE")));
 }
 
-TEST_F(ConfigDevicesTest, MalformedSectionsAreOneLineWithTheirPlace) {
+TEST_F(ConfigDevicesTest, MalformedSectionsGiveOneLineWithTheirPosition) {
   EXPECT_THAT(wrong_with("[device]\nport = \"tcp\"\n"),
               AllOf(HasSubstr("urnic.toml:2"), HasSubstr("[device.NAME]")));
   EXPECT_THAT(wrong_with("[[device]]\nport = \"tcp\"\n"), HasSubstr("urnic.toml:1"));

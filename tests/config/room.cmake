@@ -1,2 +1,2 @@
-# What the settings become is what the device gives its engine.
+# The tests also check the engine options that the device derives from the settings.
 urnic_room_link(urnic_device)

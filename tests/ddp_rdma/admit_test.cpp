@@ -1,4 +1,4 @@
-// Admission: the checks of RFC 5041, 7 and RFC 5040, 7, and that asking changes nothing.
+// Admission: the checks of RFC 5041, 7 and RFC 5040, 7. Admission changes nothing.
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
@@ -26,10 +26,10 @@ TEST_F(Admitting, WriteNeedsStagBoundsAndRights) {
   EXPECT_EQ(refused(write_segment(key, ~0ull, Bytes(2))), Violation::TaggedToWrap);
 }
 
-// What is admitted in line is admitted by the Admitter, to the same bytes; what is not in line is
-// the Admitter's to judge.
+// The Admitter admits the same segments as the inline path, to the same destination, and decides
+// about all others.
 // proves: R-87
-TEST_F(Admitting, PlainWritesAreAdmittedAlike) {
+TEST_F(Admitting, PlainWritesAreAdmittedLikeAllOthers) {
   const std::uint64_t va = address(bytes.data());
   const auto in_line = [&](const Bytes& ulpdu) {
     PlainWrite w;
@@ -66,7 +66,7 @@ TEST_F(Admitting, PlainWritesAreAdmittedAlike) {
 }
 
 // proves: E-55
-TEST_F(Admitting, WhatTheQueuePairDoesNotAllowIsRefusedWhateverTheRegionAllows) {
+TEST_F(Admitting, RightsMissingAtTheQueuePairAreRefusedWhateverTheRegionAllows) {
   const Bytes write = write_segment(key, address(bytes.data()), Bytes(10));
   PlainWrite w;
   ASSERT_TRUE(admit_plain_write(s, write, &w));
@@ -86,7 +86,7 @@ TEST_F(Admitting, ZeroLengthTaggedIsNotChecked) {
   EXPECT_EQ(admit(write_segment(0xFFFFFFFF, ~0ull, {})).what, Admit::Place);
 }
 
-TEST_F(Admitting, MalformedHeadersAreRowsOfTheTable) {
+TEST_F(Admitting, MalformedHeadersAreViolations) {
   Bytes w = write_segment(key, address(bytes.data()), Bytes(4));
   w[0] ^= 2;
   EXPECT_EQ(refused(w), Violation::TaggedVersion);
@@ -135,7 +135,7 @@ TEST_F(Admitting, SeveralMessagesInOneSegmentAreCounted) {
   EXPECT_EQ(admitter.next(c).what, Admit::Place);
   EXPECT_EQ(admitter.next(r2).what, Admit::Place);
   EXPECT_EQ(admitter.next(d).what, Admit::NoReceive);
-  // Nothing of that has changed the stream.
+  // None of this has changed the stream.
   EXPECT_EQ(s.next_send_msn(), 1u);
   EXPECT_EQ(s.next_read_msn(), 1u);
   EXPECT_EQ(admit(a).what, Admit::Place);
@@ -164,9 +164,9 @@ TEST_F(Admitting, OffsetsOfASendAreContiguousInOrder) {
   EXPECT_EQ(admit(send_segment_of(2, 0, Bytes(5))).what, Admit::Place);
 }
 
-TEST_F(Admitting, NoFalseAlarmBehindAClosedHole) {
-  // Message 1 in three segments: the first in order, the last out of order, then the middle, which
-  // closes the hole; message 2 the same, and message 3 in order again.
+TEST_F(Admitting, NoFalseAlarmAfterAClosedHole) {
+  // Message 1 arrives in three segments: the first in order, the last out of order, then the
+  // middle, which closes the hole. Message 2 does the same, and message 3 arrives in order.
   for (int i = 0; i < 3; ++i) post_receive(1, 0, 1000);
   put(send_segment_of(1, 0, Bytes(10), false));
   MessageCounts hole = put(send_segment_of(1, 20, Bytes(10)), false);
@@ -179,9 +179,9 @@ TEST_F(Admitting, NoFalseAlarmBehindAClosedHole) {
   EXPECT_EQ(done.size(), 3u);
 }
 
-TEST_F(Admitting, OffsetCheckReturnsWithTheMessageBehindTheHole) {
+TEST_F(Admitting, OffsetsAreCheckedAgainAfterTheHole) {
   for (int i = 0; i < 3; ++i) post_receive(1, 0, 1000);
-  // Message 2 out of order in whole; message 1 fills the hole; 3 follows.
+  // Message 2 arrives out of order as a whole. Message 1 fills the hole, and 3 follows.
   const MessageCounts hole = put(send_segment_of(2, 0, Bytes(10)), false);
   ASSERT_EQ(take(send_segment_of(1, 0, Bytes(10))), Violation::None);
   ASSERT_EQ(deliver_counts(hole), Violation::None);
@@ -210,7 +210,7 @@ TEST_F(Admitting, ReadRequestsMeetTheNegotiatedLimit) {
     ASSERT_EQ(take(read_request(m, 0, 0, 0)), Violation::None);
   }
   EXPECT_EQ(refused(read_request(5, 0, 0, 0)), Violation::ReadQueueFull);
-  // One answered and acknowledged: one more may come.
+  // After one response was acknowledged, one more request may arrive.
   ASSERT_EQ(transmit(20).size(), 20u);
   EXPECT_EQ(refused(read_request(5, 0, 0, 0)), Violation::ReadQueueFull);
   s.sender.acked(StreamOffset(20), [](const Completion&) {});
@@ -242,7 +242,7 @@ TEST_F(Admitting, ReadResponseBelongsToTheOldestRead) {
   EXPECT_EQ(admitter.next(more).violation, Violation::UnexpectedOpcode);
 }
 
-TEST_F(Admitting, NoFalseAlarmForAReadThatCameOutOfOrder) {
+TEST_F(Admitting, NoFalseAlarmForAReadResponseThatArrivedOutOfOrder) {
   const std::uint32_t a = start_read(1, 0, 100);
   put(response_segment(a, 0, Bytes(10), false));
   const MessageCounts hole = put(response_segment(a, 60, Bytes(40)), false);
@@ -250,7 +250,7 @@ TEST_F(Admitting, NoFalseAlarmForAReadThatCameOutOfOrder) {
   EXPECT_EQ(deliver_counts(hole), Violation::None);
   ASSERT_EQ(done.size(), 1u);
   EXPECT_EQ(done[0].wr_id, 1u);
-  // And when it was forgotten by a downgrade and comes again in order.
+  // A response that a downgrade has forgotten arrives again in order.
   const std::uint32_t b = start_read(2, 0, 100);
   put(response_segment(b, 60, Bytes(40)), false);
   put(response_segment(b, 0, Bytes(60), false));
@@ -263,7 +263,7 @@ TEST_F(Admitting, TerminateIsAlwaysAdmitted_Q25) {
   EXPECT_EQ(admit(terminate_segment(Violation::MpaCrc), false).what, Admit::Place);
 }
 
-// Whatever a peer sends, asking is harmless and what is admitted can be placed and delivered.
+// Whatever a peer sends: admission does no harm, and admitted segments can be placed and delivered.
 TEST_F(Admitting, HostileSegmentsNeitherCrashNorOverrun) {
   const std::uint64_t seed = 20240611;
   SCOPED_TRACE(seed);

@@ -1,4 +1,4 @@
-// How often this test program has allocated memory with operator new.
+// Counts how often this test program has allocated memory with operator new.
 #pragma once
 
 #include <cstdint>

@@ -24,7 +24,7 @@ AtomicRequest operation(AtomicCode code, std::uint64_t data, std::uint64_t mask,
 }
 
 // proves: E-53
-TEST(Atomics, SwapsStoreAndCompareTheBitsOfTheirMasks) {
+TEST(Atomics, SwapsStoreAndCompareOnlyTheBitsInTheirMasks) {
   EXPECT_EQ(result_of(operation(AtomicCode::CmpSwap, 7, kAll, 0, 0), 3), 7u);
   EXPECT_EQ(result_of(operation(AtomicCode::CmpSwap, 0x1234, 0x00ff, 0, 0), 0xabcd), 0xab34u);
   EXPECT_EQ(result_of(operation(AtomicCode::CmpSwap, 7, kAll, 3), 3), 7u);
@@ -78,7 +78,7 @@ class AtomicTarget : public StreamFixture {
 };
 
 // proves: E-53
-TEST_F(AtomicTarget, RightsBoundsAndAlignmentAreCheckedBeforeItsTurn) {
+TEST_F(AtomicTarget, RightsBoundsAndAlignmentAreCheckedOnDelivery) {
   const auto at = address(target_bytes);
   const auto zero_based = table.register_memory(kPd, target_bytes + 4, 16,
                                                 kLocalWrite | verbs::kRemoteAtomic | kZeroBased);
@@ -106,10 +106,10 @@ TEST_F(AtomicTarget, RightsBoundsAndAlignmentAreCheckedBeforeItsTurn) {
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(word(i), 0u);
 }
 
-// A Read before it sees what was there, one behind it what is there now; each is done once, however
-// often its response is sent.
+// A Read before the atomic returns the old value, a Read after it the new one. Each is carried out
+// once, no matter how often its response is sent.
 // proves: E-53
-TEST_F(AtomicTarget, ItIsCarriedOutOnceInItsTurn) {
+TEST_F(AtomicTarget, EachAtomicIsCarriedOutOnceAndInOrder) {
   const auto readable = table.register_memory(kPd, target_bytes, 32, kRemoteRead);
   const auto at = address(target_bytes);
   ASSERT_EQ(take(read_request(1, 8, readable, at)), Violation::None);
@@ -140,7 +140,7 @@ TEST_F(AtomicTarget, ItIsCarriedOutOnceInItsTurn) {
 }
 
 // proves: E-53
-TEST_F(AtomicTarget, AResponseIsThatOfTheOldestRequest) {
+TEST_F(AtomicTarget, AResponseBelongsToTheOldestRequest) {
   std::uint64_t landed[2] = {1, 1};
   const auto landing = table.register_memory(kPd, reinterpret_cast<std::uint8_t*>(landed),
                                              sizeof landed, kLocalWrite);
@@ -167,7 +167,7 @@ TEST_F(AtomicTarget, AResponseIsThatOfTheOldestRequest) {
   EXPECT_EQ(refused(atomic_response(2, sinks[0], 9)), Violation::UntaggedMsnRange);
   EXPECT_EQ(refused(response_segment(sinks[0], 0, Bytes(8))), Violation::TaggedStagNotAssociated);
   EXPECT_EQ(refused(response_segment(sinks[0], 0, {})), Violation::TaggedBounds);
-  // The second early: it waits for the first.
+  // The second response arrives early and waits for the first.
   MessageCounts counts = put(atomic_response(2, sinks[1], 22), false);
   EXPECT_EQ(refused(atomic_response(0, sinks[0], 9), false), Violation::UntaggedMsnRange);
   ASSERT_EQ(take(atomic_response(1, sinks[0], 11)), Violation::None);
@@ -181,7 +181,7 @@ TEST_F(AtomicTarget, AResponseIsThatOfTheOldestRequest) {
 }
 
 // proves: E-53
-TEST_F(AtomicTarget, ResponsesAndOurOwnWorkTakeTurns) {
+TEST_F(AtomicTarget, ResponsesAndOurOwnRequestsAlternate) {
   const Sge sge{address(source.data()), 8, source_key};
   SendWr wr;
   wr.op = WrOp::Write;
@@ -199,7 +199,7 @@ TEST_F(AtomicTarget, ResponsesAndOurOwnWorkTakeTurns) {
 }
 
 // proves: E-53
-TEST_F(AtomicTarget, NoneMayBeAskedWhereNoReadMay) {
+TEST_F(AtomicTarget, WithOrdZeroAnAtomicFails) {
   s.set_limits(8, 0);
   const Sge sge{address(bytes.data()), 8, key};
   SendWr wr;
@@ -213,7 +213,7 @@ TEST_F(AtomicTarget, NoneMayBeAskedWhereNoReadMay) {
   EXPECT_EQ(ends, std::vector{verbs::Status::RemoteInvalidRequest});
 }
 
-TEST_F(AtomicTarget, EightBytesAreTheWholeOfIt) {
+TEST_F(AtomicTarget, AnAtomicHasExactlyEightBytes) {
   const Sge sge{address(bytes.data()), 7, key};
   SendWr wr;
   wr.op = WrOp::FetchAdd;

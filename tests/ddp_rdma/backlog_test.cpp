@@ -18,7 +18,7 @@ class BacklogTest : public RequestsFixture {
   Backlog backlog{&queue, &owed, &sizes, 1};
 };
 
-TEST_F(BacklogTest, CountsWhatHasNotBegun) {
+TEST_F(BacklogTest, CountsRequestsThatHaveNotBegun) {
   owed.set_limit(4);
   post(WrOp::Write, {100});
   post(WrOp::Send, {100, 28});
@@ -38,7 +38,7 @@ TEST_F(BacklogTest, CountsWhatHasNotBegun) {
   EXPECT_EQ(backlog.bytes().responses, 0u);
 }
 
-TEST_F(BacklogTest, WhatBeginsBeforeAnybodyAskedIsNotCounted) {
+TEST_F(BacklogTest, RequestsThatBeginBeforeTheFirstQueryDoNotCount) {
   post(WrOp::Write, {100});
   post(WrOp::Write, {200});
   backlog.request_begins(0);
@@ -46,7 +46,7 @@ TEST_F(BacklogTest, WhatBeginsBeforeAnybodyAskedIsNotCounted) {
   EXPECT_EQ(backlog.bytes().requests, sizes.estimate_message(200, true));
 }
 
-TEST_F(BacklogTest, OtherSizesCountAnew) {
+TEST_F(BacklogTest, OtherFpduSizesAreCountedAgain) {
   post(WrOp::Write, {400});
   post(WrOp::Write, {400});
   backlog.request_begins(0);
@@ -59,7 +59,7 @@ TEST_F(BacklogTest, OtherSizesCountAnew) {
   EXPECT_GT(backlog.bytes().requests, before);
 }
 
-TEST_F(BacklogTest, ForgottenWorkTakesNothing) {
+TEST_F(BacklogTest, ForgottenWorkTakesNoBytes) {
   owed.set_limit(4);
   post(WrOp::Write, {400});
   owe(500);

@@ -1,4 +1,4 @@
-// tshark of this machine, on the captures of the Linux kernel's iWARP.
+// Compares with this machine's tshark, on captures of the Linux kernel's iWARP.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -14,7 +14,7 @@
 namespace urnic::ddp::siw_captures {
 namespace {
 
-// Columns of one line of tshark's output; fields with several values have them comma-separated.
+// Splits one line of tshark's output into columns. Fields with several values are comma-separated.
 std::vector<std::string> split(const std::string& s, char by) {
   std::vector<std::string> parts;
   std::istringstream in(s);

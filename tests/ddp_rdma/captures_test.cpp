@@ -1,4 +1,4 @@
-// What the Linux kernel's iWARP really sent, read by our parsers and counted against tshark.
+// Real traffic of the Linux kernel's iWARP, read by our parsers and counted as tshark does.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,9 +21,9 @@ TEST(Captures, EveryFpduOfLinuxSiwIsParsedAndCountedAsByTshark) {
   }
 }
 
-// The builder makes the same bytes out of what the parsers understood (siw too sends a CRC field
-// of 0 when it is off). Only the pad may differ: siw leaves what was there in some short FPDUs, and
-// the CRC covers it.
+// The builder makes the same bytes from the parsed values (siw also sends a CRC field of 0 when CRC
+// is off). Only the pad may differ: in some short FPDUs siw leaves old bytes there, and the CRC
+// covers them.
 TEST(Captures, EveryFpduIsRebuiltByteForByte) {
   std::size_t whole = 0;
   for (const Expected& e : expected()) {
@@ -70,7 +70,7 @@ TEST(Captures, StartupFramesAreUnderstoodAndRebuilt_RFC6581_9) {
   const Connection& c = p2p.connections[0];
   EXPECT_TRUE(c.request.peer_to_peer && c.reply.peer_to_peer);
   EXPECT_EQ(c.request.rtr, mpa::kRtrWrite | mpa::kRtrRead);
-  // Our initiator reads siw's Reply as siw's own did: the first FPDU is the Write RTR.
+  // Our initiator reads siw's Reply like siw itself: the first FPDU is the Write RTR.
   const auto agreement = mpa::read_reply(c.request, c.reply, {});
   ASSERT_TRUE(agreement.ok());
   EXPECT_EQ(agreement->rtr, mpa::kRtrWrite);
@@ -79,9 +79,9 @@ TEST(Captures, StartupFramesAreUnderstoodAndRebuilt_RFC6581_9) {
   EXPECT_TRUE(c.fpdus[0].segment.payload.empty());
 }
 
-// The requests and the data that answer them meet: all responses of a Read carry its sink STag, in
-// order and without a gap.
-TEST(Captures, ReadResponsesFillWhatTheReadsAskedFor) {
+// Requests and responses match: all responses of a Read carry its sink STag, in order and without a
+// gap.
+TEST(Captures, ReadResponsesMatchTheirReadRequests) {
   const auto capture = load("siw-siw-ib_read_bw-default-16K-n8.pcap");
   std::uint64_t asked = 0, answered = 0;
   for (const Connection& c : capture.connections) {
@@ -111,7 +111,7 @@ TEST(Captures, ReadResponsesFillWhatTheReadsAskedFor) {
   EXPECT_EQ(answered, 8u * 16384);
 }
 
-TEST(Captures, SiwsTerminateIsReadAsMeant_RFC5040_4_8) {
+TEST(Captures, SiwsTerminateIsParsedAsSiwMeansIt_RFC5040_4_8) {
   const auto capture = load("siw-terminate-no-recv-buffer.pcap");
   ASSERT_EQ(capture.connections.size(), 1u);
   for (const Fpdu& f : capture.connections[0].fpdus) {

@@ -33,7 +33,7 @@ TEST_F(ControlQueueTest, KeepsCopiesInOrder) {
   EXPECT_EQ(pool.in_use(), 0u) << "an empty one owns nothing (P7)";
 }
 
-TEST_F(ControlQueueTest, TakesNothingThatCannotBeSent) {
+TEST_F(ControlQueueTest, IgnoresBytesThatCannotBeSent) {
   const std::vector<std::uint8_t> much(KeptBytes::kMaxBlock + 1);
   queue.add_raw(&kept, {});
   queue.add_raw(&kept, much);
@@ -42,7 +42,7 @@ TEST_F(ControlQueueTest, TakesNothingThatCannotBeSent) {
   EXPECT_TRUE(queue.empty());
 }
 
-TEST_F(ControlQueueTest, UlpdusTakeWholeFpdusRawBytesWhatTheyAre) {
+TEST_F(ControlQueueTest, UlpdusAreEstimatedAsFpdusAndRawBytesAsTheyAre) {
   const std::array<std::uint8_t, 18> bytes{};
   FpduSizes sizes(false);
   EXPECT_EQ(queue.estimate(sizes), 0u);

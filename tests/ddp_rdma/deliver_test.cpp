@@ -36,7 +36,7 @@ TEST_F(Delivery, SendsCompleteInMsnOrder) {
   }
 }
 
-TEST_F(Delivery, InvalidationHappensBeforeTheCompletionIsSeen) {
+TEST_F(Delivery, InvalidationHappensBeforeTheCompletionIsVisible) {
   const std::uint32_t stag = table.register_memory(kPd, source.data(), 10, kRemoteRead);
   post_receive(1, 0, 64);
   const MessageCounts c = put(send_segment_of(1, 0, Bytes(3), true, Opcode::SendInv, stag));
@@ -125,7 +125,7 @@ TEST_F(Delivery, ReadSourceIsCheckedAtTheDoorbell) {
 }
 
 // proves: E-55
-TEST_F(Delivery, ReadsAndAtomicsAreHeldToTheRightsOfTheQueuePair) {
+TEST_F(Delivery, ReadsAndAtomicsNeedTheRightsOfTheQueuePair) {
   alignas(8) std::uint8_t word[8] = {};
   const auto words = table.register_memory(kPd, word, 8, kLocalWrite | verbs::kRemoteAtomic);
   AtomicRequest add;
@@ -148,7 +148,7 @@ TEST_F(Delivery, ReadsAndAtomicsAreHeldToTheRightsOfTheQueuePair) {
   EXPECT_EQ(take(atomic_request(2, add)), Violation::None);
 }
 
-TEST_F(Delivery, CountsThatDoNotMatchWhatWasPlacedAreViolations) {
+TEST_F(Delivery, CountsThatDoNotMatchThePlacedMessagesAreViolations) {
   post_receive(1, 0, 64);
   post_receive(2, 0, 64);
   // Message 2 ended twice, message 1 never.
@@ -192,8 +192,8 @@ TEST_F(Delivery, TerminateActsWhenDelivered_Q25) {
 }
 
 // proves: R-95
-TEST_F(Delivery, ManySendsBehindOneHole) {
-  // The state of the stream does not grow with the messages that wait.
+TEST_F(Delivery, ManySendsAfterOneHoleNeedNoMoreMemory) {
+  // The state of the stream does not grow with the number of waiting messages.
   StreamConfig c = config();
   c.max_recv_wr = 100000;
   MemoryTable memory;
@@ -220,7 +220,6 @@ TEST_F(Delivery, ManySendsBehindOneHole) {
 }
 
 // ---- flush
-// ----------------------------------------------------------------------------------------
 
 class Flushing : public Delivery {
  protected:
@@ -235,7 +234,7 @@ TEST_F(Flushing, EverythingOutstandingCompletesInOrder) {
   put(send_segment_of(1, 0, Bytes(3), false));
   start_read(10, 0, 10);
   SendWr wr;
-  wr.wr_id = 11;  // unsignaled: errors complete all the same
+  wr.wr_id = 11;  // unsignaled: errors are reported anyway
   ASSERT_EQ(s.sq.post(wr), verbs::Post::Ok);
   flush_all(Status::Flushed);
   std::vector<std::uint64_t> ids;
@@ -246,7 +245,7 @@ TEST_F(Flushing, EverythingOutstandingCompletesInOrder) {
   EXPECT_EQ(ids, (std::vector<std::uint64_t>{10, 11, 1, 2}));
   EXPECT_EQ(table.in_use(), 2u) << "the sink is released";
   EXPECT_EQ(shared.pool.in_use(), 0u);
-  // And what is posted afterwards.
+  // The same for requests posted afterwards.
   done.clear();
   post_receive(3, 0, 64);
   wr.wr_id = 12;
@@ -269,7 +268,7 @@ TEST_F(Flushing, RemoteErrorGoesToTheOldestSendRequest) {
 }
 
 // proves: R-117
-TEST_F(Flushing, TooLongAMessageIsTheReceivesLocalLength) {
+TEST_F(Flushing, ATooLongMessageIsALocalLengthErrorOfTheReceive) {
   post_receive(1, 0, 4);
   post_receive(2, 0, 4);
   const Violation v = refused(send_segment_of(1, 0, Bytes(5)));

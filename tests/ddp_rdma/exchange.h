@@ -1,5 +1,5 @@
-// Two streams against each other: random messages both ways over a wire that cuts, repeats,
-// reorders and forgets, with every result compared to what was asked for.
+// Two streams connected to each other: random messages in both directions over a wire that cuts,
+// repeats, reorders and forgets. Every result is compared with the request.
 #pragma once
 
 #include "ddp_rdma/stream.h"
@@ -52,7 +52,7 @@ class Exchange {
           p.end.memory.register_memory(c.pd, reinterpret_cast<std::uint8_t*>(p.counters.data()),
                                        sizeof p.counters, kLocalWrite | verbs::kRemoteAtomic);
       p.end.stream.set_limits(kIrd, kOrd);
-      // Any place of the grid will do: the first FPDU lies at offset 0.
+      // Any position in the grid is valid: the first FPDU lies at offset 0.
       p.out.framing = {o.policy, static_cast<std::uint32_t>(rng_.below(1u << 30)) * 4};
       p.end.stream.sender.set_framing(p.out.framing);
       p.end.stream.sender.start(true);
@@ -101,7 +101,7 @@ class Exchange {
     for (std::size_t i = 0; i < 2; ++i) check_end(i);
   }
 
-  // Most Reads outstanding at one time.
+  // The most Reads outstanding at one time.
   std::uint64_t most_reads() const { return std::max(peers_[0]->max_reads, peers_[1]->max_reads); }
   std::uint64_t placed_early() const { return placed_early_; }
   std::uint64_t repeated() const { return repeated_; }
@@ -113,10 +113,10 @@ class Exchange {
     std::uint64_t id;
     WrOp op;
     bool signaled;
-    std::uint64_t at;  // of its slice of `source` or `landing`
+    std::uint64_t at;  // within its slice of `source` or `landing`
     std::uint32_t len;
     std::uint64_t remote;        // Read: offset in the other's `readable`
-    std::uint64_t original = 0;  // atomic: what was there
+    std::uint64_t original = 0;  // atomic: the old value
   };
   struct Coming {
     std::vector<std::uint8_t> bytes;
@@ -134,7 +134,7 @@ class Exchange {
     std::vector<std::uint8_t> source, readable, writable, expected, landing, receives;
     std::uint32_t source_key = 0, readable_key = 0, writable_key = 0, landing_key = 0,
                   receives_key = 0, counters_key = 0;
-    // Changed by the other's atomics alone: as they are, and as they will be when all is done.
+    // Changed only by the other end's atomics: the current values, and the expected final ones.
     std::array<std::uint64_t, 8> counters{}, model{};
     End end;
     Wire out;
@@ -143,7 +143,7 @@ class Exchange {
     std::deque<Coming> coming;  // Sends the other end has posted
     std::deque<Posted> posted_receives;
     std::uint64_t source_at = 0, write_at = 0, landing_at = 0, receive_at = 0, next_id = 1;
-    std::set<std::uint32_t> invalidated;  // STags that will have to be unusable in the end
+    std::set<std::uint32_t> invalidated;  // STags that must be unusable at the end
     std::uint64_t max_reads = 0;
   };
 
@@ -223,7 +223,7 @@ class Exchange {
     if (write) {
       wr.remote_address = p.write_at;
       wr.rkey = q.writable_key;
-      if (len == 0) wr.rkey = 0x12345678;  // not looked at
+      if (len == 0) wr.rkey = 0x12345678;  // not checked
       if (p.write_at + len > q.writable.size()) return false;
     }
     std::uint64_t after = 0;
@@ -285,11 +285,11 @@ class Exchange {
   void post_receive(std::size_t i) {
     Peer& p = peer(i);
     Posted posted{p.next_id, {}};
-    // Room for the longest message in any case, over up to four pieces.
+    // Always room for the longest message, in up to four pieces.
     std::uint32_t left = o_.max_len;
     const std::size_t n = rng_.between(1, 4);
     std::vector<Sge> sges;
-    if (p.receive_at + left > p.receives.size()) p.receive_at = 0;  // long since checked
+    if (p.receive_at + left > p.receives.size()) p.receive_at = 0;  // checked long ago
     for (std::size_t k = 0; k < n; ++k) {
       const auto part = static_cast<std::uint32_t>(k + 1 == n ? left : rng_.between(0, left));
       posted.pieces.emplace_back(p.receive_at, part);
@@ -351,7 +351,7 @@ class Exchange {
     check(i);
   }
 
-  // The other end of peer i's wire takes what is in order.
+  // The other end of peer i's wire accepts the in-order bytes.
   void receive(std::size_t i) {
     Wire& w = peer(i).out;
     Peer& q = peer(1 - i);
@@ -371,7 +371,7 @@ class Exchange {
     check(1 - i);
   }
 
-  // The ACK that came with bytes of the other direction is seen before they are.
+  // The ACK that came with bytes of the other direction is processed before them.
   void take_ack(std::size_t i, std::uint64_t end) {
     Peer& p = peer(i);
     p.out.una = std::max(p.out.una, peer(1 - i).out.ack_with(end));
@@ -393,7 +393,7 @@ class Exchange {
     if (take_out_of_order(peer(1 - i).end, w, begin, end)) ++placed_early_;
   }
 
-  // Completions that came, against what was asked.
+  // Compares the completions with the requests.
   void check(std::size_t i) {
     Peer& p = peer(i);
     Peer& q = peer(1 - i);
@@ -439,7 +439,7 @@ class Exchange {
         std::memcpy(&got, p.landing.data() + a.at, sizeof got);
         EXPECT_EQ(got, a.original);
       } else if (rng_.chance(0.5)) {
-        // The buffer is the consumer's again; what may still be retransmitted has been copied.
+        // The buffer is the consumer's again; bytes that may still be retransmitted were copied.
         std::memset(p.source.data() + a.at, 0x99, a.len);
       }
     }

@@ -40,7 +40,7 @@ TEST(FpduSizes, AMessageIsEstimatedByItsFpdus) {
   EXPECT_GT(sizes.estimate_message(0xffffffffu, true), std::uint64_t{0xffffffffu});
 }
 
-TEST(FpduSizes, BehindOtherFpdusAMessageBeginsWholeOrOfFullSize) {
+TEST(FpduSizes, AfterOtherFpdusAMessageBeginsWholeOrWithAFullSizeFpdu) {
   const FpduSizes plain = sizes_at(1460), packing = sizes_at(1460, mpa::Policy::NoMarkers, true);
   const Room behind{700, false, true};
   std::uint32_t payload = 0;
@@ -53,7 +53,7 @@ TEST(FpduSizes, BehindOtherFpdusAMessageBeginsWholeOrOfFullSize) {
 }
 
 // proves: E-24
-TEST(FpduSizes, AnFpduLargerThanItsSegmentIsCutOnlyIfItMust) {
+TEST(FpduSizes, AnFpduLargerThanItsSegmentIsCutOnlyWithMustCut) {
   const FpduSizes sizes = sizes_at(1460);
   std::uint32_t payload = 0;
   EXPECT_FALSE(sizes.fit(StreamOffset(), true, 5000, true, {100, true, false}, &payload));

@@ -75,7 +75,7 @@ TEST(Header, RandomHeadersSurviveTheRoundTrip) {
     Bytes payload = test::random_bytes(rng, none ? 0 : rng.below(50));
     if (h.op == Opcode::AtomicRequest) {
       payload = test::random_bytes(rng, kAtomicRequest);
-      payload[3] &= 0xf2;  // an operation there is
+      payload[3] &= 0xf2;  // an existing operation
     }
     b.insert(b.end(), payload.begin(), payload.end());
     const auto s = parse_segment(b);
@@ -112,13 +112,13 @@ TEST(Header, ReservedBitsAreNeverChecked_RFC5041_4_1) {
   }
 }
 
-TEST(Header, InvalidateStagIsIgnoredWhereItMeansNothing_RFC5040_4_1) {
+TEST(Header, InvalidateStagIsIgnoredInOtherOpcodes_RFC5040_4_1) {
   Bytes b = ulpdu("A1");
   b[3] = 0xab;
   EXPECT_EQ(parse_segment(b)->header.inv_stag, 0u);
 }
 
-TEST(Header, DdpVersionIsSeenBeforeAnythingElse_RFC5041_7_1) {
+TEST(Header, DdpVersionIsCheckedFirst_RFC5041_7_1) {
   for (const std::uint8_t dv : {0, 2, 3}) {
     EXPECT_EQ(with(ulpdu("B1"), 0, 0xc0 | dv), Violation::TaggedVersion);
     EXPECT_EQ(with(ulpdu("A1"), 0, 0x40 | dv), Violation::UntaggedVersion);
@@ -141,7 +141,7 @@ TEST(Header, UnknownOpcodesAreUnexpected) {
   }
 }
 
-// Also of bytes that changed behind the check.
+// Also with bytes that changed after the check.
 // proves: E-53
 TEST(Header, AnAtomicRequestIsReadAsItWasWritten) {
   Rng rng(7306);
@@ -184,7 +184,7 @@ TEST(Header, ImmediateDataIsTheBeginningOfItsMessageInOnePiece) {
   }
   for (std::uint8_t mo = 1; mo < 8; ++mo) EXPECT_EQ(with(whole, 17, mo), Violation::UntaggedMo);
   Bytes b = whole;
-  b[17] = 8;  // the payload behind it begins here
+  b[17] = 8;  // the payload after it begins here
   const auto s = parse_segment(b);
   ASSERT_TRUE(s.ok());
   EXPECT_FALSE(s->header.with_immediate);
@@ -221,7 +221,7 @@ TEST(Header, OpcodeMustSuitTheQueue_RFC5040_4_1) {
           << int{op} << " on " << int{qn};
     }
   }
-  EXPECT_EQ(with(ulpdu("A1"), 6, 0x80), Violation::UntaggedQn);  // high byte of QN counts
+  EXPECT_EQ(with(ulpdu("A1"), 6, 0x80), Violation::UntaggedQn);  // the high byte of QN counts
 }
 
 TEST(Header, SegmentsShorterThanTheirHeaderAreMalformed) {
@@ -272,7 +272,7 @@ TEST(Header, TerminateWithoutItsHeaderIsStillATerminate) {
   EXPECT_EQ(parse_segment(b)->header.op, Opcode::Terminate);
 }
 
-TEST(Header, HostileUlpdusNeverOverrunAndNeverLie) {
+TEST(Header, HostileUlpdusNeverOverrunAndParseConsistently) {
   std::vector<Bytes> seeds;
   for (const auto& g : test::read_golden("fpdu.txt")) {
     const ByteView u = mpa::ulpdu_of(g.bytes);
@@ -290,7 +290,7 @@ TEST(Header, HostileUlpdusNeverOverrunAndNeverLie) {
       continue;
     }
     ++accepted;
-    // What was understood, emitted again, is what came in but for bits that are never checked.
+    // The parsed header, emitted again, equals the input except for bits that are not checked.
     Bytes again(kMaxHeader);
     again.resize(emit_header(s->header, again.data()));
     ASSERT_EQ(again.size() + s->payload.size(), b.size());

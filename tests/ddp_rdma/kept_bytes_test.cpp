@@ -59,7 +59,7 @@ TEST(KeptBytes, BlocksKeepTheirBytesInAnyOrderOfFreeing) {
       std::memset(b.at, b.fill, len);
       live.push_back(b);
     } else {
-      // Mostly the oldest, as acknowledgements go.
+      // Mostly the oldest, in the order of acknowledgements.
       const std::size_t k = rng.chance(0.8) ? 0 : rng.below(live.size());
       ASSERT_TRUE(intact(live[k]));
       kept.free(live[k].at);

@@ -7,13 +7,13 @@
 namespace urnic::ddp {
 namespace {
 
-TEST(Ledger, FindsTheRecordOfEveryByteAcrossTheWrapOfTheOffset) {
+TEST(Ledger, FindsTheRecordOfEveryByteAcrossTheWrapAroundOfTheOffset) {
   const std::uint64_t seed = 99;
   SCOPED_TRACE(seed);
   Rng rng(seed);
   BufferPool pool;
   Ledger ledger(&pool);
-  std::uint32_t end = 0xFFFFF000;  // low half of a stream offset about to wrap
+  std::uint32_t end = 0xFFFFF000;  // low half of a stream offset about to wrap around
   for (int round = 0; round < 3000; ++round) {
     for (std::uint64_t n = rng.below(40); n != 0; --n) {
       Record r;

@@ -21,7 +21,7 @@ class OutstandingReadsTest : public RequestsFixture {
   OutstandingReads reads{1};
 };
 
-TEST_F(OutstandingReadsTest, OrdIsTheCredit) {
+TEST_F(OutstandingReadsTest, OrdLimitsOutstandingReads) {
   EXPECT_TRUE(reads.none_allowed());
   reads.set_ord(2);
   EXPECT_FALSE(reads.none_allowed());
@@ -36,7 +36,7 @@ TEST_F(OutstandingReadsTest, OrdIsTheCredit) {
 }
 
 // proves: R-93
-TEST_F(OutstandingReadsTest, FinishInOrderWhatHasEnded) {
+TEST_F(OutstandingReadsTest, FinishInOrderOnlyEndedReads) {
   reads.set_ord(4);
   for (std::uint32_t i = 0; i < 3; ++i) {
     post(WrOp::Read, {10});
@@ -77,7 +77,7 @@ TEST_F(OutstandingReadsTest, AreWalkedOldestFirst) {
   requests.release_all(&shared.sinks);
 }
 
-TEST_F(OutstandingReadsTest, AStartupForgottenGivesItsMsnsBack) {
+TEST_F(OutstandingReadsTest, AForgottenStartupReturnsItsMsns) {
   reads.set_ord(1);
   reads.begin_rtr();
   reads.forget_rtr();

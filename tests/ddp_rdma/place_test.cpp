@@ -33,14 +33,14 @@ TEST_F(Placement, EveryLengthArrivesWholeAndNothingElseChanges) {
 }
 
 // proves: R-88
-TEST_F(Placement, SendGoesToThePiecesOfItsReceiveAlsoOutOfOrder) {
+TEST_F(Placement, SendIsScatteredToItsReceiveAlsoOutOfOrder) {
   post_receive(1, 0, 64);
   post_receive(2, {{address(bytes.data() + 100), 7, key},
                    {0, 0, 0},
                    {address(bytes.data() + 200), 90, key},
                    {address(bytes.data() + 400), 100, key}});
   const Bytes m = counting(150);
-  // The second half of message 2 first.
+  // The second half of message 2 arrives first.
   const MessageCounts c = put(send_segment_of(2, 50, Bytes(m.begin() + 50, m.end())), false);
   EXPECT_EQ(c.sends, 1u);
   EXPECT_EQ(bytes[100], 0);
@@ -54,7 +54,7 @@ TEST_F(Placement, SendGoesToThePiecesOfItsReceiveAlsoOutOfOrder) {
   EXPECT_TRUE(done.empty()) << "R-111";
 }
 
-TEST_F(Placement, MayBeRepeated) {
+TEST_F(Placement, RepeatingItGivesTheSameResult) {
   post_receive(1, 0, 64);
   post_receive(2, 64, 64);
   for (int i = 0; i < 3; ++i) {
@@ -67,7 +67,7 @@ TEST_F(Placement, MayBeRepeated) {
   EXPECT_EQ(done.size(), 2u);
 }
 
-TEST_F(Placement, ReadResponseGoesToThePiecesOfItsRead) {
+TEST_F(Placement, ReadResponseIsScatteredToItsSink) {
   const std::array<Sge, 4> sges{{{address(bytes.data()), 30, key},
                                  {0, 0, 1234},
                                  {address(bytes.data() + 100), 30, key},
@@ -97,8 +97,8 @@ TEST_F(Placement, TerminateIsRecorded) {
   EXPECT_EQ(s.terminate.info.code, 2);
 }
 
-// E-13, seen by a page that faults: when the first store reaches it, everything before it in the
-// payload must be there already.
+// E-13, observed by a page that faults: when the first store reaches it, everything before it in
+// the payload must already be stored.
 struct FaultPage {
   static inline std::uint8_t* page = nullptr;
   static inline std::uint8_t* begin = nullptr;  // of the payload
@@ -106,7 +106,7 @@ struct FaultPage {
 
   static void on_fault(int, siginfo_t* info, void*) {
     auto* at = static_cast<std::uint8_t*>(info->si_addr);
-    if (at < begin || at >= page + 4096) _exit(3);  // some other fault
+    if (at < begin || at >= page + 4096) _exit(3);  // another fault
     faulted = true;
     rest_there = true;
     for (const std::uint8_t* p = begin; p != page; ++p) rest_there = rest_there && *p == 0xC3;
@@ -125,7 +125,7 @@ TEST_F(Placement, LastBytesAreStoredAfterTheRest) {
   action.sa_sigaction = FaultPage::on_fault;
   action.sa_flags = SA_SIGINFO;
   ASSERT_EQ(sigaction(SIGSEGV, &action, &before), 0);
-  // Length, and how many bytes at its end come after all others.
+  // Length of the payload, and how many bytes at its end are stored after all others.
   std::vector<std::pair<std::size_t, std::size_t>> cases;
   for (const std::size_t n : {2, 3, 5}) cases.emplace_back(n, 1);  // 4, 6, 7 end in one wide store
   for (std::size_t n = 9; n <= 300; ++n) cases.emplace_back(n, 8);

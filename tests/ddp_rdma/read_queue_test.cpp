@@ -31,7 +31,7 @@ TEST(ReadQueue, RequestThreeIsPlacedWhileTwoIsMissing) {
 TEST(ReadQueue, CapacityIsTheNegotiatedMaximum) {
   BufferPool pool;
   ReadQueue q(&pool);
-  q.set_limit(3);  // no power of two
+  q.set_limit(3);  // not a power of two
   EXPECT_FALSE(q.has_room(0));
   EXPECT_TRUE(q.has_room(3));
   EXPECT_FALSE(q.has_room(4));
@@ -49,7 +49,7 @@ TEST(ReadQueue, CapacityIsTheNegotiatedMaximum) {
   EXPECT_FALSE(q.has_room(5));
 }
 
-TEST(ReadQueue, PlacingTwiceIsPlacingOnce) {
+TEST(ReadQueue, PlacingTwiceEqualsPlacingOnce) {
   BufferPool pool;
   ReadQueue q(&pool);
   q.set_limit(4);
@@ -77,7 +77,7 @@ TEST(ReadQueue, OwnsNothingWhenEmpty_P7) {
 }
 
 // proves: E-14
-TEST(ReadQueue, SurvivesTheWrapOfTheMsn) {
+TEST(ReadQueue, WorksAcrossTheWrapAroundOfTheMsn) {
   BufferPool pool;
   ReadQueue q(&pool, 0xFFFFFFF0);
   q.set_limit(3);

@@ -1,4 +1,4 @@
-// Sinks of RDMA Reads: the keys that a Read's responses are placed by.
+// Sinks of RDMA Reads: the keys by which a Read's responses are placed.
 #include "ddp_rdma/read_sink.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace urnic::ddp {
 namespace {
 
-TEST(ReadSinks, ReleasedOnesAreUsedAgainAndNameTheirPieces) {
+TEST(ReadSinks, ReleasedSinksAreReusedWithTheirNewPieces) {
   verbs::MemoryTable keys(64);
   ReadSinks sinks(&keys);
   std::array<std::uint8_t, 32> memory{};
@@ -35,7 +35,7 @@ TEST(ReadSinks, ReleasedOnesAreUsedAgainAndNameTheirPieces) {
   EXPECT_EQ(keys.in_use(), 2u);
 }
 
-// Each allocation is refused once: there is a sink with its key, or neither.
+// Each allocation fails once: then there is either a sink with its key, or neither.
 TEST(ReadSinks, WithoutMemoryNoKeyIsLeftReserved) {
   std::array<std::uint8_t, 32> memory{};
   const std::span<std::uint8_t> two[] = {{memory.data(), 8}, {memory.data() + 16, 16}};

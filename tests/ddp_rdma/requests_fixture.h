@@ -1,4 +1,4 @@
-// A send queue with requests in it, and no sender.
+// A send queue with requests, without a sender.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +22,8 @@ class RequestsFixture : public ::testing::Test {
     for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::uint8_t>(i);
     key = memory.register_memory(kPd, source.data(), source.size(), kLocalWrite);
   }
-  // One request over as many pieces as there are lengths, each 100 bytes behind the one before.
+  // Posts one request with one piece per length; each piece begins 100 bytes after the previous
+  // one.
   void post(WrOp op, std::initializer_list<std::uint32_t> lengths, std::uint8_t flags = kSignaled) {
     std::array<Sge, 4> sges;
     std::size_t n = 0;
@@ -37,7 +38,7 @@ class RequestsFixture : public ::testing::Test {
     wr.sges = {sges.data(), n};
     ASSERT_EQ(queue.post(wr), verbs::Post::Ok);
   }
-  // What is reported now.
+  // Returns the completions reported now.
   std::vector<std::uint64_t> reported() {
     std::vector<std::uint64_t> ids;
     requests.report([&](const Completion& c) { ids.push_back(c.wr_id); });

@@ -32,7 +32,7 @@ TEST_F(RetainedTest, HoldsFromTheOldestToTheEnd) {
   EXPECT_EQ(retained.end_of_oldest(), StreamOffset(150));
 }
 
-TEST_F(RetainedTest, SoManyFpdusAreInFlightAndMoreWhenSomeAreAcknowledged) {
+TEST_F(RetainedTest, TheNumberOfFpdusInFlightIsBounded) {
   while (retained.room() != 0) cut(64);
   EXPECT_EQ(retained.size(), 1u << 20);
   retained.pop_oldest();
@@ -55,7 +55,7 @@ TEST_F(RetainedTest, OffsetsBeyondFourGigabytes) {
   EXPECT_FALSE(retained.holds(StreamOffset(std::uint64_t{3} * kStep))) << "the same low half";
 }
 
-TEST_F(RetainedTest, OnlyWhatWasNeverSentIsTakenBack) {
+TEST_F(RetainedTest, OnlyUnsentRecordsCanBeTakenBack) {
   cut(100, true);
   cut(50, true);
   cut(70);
@@ -68,7 +68,7 @@ TEST_F(RetainedTest, OnlyWhatWasNeverSentIsTakenBack) {
   EXPECT_EQ(retained.sent(), StreamOffset(100));
 }
 
-TEST_F(RetainedTest, OwnsNothingWhenAllIsAcknowledgedOrDropped) {
+TEST_F(RetainedTest, OwnsNoMemoryWhenAllIsAcknowledgedOrDropped) {
   for (int i = 0; i < 500; ++i) cut(1460, i % 3 == 0);
   EXPECT_NE(pool.in_use(), 0u);
   for (int i = 0; i < 200; ++i) retained.pop_oldest();

@@ -1,2 +1,2 @@
-# Allocations are counted.
+# Tests count allocations.
 urnic_room_link(urnic_test_allocator)

@@ -1,4 +1,4 @@
-// ULPDUs made by hand, and a stream to give them to.
+// Hand-made ULPDUs, and a stream that receives them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -82,7 +82,7 @@ inline Bytes terminate_segment(Violation v) {
   return out;
 }
 
-// A stream with some memory and everything it reports.
+// A stream with memory, which records all reports.
 class StreamFixture : public ::testing::Test {
  protected:
   static constexpr PdId kPd = 4;
@@ -107,11 +107,11 @@ class StreamFixture : public ::testing::Test {
   void post_receive(std::uint64_t id, const std::vector<Sge>& sges) {
     ASSERT_EQ(s.rq.post({id, sges}), ReceiveQueue::Post::Ok);
   }
-  // A receive of one piece at `offset` of `bytes`.
+  // Posts a receive with one piece at `offset` of `bytes`.
   void post_receive(std::uint64_t id, std::uint64_t offset, std::uint32_t len) {
     post_receive(id, {{address(bytes.data() + offset), len, key}});
   }
-  // A Read into bytes[offset, +len), sent; returns the STag of its sink.
+  // Sends a Read into bytes[offset, +len); returns the STag of its sink.
   std::uint32_t start_read(std::uint64_t id, std::uint64_t offset, std::uint32_t len) {
     const Sge sge{address(bytes.data() + offset), len, key};
     SendWr wr;
@@ -128,7 +128,7 @@ class StreamFixture : public ::testing::Test {
     EXPECT_EQ(size, len);
     return sink;
   }
-  // One segment of what the sender has.
+  // Returns one segment from the sender.
   Bytes transmit(std::uint32_t limit = 1460) {
     const StreamOffset at(sent);
     const auto cut = s.sender.cut(at, limit, 1460, false);
@@ -141,7 +141,7 @@ class StreamFixture : public ::testing::Test {
     return out;
   }
 
-  // Admission of one ULPDU as a segment of its own.
+  // Admits one ULPDU as a separate segment.
   Admission admit(const Bytes& u, bool in_order = true) {
     held.push_back(u);
     return Admitter(s, in_order).next(held.back());
@@ -151,7 +151,7 @@ class StreamFixture : public ::testing::Test {
     EXPECT_EQ(a.what, Admit::Violate);
     return a.violation;
   }
-  // Admit and place.
+  // Admits and places.
   MessageCounts put(const Bytes& u, bool in_order = true) {
     const Admission a = admit(u, in_order);
     EXPECT_EQ(a.what, Admit::Place) << violation_row(a.violation).name;
@@ -161,7 +161,7 @@ class StreamFixture : public ::testing::Test {
     return deliver(
         s, counts, [this](const Completion& c) { done.push_back(c); }, &offending);
   }
-  // Admit, place, deliver.
+  // Admits, places and delivers.
   Violation take(const Bytes& u) { return deliver_counts(put(u)); }
 
   MemoryTable table;
@@ -172,7 +172,7 @@ class StreamFixture : public ::testing::Test {
   std::vector<Completion> done;
   ByteView offending;
   std::uint64_t sent = 0;
-  std::vector<Bytes> held;  // what admissions point into
+  std::vector<Bytes> held;  // admissions point into these
 
   StreamFixture(const StreamFixture&) = delete;
 };

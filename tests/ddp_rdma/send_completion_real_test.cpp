@@ -1,4 +1,4 @@
-// Completions of Sends that several threads poll.
+// Completions of Sends, polled by several threads.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -10,7 +10,7 @@
 namespace urnic::ddp::test {
 namespace {
 
-// 9.4: poll is atomic with respect to concurrent pollers; the engine goes on meanwhile.
+// 9.4: a poll is atomic with respect to other pollers, and the engine continues meanwhile.
 TEST(SendCompletion, ConcurrentPollersShareAPartialCqe) {
   constexpr std::uint64_t kRounds = 2000;
   SendCompletions f(CompletionMethod::Shared, 0, 64);

@@ -1,5 +1,5 @@
-// How the completions of Sends reach the one who polls (specification 9.4, Figs 13 and 14): writes
-// counted by the letter, contents the same for both methods.
+// How the completions of Sends reach the polling program (specification 9.4, Figs 13 and 14): the
+// writes, counted as defined there, and the same contents for both methods.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ TEST(SendCompletion, Method1WritesEachWqeAndOneCqeEach_Q30) {
 }
 
 // proves: R-104
-TEST(SendCompletion, Method2OneCqeForTheRunBehindTheHole) {
+TEST(SendCompletion, Method2WritesOneCqeForTheRunAfterTheHole) {
   Fixture f(CompletionMethod::Shared, 0);
   for (std::uint32_t m = 2; m <= 21; ++m) f.behind(m);
   f.in_order(1);
@@ -65,8 +65,8 @@ TEST(SendCompletion, Method2InOrderUpdatesNoWqe) {
   EXPECT_EQ(f.writes().partial, 0u);
 }
 
-// M >= N: N CQEs and no WQE; M = 0: N WQEs and one CQE; between: N - M WQEs and M + 1 CQEs,
-// N + 1 in all, when the stored ones are one run.
+// with M >= N, N CQEs and no WQE; with M = 0, N WQEs and one CQE; in between, N - M WQEs and
+// M + 1 CQEs, N + 1 in all, if the stored ones are one run.
 // proves: R-105
 TEST(SendCompletion, Method2NeverWritesMoreThanNPlus1_Q26) {
   constexpr std::uint32_t kN = 12;
@@ -101,7 +101,7 @@ TEST(SendCompletion, ThresholdIsPerConnectionAndFreeAgainAfterDelivery_Q26) {
 }
 
 // proves: R-107
-TEST(SendCompletion, ReferenceCounterDropsByOneAPollAndTheCqeLeavesAtZero) {
+TEST(SendCompletion, EachPollTakesOneReferenceAndTheLastRemovesTheCqe) {
   Fixture f(CompletionMethod::Shared, 0);
   f.in_order(1);
   for (std::uint32_t k = 3; k <= 7; ++k) f.behind(k);
@@ -123,7 +123,7 @@ TEST(SendCompletion, ReferenceCounterDropsByOneAPollAndTheCqeLeavesAtZero) {
 }
 
 // proves: R-108
-TEST(SendCompletion, FullAndPartialPollTheSame) {
+TEST(SendCompletion, FullAndPartialCqesPollTheSame) {
   const Opcode ops[] = {Opcode::Send, Opcode::SendSe};
   std::vector<std::vector<Cqe>> all;
   for (const auto& [method, m] : {std::pair{CompletionMethod::PerSend, 0u},
@@ -218,7 +218,7 @@ TEST(SendCompletion, CompletionsOutliveTheirQueuePairAndItsReset) {
   for (std::uint32_t i = 0; i < 5; ++i) EXPECT_EQ(out[i].completion.wr_id, i + 1);
 }
 
-TEST(SendCompletion, ACqThatGoesFirstGivesTheReceivesBack) {
+TEST(SendCompletion, ACqDestroyedFirstReturnsItsReceives) {
   CompletionQueue* cq = new CompletionQueue(64);
   Fixture f(CompletionMethod::PerSend, 0, 3, cq);
   for (std::uint32_t k = 1; k <= 3; ++k) f.in_order(k);

@@ -1,4 +1,4 @@
-// Sends that arrive in and out of order, and the completion queue they end in (specification 9.4).
+// Sends that arrive in and out of order, and their completion queue (specification 9.4).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,8 @@
 
 namespace urnic::ddp::test {
 
-// A stream, its CQ, and one hole: Sends placed behind it are counted, not delivered, until close().
+// A stream, its CQ, and one hole: Sends placed after it are counted, but not delivered until
+// close().
 struct SendCompletions {
   explicit SendCompletions(CompletionMethod method, std::uint32_t m = 0,
                            std::uint32_t receives = 64, verbs::CompletionQueue* shared_cq = nullptr,
@@ -34,7 +35,7 @@ struct SendCompletions {
     const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(bytes.data()), 64, key};
     return stream->rq.post({id, {&sge, 1}}) == verbs::ReceiveQueue::Post::Ok;
   }
-  // One whole Send, of `msn` bytes modulo 64.
+  // Places one whole Send of `msn` modulo 64 bytes.
   MessageCounts place(std::uint32_t msn, bool in_order, Opcode op = Opcode::Send) {
     const Bytes u = send_segment_of(msn, 0, Bytes(msn % 64), true, op);
     const ddp::Admission a = ddp::Admitter(*stream, in_order).next(u);

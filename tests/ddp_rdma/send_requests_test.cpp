@@ -25,7 +25,7 @@ TEST_F(SendRequestsTest, GathersAnyPartOfThePieces) {
   EXPECT_FALSE(requests.gather(0, 50, 11, pieces.data(), &count)) << "more than there is";
 }
 
-TEST_F(SendRequestsTest, CompletesInPostingOrderWhatIsDone) {
+TEST_F(SendRequestsTest, CompletesFinishedRequestsInPostingOrder) {
   for (int i = 0; i < 4; ++i) post(WrOp::Send, {8}, i == 1 ? 0 : kSignaled);
   for (int i = 0; i < 3; ++i) queue.start();
   requests.finish(1);
@@ -36,7 +36,7 @@ TEST_F(SendRequestsTest, CompletesInPostingOrderWhatIsDone) {
 }
 
 // proves: E-25
-TEST_F(SendRequestsTest, RegionsCountWhoMayStillReadThem) {
+TEST_F(SendRequestsTest, RegionsCountTheRequestsThatUseThem) {
   post(WrOp::Write, {10, 20});
   post(WrOp::Write, {0});
   queue.start();
@@ -56,7 +56,7 @@ TEST_F(SendRequestsTest, DetachedMemoryIsNotReadAndNotCounted) {
   queue.start();
   requests.count_uses(0);
   requests.count_uses(1);
-  requests.part(1).whole = true;  // all of it has been cut, and copied
+  requests.part(1).whole = true;  // everything was cut and copied
   requests.detach(key, &shared.sinks);
   EXPECT_EQ(memory.find_registered(key)->uses, 0u);
   EXPECT_TRUE(requests.part(0).broken);

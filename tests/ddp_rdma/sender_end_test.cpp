@@ -1,4 +1,4 @@
-// Completion (E-23), deregistration (E-25), the end of a sender, and memory in use.
+// Completion (E-23), deregistration (E-25), the end of a sender, and memory use.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -27,7 +27,7 @@ TEST_F(Ending, KeptRequestsCompleteWhenHandedToTcp) {
 }
 
 // proves: E-23
-TEST_F(Ending, KeptRequestOfSeveralFpdusCompletesWhenAllAreHandedOver) {
+TEST_F(Ending, KeptRequestOfSeveralFpdusCompletesWhenAllAreHandedToTcp) {
   StreamConfig c = config();
   c.keep_below = 10000;
   End other(c);
@@ -61,7 +61,7 @@ TEST_F(Ending, KeptRequestOfSeveralFpdusCompletesWhenAllAreHandedOver) {
 }
 
 // proves: E-23
-TEST_F(Ending, OthersCompleteWhenAcknowledgedAndAllInPostingOrder) {
+TEST_F(Ending, OtherRequestsCompleteWhenAcknowledgedInPostingOrder) {
   ASSERT_EQ(post(WrOp::Write, 3000, 1), verbs::Post::Ok);
   ASSERT_EQ(post(WrOp::Write, 10, 2), verbs::Post::Ok);
   ASSERT_EQ(post(WrOp::Write, 257, 3), verbs::Post::Ok);
@@ -121,7 +121,7 @@ class Detaching : public Ending {
     wr.sges = {&sge, 1};
     return end.stream.sq.post(wr);
   }
-  // Deregisters as the verbs do; the memory is gone afterwards.
+  // Deregisters like the verbs. The memory is freed afterwards.
   void deregister() {
     s.detach_region(stag);
     EXPECT_EQ(uses(stag), 0u);
@@ -214,7 +214,7 @@ TEST_F(Detaching, ResponseFromGoneMemoryIsStillRetransmitted) {
   EXPECT_EQ(again(0, n), n);
 }
 
-TEST_F(Ending, FlushAfterStopCopiesWhatMayBeSentAgain) {
+TEST_F(Ending, FlushAfterStopCopiesUnacknowledgedFpdus) {
   ASSERT_EQ(post(WrOp::Write, 4000, 1), verbs::Post::Ok);
   request_read(2000);
   go();
@@ -224,11 +224,11 @@ TEST_F(Ending, FlushAfterStopCopiesWhatMayBeSentAgain) {
   s.flush(Status::Flushed, end.sink());
   EXPECT_EQ(ids(), Ids{1});
   EXPECT_EQ(uses(key), 0u);
-  std::fill(source.begin(), source.end(), 0);  // the consumer has its memory back
+  std::fill(source.begin(), source.end(), 0);  // the memory is the consumer's again
   while (go() != 0) {
   }
   EXPECT_EQ(fpdus().back().header.op, Opcode::Terminate);
-  // What is posted now is flushed again and disturbs nothing.
+  // A request posted now is flushed as well and disturbs nothing.
   ASSERT_EQ(post(WrOp::Write, 4000, 2), verbs::Post::Ok);
   s.flush(Status::Flushed, end.sink());
   for (std::uint64_t at = 0; at < wire.log.size();) at += again(at, 1460);
@@ -266,7 +266,7 @@ TEST_F(Ending, CompletedRequestsAreReportedBeforeTheFlushedOnes) {
   EXPECT_EQ(end.completions[2].status, Status::Flushed) << "nothing completes behind an error";
 }
 
-TEST_F(Ending, DestroyedStreamLeavesNothingBehind) {
+TEST_F(Ending, ADestroyedStreamLeaksNothing) {
   MemoryTable memory;
   SharedState shared{&memory};
   std::vector<std::uint8_t> bytes(5000);
@@ -300,7 +300,7 @@ TEST_F(Ending, DestroyedStreamLeavesNothingBehind) {
   EXPECT_EQ(shared.pool.in_use(), 0u);
 }
 
-// D3: nothing is allocated once a busy stream has what it needs.
+// D3: a busy stream that has its buffers allocates nothing.
 TEST_F(Ending, SteadyStateAllocatesNothing_D3) {
   Bytes out(9000);
   std::uint64_t at = 0, una = 0, completions = 0;
@@ -313,7 +313,7 @@ TEST_F(Ending, SteadyStateAllocatesNothing_D3) {
       post(WrOp::Send, 5000, 0, 0);
     }
     post(WrOp::Read, 100, 1);
-    // An inbound Read Request and later the response to ours, without helpers that allocate.
+    // An inbound Read Request, and later the response to ours, without allocating helpers.
     SegmentHeader h;
     h.op = Opcode::ReadRequest;
     h.last = true;
@@ -361,7 +361,7 @@ TEST_F(Ending, SteadyStateAllocatesNothing_D3) {
   EXPECT_GT(completions, 1000u);
 }
 
-// P7: an idle connection, the consumer's queues apart.
+// P7: an idle connection, without the consumer's queues.
 TEST_F(Ending, IdleStreamIsSmall_P7) {
   EXPECT_LE(sizeof(Stream) + sizeof(verbs::QueuePair), 880u);
   const std::uint64_t before = allocations();

@@ -1,4 +1,4 @@
-// Bytes of the sender: what is rebuilt from memory, what is a copy (E-20..E-22).
+// Bytes of the sender: FPDUs that are rebuilt from memory, and copies (E-20..E-22).
 #include <gtest/gtest.h>
 
 #include "ddp_rdma/sender_fixture.h"
@@ -8,7 +8,7 @@ namespace {
 
 class Filling : public SenderFixture {
  protected:
-  // Bytes of [begin, begin+len) sent again, not compared with the first time.
+  // Resends [begin, begin+len), without comparing it with the first time.
   Bytes resend(std::uint64_t begin, std::uint32_t len) {
     Bytes out(len);
     bool ok = false;
@@ -29,7 +29,7 @@ TEST_F(Filling, LargeWritesAreRebuiltFromMemoryWithoutACopy) {
   ASSERT_EQ(go(), 1460u);
   EXPECT_EQ(s.kept_chunks(), 0u);
   EXPECT_EQ(resend(0, 1460), sent(0, 1460));
-  source[100] ^= 0xff;  // a consumer that breaks the rules sees his change, with a good CRC
+  source[100] ^= 0xff;  // a consumer that breaks the rules sends its change, with a correct CRC
   const Bytes changed = resend(0, 1460);
   EXPECT_NE(changed, sent(0, 1460));
   EXPECT_EQ(mpa::crc_of(changed), crc32c(ByteView(changed).first(1456)));
@@ -40,7 +40,8 @@ TEST_F(Filling, LargeWritesAreRebuiltFromMemoryWithoutACopy) {
 TEST_F(Filling, SmallAndInlinePayloadIsACopy) {
   ASSERT_EQ(post(WrOp::Write, 256), verbs::Post::Ok);
   ASSERT_EQ(post(WrOp::Send, 200, 0, kInline), verbs::Post::Ok);
-  std::fill(source.begin(), source.begin() + 100, 1);  // Writes are read when sent, inline is not
+  std::fill(source.begin(), source.begin() + 100, 1);  // Writes are read when sent, inline data is
+                                                       // not
   const std::uint32_t n = go();
   std::fill(source.begin(), source.end(), 0);
   EXPECT_EQ(resend(0, n), sent(0, n));
@@ -68,14 +69,14 @@ TEST_F(Filling, PartlyAcknowledgedOrRecutFpduBecomesACopyFirst) {
   EXPECT_EQ(cut.len, 400u);
   EXPECT_EQ(resend(700, 400), sent(700, 400));
   EXPECT_EQ(s.kept_chunks(), 1u);
-  std::fill(source.begin(), source.end(), 0);  // from now on memory does not matter
+  std::fill(source.begin(), source.end(), 0);  // from now on the memory is not used
   EXPECT_EQ(resend(1100, 360), sent(1100, 360));
   EXPECT_EQ(resend(701, 33), sent(701, 33));
   ack();
   EXPECT_EQ(s.kept_chunks(), 0u);
 }
 
-TEST_F(Filling, AnyRangeOfWhatWasCutCanBeWritten) {
+TEST_F(Filling, AnyRangeThatWasCutCanBeWritten) {
   for (const std::uint32_t len : {700u, 10u, 333u}) {
     ASSERT_EQ(post(WrOp::Write, len), verbs::Post::Ok);
   }
@@ -89,7 +90,7 @@ TEST_F(Filling, AnyRangeOfWhatWasCutCanBeWritten) {
   }
 }
 
-TEST_F(Filling, CutFpduIsOneMomentOfItsSource) {
+TEST_F(Filling, ACutFpduIsReadFromItsSourceOnce) {
   ASSERT_EQ(post(WrOp::Write, 1440), verbs::Post::Ok);
   EXPECT_EQ(go(100, true), 100u);
   std::fill(source.begin(), source.end(), 0);  // between the two parts
@@ -108,7 +109,7 @@ TEST_F(Filling, RetransmissionKeepsTheOriginalBoundaries) {
   for (const std::uint64_t edge : wire.edges) {
     const auto len = static_cast<std::uint32_t>(edge - at);
     EXPECT_EQ(s.cut(StreamOffset(at), len, kEmss, false).len, len);
-    // With more room whole FPDUs, never a part of one.
+    // With more room, whole FPDUs, never a part of one.
     const auto more = s.cut(StreamOffset(at), len + 10, kEmss, false).len;
     EXPECT_EQ(more, len);
     at = edge;
@@ -181,7 +182,7 @@ TEST_F(Filling, StreamsLongerThanFourGigabytes) {
     far.stream.sender.fill(StreamOffset(at), cut.len, first.data(), &ok);
     ASSERT_TRUE(ok);
     at += cut.len;
-    if (at >> 32 != una >> 32) {  // in flight across the edge
+    if (at >> 32 != una >> 32) {  // in flight across the 4 GiB boundary
       ASSERT_EQ(far.stream.sender.cut(StreamOffset(at - cut.len), cut.len, kBig, false).len,
                 cut.len);
       far.stream.sender.fill(StreamOffset(at - cut.len), cut.len, second.data(), &ok);
@@ -199,7 +200,7 @@ TEST_F(Filling, StreamsLongerThanFourGigabytes) {
   EXPECT_EQ(far.stream.sender.ledger_size(), 0u);
 }
 
-TEST_F(Filling, RegionThatVanishedIsNoticed) {
+TEST_F(Filling, AMissingRegionIsDetected) {
   std::vector<std::uint8_t> bytes(2000);
   const std::uint32_t stag = end.add(bytes, 0);
   const Sge sge{End::address(bytes.data()), 1000, stag};
@@ -214,7 +215,7 @@ TEST_F(Filling, RegionThatVanishedIsNoticed) {
   EXPECT_FALSE(ok);
 }
 
-TEST_F(Filling, UnsentFpduWhoseSourceIsGoneLeavesTheStreamToTheTerminate) {
+TEST_F(Filling, AnUnsentFpduWithoutSourceIsRemovedBeforeTheTerminate) {
   std::vector<std::uint8_t> bytes(2000);
   for (int round = 0; round < 2; ++round) {
     End other(config());
@@ -276,13 +277,12 @@ TEST_F(Filling, InvalidatedRegionCanStillBeRetransmitted) {
 }
 
 // ---- views instead of bytes
-// -----------------------------------------------------------------------
 
 class Viewing : public Filling {
  protected:
   static constexpr std::uint32_t kLarge = 65536;
   Viewing() { s.start(false); }
-  // The bytes a view names, behind the first `skip` of them.
+  // The bytes of a view, after the first `skip` of them.
   static Bytes bytes(const FpduView& v, std::uint32_t skip) {
     Bytes out(v.head.begin(), v.head.begin() + v.head_bytes);
     for (std::uint32_t i = 0; i < v.count; ++i) {
@@ -300,7 +300,7 @@ class Viewing : public Filling {
   std::uint32_t skip = 0;
 };
 
-TEST_F(Viewing, AreWhatFillWritesWithoutACopy) {
+TEST_F(Viewing, HoldTheBytesThatFillWritesWithoutACopy) {
   for (const std::uint32_t n : {4096u, 5001u, 30002u, 60003u}) {
     ASSERT_EQ(post(WrOp::Write, n, n), verbs::Post::Ok);
     const std::uint64_t begin = wire.log.size();
@@ -309,8 +309,8 @@ TEST_F(Viewing, AreWhatFillWritesWithoutACopy) {
     EXPECT_EQ(skip, 0u);
     const Bytes viewed = bytes(seen, skip);
     EXPECT_EQ(viewed, resend(begin, len));
-    EXPECT_EQ(seen.pieces[0].data(), source.data());  // where it lies
-    // The rest of it, when the kernel took a part.
+    EXPECT_EQ(seen.pieces[0].data(), source.data());  // in the consumer's memory
+    // The rest of it, if the kernel took only a part.
     ASSERT_TRUE(view(begin + 1000, len - 1000));
     EXPECT_EQ(bytes(seen, skip), Bytes(viewed.begin() + 1000, viewed.end()));
     EXPECT_EQ(s.kept_chunks(), 0u);
@@ -321,7 +321,7 @@ TEST_F(Viewing, AreWhatFillWritesWithoutACopy) {
 }
 
 // proves: E-20, E-22
-TEST_F(Viewing, AreNotGivenWithACrcNorOfWhatIsKeptNorOfMany) {
+TEST_F(Viewing, AreNotGivenWithACrcOrOfKeptOrSeveralFpdus) {
   ASSERT_EQ(post(WrOp::Write, 200), verbs::Post::Ok);
   const std::uint32_t small = cut(0).len;
   EXPECT_FALSE(s.view(StreamOffset(0), small, 1, &seen, &skip));
@@ -335,7 +335,7 @@ TEST_F(Viewing, AreNotGivenWithACrcNorOfWhatIsKeptNorOfMany) {
 }
 
 // proves: E-25
-TEST_F(Viewing, OfARegionThatHasGoneAreNotGiven) {
+TEST_F(Viewing, AreNotGivenForARegionThatIsGone) {
   ASSERT_EQ(post(WrOp::Write, 9000), verbs::Post::Ok);
   const std::uint32_t len = cut(0).len;
   s.detach_region(key);
@@ -345,7 +345,7 @@ TEST_F(Viewing, OfARegionThatHasGoneAreNotGiven) {
   EXPECT_EQ(resend(0, len), copied);
 }
 
-TEST_F(Viewing, ReadResponsesAsWell) {
+TEST_F(Viewing, AreGivenForReadResponsesToo) {
   request_read(8000, 500);
   const std::uint32_t len = cut(0).len;
   ASSERT_TRUE(view(0, len));

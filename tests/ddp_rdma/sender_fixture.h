@@ -1,4 +1,4 @@
-// A sender alone, with memory to send from, and what it sends taken apart.
+// A sender with memory to send from, and a parser for what it sends.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ class SenderFixture : public ::testing::Test {
     wr.inv_key = 0x9876;
     return end.stream.sq.post(wr);
   }
-  // The next segment of new data; its bytes are at the end of wire.log.
+  // Sends the next segment of new data; its bytes are at the end of wire.log.
   std::uint32_t go(std::uint32_t limit = kEmss, bool must_cut = false) {
     return send_new(end, wire, limit, kEmss, must_cut, &push);
   }
@@ -56,7 +56,7 @@ class SenderFixture : public ::testing::Test {
   void ack() { ack(wire.log.size()); }
   void report() { ack(wire.una); }
 
-  // The FPDUs of the wire from `from` on.
+  // Returns the FPDUs of the wire from `from` on.
   std::vector<ParsedSegment> fpdus(std::uint64_t from = 0) {
     std::vector<ParsedSegment> out;
     ByteView u;
@@ -76,7 +76,7 @@ class SenderFixture : public ::testing::Test {
     ASSERT_EQ(a.what, Admit::Place);
     ASSERT_EQ(deliver(end.stream, place(end.stream, a), end.sink()), Violation::None);
   }
-  // The response to the oldest Read, whole.
+  // Delivers the whole response to the oldest Read.
   void answer_read() {
     auto c = s.outstanding_reads();
     std::uint32_t sink = 0, size = 0;

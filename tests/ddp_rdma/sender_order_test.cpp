@@ -1,4 +1,4 @@
-// In which order the sender sends: start-up, responses, requests, fences, the last message.
+// The order in which the sender sends: start-up, responses, requests, fences, the last message.
 #include "ddp_rdma/sender.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ class SendingOrder : public SenderFixture {
   using SenderFixture::SenderFixture;
 };
 
-TEST_F(SendingOrder, NothingBeforeFullOperation) {
+TEST_F(SendingOrder, NoFpduIsCutBeforeFullOperation) {
   End fresh(config());
   Wire w;
   SendWr wr;
@@ -62,7 +62,7 @@ TEST_F(SendingOrder, ForgottenStartupBeginsAgain) {
   EXPECT_EQ(send_new(fresh, second, 1460, 1460), 24u) << "work requests stay";
 }
 
-TEST_F(SendingOrder, ReadyUlpduGoesBeforeNewMessages) {
+TEST_F(SendingOrder, AReadyUlpduGoesBeforeNewMessages) {
   ASSERT_EQ(post(WrOp::Write, 3000), verbs::Post::Ok);
   go();
   ASSERT_EQ(post(WrOp::Write, 10), verbs::Post::Ok);
@@ -109,7 +109,7 @@ TEST_F(SendingOrder, StopFinishesTheMessageAndBeginsNone) {
   EXPECT_TRUE(fpdus().back().header.last);
 }
 
-TEST_F(SendingOrder, RequestsAndResponsesTakeTurnsByMessageAndNeverMix) {
+TEST_F(SendingOrder, RequestsAndResponsesAlternateByMessageAndNeverMix) {
   for (int i = 0; i < 4; ++i) {
     ASSERT_EQ(post(WrOp::Write, 3000), verbs::Post::Ok);
     request_read(3000);
@@ -127,7 +127,7 @@ TEST_F(SendingOrder, RequestsAndResponsesTakeTurnsByMessageAndNeverMix) {
   EXPECT_EQ(order, "wrwrwrwr");
 }
 
-TEST_F(SendingOrder, ReadsBeyondOrdStallWhatIsBehindThem) {
+TEST_F(SendingOrder, ReadsBeyondOrdDelayLaterRequests) {
   for (std::uint64_t i = 1; i <= 3; ++i) ASSERT_EQ(post(WrOp::Read, 10, i), verbs::Post::Ok);
   ASSERT_EQ(post(WrOp::Send, 10, 4), verbs::Post::Ok);
   EXPECT_EQ(go(), 2 * 52u) << "ORD is 2";
@@ -143,7 +143,7 @@ TEST_F(SendingOrder, ReadsBeyondOrdStallWhatIsBehindThem) {
 }
 
 // proves: R-112
-TEST_F(SendingOrder, SendBehindAnOpenReadWaitsForIt) {
+TEST_F(SendingOrder, SendAfterAnOutstandingReadWaitsForIt) {
   ASSERT_EQ(post(WrOp::Read, 10, 1), verbs::Post::Ok);
   ASSERT_EQ(post(WrOp::Send, 10, 2), verbs::Post::Ok);
   go();
@@ -174,7 +174,7 @@ TEST_F(SendingOrder, ReadWithoutOrdFails) {
   EXPECT_EQ(end.completions[0].status, Status::RemoteInvalidRequest);
 }
 
-TEST_F(SendingOrder, LocalInvalidationHappensInItsTurn) {
+TEST_F(SendingOrder, LocalInvalidationHappensInPostingOrder) {
   const std::uint32_t stag = end.add(source, kRemoteRead);
   ASSERT_EQ(post(WrOp::Write, 3000, 1), verbs::Post::Ok);
   SendWr wr;
@@ -195,7 +195,7 @@ TEST_F(SendingOrder, LocalInvalidationHappensInItsTurn) {
   EXPECT_TRUE(s.idle());
 }
 
-TEST_F(SendingOrder, WhoAsksWhatThereIsToSendChangesNothing) {
+TEST_F(SendingOrder, AskingForAvailableDataChangesNothing) {
   const std::uint32_t stag = end.add(source, kRemoteRead);
   SendWr wr;
   wr.op = WrOp::LocalInv;

@@ -1,4 +1,4 @@
-// Runs of FPDUs out of one message: the same bytes, sums and ledger as cut() and fill() make.
+// Runs of FPDUs from one message: the same bytes, sums and ledger as with cut() and fill().
 #include <gtest/gtest.h>
 
 #include "ddp_rdma/sender_fixture.h"
@@ -8,8 +8,8 @@ namespace {
 
 class Running : public SenderFixture {
  protected:
-  // Everything there is, a run wherever one may begin, at most `most` segments of it. Returns how
-  // many segments went in runs.
+  // Sends everything, with a run wherever one may begin, of at most `most` segments. Returns the
+  // number of segments sent in runs.
   std::uint32_t drain(std::uint32_t most) {
     std::uint32_t n = 0;
     for (;;) {
@@ -55,7 +55,7 @@ class Twins : public ::testing::Test {
 };
 
 // proves: E-20, E-24
-TEST_F(Twins, ARunIsWhatTheStepsOneByOneAre) {
+TEST_F(Twins, ARunEqualsTheSingleSteps) {
   for (const bool crc : {true, false}) {
     Twin plain, runs, short_runs;
     for (Twin* t : {&plain, &runs, &short_runs}) {
@@ -63,14 +63,14 @@ TEST_F(Twins, ARunIsWhatTheStepsOneByOneAre) {
       t->post_mix();
     }
     EXPECT_EQ(plain.drain(0), 0u);
-    // All but the first segment of each message, which begins it, and the last.
+    // All segments except the first of each message, which begins it, and the last.
     EXPECT_EQ(runs.drain(1000), 19u + 12u + 1u);
     EXPECT_GT(short_runs.drain(2), 15u);
     for (Twin* t : {&runs, &short_runs}) {
       EXPECT_EQ(t->wire.log, plain.wire.log);
       EXPECT_EQ(t->s.ledger_size(), plain.s.ledger_size());
       EXPECT_EQ(t->s.kept_chunks(), plain.s.kept_chunks());
-      // Retransmission finds the boundaries the run made (E-24), and the same bytes.
+      // Retransmission keeps the boundaries of the run (E-24), and the same bytes.
       EXPECT_EQ(t->resend(3 * 1460, 1460), 1460u);
       EXPECT_EQ(t->resend(4 * 1460 + 8, 1452), 1452u);
       t->finish();
@@ -87,9 +87,9 @@ TEST_F(Running, OnlyTheMiddleOfAMessageInOnePieceOfMemoryIsARun) {
   EXPECT_FALSE(may());  // has not begun
   ASSERT_EQ(go(), 1460u);
   ASSERT_TRUE(may());
-  EXPECT_EQ(run.left, 1u);                                  // the last one says so in its header
+  EXPECT_EQ(run.left, 1u);                                  // the last one has another header
   EXPECT_FALSE(s.begin_run(StreamOffset(0), kEmss, &run));  // sent before
-  s.stop();  // a Terminate is to go: no more of the message
+  s.stop();  // a Terminate will be sent: nothing more of the message
   EXPECT_FALSE(may());
 }
 

@@ -1,4 +1,4 @@
-// What the sender cuts: FPDU sizes, packing, limits, failures.
+// Cutting in the sender: FPDU sizes, packing, limits, failures.
 #include "ddp_rdma/sender.h"
 
 #include <gtest/gtest.h>
@@ -93,7 +93,7 @@ TEST_F(Sending, SmallMessagesArePackedWhole) {
   EXPECT_TRUE(push) << "E-7: the last message ends here";
 }
 
-TEST_F(Sending, MessageThatDoesNotFitTheRoomBeginsTheNextSegment) {
+TEST_F(Sending, AMessageThatDoesNotFitBeginsTheNextSegment) {
   ASSERT_EQ(post(WrOp::Write, 1000), verbs::Post::Ok);
   ASSERT_EQ(post(WrOp::Write, 1000), verbs::Post::Ok);
   EXPECT_EQ(go(), mpa::fpdu_size(1014));
@@ -101,14 +101,14 @@ TEST_F(Sending, MessageThatDoesNotFitTheRoomBeginsTheNextSegment) {
 }
 
 // proves: E-24
-TEST_F(Sending, NoFpduIsCutForAWindowThatIsTooSmallNow) {
+TEST_F(Sending, NoFpduIsCutForATemporarilySmallWindow) {
   ASSERT_EQ(post(WrOp::Write, 5000), verbs::Post::Ok);
   EXPECT_EQ(go(1000), 0u);
   EXPECT_EQ(wire.log.size(), 0u);
   EXPECT_EQ(go(), 1460u) << "1440 and 20";
 }
 
-TEST_F(Sending, SmallWindowForGoodMakesSmallerFpdus) {
+TEST_F(Sending, APermanentlySmallWindowMakesSmallerFpdus) {
   ASSERT_EQ(post(WrOp::Write, 5000), verbs::Post::Ok);
   EXPECT_EQ(go(500, true), 500u);
   EXPECT_EQ(fpdus()[0].payload.size(), 480u) << "still whole and aligned";
@@ -128,7 +128,7 @@ TEST_F(Sending, ZeroWindowProbeIsOneByte) {
   EXPECT_EQ(fpdus().size(), 1u);
 }
 
-TEST_F(Sending, MssBelowTheSmallestFpduGivesAlignmentUp) {
+TEST_F(Sending, AnMssBelowTheSmallestFpduEndsAlignment) {
   ASSERT_EQ(post(WrOp::Write, 300), verbs::Post::Ok);
   std::uint32_t n = 0;
   while ((n = send_new(end, wire, 88, 88)) != 0) EXPECT_LE(n, 88u);
@@ -161,14 +161,13 @@ TEST_F(PackingPartly, MessageBeginsInTheRoomThatIsLeft) {
   EXPECT_EQ(f[1].payload.size(), 420u);
 }
 
-TEST_F(PackingPartly, NotInLessThanTheSmallestMulpdu) {
+TEST_F(PackingPartly, DoesNotBeginInLessThanTheSmallestMulpdu) {
   ASSERT_EQ(post(WrOp::Write, 1310), verbs::Post::Ok);
   ASSERT_EQ(post(WrOp::Write, 1000), verbs::Post::Ok);
   EXPECT_EQ(go(), mpa::fpdu_size(14 + 1310));
 }
 
 // ---- estimates
-// ------------------------------------------------------------------------------------
 
 TEST_F(Sending, NothingIsAvailableWhenNothingCanBeCut) {
   EXPECT_EQ(s.available().value(), 0u);
@@ -204,7 +203,7 @@ TEST_F(Sending, EstimateIsExactForOneMss) {
     ASSERT_EQ(post(WrOp::Send, len), verbs::Post::Ok);
   }
   request_read(10000);
-  go();  // the sender has learnt the MSS
+  go();  // the sender knows the MSS now
   const std::uint64_t estimate = s.available().value();
   while (go() != 0) {
   }
@@ -212,7 +211,6 @@ TEST_F(Sending, EstimateIsExactForOneMss) {
 }
 
 // ---- failures
-// -------------------------------------------------------------------------------------
 
 TEST_F(Sending, BadLocalKeyEndsTheStreamWithItsOwnStatus) {
   ASSERT_EQ(post(WrOp::Write, 3000, 1), verbs::Post::Ok);
@@ -247,7 +245,7 @@ TEST_F(Sending, ReadSinkNeedsLocalWriteOnly) {
   EXPECT_TRUE(s.failed());
 }
 
-TEST_F(Sending, ResponseWhoseSourceGoesAwayNamesTheRequestAndThePointReached) {
+TEST_F(Sending, AFailedResponseReportsItsRequestAndThePointReached) {
   const std::uint32_t stag = end.add(source, kRemoteRead);
   const Bytes u = read_request(1, 3000, stag, at(100));
   const Admission a = Admitter(end.stream, true).next(u);
@@ -262,11 +260,11 @@ TEST_F(Sending, ResponseWhoseSourceGoesAwayNamesTheRequestAndThePointReached) {
   EXPECT_EQ(h->header.read.size, 3000u - 1440);
   EXPECT_EQ(h->header.read.sink_to, 77u + 1440);
   EXPECT_EQ(h->header.msn, 1u);
-  // What was sent can still be retransmitted (E-22).
+  // Bytes sent before can still be retransmitted (E-22).
   EXPECT_EQ(again(0, 1460), 1460u);
 }
 
-TEST_F(Sending, MisbehavingCallersGetNothing) {
+TEST_F(Sending, InvalidCallsReturnNothing) {
   ASSERT_EQ(post(WrOp::Write, 100), verbs::Post::Ok);
   go();
   Bytes out(1000);

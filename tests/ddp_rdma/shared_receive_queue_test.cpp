@@ -12,7 +12,7 @@ namespace {
 
 using Post = SharedReceiveQueue::Post;
 
-TEST(SharedReceiveQueue, HoldsItsLimitAndHandsOutOldestFirst) {
+TEST(SharedReceiveQueue, HoldsUpToItsLimitAndReturnsTheOldestFirst) {
   SharedReceiveQueue q(1, 3, 1);
   const Sge two[2] = {};
   EXPECT_EQ(q.post({1, two}), Post::TooManySges);
@@ -40,7 +40,7 @@ TEST(SharedReceiveQueue, LimitIsReportedOnceWhenFewerAreLeft) {
   EXPECT_TRUE(q.take_limit_event()) << "at once when it is so already";
 }
 
-// Two streams on one queue.
+// Two streams on one shared queue.
 class SharedStreams : public ::testing::Test {
  protected:
   static constexpr PdId kPd = 4, kOtherPd = 5;
@@ -89,7 +89,7 @@ class SharedStreams : public ::testing::Test {
   std::vector<Bytes> held;
 };
 
-TEST_F(SharedStreams, ReceivesGoToWhoComesFirst) {
+TEST_F(SharedStreams, ReceivesGoToTheStreamThatArrivesFirst) {
   for (std::uint64_t i = 0; i < 4; ++i) post(i);
   take(*streams[0], 1, 10);
   take(*streams[1], 1, 20);
@@ -102,7 +102,7 @@ TEST_F(SharedStreams, ReceivesGoToWhoComesFirst) {
 }
 
 // proves: E-15
-TEST_F(SharedStreams, OutOfOrderEarlierSendsKeepEarlierReceives) {
+TEST_F(SharedStreams, AnOutOfOrderSendReservesReceivesForEarlierSends) {
   for (std::uint64_t i = 0; i < 4; ++i) post(i);
   Stream& s = *streams[0];
   MessageCounts hole = put(s, send_segment_of(3, 0, Bytes(8, 3)), false);
@@ -110,7 +110,7 @@ TEST_F(SharedStreams, OutOfOrderEarlierSendsKeepEarlierReceives) {
   EXPECT_EQ(s.rq.posted(), 3u);
   take(*streams[1], 1, 9);
   EXPECT_EQ(done, (std::vector<std::uint64_t>{3}));
-  // Nothing is left, yet what came before the third Send has its receives: no deadlock.
+  // No receive is left, but the Sends before the third one have theirs: no deadlock.
   EXPECT_EQ(admit(*streams[1], send_segment_of(2, 0, Bytes(8)), true).what, Admit::NoReceive);
   take(s, 1, 1);
   take(s, 2, 2);
@@ -121,7 +121,7 @@ TEST_F(SharedStreams, OutOfOrderEarlierSendsKeepEarlierReceives) {
 }
 
 // proves: R-114
-TEST_F(SharedStreams, BeyondWhatIsPostedThereIsNoReceive) {
+TEST_F(SharedStreams, BeyondThePostedReceivesThereIsNone) {
   post(0);
   post(1);
   EXPECT_EQ(admit(*streams[0], send_segment_of(3, 0, Bytes(8)), false).what, Admit::NoReceive);
@@ -143,7 +143,7 @@ TEST_F(SharedStreams, BindingSurvivesADowngrade) {
 }
 
 // proves: R-48
-TEST_F(SharedStreams, AnEndAfterADowngradeIsNotTheOldOne) {
+TEST_F(SharedStreams, AnEndAfterADowngradeReplacesTheOldOne) {
   for (std::uint64_t i = 0; i < 4; ++i) post(i);
   Stream& s = *streams[0];
   put(s, send_segment_of(2, 0, Bytes(8, 2)), false);
@@ -167,7 +167,7 @@ TEST_F(SharedStreams, KeysAreCheckedAgainstTheDomainOfTheQueue) {
   EXPECT_EQ(a.violation, Violation::LocalCatastrophic);
 }
 
-TEST_F(SharedStreams, FlushTakesTheBoundOnesAlone) {
+TEST_F(SharedStreams, FlushTakesOnlyTheBoundReceives) {
   for (std::uint64_t i = 0; i < 4; ++i) post(i);
   put(*streams[0], send_segment_of(2, 0, Bytes(8, 2)), false);
   std::vector<std::uint64_t> flushed;
@@ -181,7 +181,7 @@ TEST_F(SharedStreams, FlushTakesTheBoundOnesAlone) {
   EXPECT_EQ(done, (std::vector<std::uint64_t>{2}));
 }
 
-TEST_F(SharedStreams, AStreamThatGoesGivesItsReceivesBack) {
+TEST_F(SharedStreams, ADestroyedStreamReturnsItsReceives) {
   SharedReceiveQueue small(kPd, 2, 1);
   StreamConfig c;
   c.id = 3;
@@ -200,7 +200,7 @@ TEST_F(SharedStreams, AStreamThatGoesGivesItsReceivesBack) {
   EXPECT_EQ(shared.pool.in_use(), 0u);
 }
 
-TEST_F(SharedStreams, RunsOfNeighboursAreOneReport) {
+TEST_F(SharedStreams, ARunOfNeighboursIsReportedOnce) {
   for (std::uint64_t i = 0; i < 8; ++i) post(i);
   Stream& s = *streams[0];
   MessageCounts hole;
@@ -212,8 +212,8 @@ TEST_F(SharedStreams, RunsOfNeighboursAreOneReport) {
   EXPECT_EQ(done, (std::vector<std::uint64_t>{0, 1, 2, 3, 4}));
 }
 
-// Many streams, any order of arrival, receives posted as they come back: each Send lands in one
-// receive, in its stream's order.
+// Many streams, any order of arrival, and receives posted as they are returned: each Send lands in
+// one receive, in its stream's order.
 // proves: R-88
 TEST_F(SharedStreams, RandomArrivalsOfManyStreams) {
   Rng rng(11);

@@ -1,10 +1,10 @@
-// What the Linux kernel's iWARP really sent: captures with what tshark counts in them.
+// Captures of the Linux kernel's iWARP, with tshark's counts for them.
 //
-// The numbers frozen below come from, per capture (initiator and responder by the source port):
+// The numbers below come, per capture, from (initiator and responder by the source port):
 //   tshark -r F --disable-protocol nvme-tcp --disable-protocol rpcordma
 //     --disable-protocol smb_direct -o tcp.reassemble_out_of_order:TRUE -Y iwarp_mpa.fpdu
 //     -T fields -e tcp.srcport -e iwarp_rdma.opcode -e iwarp_mpa.ulpdulength
-// with FPDUs and ULPDU bytes summed up per opcode. captures_real_test.cpp runs that command again.
+// with FPDUs and ULPDU bytes summed per opcode. captures_real_test.cpp runs that command again.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ struct Count {
   std::uint64_t ulpdu_bytes = 0;
   bool operator==(const Count&) const = default;
 };
-// By who sent it and RDMAP opcode.
+// By sender and RDMAP opcode.
 using Counts = std::map<std::pair<bool, int>, Count>;
 
 inline constexpr bool kInitiator = true, kResponder = false;
@@ -61,7 +61,7 @@ struct Capture {
   std::set<std::uint16_t> initiator_ports;
 };
 
-// Takes the start-up frame off the stream.
+// Removes the start-up frame from the stream.
 inline mpa::StartupFrame take_startup(ByteView& stream, bool reply) {
   const auto length = mpa::frame_length(stream, reply);
   if (!length.ok() || !length->has_value() || **length > stream.size()) {

@@ -1,6 +1,6 @@
-// Two streams joined back to back, for tests: what one sender fills is the other's input, cut,
-// delayed, acknowledged and repeated at random. Every byte ever sent is remembered, so that a
-// retransmission can be compared with the original.
+// Two streams connected back to back, for tests. What one sender writes is the other's input, cut,
+// delayed, acknowledged and repeated at random. Every sent byte is stored, so that a retransmission
+// can be compared with the original.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,11 +22,11 @@
 
 namespace urnic::ddp::test {
 
-// One direction of bytes as TCP would carry it.
+// One direction of the byte stream, as TCP would carry it.
 struct Wire {
   std::vector<std::uint8_t> log;     // every byte sent, by offset
   std::vector<std::uint64_t> edges;  // ends of the segments sent as new data
-  std::vector<std::uint64_t> acks;   // the ACK each of them carried
+  std::vector<std::uint64_t> acks;   // the ACK that each of them carried
   std::uint64_t una = 0;             // acknowledged
   std::uint64_t position = 0;        // received in order
   std::map<std::uint64_t, std::pair<std::uint64_t, MessageCounts>> placed;  // out of order
@@ -47,7 +47,7 @@ inline std::vector<std::uint8_t> random_bytes(Rng& rng, std::size_t n) {
   return v;
 }
 
-// One end: a device of its own with a stream on it.
+// One end: a device with a stream.
 struct End {
   explicit End(const StreamConfig& config, std::uint32_t first_msn = 1)
       : stream(config, &shared, first_msn) {}
@@ -66,8 +66,8 @@ struct End {
   static std::uint64_t address(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
 };
 
-// Sends [begin, begin + cut) and checks it: the sum, and the bytes if they were sent before.
-// Returns the bytes sent, 0 if there was nothing.
+// Sends [begin, begin + cut) and checks the sum, and the bytes if they were sent before. Returns
+// the bytes sent, 0 if there were none.
 inline std::uint32_t send_segment(End& from, Wire& wire, std::uint64_t begin, std::uint32_t limit,
                                   std::uint32_t emss, bool must_cut = false, bool* push = nullptr) {
   const auto cut = from.stream.sender.cut(StreamOffset(begin), limit, emss, must_cut);
@@ -98,8 +98,8 @@ inline std::uint32_t send_segment(End& from, Wire& wire, std::uint64_t begin, st
   return cut.len;
 }
 
-// New data, as TCP would ask for it. Returns the bytes sent.
-// `ack` is what the segment acknowledges of the other direction.
+// Sends new data, as TCP would request it. Returns the bytes sent. `ack`: the segment's
+// acknowledgement for the other direction.
 inline std::uint32_t send_new(End& from, Wire& wire, std::uint32_t limit, std::uint32_t emss,
                               bool must_cut = false, bool* push = nullptr, std::uint64_t ack = 0) {
   const std::uint64_t at = wire.log.size();
@@ -112,8 +112,8 @@ inline std::uint32_t send_new(End& from, Wire& wire, std::uint32_t limit, std::u
   return sent;
 }
 
-// The FPDU at `at` of the wire, if all of it has been sent. False when its CRC is bad: `at` is not
-// the begin of one.
+// The FPDU at `at` of the wire, if all of it was sent. False if its CRC is wrong: no FPDU begins at
+// `at`.
 inline bool fpdu_at(Wire& wire, std::uint64_t at, ByteView* ulpdu, std::uint32_t* size) {
   *size = 0;
   if (wire.log.size() < at + 2) return false;
@@ -141,7 +141,7 @@ inline bool fpdu_at(Wire& wire, std::uint64_t at, ByteView* ulpdu, std::uint32_t
 
 enum class Took : std::uint8_t { Nothing, Some, NoReceive, Violation };
 
-// Takes the FPDUs of [wire.position, end) as one in-order segment, as a FAST connection would.
+// Accepts the FPDUs of [wire.position, end) as one in-order segment, like a FAST connection.
 inline Took take_in_order(End& to, Wire& wire, std::uint64_t end, Violation* violation) {
   Admitter admitter(to.stream, true);
   std::vector<Admission> admissions;
@@ -170,7 +170,7 @@ inline Took take_in_order(End& to, Wire& wire, std::uint64_t end, Violation* vio
   return *violation == Violation::None ? Took::Some : Took::Violation;
 }
 
-// Places the segment [begin, end) ahead of its turn. False when it was not taken.
+// Places the segment [begin, end) out of order. Returns false if it was not accepted.
 inline bool take_out_of_order(End& to, Wire& wire, std::uint64_t begin, std::uint64_t end) {
   Admitter admitter(to.stream, false);
   std::vector<Admission> admissions;

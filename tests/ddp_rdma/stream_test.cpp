@@ -1,4 +1,5 @@
-// Streams against each other, in order and out of it, cut anywhere, from many seeds.
+// Two streams connected to each other, with segments in order, out of order, and cut anywhere, for
+// many seeds.
 #include <gtest/gtest.h>
 
 #include "ddp_rdma/exchange.h"
@@ -23,7 +24,7 @@ void run_seeds(std::uint64_t from, int count, const Options& o) {
   EXPECT_EQ(most, kOrd) << "the limit on Reads was never met";
 }
 
-// E-20..E-24 under markers: what is rebuilt or cut anew is what was sent first, marker for marker.
+// E-20..E-24 with markers: rebuilt or recut bytes equal those sent first, including markers.
 class StreamPolicies : public ::testing::TestWithParam<mpa::Policy> {};
 INSTANTIATE_TEST_SUITE_P(Framing, StreamPolicies,
                          ::testing::Values(mpa::Policy::Markers, mpa::Policy::AbsoluteMarkers,
@@ -35,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(Framing, StreamPolicies,
                          });
 
 // proves: R-102
-TEST_P(StreamPolicies, RebuiltAndRecutSegmentsAreThoseSentFirst) {
+TEST_P(StreamPolicies, RebuiltAndRecutSegmentsEqualThoseSentFirst) {
   for (const bool cut : {false, true}) {
     Options o;
     o.policy = GetParam();
@@ -45,7 +46,7 @@ TEST_P(StreamPolicies, RebuiltAndRecutSegmentsAreThoseSentFirst) {
   }
 }
 
-TEST(Stream, InOrderExchangeGivesWhatWasAsked) {
+TEST(Stream, InOrderExchangeGivesTheRequestedResults) {
   run_seeds(1000, 25, {});
 }
 
@@ -70,7 +71,7 @@ TEST(Stream, OutOfOrderAndCutGiveTheSame) {
 }
 
 // proves: E-14
-TEST(Stream, MessageNumbersWrap) {
+TEST(Stream, MessageNumbersWrapAround) {
   Options o;
   o.first_msn = 0xFFFFFFF0;
   o.out_of_order = true;

@@ -34,7 +34,7 @@ TerminateInfo info(ByteView terminate, TerminateWhen when = TerminateWhen::Later
   return s ? parse_terminate(s->payload, when) : TerminateInfo{};
 }
 
-TEST(Terminate, GoldenOnesAreBuiltByteForByte_RFC5040_4_8) {
+TEST(Terminate, GoldenTerminatesAreBuiltByteForByte_RFC5040_4_8) {
   EXPECT_EQ(to_hex(build(Violation::TaggedInvalidStag, ulpdu("B1"))), to_hex(ulpdu("E1")));
   EXPECT_EQ(to_hex(build(Violation::ReadAccess, ulpdu("C1"))), to_hex(ulpdu("E2")));
   EXPECT_EQ(to_hex(build(Violation::MpaCrc, {})), to_hex(ulpdu("E3")));
@@ -44,11 +44,11 @@ TEST(Terminate, GoldenOnesAreBuiltByteForByte_RFC5040_4_8) {
   EXPECT_EQ(to_hex(build(Violation::MpaNoRtr, {})), to_hex(ulpdu("E5")));
 }
 
-TEST(Terminate, MpaErrorsCarryNoHeadersEvenWhenOneIsAtHand) {
+TEST(Terminate, MpaErrorsCarryNoHeaders) {
   EXPECT_EQ(to_hex(build(Violation::MpaCrc, ulpdu("B1"))), to_hex(ulpdu("E3")));
 }
 
-TEST(Terminate, EveryViolationSaysItsRowAndIsReadBackAsSaid) {
+TEST(Terminate, EveryViolationIsBuiltFromItsRowAndParsedBack) {
   for (const char* name : {"A1", "B1", "C1", "D2"}) {
     for (int i = 1; i < static_cast<int>(Violation::kCount); ++i) {
       const ViolationRow& row = violation_row(static_cast<Violation>(i));
@@ -69,7 +69,7 @@ TEST(Terminate, EveryViolationSaysItsRowAndIsReadBackAsSaid) {
   }
 }
 
-TEST(Terminate, HeaderThatIsNotAllThereIsNotCopied) {
+TEST(Terminate, AnIncompleteHeaderIsNotCopied) {
   for (const char* name : {"A3", "B2", "C1"}) {
     const Bytes whole = ulpdu(name);
     for (std::size_t n = 0; n < whole.size(); ++n) {
@@ -100,16 +100,16 @@ TEST(Terminate, SiwsPackingIsRecognised) {
   for (const Case& c : {
            Case{"02020000", 2, 0, 2, true},  // CRC: 0/2/02 is not registered
            Case{"20020000", 2, 0, 2, false},
-           Case{"20050000", 0, 2, 5, true},  // no FPDU is answered by an error of set-up
+           Case{"20050000", 0, 2, 5, true},  // no FPDU is answered by a set-up error
            Case{"20060000", 0, 2, 6, true},
            Case{"02050000", 0, 2, 5, false},
            Case{"02060000", 0, 2, 6, false},
            Case{"00000000", 0, 0, 0, false},
            Case{"00ff0000", 0, 0, 255, false},
-           Case{"f3070000", 15, 3, 7, false},  // neither is
+           Case{"f3070000", 15, 3, 7, false},  // neither is registered
            Case{"21020000", 1, 2, 2, true},
            Case{"12020000", 1, 2, 2, false},
-           // Flags where the RFC has them outweigh everything else, reserved bits beside them too.
+           // Flags where the RFC has them take precedence, even with reserved bits set.
            Case{"02028000", 0, 2, 2, false},
            Case{"11000100", 1, 1, 0, true},
            Case{"1200c300", 1, 2, 0, false},
@@ -136,8 +136,8 @@ TEST(Terminate, SiwsPackingIsRecognised) {
   }
 }
 
-// An initiator that does not like our Reply; nothing else can be wrong yet (RFC 6581, 9).
-TEST(Terminate, AtSetupOnlyMpaCanComplainWhicheverWayItIsPacked) {
+// An initiator that rejects our Reply. No other error is possible yet (RFC 6581, 9).
+TEST(Terminate, AtSetupOnlyMpaErrorsAreAcceptedInEitherPacking) {
   for (const auto& [body, code, swapped] :
        {std::tuple{"20040000", 4, false}, std::tuple{"20050000", 5, false},
         std::tuple{"20060000", 6, false}, std::tuple{"20070000", 7, false},
@@ -151,28 +151,28 @@ TEST(Terminate, AtSetupOnlyMpaCanComplainWhicheverWayItIsPacked) {
   }
 }
 
-TEST(Terminate, GoldenSiwOnesReadAsTheirTwins) {
+TEST(Terminate, GoldenSiwTerminatesParseLikeTheirRfcTwins) {
   const TerminateInfo crc = info(ulpdu("E6")), crc_rfc = info(ulpdu("E3"));
   EXPECT_EQ(std::tuple(crc.layer, crc.etype, crc.code),
             std::tuple(crc_rfc.layer, crc_rfc.etype, crc_rfc.code));
   const TerminateInfo buffer = info(ulpdu("E7")), buffer_rfc = info(ulpdu("E4"));
   EXPECT_EQ(std::tuple(buffer.layer, buffer.etype, buffer.code),
             std::tuple(buffer_rfc.layer, buffer_rfc.etype, buffer_rfc.code));
-  EXPECT_EQ(buffer.segment_length, 11);  // the payload alone
+  EXPECT_EQ(buffer.segment_length, 11);  // only the payload
   EXPECT_TRUE(buffer.has_ddp);
 }
 
-TEST(Terminate, LengthTellsWhatIsThereWhateverTheFlagsSay) {
-  // siw sets R for Send with Invalidate too, where no Read header follows.
+TEST(Terminate, TheLengthDecidesWhichHeadersArePresent) {
+  // siw also sets R for Send with Invalidate, without a Read header.
   Bytes body = test::from_hex("10090700 000b 4144 00abcd42 00000000 00000001 00000000");
   EXPECT_TRUE(parse_terminate(body).has_ddp);
   EXPECT_FALSE(parse_terminate(body).has_rdmap);
-  // A header may follow although no flag says so.
+  // A header may follow even if no flag is set.
   body = test::from_hex("11000000 001e c140 12345678 00007f0011223344");
   EXPECT_TRUE(parse_terminate(body).has_ddp);
   body.pop_back();
   EXPECT_FALSE(parse_terminate(body).has_ddp);
-  body = test::from_hex("1100c000 001e c140");  // says D, and the header is cut
+  body = test::from_hex("1100c000 001e c140");  // D is set, and the header is cut
   EXPECT_FALSE(parse_terminate(body).has_ddp);
   EXPECT_EQ(parse_terminate(body).segment_length, 30);
 }
@@ -196,7 +196,7 @@ TEST(Terminate, HostileBodiesNeverOverrun) {
     const TerminateInfo t = parse_terminate(b);
     ASSERT_TRUE(!t.has_rdmap || (t.has_ddp && b.size() >= 52));
     ASSERT_TRUE(!t.has_ddp || b.size() >= 20);
-    // Building from hostile segments is as safe.
+    // Building from hostile segments is also safe.
     const Bytes built = build(static_cast<Violation>(rng.below(40)), b);
     ASSERT_LE(built.size(), kMaxTerminate);
   }

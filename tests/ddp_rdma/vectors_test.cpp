@@ -1,5 +1,5 @@
-// Every FPDU of tests/golden/fpdu.txt: taken apart into the values it was made of, and made of
-// those values byte for byte.
+// Every FPDU of tests/golden/fpdu.txt: parsed into its values, and built from these values byte for
+// byte.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -209,7 +209,7 @@ TEST(Vectors, BytesToTerminates) {
   }
 }
 
-TEST(Vectors, NoneIsForgotten) {
+TEST(Vectors, EveryGoldenFpduIsTested) {
   EXPECT_EQ(test::read_golden("fpdu.txt").size(), vectors().size() + 7);
 }
 

@@ -20,7 +20,7 @@ Error error_of(Violation v) {
   return {r.layer, r.etype, r.code};
 }
 
-// The registered codes (RFC 5040 4.8, RFC 5041 7.2, RFC 5044 8, RFC 6581 8), one by one.
+// Compares with the registered codes (RFC 5040 4.8, RFC 5041 7.2, RFC 5044 8, RFC 6581 8).
 // proves: E-36
 TEST(ViolationTable, CodesAreThoseOfTheRfcs) {
   const std::map<Violation, Error> want = {
@@ -61,7 +61,7 @@ TEST(ViolationTable, CodesAreThoseOfTheRfcs) {
   for (const auto& [v, error] : want) EXPECT_EQ(error_of(v), error) << violation_row(v).name;
 }
 
-// RFC 5040 4.8: what goes with which error.
+// RFC 5040 4.8: the headers copied for each error.
 TEST(ViolationTable, HeadersCopiedFollowRfc5040_4_8) {
   for (int i = 1; i < static_cast<int>(Violation::kCount); ++i) {
     const ViolationRow& r = violation_row(static_cast<Violation>(i));
@@ -86,7 +86,7 @@ TEST(ViolationTable, ValuesOutsideTheEnumerationAreHarmless) {
   EXPECT_EQ(violation_row(static_cast<Violation>(255)).name, "none");
 }
 
-// docs/wire.md shows the table to people; it may not fall behind.
+// docs/wire.md shows the table to people and must match it.
 TEST(ViolationTable, IsShownInTheDocumentation) {
   std::ifstream in(source_dir() + "/docs/wire.md");
   ASSERT_TRUE(in) << "docs/wire.md";

@@ -1,5 +1,5 @@
-// The alarm that tells our thread that the application stays away, and which the application puts
-// off.
+// The alarm that tells our thread that the application has been silent too long, and that the
+// application postpones.
 // proves: E-51
 #include "device/absence.h"
 
@@ -10,7 +10,7 @@
 namespace urnic::device {
 namespace {
 
-// What is left until the alarm; zero when it has gone off.
+// Time left until the alarm; zero when it has fired.
 std::int64_t left_us(const Absence& absence) {
   itimerspec left{};
   EXPECT_EQ(timerfd_gettime(absence.fd(), &left), 0);
@@ -21,7 +21,7 @@ Instant at(std::int64_t us) {
 }
 
 // proves: E-51
-TEST(Absence, IsNoticed) {
+TEST(Absence, FiresWhenTheApplicationIsSilent) {
   Absence absence;
   ASSERT_GE(absence.fd(), 0);
   absence.begin(at(1'000'000));
@@ -29,12 +29,12 @@ TEST(Absence, IsNoticed) {
   EXPECT_EQ(poll(&p, 1, 5000), 1);
 }
 
-// Put off by who is there, but not at each of its polls: that is a system call.
+// An active application postpones it, but not at each of its polls, because that is a system call.
 // proves: E-51
-TEST(Absence, IsPutOffNowAndThen) {
+TEST(Absence, IsPostponedOnlyNowAndThen) {
   Absence absence;
-  // What is put off would go off in its turn: on a busy machine it may have before it is looked at,
-  // but not each time.
+  // A postponed alarm would fire later: on a busy machine it may have fired before this test checks
+  // it, but not each time.
   for (int i = 0; i < 20; ++i) {
     absence.begin(at(1'000'000));
     while (left_us(absence) != 0) {

@@ -1,4 +1,4 @@
-// Who may connect to a listener, as settings and as a program says (BindOptions::access).
+// Which peers may connect to a listener, by settings and by the program (BindOptions::access).
 #include <gmock/gmock.h>
 #include <unistd.h>
 
@@ -31,13 +31,13 @@ class Access : public ::testing::Test {
     EXPECT_TRUE(l.ok()) << l.error().message;
     return l ? std::move(*l) : Listener();
   }
-  // Whether somebody at that address comes to the listener.
+  // True if a client at that address gets through to the listener.
   static bool comes(Listener& l, const std::string& from) {
-    // Revision 1: who is reset does not try again, so that each is counted once.
+    // Revision 1: a client that is reset does not try again, so that each is counted once.
     RoceEnd client = open({{"mpa_revision", "1"}}, "tcp:bind=" + from);
     QueuePair qp = client.make(Transport::iwarp);
     const auto begun = qp.connect_start("127.0.0.1:" + std::to_string(l.port()));
-    if (!begun.ok()) {  // it is known before this is said
+    if (!begun.ok()) {  // the refusal may arrive before the call returns
       EXPECT_EQ(begun.error().code, Errc::reset) << begun.error().message;
       return false;
     }
@@ -53,7 +53,7 @@ class Access : public ::testing::Test {
 };
 
 // proves: AC-5
-TEST_F(Access, AListenerHasTheSettingsOrWhatItsProgramSaysInstead) {
+TEST_F(Access, AListenersRulesAreTheSettingsUnlessTheProgramSetsThem) {
   RoceEnd server = open({{"deny", "127.0.0.2/31"}, {"allow", "127.0.0.0/8"}});
   auto usual = server.device.listen(0);
   ASSERT_TRUE(usual.ok());
@@ -68,7 +68,7 @@ TEST_F(Access, AListenerHasTheSettingsOrWhatItsProgramSaysInstead) {
 }
 
 // proves: AC-5
-TEST_F(Access, LimitsAreOfEachListenerForItself) {
+TEST_F(Access, EachListenerHasItsOwnLimits) {
   RoceEnd server = open({{"listener_connections", "1"}});
   auto first = server.device.listen(0), second = server.device.listen(0);
   ASSERT_TRUE(first.ok() && second.ok());
@@ -93,7 +93,7 @@ TEST_F(Access, LimitsAreOfEachListenerForItself) {
 }
 
 // proves: AC-5
-TEST_F(Access, WhatIsNoRuleIsRefusedAndNothingIsBound) {
+TEST_F(Access, AnInvalidRuleIsRefusedAndNothingIsBound) {
   RoceEnd server = open({});
   const auto refused = [&](const AccessOptions& access) {
     BindOptions o;
@@ -123,7 +123,7 @@ TEST_F(Access, WhatIsNoRuleIsRefusedAndNothingIsBound) {
 }
 
 // proves: AC-2
-TEST_F(Access, WhoIsTurnedAwayIsNamedInTheLog) {
+TEST_F(Access, TheLogNamesARefusedPeer) {
   char name[] = "/tmp/urnic-access-XXXXXX";
   ASSERT_NE(mkdtemp(name), nullptr);
   const std::string log = std::string(name) + "/log";
@@ -143,7 +143,7 @@ TEST_F(Access, WhoIsTurnedAwayIsNamedInTheLog) {
 class RoceAccess : public RoceDevices {};
 
 // proves: AC-5
-TEST_P(RoceAccess, AListenerOfRoceHasTheSettingsOrWhatItsProgramSaysInstead) {
+TEST_P(RoceAccess, ARoceListenersRulesAreTheSettingsUnlessTheProgramSetsThem) {
   open({{"deny", "10.77.0.1"}});
   const auto listen = [&](bool its_own) {
     BindOptions o;

@@ -18,7 +18,8 @@ namespace {
 
 enum class Wire { Memif, KernelTcp };
 
-// Two devices; `own` are the server's addresses, `from` the client's.
+// Two devices: `first`, `second` and `six` are the server's addresses, `from` and `other_from` the
+// client's.
 struct Addresses : ::testing::TestWithParam<Wire> {
   void SetUp() override {
     char name[] = "/tmp/urnic-address-XXXXXX";
@@ -71,8 +72,7 @@ struct Addresses : ::testing::TestWithParam<Wire> {
     o.events = e.events;
     return *e.device.create_qp(e.pd, o);
   }
-  // A connection of a new queue pair of the client's to that address arrives at `l`, and is
-  // established.
+  // A connection of a new client queue pair to that address arrives at `l`, and is established.
   void reaches(Listener& l, const std::string& ip, const Binding* source = nullptr) {
     SCOPED_TRACE(ip);
     QueuePair ours = new_qp(*client), theirs = new_qp(*server);
@@ -106,7 +106,7 @@ struct Addresses : ::testing::TestWithParam<Wire> {
     while (client->events.poll(&e)) {
     }
   }
-  // The machine's version 6 may be switched off; memif's is the device's own.
+  // IPv6 of the machine may be disabled; memif has its own.
   static bool has_six() { return GetParam() != Wire::KernelTcp || testing::has_ipv6(); }
   static EventKind event(test::DeviceEnd& end) {
     Event e;
@@ -125,8 +125,8 @@ INSTANTIATE_TEST_SUITE_P(, Addresses, ::testing::Values(Wire::Memif, Wire::Kerne
                            return i.param == Wire::Memif ? "Memif" : "KernelTcp";
                          });
 
-// Of several devices the nearest has the way.
-TEST_P(Addresses, AnAddressIsAsNearAsTheLongestNetworkThatHasIt) {
+// Among several devices, the nearest has the route.
+TEST_P(Addresses, PrefixLengthForIsThatOfTheLongestMatchingNetwork) {
   const Device& d = server->device;
   const auto length = [&](const char* address) {
     auto n = d.prefix_length_for(address);
@@ -142,7 +142,8 @@ TEST_P(Addresses, AnAddressIsAsNearAsTheLongestNetworkThatHasIt) {
     ASSERT_TRUE(bound.ok()) << bound.error().message;
     EXPECT_EQ(*bound->prefix_length_for("127.0.0.1"), 32u);
     EXPECT_EQ(*bound->prefix_length_for("127.9.9.9"), 8u);
-    EXPECT_EQ(*bound->prefix_length_for("192.0.2.1"), 0u);  // it leaves from there whatever it is
+    // packets leave from there, whatever their destination
+    EXPECT_EQ(*bound->prefix_length_for("192.0.2.1"), 0u);
     return;
   }
   EXPECT_EQ(length(six.c_str()), 128);
@@ -152,7 +153,7 @@ TEST_P(Addresses, AnAddressIsAsNearAsTheLongestNetworkThatHasIt) {
   EXPECT_EQ(d.prefix_length_for("10.78.0.1").error().code, Errc::unreachable);
 }
 
-// As tgt does.
+// tgt does this.
 TEST_P(Addresses, BothVersionsListenOnOnePort) {
   if (!has_six()) GTEST_SKIP() << "no IPv6 here";
   Listener four = listen("0.0.0.0", 0);
@@ -164,7 +165,7 @@ TEST_P(Addresses, BothVersionsListenOnOnePort) {
   reaches(four, second);
 }
 
-TEST_P(Addresses, AllOfVersionSixAreAllUnlessToldOtherwise) {
+TEST_P(Addresses, TheIpv6WildcardIncludesIpv4UnlessIpv6Only) {
   Listener all = listen("::", 0);
   reaches(all, first);
   if (has_six()) reaches(all, six);
@@ -197,7 +198,7 @@ TEST_P(Addresses, EachAddressHasAListenerOfItsOwn) {
 }
 
 // proves: E-30
-TEST_P(Addresses, WhatIsBoundIsKeptAndRefusesUntilItListens) {
+TEST_P(Addresses, ABoundPortIsReservedAndRefusesUntilItListens) {
   auto kept = server->device.bind(at("0.0.0.0", 0));
   ASSERT_TRUE(kept.ok()) << kept.error().message;
   ASSERT_NE(kept->port(), 0);
@@ -211,7 +212,7 @@ TEST_P(Addresses, WhatIsBoundIsKeptAndRefusesUntilItListens) {
     ASSERT_FALSE(listens.ok());
     EXPECT_EQ(listens.error().code, Errc::in_use) << listens.error().message;
   }
-  if (GetParam() == Wire::KernelTcp) {  // the port is the machine's
+  if (GetParam() == Wire::KernelTcp) {  // the port belongs to the machine
     EXPECT_EQ(client->device.bind(same).error().code, Errc::in_use);
   }
   refuses(first, kept->port());
@@ -221,14 +222,14 @@ TEST_P(Addresses, WhatIsBoundIsKeptAndRefusesUntilItListens) {
   reaches(*l, first);
   const std::uint16_t port = l->port();
   *l = Listener();
-  // At once: connections that have just ended are not in the way.
+  // At once: connections that have just ended do not block the port.
   kept = server->device.bind(at("0.0.0.0", port));
   ASSERT_TRUE(kept.ok()) << kept.error().message;
   *kept = Binding();
   EXPECT_TRUE(server->device.bind(same).ok());
 }
 
-TEST_P(Addresses, WhatIsSharedIsItsWhoListensFirst) {
+TEST_P(Addresses, ASharedAddressBelongsToTheFirstListener) {
   const BindOptions shared{.shared = true};
   auto a = server->device.bind(at(first, 0), shared);
   ASSERT_TRUE(a.ok()) << a.error().message;
@@ -259,12 +260,12 @@ TEST_P(Addresses, ConnectsFromTheGivenAddressAndPort) {
   ASSERT_TRUE(request.ok());
   EXPECT_EQ(request->peer(), source->address());
   EXPECT_TRUE(b.connect_start(at(second, two.port()), o).ok());
-  // One connection between two ends.
+  // There can be only one connection between two ends.
   const auto twice = c.connect_start(at(second, one.port()), o);
   ASSERT_FALSE(twice.ok());
   EXPECT_EQ(twice.error().code, Errc::in_use) << twice.error().message;
   EXPECT_EQ(c.state(), QpState::init);
-  // An address alone; and the wildcard with a port.
+  // An address without a port; and the wildcard with a port.
   auto any = client->device.bind(at("0.0.0.0", 0));
   ASSERT_TRUE(any.ok());
   reaches(one, second, &*any);
@@ -276,7 +277,7 @@ TEST_P(Addresses, ConnectsFromTheGivenAddressAndPort) {
   EXPECT_EQ(c.connect_start(at(first, one.port()), o).error().code, Errc::invalid_argument);
 }
 
-TEST_P(Addresses, AreAskedFor) {
+TEST_P(Addresses, QueriesReturnTheDevicesAddresses) {
   Device& d = server->device;
   auto all = d.addresses();
   ASSERT_TRUE(all.ok()) << all.error().message;
@@ -334,7 +335,7 @@ TEST_P(Addresses, ARequestOutlivesItsListener) {
   EXPECT_EQ(e.private_data, "no");
 }
 
-TEST_P(Addresses, WhatNobodyFetchedIsRefusedWithTheListener) {
+TEST_P(Addresses, UnfetchedRequestsAreRefusedWithTheListener) {
   QueuePair ours = new_qp(*client);
   int context = 0;
   auto b = server->device.bind(at(first, 0));
@@ -343,14 +344,14 @@ TEST_P(Addresses, WhatNobodyFetchedIsRefusedWithTheListener) {
   ASSERT_TRUE(l.ok());
   ASSERT_TRUE(ours.connect_start(at(first, l->port())).ok());
   EXPECT_TRUE(test::soon([&] { return server->device.stats().connections_opened != 0; }));
-  usleep(20000);  // as a rule the request is there by now; it is refused at any moment
+  usleep(20000);  // usually the request has arrived by now; in any case it is refused
   *l = Listener();
   EXPECT_EQ(event(*client), EventKind::connect_failed);
   Event e;
   EXPECT_FALSE(server->events.poll(&e)) << "its context is nobody's any more";
 }
 
-TEST_P(Addresses, RefusalsMayBeTriedAgainForATenthOfASecond) {
+TEST_P(Addresses, RefusalsAreRetriedForUpToATenthOfASecond) {
   QueuePair ours = new_qp(*client);
   ConnectionOptions o;
   for (const int ms : {-1, 101}) {

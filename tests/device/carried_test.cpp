@@ -18,8 +18,8 @@ constexpr bool kInstrumented = false;
 
 using Clock = std::chrono::steady_clock;
 
-// One thread is the program of both ends, and nothing but its polls drives them: it needs one core,
-// and no other thread to run at the same moment.
+// One thread is the program of both ends, and only its polls drive them: it needs only one core,
+// and no other thread has to run at the same moment.
 class Carried : public test::WiredEnds {
  protected:
   Carried() : WiredEnds(true, "poll") {}
@@ -39,7 +39,7 @@ class Carried : public test::WiredEnds {
     server.cq.poll(done);
     client.cq.poll(done);
   }
-  // Polls until the other end's Write of `n` is there.
+  // Polls until the other end's Write of `n` has arrived.
   bool sees(const End& at, std::uint64_t n) {
     std::uint64_t word = 0;
     const auto read = [&] { std::memcpy(&word, at.memory.data(), sizeof word); };
@@ -48,8 +48,8 @@ class Carried : public test::WiredEnds {
     }
     return true;
   }
-  // Two windows of PollingHabit: one at least is whole, and after it both ends are known to poll
-  // all the time, unless this thread was put aside.
+  // Two windows of PollingHabit: at least one is complete, and after it both ends are known to poll
+  // all the time, unless this thread was preempted.
   void poll_all_the_time() {
     const auto end =
         Clock::now() + 2 * std::chrono::nanoseconds(device::PollingHabit::kWindow.count_ns());
@@ -60,10 +60,10 @@ class Carried : public test::WiredEnds {
   }
 };
 
-// An ACK of its own for each Write would make it four segments a round in every turn. A turn in
-// which the thread is put aside has some: then once more.
+// A separate ACK for each Write would make it four segments a round in every pass. A pass in which
+// the thread is preempted has some of them: then try again.
 // proves: E-7
-TEST_P(Carried, OneFrameEachWayIsAllThereIs) {
+TEST_P(Carried, ARoundTripTakesOneFrameEachWay) {
   if (kInstrumented) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
   const MemoryRegion at_server = server.add(test::kAllRights);
   const MemoryRegion at_client = client.add(test::kAllRights);

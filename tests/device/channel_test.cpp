@@ -32,13 +32,13 @@ struct Channels : testing::Test {
     pd = *device.alloc_pd();
     channel = *device.create_completion_channel();
   }
-  // A queue that is in the channel by that context.
+  // A queue that is in the channel with that context.
   CompletionQueue queue(void* context) {
     CompletionQueue cq = *device.create_cq(16);
     EXPECT_TRUE(cq.deliver_events(channel, context).ok());
     return cq;
   }
-  // A receive is flushed, and the queue was armed.
+  // Causes an event: the queue is armed, and a receive is flushed.
   void tell(CompletionQueue& cq) {
     QpOptions o;
     o.send_cq = o.receive_cq = cq;
@@ -74,13 +74,13 @@ TEST_F(Channels, OneDescriptorForAllQueues) {
 }
 
 // proves: E-28
-TEST_F(Channels, EventsComeOutOldestFirstAndOnce) {
+TEST_F(Channels, EventsAreTakenOldestFirstAndOnce) {
   auto a = queue(&places[0]), b = queue(&places[1]), c = queue(&places[2]);
   tell(b);
   EXPECT_TRUE(readable(5000));
   tell(c);
   tell(a);
-  tell(c);  // told again: still one
+  tell(c);  // signalled again: still one event
   EXPECT_EQ(next(), &places[1]);
   EXPECT_EQ(next(), &places[2]);
   EXPECT_TRUE(readable());
@@ -92,13 +92,13 @@ TEST_F(Channels, EventsComeOutOldestFirstAndOnce) {
 }
 
 // proves: E-28
-TEST_F(Channels, QueuesLeaveWithTheirEvents) {
+TEST_F(Channels, ARemovedQueueTakesItsEventsWithIt) {
   auto a = queue(&places[0]), b = queue(&places[1]), c = queue(&places[2]), d = queue(&places[3]);
   for (CompletionQueue* cq : {&a, &b, &c, &d}) tell(*cq);
   b = CompletionQueue();                            // from the middle
-  ASSERT_TRUE(d.deliver_events({}, nullptr).ok());  // the last
-  tell(b = queue(&places[1]));                      // behind what is the last now
-  ASSERT_TRUE(a.deliver_events(channel, &a).ok());  // the first
+  ASSERT_TRUE(d.deliver_events({}, nullptr).ok());  // the last one
+  tell(b = queue(&places[1]));                      // after the present last one
+  ASSERT_TRUE(a.deliver_events(channel, &a).ok());  // the first one
   EXPECT_EQ(next(), &places[2]);
   EXPECT_EQ(next(), &places[1]);
   EXPECT_FALSE(readable());
@@ -112,7 +112,7 @@ TEST_F(Channels, QueuesLeaveWithTheirEvents) {
   EXPECT_EQ(next(), nullptr);
 }
 
-TEST_F(Channels, WhoWaitsIsWoken) {
+TEST_F(Channels, AWaitingThreadIsWoken) {
   auto a = queue(&places[0]);
   void* context = nullptr;
   EXPECT_FALSE(channel.wait(&context, 1));
@@ -126,7 +126,7 @@ TEST_F(Channels, WhoWaitsIsWoken) {
 }
 
 // proves: E-28
-TEST_F(Channels, AForkedChildLeavesTheParentsAsItIs) {
+TEST_F(Channels, AForkedChildDoesNotChangeTheParentsChannel) {
   auto a = queue(&places[0]);
   tell(a);
   const pid_t child = test::quiet_fork();

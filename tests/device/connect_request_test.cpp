@@ -1,4 +1,4 @@
-// Connect requests on their way to a consumer who is quicker than the device's thread.
+// Connect requests whose consumer is faster than the device's thread.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -19,9 +19,10 @@ Config kernel_tcp() {
   return c;
 }
 
-// The last to let go of a request refuses it, for which it takes the engine. Were that the thread
-// which has the engine in hand, because the consumer was done before it, all would stand still.
-TEST(ConnectRequests, OneThatIsLetGoAtOnceIsRefusedAndTheDeviceGoesOn) {
+// Destroying the last reference to a request refuses it, which needs the ownership of the engine.
+// If the thread that owns the engine did this, because the consumer was done first, it would
+// deadlock.
+TEST(ConnectRequests, DestroyingARequestAtOnceRefusesItWithoutADeadlock) {
   test::DeviceEnd server(kernel_tcp()), client(kernel_tcp());
   ASSERT_TRUE(server.device && client.device);
   auto listener = server.device.listen(0);
@@ -45,7 +46,7 @@ TEST(ConnectRequests, OneThatIsLetGoAtOnceIsRefusedAndTheDeviceGoesOn) {
 }
 
 // Each program sees how many Reads the other end offers, with the two numbers exchanged.
-TEST(ConnectRequests, OneTellsHowManyReadsThePeerServesAndWants) {
+TEST(ConnectRequests, ARequestReportsTheReadsThatThePeerServesAndWants) {
   test::DeviceEnd server(kernel_tcp()), client(kernel_tcp());
   ASSERT_TRUE(server.device && client.device);
   auto listener = server.device.listen(0);

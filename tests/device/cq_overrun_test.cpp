@@ -1,5 +1,5 @@
-// E-47: a completion queue that is too small fails, and all that completes on it; nothing in it is
-// overwritten.
+// E-47: a completion queue that is too small fails, together with everything that completes on it;
+// its completions are not overwritten.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -40,7 +40,7 @@ struct Half {
 
 // proves: E-47
 TEST(CqOverrun, TheQueueAndEveryQueuePairOnItFailWithAnEvent) {
-  Half a(4), b(256);  // the first to open is 10.77.0.1
+  Half a(4), b(256);  // the first one opened is 10.77.0.1
   auto listener = *a.device.listen(0);
   ASSERT_TRUE(a.device.wait_link(10000) && b.device.wait_link(10000));
   std::thread accepting([&] {
@@ -59,7 +59,7 @@ TEST(CqOverrun, TheQueueAndEveryQueuePairOnItFailWithAnEvent) {
     r.sges = {&from, 1};
     ASSERT_TRUE(b.qp.post_send(r).ok());
   }
-  // Nobody polls a.cq. Its events come all the same.
+  // a.cq is not polled. Its events arrive all the same.
   bool overrun = false, failed = false, idle_failed = false;
   Event e;
   while (!(overrun && failed && idle_failed) && a.events.wait(&e, 10000)) {
@@ -77,7 +77,7 @@ TEST(CqOverrun, TheQueueAndEveryQueuePairOnItFailWithAnEvent) {
   EXPECT_TRUE(idle_failed);
   EXPECT_EQ(a.qp.state(), QpState::error);
   EXPECT_EQ(a.idle.state(), QpState::error);
-  // What had room is there, in order, and then the queue says that there is no more.
+  // The completions that fitted are there, in order; then the queue reports the end.
   EXPECT_TRUE(a.cq.wait(0));
   Completion c[8];
   std::uint64_t next = 0;
@@ -92,7 +92,7 @@ TEST(CqOverrun, TheQueueAndEveryQueuePairOnItFailWithAnEvent) {
   EXPECT_GE(next, 4u);
   EXPECT_LT(next, 10u);
   EXPECT_EQ(a.cq.poll(c), -1);
-  EXPECT_TRUE(a.cq.wait(0));  // never asleep on a queue that says no more
+  EXPECT_TRUE(a.cq.wait(0));  // never sleeps on a queue that has overrun
   EXPECT_FALSE(a.qp.post_receive({1, {&to, 1}}).ok() && a.cq.poll(c) >= 0);
 }
 

@@ -1,4 +1,4 @@
-// What creating a queue pair answers, over both transports.
+// The results of creating a queue pair, over both transports.
 #include "tests/device/roce_ends.h"
 
 namespace urnic::test {
@@ -9,7 +9,7 @@ using CreateQp = RoceDevices;
 class Asking {
  public:
   Asking(RoceEnd& end, Transport transport) : end_(end), transport_(transport) {}
-  // What is wrong with these options, changed by `spoil`; ok: nothing is.
+  // The error for these options after `spoil` has changed them; ok if there is none.
   template <class Spoil>
   Result<void> operator()(Spoil&& spoil) const {
     return of(end_.device, end_.pd, spoil);
@@ -35,13 +35,13 @@ Errc code(const Result<void>& r) {
 using O = QpOptions;
 
 // proves: IB-119
-TEST_P(CreateQp, RefusesWhatTheDeviceDoesNotHaveAndNamesTheKind) {
+TEST_P(CreateQp, UnsupportedOptionsAreRefusedWithTheRightError) {
   open();
   for (const Transport t : {Transport::iwarp, Transport::roce}) {
     SCOPED_TRACE(t == Transport::roce ? "RoCE" : "iWARP");
     const Asking ask(ends[0], t);
     EXPECT_TRUE(ask([](O&) {}).ok());
-    // Work requests and SGEs beyond what it can: what it can is said by its limits.
+    // Work requests and SGEs beyond the limits are refused; the limits themselves are accepted.
     EXPECT_TRUE(ask([](O& o) { o.max_send = o.max_receive = 65536; }).ok());
     EXPECT_EQ(code(ask([](O& o) { o.max_send = 65537; })), Errc::invalid_argument);
     EXPECT_EQ(code(ask([](O& o) { o.max_receive = 65537; })), Errc::invalid_argument);
@@ -49,14 +49,15 @@ TEST_P(CreateQp, RefusesWhatTheDeviceDoesNotHaveAndNamesTheKind) {
     EXPECT_EQ(code(ask([](O& o) { o.max_send_sge = 33; })), Errc::invalid_argument);
     EXPECT_EQ(code(ask([](O& o) { o.max_receive_sge = 33; })), Errc::invalid_argument);
     EXPECT_EQ(code(ask([](O& o) { o.max_inline = 4097; })), Errc::invalid_argument);
-    // No device, another one's completion queues, no protection domain, another one's.
+    // Errors: no device, another device's completion queues, no protection domain, another
+    // device's.
     Device none;
     EXPECT_EQ(code(ask.of(none, ends[0].pd, [](O&) {})), Errc::invalid_argument);
     EXPECT_EQ(code(ask([&](O& o) { o.send_cq = ends[1].cq; })), Errc::invalid_argument);
     EXPECT_EQ(code(ask([&](O& o) { o.receive_cq = ends[1].cq; })), Errc::invalid_argument);
     EXPECT_EQ(code(ask.of(ends[0].device, ProtectionDomain(), [](O&) {})), Errc::invalid_argument);
     EXPECT_EQ(code(ask.of(ends[0].device, ends[1].pd, [](O&) {})), Errc::invalid_argument);
-    // A service that there is not, or not over this transport.
+    // A service that does not exist, or does not exist on this transport.
     EXPECT_EQ(code(ask([](O& o) { o.service = static_cast<Service>(9); })), Errc::invalid_argument);
     const Result<void> ud = ask([](O& o) { o.service = Service::ud; });
     if (t == Transport::roce) {
@@ -68,7 +69,7 @@ TEST_P(CreateQp, RefusesWhatTheDeviceDoesNotHaveAndNamesTheKind) {
 }
 
 // proves: IB-119
-TEST_P(CreateQp, GivesWhatWasAskedForAndBeginsInReset) {
+TEST_P(CreateQp, ANewQueuePairHasTheRequestedSizesAndItsFirstState) {
   open();
   for (const Transport t : {Transport::iwarp, Transport::roce}) {
     SCOPED_TRACE(t == Transport::roce ? "RoCE" : "iWARP");
@@ -76,7 +77,7 @@ TEST_P(CreateQp, GivesWhatWasAskedForAndBeginsInReset) {
     o.max_receive = 37;
     o.max_receive_sge = 5;
     QueuePair qp = ends[0].make(o);
-    // Idle of iWARP takes receives.
+    // iWARP's Idle accepts receives.
     EXPECT_EQ(qp.state(), t == Transport::roce ? QpState::reset : QpState::init);
     EXPECT_NE(qp.number(), 0u);
     ASSERT_TRUE(

@@ -1,4 +1,4 @@
-// A core that another thread needs as well.
+// A core that another thread also needs.
 #pragma once
 
 #include <pthread.h>
@@ -11,8 +11,8 @@
 
 namespace urnic::device {
 
-// The calling thread and one that computes without a pause share the core that the caller is on;
-// those that the caller started before go where they like.
+// The calling thread and a thread that computes without a pause share the caller's core; threads
+// that the caller started before may run anywhere.
 class CrowdedCore {
  public:
   CrowdedCore() {
@@ -21,7 +21,7 @@ class CrowdedCore {
     CPU_ZERO(&one);
     CPU_SET(static_cast<unsigned>(sched_getcpu()), &one);
     sched_setaffinity(0, sizeof one, &one);
-    other_ = std::thread([this] {  // on the same one, as it is of the caller's making
+    other_ = std::thread([this] {  // inherits the caller's affinity
       while (!stop_.load(std::memory_order_relaxed)) {
       }
     });
@@ -35,7 +35,7 @@ class CrowdedCore {
   CrowdedCore(const CrowdedCore&) = delete;
   CrowdedCore& operator=(const CrowdedCore&) = delete;
 
-  // How long the other one has computed, ns.
+  // How long the other thread has computed, ns.
   std::int64_t computed() const {
     timespec t{};
     clock_gettime(clock_, &t);

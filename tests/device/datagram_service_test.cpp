@@ -1,5 +1,5 @@
 // Datagrams by address and port, of the public API: Device::resolve, listeners for Service::ud, and
-// queue pairs of UD that find each other so. Over memif, within the process and over kernel UDP.
+// UD queue pairs that find each other this way. Over memif, within the process and over kernel UDP.
 #include <cstring>
 #include <string>
 
@@ -22,7 +22,7 @@ std::string padded(std::string s, std::size_t n) {
   return s;
 }
 
-// The second end serves datagrams, the first one asks.
+// The second end serves datagrams, the first one sends requests.
 class DatagramService : public RoceDevices {
  protected:
   static std::string address(int which) {
@@ -65,7 +65,7 @@ class DatagramService : public RoceDevices {
   Result<Resolution> ask(const ResolveOptions& o = {}) {
     return ends[0].device.resolve_start(there(), ends[0].events, &tag, o);
   }
-  // Whoever has no thread of its own is driven here.
+  // Also drives devices without a thread of their own.
   Result<ConnectRequest> asked() {
     const auto end = std::chrono::steady_clock::now() + kSoon;
     while (std::chrono::steady_clock::now() < end) {
@@ -102,7 +102,7 @@ class DatagramService : public RoceDevices {
 };
 
 // proves: IB-141
-TEST_P(DatagramService, WhoAsksSendsToWhoAccepts) {
+TEST_P(DatagramService, TheClientSendsToTheQueuePairThatAccepts) {
   begin();
   ResolveOptions o;
   const std::string mine = "who takes datagrams?", its = "this one";
@@ -166,7 +166,7 @@ TEST_P(DatagramService, TheBlockingCallReturnsTheAnswer) {
 }
 
 // proves: IB-141
-TEST_P(DatagramService, ARefusalSaysWhy) {
+TEST_P(DatagramService, ARefusalCarriesItsReason) {
   begin();
   auto question = ask();
   ASSERT_TRUE(question.ok());
@@ -191,9 +191,9 @@ TEST_P(DatagramService, ARefusalSaysWhy) {
   expect_refused(no, Errc::refused, "no UD service on that port");
 }
 
-// Whatever it asks then, nobody hears of it.
+// A destroyed resolution delivers no event, whatever is done with its request.
 // proves: IB-141
-TEST_P(DatagramService, AResolutionThatIsDestroyedTellsNothing) {
+TEST_P(DatagramService, ADestroyedResolutionDeliversNoEvent) {
   begin();
   auto question = ask();
   ASSERT_TRUE(question.ok());
@@ -203,7 +203,7 @@ TEST_P(DatagramService, AResolutionThatIsDestroyedTellsNothing) {
   ASSERT_TRUE(request->accept(qps[1]).ok());
   Event e;
   EXPECT_FALSE(ends[0].events.wait(&e, 50));
-  // And what is queued goes with it.
+  // Its queued events are removed too.
   question = ask();
   ASSERT_TRUE(question.ok());
   request = asked();
@@ -218,7 +218,7 @@ TEST_P(DatagramService, AResolutionThatIsDestroyedTellsNothing) {
 }
 
 // proves: IB-141
-TEST_P(DatagramService, ItsRequestIsAcceptedOnAQueuePairOfUdThatTakesDatagrams) {
+TEST_P(DatagramService, ARequestIsAcceptedOnlyOnAReadyUdQueuePair) {
   begin();
   auto question = ask();
   ASSERT_TRUE(question.ok());
@@ -237,7 +237,7 @@ TEST_P(DatagramService, ItsRequestIsAcceptedOnAQueuePairOfUdThatTakesDatagrams) 
 }
 
 // proves: IB-141
-TEST_P(DatagramService, AConnectionIsNotMadeThereAndDatagramsNotWhereConnectionsAre) {
+TEST_P(DatagramService, ConnectionsAndDatagramsHaveSeparatePorts) {
   begin();
   QueuePair reliable = make(0, Service::rc);
   ConnectionOptions o;
@@ -256,7 +256,7 @@ TEST_P(DatagramService, AConnectionIsNotMadeThereAndDatagramsNotWhereConnections
   expect_refused(other, Errc::refused, "no UD service on that port");
 }
 
-TEST_P(DatagramService, LeavesFromThePlaceTheProgramNames) {
+TEST_P(DatagramService, UsesTheSourceThatTheProgramNames) {
   begin();
   auto source = ends[0].device.bind(address(0) + ":4711", datagrams());
   ASSERT_TRUE(source.ok());
@@ -280,7 +280,7 @@ TEST_P(DatagramService, LeavesFromThePlaceTheProgramNames) {
   EXPECT_EQ(request->peer(), address(0) + ":4711");
 }
 
-TEST_P(DatagramService, SaysWhatIsWrongAtOnce) {
+TEST_P(DatagramService, ReportsInvalidArgumentsAtOnce) {
   begin();
   Device& d = ends[0].device;
   ResolveOptions o;
@@ -307,7 +307,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, DatagramService, ::testing::Values("memif", "m
                          [](const auto& i) { return std::string(i.param); });
 
 class DatagramsDriven : public DatagramService {};
-TEST_P(DatagramsDriven, TheAnswerComesHoweverTheEngineIsDriven) {
+TEST_P(DatagramsDriven, TheAnswerArrivesHoweverTheEngineIsDriven) {
   for (const char* progress : {"auto", "poll", "thread"}) {
     SCOPED_TRACE(progress);
     begin({{"progress", progress}});
@@ -327,7 +327,7 @@ TEST_P(DatagramsDriven, TheAnswerComesHoweverTheEngineIsDriven) {
 INSTANTIATE_TEST_SUITE_P(Devices, DatagramsDriven, ::testing::Values("memif"),
                          [](const auto& i) { return std::string(i.param); });
 
-// A device of iWARP has no datagrams.
+// An iWARP device has no datagrams.
 TEST(DatagramServiceOfIwarp, IsRefused) {
   Config c;
   ASSERT_TRUE(c.set("port", "mem:name=datagrams-of-iwarp").ok());

@@ -1,4 +1,4 @@
-// A random walk over UD, beside a model.
+// A random walk over UD, compared with a model.
 #include "tests/device/walk_datagrams.h"
 #include "tests/device/walk_work.h"
 

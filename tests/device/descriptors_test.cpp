@@ -1,4 +1,4 @@
-// What is made takes a descriptor only if somebody sleeps on it.
+// An object takes a descriptor only if a thread sleeps on it.
 #include <dirent.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -30,7 +30,7 @@ Device open_device() {
   return *d;
 }
 
-TEST(Descriptors, QueuesAndQueuePairsThatArePolledTakeNone) {
+TEST(Descriptors, PolledQueuesAndQueuePairsTakeNone) {
   Device d = open_device();
   auto pd = *d.alloc_pd();
   const std::size_t before = descriptors();
@@ -50,7 +50,7 @@ TEST(Descriptors, QueuesAndQueuePairsThatArePolledTakeNone) {
   EXPECT_EQ(descriptors(), before + 1);
 }
 
-// It was armed, and the event came, before anybody asked for the descriptor.
+// The queue was armed, and the event arrived, before the first call of fd().
 // proves: E-28
 TEST(Descriptors, AnEventBeforeTheDescriptorIsNotLost) {
   Device d = open_device();
@@ -87,7 +87,7 @@ TEST(CompletionQueueMemory, IsTakenAsTheQueueFills) {
   EXPECT_LT(resident_bytes() - before, std::size_t{16} << 20);
 }
 
-TEST(CompletionQueueMemory, NoMoreEntriesThanMayBeAskedFor) {
+TEST(CompletionQueueMemory, TheDepthIsLimited) {
   Device d = open_device();
   for (const std::uint32_t depth : {0u, (1u << 24) + 1}) {
     const auto cq = d.create_cq(depth);
@@ -125,7 +125,7 @@ TEST(CompletionQueueSize, ChangesWithCompletionsInIt) {
   ASSERT_TRUE(qp.modify(QpState::error).ok());
   fill(13);
   poll(9);
-  fill(10);  // 14 in it, around the end of the ring
+  fill(10);  // 14 in it, across the end of the ring
   const auto smaller = cq.resize(8);
   ASSERT_FALSE(smaller.ok());
   EXPECT_EQ(smaller.error().code, Errc::in_use);
@@ -152,7 +152,7 @@ TEST(EventQueues, AWaitingThreadCanBeWoken) {
   Event e;
   EXPECT_FALSE(q.wait(&e, -1));
   wakes.join();
-  q.wake();  // nobody is there: who comes next
+  q.wake();  // no thread waits: the next one returns at once
   EXPECT_FALSE(q.wait(&e, -1));
   pollfd p{q.fd(), POLLIN, 0};
   EXPECT_EQ(poll(&p, 1, 0), 0);
@@ -171,7 +171,7 @@ TEST(EventQueues, EventsMoveWithTheirQueuePair) {
   ConnectionOptions c;
   c.timeout_ms = 1;
   for (QueuePair* qp : {&moves, &stays}) ASSERT_TRUE(qp->connect_start("10.77.0.9:1", c).ok());
-  usleep(50000);  // as a rule the events are queued by now; they arrive in any case
+  usleep(50000);  // usually the events are queued by now; in any case they arrive
   ASSERT_TRUE(moves.deliver_events(to, &after).ok());
   Event e;
   ASSERT_TRUE(to.wait(&e, 10000));

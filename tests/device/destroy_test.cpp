@@ -1,5 +1,5 @@
-// Objects that are destroyed while something of theirs is still under way: connections end as they
-// were told to, and no event of what is gone is heard. Over a memif and the kernel's TCP.
+// Objects that are destroyed while they are still in use: connections end as requested, and no
+// event of a destroyed object is delivered. Over a memif and the kernel's TCP.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -97,7 +97,7 @@ struct Destroy : ::testing::TestWithParam<const char*> {
       ASSERT_TRUE(e && e->kind == EventKind::established);
     }
   }
-  // All of the client's memory goes into the server's.
+  // Writes all of the client's memory into the server's.
   void write_all() {
     for (std::size_t i = 0; i < client->memory.size(); ++i) {
       client->memory[i] = static_cast<std::uint8_t>(i * 7 + i / 4096);
@@ -121,14 +121,15 @@ struct Destroy : ::testing::TestWithParam<const char*> {
     client.emplace(c);
     ASSERT_TRUE(client->device.wait_link(10000));
   }
-  // The client's queue pair and memory go behind a disconnect.
+  // Destroys the client's queue pair and memory after a disconnect.
   void leave() {
     client->qp.disconnect();
     client->qp = QueuePair();
     EXPECT_TRUE(client->mr.deregister().ok());
     std::fill(client->memory.begin(), client->memory.end(), 0xee);
   }
-  // All has been posted and not all sent when a client with that setting goes. The server's end.
+  // Destroys a client with that setting after everything was posted but not everything sent. `*end`
+  // is the server's last event.
   void the_last_handle_goes_with(const char* key, const char* value, Event* end) {
     client.reset();
     Config c = config("client");
@@ -151,9 +152,10 @@ struct Destroy : ::testing::TestWithParam<const char*> {
   Listener listener;
 };
 
-// Nobody drives the client until queue pair and memory are gone, so nothing has gone out before.
+// The client's engine does not run until queue pair and memory are destroyed, so nothing has been
+// sent before.
 // proves: E-50
-TEST_P(Destroy, BehindADisconnectWhatWasPostedGoesOutThoughItsMemoryIsGone) {
+TEST_P(Destroy, PostedDataIsSentAfterADisconnectEvenIfItsMemoryIsGone) {
   reopen_client_with("progress", "poll");
   connect();
   write_all();
@@ -169,7 +171,7 @@ TEST_P(Destroy, BehindADisconnectWhatWasPostedGoesOutThoughItsMemoryIsGone) {
   EXPECT_TRUE(server->memory == expected);
 }
 
-TEST_P(Destroy, BehindADisconnectItGoesOutBesideAThreadThatDrives) {
+TEST_P(Destroy, PostedDataIsSentAfterADisconnectWhileAThreadDrives) {
   connect();
   write_all();
   const auto expected = client->memory;
@@ -183,23 +185,23 @@ TEST_P(Destroy, BehindADisconnectItGoesOutBesideAThreadThatDrives) {
 }
 
 // proves: E-50
-TEST_P(Destroy, TheLastHandleOfTheDeviceWaitsForIt) {
+TEST_P(Destroy, TheLastHandleOfTheDeviceWaitsForTheEnd) {
   Event end;
-  the_last_handle_goes_with("progress", "poll", &end);  // nobody else drives it
+  the_last_handle_goes_with("progress", "poll", &end);  // no other thread drives it
   EXPECT_EQ(end.kind, EventKind::disconnected) << end.error.message;
 }
 
-// Over a second, as on a busy machine. (What the slow wire still holds when its end goes, such as
-// the ACK of the peer's FIN, goes with it: how the peer ends says nothing.)
+// More than a second, as on a busy machine. (Packets on the slow wire are lost when its end is
+// destroyed, such as the ACK of the peer's FIN: so the peer's last event is not checked.)
 struct DestroySlowly : Destroy {};
 // proves: E-50
-TEST_P(DestroySlowly, TheLastHandleOfTheDeviceWaitsAsLongAsItGetsOn) {
+TEST_P(DestroySlowly, TheLastHandleOfTheDeviceWaitsAsLongAsThereIsProgress) {
   Event end;
   the_last_handle_goes_with("faults", "rate=64mbit", &end);
 }
 
 // proves: E-50
-TEST_P(Destroy, WithoutADisconnectItIsAnAbort) {
+TEST_P(Destroy, DestroyingWithoutADisconnectAborts) {
   connect();
   client->qp = QueuePair();
   const auto end = server->next();
@@ -208,9 +210,9 @@ TEST_P(Destroy, WithoutADisconnectItIsAnAbort) {
   EXPECT_EQ(end->error.code, Errc::reset);
 }
 
-// The end was heard by the engine, and its event waits to be fetched.
+// The engine has seen the end, and its event is queued.
 // proves: E-50
-TEST_P(Destroy, NoEventOfAQueuePairThatIsGoneIsHeard) {
+TEST_P(Destroy, ADestroyedQueuePairDeliversNoEvent) {
   connect();
   server->qp.abort();
   ASSERT_TRUE(test::soon([&] {
@@ -221,9 +223,9 @@ TEST_P(Destroy, NoEventOfAQueuePairThatIsGoneIsHeard) {
   EXPECT_FALSE(client->next(50));
 }
 
-// Of a completion queue, whose events go where those of the device do.
+// For a completion queue, whose events go to the device's queue.
 // proves: E-47
-TEST_P(Destroy, NoEventOfACompletionQueueThatIsGoneIsHeard) {
+TEST_P(Destroy, ADestroyedCompletionQueueDeliversNoEvent) {
   ASSERT_TRUE(client->device.deliver_events(client->events, this).ok());
   int mine = 0;
   auto small = client->device.create_cq(1, &mine);
@@ -243,12 +245,12 @@ TEST_P(Destroy, NoEventOfACompletionQueueThatIsGoneIsHeard) {
   }
 }
 
-// Nor is anything told into the queue of the device when that is gone.
-TEST_P(Destroy, TheDeviceTellsNobodyWhenItsQueueIsGone) {
+// The same when the device's event queue is destroyed.
+TEST_P(Destroy, TheDeviceDeliversNoEventsAfterItsQueueIsDestroyed) {
   EventQueue gone = *client->device.create_event_queue();
   ASSERT_TRUE(client->device.deliver_events(gone, this).ok());
   gone = EventQueue();
-  EventQueue next = *client->device.create_event_queue();  // in its place, for all we know
+  EventQueue next = *client->device.create_event_queue();  // possibly at the same address
   auto small = client->device.create_cq(1);
   ASSERT_TRUE(small.ok());
   QpOptions o;
@@ -261,7 +263,7 @@ TEST_P(Destroy, TheDeviceTellsNobodyWhenItsQueueIsGone) {
   EXPECT_FALSE(next.wait(&e, 50));
 }
 
-// discard() takes along what nobody has polled; the destructor leaves it.
+// discard() also removes completions that were not polled; the destructor keeps them.
 TEST_P(Destroy, CompletionsStayUnlessTheyAreDiscarded) {
   for (const bool discard : {false, true}) {
     client->make_qp();
@@ -274,9 +276,9 @@ TEST_P(Destroy, CompletionsStayUnlessTheyAreDiscarded) {
   }
 }
 
-// Reset is asked for, also right behind creation and out of an end, and it all begins again.
+// Requests reset, also right after creation and after the end of a connection, and starts again.
 // proves: IB-106
-TEST_P(Destroy, ResetInitConnectedErrorRoundAndRound) {
+TEST_P(Destroy, AQueuePairRepeatsResetInitConnectedError) {
   for (int round = 0; round < 3; ++round) {
     SCOPED_TRACE(round);
     for (End* end : {&*server, &*client}) {
@@ -310,10 +312,10 @@ TEST_P(Destroy, ResetInitConnectedErrorRoundAndRound) {
   }
 }
 
-// Programs take what is neither `established` nor an orderly end for a loss. What says nothing of
-// the connection comes to those who ask for it.
+// Programs treat every event other than `established` and an orderly end as a lost connection.
+// Other events are only for programs that request them.
 // proves: E-50
-TEST_P(Destroy, AsynchronousEventsAreForThoseWhoAsk) {
+TEST_P(Destroy, AsynchronousEventsArriveOnlyIfRequested) {
   for (const bool asked : {false, true}) {
     server->make_qp(asked);
     client->make_qp();
@@ -339,7 +341,7 @@ TEST_P(Destroy, AsynchronousEventsAreForThoseWhoAsk) {
   }
 }
 
-// Over the kernel's TCP the kernel does it when the process is gone.
+// Over the kernel's TCP the kernel does it when the process ends.
 TEST_P(Destroy, DisconnectAllEndsConnectionsOfLivingQueuePairs) {
   client->make_qp();
   server->make_qp();

@@ -144,7 +144,7 @@ TEST_F(Pair, WriteSendReadBetweenTwoDevices) {
   }
 }
 
-TEST_F(Pair, RefusedAndUnreachableAndMalformedAddressesSaySo) {
+TEST_F(Pair, RefusedUnreachableAndMalformedAddressesFailWithTheirError) {
   up();
   End c(client, kAll), d(client, kAll), e(client, kAll);
   ConnectionOptions quick;
@@ -160,8 +160,8 @@ TEST_F(Pair, RefusedAndUnreachableAndMalformedAddressesSaySo) {
   EXPECT_EQ(r.error().code, Errc::invalid_argument);
 }
 
-// Whoever asked last takes the place in the table, and in the end the number, of those who gave up.
-TEST_F(Pair, ARequestWhosePeerGaveUpAcceptsNobodyElse) {
+// The last request takes the place in the table, and finally the number, of those that gave up.
+TEST_F(Pair, ARequestWhosePeerGaveUpDoesNotAcceptAnotherPeer) {
   up("auto");
   End s(server, kAll), c(client, kAll);
   auto listener = server.listen(0);
@@ -246,7 +246,7 @@ TEST_F(Pair, ThreadsShareAQueuePair) {
     server = open("server", progress);
     client = open("client", progress);
     std::atomic<bool> stop{false};
-    // With progress "poll" somebody must: one thread polls each device.
+    // With progress "poll" a program must drive: one thread polls each device.
     std::thread drivers[2];
     if (std::string(progress) == "poll") {
       int i = 0;

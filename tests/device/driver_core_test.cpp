@@ -1,4 +1,4 @@
-// What an application that polls in vain leaves of its core to others (poll_wait.h).
+// How an application whose polls find nothing shares its core (poll_wait.h).
 #include <chrono>
 #include <thread>
 
@@ -27,7 +27,7 @@ struct CrowdedDriver : ObservedDriver {
 };
 
 // proves: E-51
-TEST_F(CrowdedDriver, PollsInVainSleepOnACoreThatIsNeeded) {
+TEST_F(CrowdedDriver, PollsWithoutResultSleepOnAContendedCore) {
   doze = Duration::us(200);
   drive();
   ASSERT_TRUE(poll_until_watched());
@@ -38,18 +38,19 @@ TEST_F(CrowdedDriver, PollsInVainSleepOnACoreThatIsNeeded) {
   EXPECT_GE(seen.application_disarms - disarmed, seen.application_arms - before) << "behind each";
 }
 
-TEST_F(CrowdedDriver, TheyDoNotWhereTheyAreToldNotTo) {
+TEST_F(CrowdedDriver, PollsDoNotSleepIfDozeIsZero) {
   drive();
   ASSERT_TRUE(poll_until_watched());
   const CrowdedCore core;
-  const unsigned before = seen.application_arms;  // nothing arrives, behind which it would, too
+  // no frame arrives, which would also be followed by an arm
+  const unsigned before = seen.application_arms;
   EXPECT_TRUE(polls_until([&] { return core.computed() >= 100'000'000; }));
   EXPECT_EQ(seen.application_arms, before);
 }
 
-// One that may sleep for long is woken by what comes, and brings it itself.
+// A poll that may sleep for long is woken by an arrival, and returns it.
 // proves: E-51
-TEST_F(CrowdedDriver, WhatComesWakesAPollThatSleeps) {
+TEST_F(CrowdedDriver, AnArrivalWakesASleepingPoll) {
   doze = kLong;
   drive();
   ASSERT_TRUE(poll_until_watched());
@@ -66,10 +67,10 @@ TEST_F(CrowdedDriver, WhatComesWakesAPollThatSleeps) {
   EXPECT_LT(Steady::now() - sent, kSooner);
 }
 
-// What falls due does as well. Told by rounds in which a poll slept: on a busy machine it may have
-// a core for itself, or the driver's thread sees to what falls due and nothing wakes the poll.
+// A deadline wakes it as well. Only rounds in which a poll slept count: on a busy machine it may
+// have a core for itself, or the driver's thread handles the deadline and the poll is not woken.
 // proves: E-51, if undisturbed
-TEST_F(CrowdedDriver, ItSleepsNoLongerThanTheNextDeadline) {
+TEST_F(CrowdedDriver, ASleepingPollWakesAtTheNextDeadline) {
   doze = kLong;
   unsigned sooner = 0, later = 0;
   for (int round = 0; round < 8 && sooner == 0 && later < 2; ++round) {

@@ -1,4 +1,4 @@
-// Who drives the engine, and posting beside it (E-28). Run under ThreadSanitizer too.
+// Which thread drives the engine, and posting meanwhile (E-28). Run under ThreadSanitizer too.
 #include "device/driver.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ struct NoHooks : Hooks {
   void on_completion(verbs::CompletionQueue*) override {}
 };
 
-// One engine whose queue pair is in state Error: whatever is posted completes as flushed as soon as
+// One engine whose queue pair is in state Error: a posted request completes as flushed as soon as
 // its doorbell is answered, and not before.
 struct DriverTest : ::testing::Test {
   DriverTest() {
@@ -83,14 +83,14 @@ TEST_F(DriverTest, RingingNeverWaitsForABurst) {
   });
   inside.get_future().wait();
   post(*qp);
-  auto rang = std::async(std::launch::async, [&] { driver->ring(*qp); });
+  auto rang = std::async(std::launch::async, [&] { driver->ring(*qp, verbs::kPostedSends); });
   EXPECT_EQ(rang.wait_for(test::kSoon), std::future_status::ready);
-  EXPECT_EQ(polled(), 0);  // the owner is not done
+  EXPECT_EQ(polled(), 0);  // the owner is still inside
   leave.set_value();
   burst.join();
   rang.wait();
-  EXPECT_EQ(polled(), 1);  // it answered before it left
-  EXPECT_FALSE(qp->rung.load()) << "what is posted from now on rings again";
+  EXPECT_EQ(polled(), 1);  // the owner answered it before it left
+  EXPECT_EQ(qp->rung.load(), 0u) << "what is posted from now on rings again";
 }
 
 // proves: E-28
@@ -113,9 +113,9 @@ TEST_F(DriverTest, DoorbellAtTheEndOfABurstIsNotLost) {
   for (int i = 1; i <= kRounds; ++i) {
     post(*qp);
     round = i;
-    driver->ring(*qp);
+    driver->ring(*qp, verbs::kPostedSends);
     reaches(left, i);
-    // Both are gone and nobody polls: one of them must have answered.
+    // Both threads have left and neither polls: one of them must have answered.
     if (polled() == 1) continue;
     ADD_FAILURE() << "round " << i;
     round = kRounds;
@@ -130,14 +130,14 @@ TEST_F(DriverTest, SleepingThreadAnswersDoorbells) {
   for (int i = 0; i < 50; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(i % 3));
     post(*qp);
-    driver->ring(*qp);
+    driver->ring(*qp, verbs::kPostedSends);
     ASSERT_TRUE(test::soon([&] { return !cq.looks_empty(); }));
     ASSERT_EQ(polled(), 1);
   }
 }
 
 // proves: E-28
-TEST_F(DriverTest, ManyThreadsPostToTheirQueuePairsAndTakeThemAway) {
+TEST_F(DriverTest, ManyThreadsPostToAndDestroyTheirQueuePairs) {
   auto driver = drive(Progress::Thread);
   constexpr int kThreads = 4, kPosts = 2000;
   std::atomic<int> done{0};
@@ -148,7 +148,7 @@ TEST_F(DriverTest, ManyThreadsPostToTheirQueuePairsAndTakeThemAway) {
         verbs::QueuePair* mine = driver->own([&](Instant) { return make_qp(); });
         for (int i = 0; i < kPosts / 5; ++i) {
           post(*mine);
-          driver->ring(*mine);
+          driver->ring(*mine, verbs::kPostedSends);
         }
         driver->own_last(*mine, [&](Instant now) {
           engine->iwarp_control().destroy(mine, now);
@@ -170,9 +170,9 @@ TEST_F(DriverTest, ManyThreadsPostToTheirQueuePairsAndTakeThemAway) {
   EXPECT_EQ(got, kThreads * kPosts);
 }
 
-// ---- what else it watches, and whose signals it leaves alone
+// ---- other descriptors that it watches, and the signals that it leaves alone
 
-// A frame nobody asked for, to be counted.
+// A frame for no one, which is only counted.
 void arrive_at(port::Port* from) {
   port::Frame f{};
   ASSERT_EQ(from->tx_reserve(0, 64, &f, 1), 1u);
@@ -181,13 +181,13 @@ void arrive_at(port::Port* from) {
 }
 
 // proves: E-51
-TEST_F(DriverTest, WhoPostsWithoutAPauseServesArrivals) {
-  auto driver = drive(Progress::Poll);  // nobody else does
+TEST_F(DriverTest, AThreadThatPostsWithoutAPauseServesArrivals) {
+  auto driver = drive(Progress::Poll);  // no other thread drives
   for (std::uint64_t round = 1; round <= 3; ++round) {
     arrive_at(&peer);
     ASSERT_TRUE(test::soon([&] {
       post(*qp);
-      driver->ring(*qp);
+      driver->ring(*qp, verbs::kPostedSends);
       EXPECT_EQ(polled(), 1);
       return engine->counters().rx_frames >= round;
     }));
@@ -206,8 +206,8 @@ TEST_F(DriverTest, TheSleeperIsWokenAfterAPosterServed) {
     arrive_at(&peer);
     for (int i = 0; i < 50; ++i) {
       post(*qp);
-      driver->ring(*qp);
-      int done = 0;  // by the thread, where that has the engine just now
+      driver->ring(*qp, verbs::kPostedSends);
+      int done = 0;  // by the thread, if it owns the engine at this moment
       ASSERT_TRUE(test::soon([&] { return (done = polled()) != 0; }));
       ASSERT_EQ(done, 1);
     }
@@ -235,7 +235,8 @@ struct Watched : DriverTest {
     });
     ASSERT_TRUE(driver->start().ok());
   }
-  // Somebody asks; true once it was answered. `meanwhile`: what the application does.
+  // Writes to the watched descriptor; true once it was served. `meanwhile`: calls of the
+  // application.
   template <class F>
   bool ask(F&& meanwhile) {
     const int before = served;
@@ -253,8 +254,7 @@ struct Watched : DriverTest {
 // proves: E-51
 TEST_F(Watched, IsServedWhileTheThreadSleeps) {
   start(Progress::Thread, {});
-  // What the interface does by itself in the beginning is over, and the thread sleeps: nothing else
-  // wakes it.
+  // The interface's initial packets are over, and the thread sleeps: nothing else wakes it.
   ASSERT_TRUE(test::soon([&] {
     return driver->own([&](Instant now) {
       return engine->next_deadline() > now + Duration::s(1000) && !engine->has_more_to_send();
@@ -282,7 +282,7 @@ TEST_F(Watched, IsServedByAnApplicationThatPollsAlone) {
 
 std::atomic<int> signals{0};
 
-// A signal for the process is the caller's, however the caller takes it: our thread never does.
+// The caller handles the signals of the process; they are never delivered to our thread.
 // proves: E-28
 TEST_F(DriverTest, TheCallersSignalsAreNotDeliveredToTheThread) {
   auto driver = drive(Progress::Thread);
@@ -303,10 +303,10 @@ TEST_F(DriverTest, TheCallersSignalsAreNotDeliveredToTheThread) {
   sigaction(SIGUSR1, &old, nullptr);
 }
 
-// Whoever hears that a connection is established may post at once, while the engine is still in the
-// call that told.
+// A program may post as soon as it gets the established event, while the engine is still inside the
+// call that reported it.
 // proves: E-28
-TEST(Events, EstablishedIsToldWhenWorkMayBePosted) {
+TEST(Events, WorkMayBePostedWhenEstablishedIsReported) {
   struct Watch : NoHooks {
     void on_cm_event(CmEvent e) override {
       if (e.kind == CmEvent::Kind::ConnectRequest) request = e.request.id;
@@ -326,8 +326,7 @@ TEST(Events, EstablishedIsToldWhenWorkMayBePosted) {
   verbs::QueuePair* here = left.iwarp_control().create_qp({}, &cq, &cq);
   verbs::QueuePair* there = right.iwarp_control().create_qp({}, &cq, &cq);
   Instant now = Instant::from_ns(1'000'000'000);
-  Error error;
-  ASSERT_NE(left.iwarp().listen(7, 1, &error), nullptr);
+  ASSERT_TRUE(left.iwarp().listen(7, 1));
   const auto to = SocketAddress::parse("10.77.0.1:7");
   ASSERT_TRUE(right.iwarp().connect(*there, *to, right.iwarp().default_params(), now).ok());
   for (int i = 0; i < 1000 && (left_hooks.told.empty() || right_hooks.told.empty()); ++i) {

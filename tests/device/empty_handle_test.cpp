@@ -1,4 +1,4 @@
-// A handle that was never made, or has been moved from, answers an error to everything.
+// A handle that was never set, or was moved from: every call returns an error.
 #include <gtest/gtest.h>
 
 #include "urnic/urnic.h"

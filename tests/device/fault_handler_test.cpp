@@ -1,4 +1,4 @@
-// Faults of guarded accesses end the access; all others are the program's, whose handlers stay what
+// Faults of guarded accesses end the access; all others go to the program's handlers, which stay as
 // they were.
 #include "device/fault_handler.h"
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
-// A page that is there and one behind it that is not.
+// A mapped page, followed by an unmapped one.
 class HalfMapped {
  public:
   HalfMapped()
@@ -48,7 +48,7 @@ void mend(int, siginfo_t* info, void*) {
       reinterpret_cast<std::uintptr_t>(info->si_addr) & ~(kPage - 1));
   mprotect(page, kPage, PROT_READ | PROT_WRITE);
 }
-// One that came later, and passes on what it does not know.
+// A handler that was installed later, and passes on other signals.
 struct sigaction earlier;
 std::atomic<int> passed_on{0};
 void pass_on(int number, siginfo_t* info, void* context) {
@@ -118,11 +118,11 @@ TEST_F(FaultHandlerTest, AThreadThatBlocksAllSignalsIsServedToo) {
   }).join();
 }
 
-TEST_F(FaultHandlerTest, OtherFaultsAreTheProgramsHandlers) {
+TEST_F(FaultHandlerTest, OtherFaultsGoToTheProgramsHandler) {
   install(mend);
   const FaultHandler ours;
   const HalfMapped memory, other;
-  *memory.gone() = 1;  // no guarded call
+  *memory.gone() = 1;  // not a guarded access
   EXPECT_EQ(handled, 1);
   EXPECT_TRUE(guarded(memory.begin(), kPage, [&] { *other.gone() = 1; })) << "not of its range";
   EXPECT_EQ(handled, 2);
@@ -130,7 +130,7 @@ TEST_F(FaultHandlerTest, OtherFaultsAreTheProgramsHandlers) {
   EXPECT_EQ(handled, 2);
 }
 
-TEST_F(FaultHandlerTest, IsPutBeforeAHandlerThatCameLater) {
+TEST_F(FaultHandlerTest, IsInstalledInFrontOfALaterHandler) {
   install(mend);
   const FaultHandler ours;
   earlier = install(pass_on);
@@ -139,7 +139,7 @@ TEST_F(FaultHandlerTest, IsPutBeforeAHandlerThatCameLater) {
   const HalfMapped memory, other;
   EXPECT_FALSE(writes(memory.gone(), 1));
   EXPECT_EQ(passed_on, 0);
-  for (int i = 1; i <= 3; ++i) {  // to the later one, which passes it to us, and we to the first
+  for (int i = 1; i <= 3; ++i) {  // to the later one, which calls ours, which calls the first
     mprotect(other.gone(), kPage, PROT_NONE);
     *other.gone() = 1;
     EXPECT_EQ(passed_on, i);
@@ -147,7 +147,7 @@ TEST_F(FaultHandlerTest, IsPutBeforeAHandlerThatCameLater) {
   }
 }
 
-TEST_F(FaultHandlerTest, HandlersThatComeByTurnsAreNotKeptTwice) {
+TEST_F(FaultHandlerTest, AlternatingHandlersAreNotStoredTwice) {
   const FaultHandler ours;
   const HalfMapped memory;
   for (int i = 0; i < 20; ++i) {
@@ -158,7 +158,7 @@ TEST_F(FaultHandlerTest, HandlersThatComeByTurnsAreNotKeptTwice) {
   EXPECT_EQ(handled + passed_on, 0);
 }
 
-TEST_F(FaultHandlerTest, IsGivenBackWithTheLastUser) {
+TEST_F(FaultHandlerTest, IsRemovedWithTheLastUser) {
   install(mend);
   {
     const FaultHandler one;
@@ -173,7 +173,7 @@ TEST_F(FaultHandlerTest, IsGivenBackWithTheLastUser) {
   EXPECT_TRUE(is_installed(pass_on)) << "the program's, which came later, stays";
 }
 
-TEST_F(FaultHandlerTest, WithoutAHandlerOfItsOwnTheProgramDiesOfItsFaults) {
+TEST_F(FaultHandlerTest, AProgramWithoutAHandlerDiesOfItsFaults) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto die = [] {
     signal(SIGSEGV, SIG_DFL);

@@ -23,13 +23,13 @@ TEST(PrivateDescriptors, AreTakenFromTheLowestOn) {
   EXPECT_EQ(taken, (std::vector<int>{1 << 19, kLast}));
 }
 
-// What a number refers to; 0: nothing is open by it.
+// The inode of a descriptor; 0 if it is not open.
 ino_t behind(int fd) {
   struct stat s;
   return fstat(fd, &s) == 0 ? s.st_ino : 0;
 }
 
-// The exit status that `of_child` returns there.
+// The exit status that `of_child` returns in a child.
 template <class F>
 int child_says(F of_child) {
   const pid_t child = test::quiet_fork();
@@ -57,7 +57,7 @@ struct Forked : testing::Test {
     }
     for (const int fd : other) close(fd);
   }
-  // 0: they are let go, and only they.
+  // 0 if exactly the private descriptors were released.
   int wrong_in_child() const {
     let_private_descriptors_go();
     for (const int fd : own) {
@@ -67,17 +67,17 @@ struct Forked : testing::Test {
     return behind(other[0]) == is_other ? 0 : 3;
   }
   int own[2], other[2];
-  // Before the fork: in a process that has had a device the fork itself lets go.
+  // Before the fork: in a process that has had a device, the fork itself releases them.
   ino_t is_own = 0, is_other = 0;
 };
 
-TEST_F(Forked, AChildLetsThemGoAndTheirNumbersStayTaken) {
+TEST_F(Forked, AChildReleasesThemAndTheirNumbersStayOccupied) {
   const ino_t before = behind(own[0]);
   EXPECT_EQ(child_says([this] { return wrong_in_child(); }), 0);
   EXPECT_EQ(behind(own[0]), before);
 }
 
-TEST_F(Forked, ThatNeedsNoFreeNumber) {
+TEST_F(Forked, ReleasingNeedsNoFreeNumber) {
   EXPECT_EQ(child_says([this] {
               const rlim_t open = static_cast<rlim_t>(other[1]) + 1;
               for (int fd = 0; fd < other[1]; ++fd) {
@@ -91,12 +91,12 @@ TEST_F(Forked, ThatNeedsNoFreeNumber) {
             0);
 }
 
-// What a child opens by such a number is its own.
+// If a child opens a file with such a number, the file is its own.
 TEST_F(Forked, AGrandchildKeepsWhatTheChildOpens) {
   EXPECT_EQ(child_says([this] {
               let_private_descriptors_go();
               dup2(other[0], own[0]);
-              let_private_descriptors_go();  // as in its child
+              let_private_descriptors_go();  // as in its own child
               return behind(own[0]) == behind(other[0]) ? 0 : 5;
             }),
             0);

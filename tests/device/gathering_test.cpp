@@ -1,4 +1,4 @@
-// Sends posted one after the other leave together over the kernel's TCP, and none stays behind.
+// Sends posted one after the other leave together over the kernel's TCP, and none is left unsent.
 #include "device/gathering.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ using device::Gathering;
 using device::PollingHabit;
 const Instant kStart = Instant() + Duration::ms(7);
 
-TEST(Gathering, TheFirstBehindAPollGoesAtOnceThoseBehindItAreKept) {
+TEST(Gathering, TheFirstAfterAPollGoesAtOnceAndLaterOnesAreKept) {
   Gathering g;
   EXPECT_FALSE(g.keeps(1, 64, kStart));
   g.sent();
@@ -46,7 +46,7 @@ TEST(Gathering, ManyAreNotKept) {
   EXPECT_TRUE(g.keeps(Gathering::kMost - 1, 64, kStart));
   EXPECT_FALSE(g.keeps(Gathering::kMost, 64, kStart));
   for (unsigned i = 1; i < Gathering::kDoorbells; ++i) EXPECT_TRUE(g.keeps(1, 64, kStart)) << i;
-  EXPECT_FALSE(g.keeps(1, 64, kStart));  // of other queue pairs
+  EXPECT_FALSE(g.keeps(1, 64, kStart));  // for other queue pairs
 }
 
 TEST(Gathering, NoneIsKeptForLong) {
@@ -67,7 +67,7 @@ class Gathered : public test::WiredEnds {
     sink_ = server.add(test::kAllRights);
     source_ = client.add(access_local_write);
   }
-  // Long enough to be believed. False: there was a pause, as on a machine that puts it aside.
+  // Polls long enough for the habit to count. False: there was a pause, as on a busy machine.
   bool poll_all_the_time() {
     Completion none[1];
     auto longest = Clock::duration::zero();
@@ -92,7 +92,7 @@ class Gathered : public test::WiredEnds {
   void collect(unsigned n) {
     while (n-- != 0) ASSERT_EQ(client.wait().status, WcStatus::success);
   }
-  // By polls alone, which never hand over to the thread.
+  // Only polls, and never hands over to the thread.
   void poll_for(unsigned n) {
     const auto begin = Clock::now();
     Completion c[16];
@@ -105,10 +105,10 @@ class Gathered : public test::WiredEnds {
   }
 
   MemoryRegion sink_, source_;
-  std::uint64_t polls_ = 0;  // asked for by poll_all_the_time
+  std::uint64_t polls_ = 0;  // requested by poll_all_the_time
 };
 
-// Nothing but the data says here that a Write has come.
+// Only the data shows that a Write has arrived.
 #ifdef __SANITIZE_THREAD__
 #define SKIP_WITH_THREADS() \
   GTEST_SKIP() << "the sanitizer takes memory that a peer writes, and is looked at, for a race"
@@ -121,8 +121,8 @@ TEST_P(Gathered, ManyLeaveInFewSystemCalls) {
   SKIP_WITH_THREADS();
   constexpr unsigned kSends = 32, kEnough = 4, kMany = 400;
   static_assert(kSends < Gathering::kMost);
-  // Rounds without a pause: all of them, those in which few system calls were made, and of those in
-  // which the posts were quick such in which the polls behind sent them, and did not.
+  // Rounds without a pause: all of them; those with few system calls; and, of those with quick
+  // posts, those in which the polls after the posts sent the requests (good), or did not (bad).
   unsigned rounds = 0, few = 0, good = 0, bad = 0;
   const auto end = Clock::now() + std::chrono::seconds(40);
   while (good < kEnough && bad < kEnough && (few != 0 || rounds < kMany) && Clock::now() < end) {
@@ -137,9 +137,9 @@ TEST_P(Gathered, ManyLeaveInFewSystemCalls) {
       longest = std::max(longest, Clock::now() - last);
       last = Clock::now();
     }
-    // Else the last post may have sent them all, for they were old, and not the polls.
+    // Otherwise the last post may have sent them, because they were old, and not the polls.
     const bool quick = last - first < nanoseconds(Gathering::kLongest);
-    // The poll sends what was kept; nobody waits for the thread, which may take long to see.
+    // The poll sends what was kept; it does not wait for the thread, which may take long.
     Completion c[kSends];
     const unsigned at_once = client.cq.poll(c) + client.cq.poll(c) + client.cq.poll(c);
     const bool paused = std::max(longest, Clock::now() - last) > nanoseconds(PollingHabit::kPause);
@@ -147,8 +147,8 @@ TEST_P(Gathered, ManyLeaveInFewSystemCalls) {
     if (at_once < kSends) poll_for(kSends - at_once);
     if (!steady || paused) continue;
     ++rounds;
-    // On a busy machine the thread may not have come to watch yet, and then each leaves by itself,
-    // or have the engine, which no poll gets meanwhile.
+    // On a busy machine the thread may not be watching yet, and then each request leaves by itself;
+    // or the thread owns the engine, so that polls do not.
     const std::uint64_t served = after.polls - before.polls;
     const bool gathered = after.port.syscalls - before.port.syscalls <= kSends / 8;
     if (gathered && at_once == kSends) {
@@ -162,7 +162,8 @@ TEST_P(Gathered, ManyLeaveInFewSystemCalls) {
   if (good < kEnough) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
 #endif
   EXPECT_LT(bad, kEnough) << "what is kept stays behind a poll";
-  // Quick or not, some leave together; that the polls send them shows where all are quick.
+  // In any case some requests leave together; that the polls send them can only be seen in quick
+  // rounds.
   if (few == 0 && bad < kEnough) {
     EXPECT_LT(rounds, kMany) << "each leaves by itself";
   }
@@ -172,12 +173,12 @@ TEST_P(Gathered, ManyLeaveInFewSystemCalls) {
   }
 }
 
-// Nobody polls behind the posts: the thread sends what was kept.
+// No poll follows the posts: the thread sends what was kept.
 // proves: E-51, if undisturbed
-TEST_P(Gathered, WhatIsKeptLeavesWithoutAPoll) {
+TEST_P(Gathered, KeptSendsLeaveWithoutAPoll) {
   SKIP_WITH_THREADS();
   constexpr unsigned kSends = 7;
-  // Rounds in which they were kept: it had polled all the time, and posted without a pause.
+  // Rounds in which requests were kept: after constant polling, and posted without a pause.
   unsigned kept = 0;
   const auto end = Clock::now() + std::chrono::seconds(40);
   for (unsigned round = 0; kept < 50 && Clock::now() < end; ++round) {
@@ -194,8 +195,8 @@ TEST_P(Gathered, WhatIsKeptLeavesWithoutAPoll) {
   if (kept == 0) GTEST_SKIP() << "a busy machine: nothing was kept in 40 s";
 }
 
-// Nor is anything overtaken by the end.
-TEST_P(Gathered, TheEndComesBehindWhatIsKept) {
+// The end of the connection does not overtake them either.
+TEST_P(Gathered, TheEndComesAfterKeptSends) {
   constexpr unsigned kSends = 7;
   for (int round = 0; round < 10; ++round) {
     std::vector<Sge> rooms;
@@ -217,8 +218,8 @@ TEST_P(Gathered, TheEndComesBehindWhatIsKept) {
   }
 }
 
-// Whatever else is asked of the device was asked for behind them.
-TEST_P(Gathered, WhoAsksOfTheDeviceFindsThemSent) {
+// Every other call on the device comes after them.
+TEST_P(Gathered, OtherCallsOnTheDeviceComeAfterKeptSends) {
   constexpr unsigned kSends = 7;
   for (unsigned round = 1; round <= 30; ++round) {
     poll_all_the_time();
@@ -230,8 +231,8 @@ TEST_P(Gathered, WhoAsksOfTheDeviceFindsThemSent) {
   }
 }
 
-// Each has its turn when the application polls, whichever queue pair it belongs to.
-TEST_P(Gathered, OfSeveralQueuePairsNoneStaysBehind) {
+// When the application polls, every queue pair's requests are sent.
+TEST_P(Gathered, KeptSendsOfSeveralQueuePairsAllLeave) {
   QueuePair there = server.another(), here = client.another();
   join(there, here);
   for (int round = 0; round < 50; ++round) {

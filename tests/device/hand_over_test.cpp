@@ -1,5 +1,5 @@
-// Who serves what arrives: the application inside its polls, else a sleeping thread that the port
-// wakes.
+// Which thread serves arrivals: the application inside its polls, otherwise a sleeping thread that
+// the port wakes.
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
@@ -21,14 +21,15 @@ TEST_F(HandOver, APollLeavesThePortArmedForTheSleeper) {
   for (int i = 0; i < 50; ++i) {
     arrive();
     driver->app_poll();
-    // At once if the application was first, else when the thread, which it met, sleeps again.
+    // At once if the application was first, otherwise when the thread, which was awake, sleeps
+    // again.
     ASSERT_TRUE(soon([&] { return seen.armed && seen.frames >= unsigned(i) + 1; })) << i;
     std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
 }
 
-// One poll now and then takes nothing away from the sleeper: not even the thread has to wake. Nor
-// does a timer of the interface's own wake it, which would find the port not armed for a moment.
+// A single poll now and then does not affect the sleeper: the thread does not even have to wake. No
+// timer of the interface wakes it either, which would find the port not armed for a moment.
 TEST_F(HandOver, ASinglePollDoesNotWakeTheSleeper) {
   drive();
   ASSERT_TRUE(sleeps_for_long());
@@ -43,7 +44,7 @@ TEST_F(HandOver, ASinglePollDoesNotWakeTheSleeper) {
 
 struct Elsewhere {
   const char* name;
-  void (*spend)(HandOver&, unsigned frames);  // until that many have arrived
+  void (*spend)(HandOver&, unsigned frames);  // until `frames` frames have arrived
 };
 
 void in_poll(HandOver& t, unsigned frames) {
@@ -97,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(All, WhateverItDoes,
                                          Elsewhere{"Computes", computing}),
                          [](const auto& i) { return std::string(i.param.name); });
 
-// verbs: arm, poll once more, sleep. That poll takes nothing back.
+// verbs: arm, poll once more, sleep. That poll does not make the application the driver again.
 TEST_F(HandOver, ThePollBetweenArmAndSleepHandsOver) {
   if (kInstrumented) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
   drive();
@@ -109,7 +110,7 @@ TEST_F(HandOver, ThePollBetweenArmAndSleepHandsOver) {
   }
 }
 
-TEST_F(HandOver, SayingThatItSleepsIsEnough) {
+TEST_F(HandOver, AnnouncingASleepIsEnough) {
   if (kInstrumented) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
   drive();
   for (int i = 0; i < 5; ++i) {
@@ -120,12 +121,12 @@ TEST_F(HandOver, SayingThatItSleepsIsEnough) {
   }
 }
 
-// Not disturbed: what arrives while the application polls all the time wakes nobody. Judged where
-// it did poll all the time, in this round and the two before: after a pause it is believed again
-// only at the end of a whole window (PollingHabit::kWindow, as long as a round), which may lie in
-// the second round behind the pause. On a busy machine such rounds are rare, and in some the thread
-// gets up for a pause before them: it does in rounds in which nothing arrives as well.
-TEST_F(HandOver, WhoPollsAllTheTimeIsLeftAlone) {
+// Not disturbed: an arrival while the application polls all the time wakes no other thread. Only
+// rounds count in which it polled all the time, including the two rounds before: after a pause the
+// habit counts again only at the end of a whole window (PollingHabit::kWindow, as long as a round),
+// which may be in the second round after the pause. On a busy machine such rounds are rare, and in
+// some the thread wakes because of an earlier pause: it also does in rounds without arrivals.
+TEST_F(HandOver, ArrivalsWakeNoThreadWhileTheApplicationPollsAllTheTime) {
   if (kInstrumented) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
   drive();
   ASSERT_TRUE(poll_until_watched());
@@ -153,12 +154,12 @@ TEST_F(HandOver, WhoPollsAllTheTimeIsLeftAlone) {
   EXPECT_LE(busy.share(), quiet.share() + 1.0 / 3) << busy.judged << " and " << quiet.judged;
 }
 
-// It is the polls that put off the alarm by which the thread notices that they have ended, not the
-// thread, which would have to get up for it.
+// The polls postpone the alarm by which the thread detects their end; the thread does not, because
+// it would have to wake for that.
 // proves: E-51
-TEST_F(HandOver, PollsPutTheThreadsAlarmOff) {
+TEST_F(HandOver, PollsPostponeTheThreadsAlarm) {
   if (kInstrumented) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
-  const int wake = dup(0), timer = dup(0);  // the numbers that the driver's get
+  const int wake = dup(0), timer = dup(0);  // the numbers that the driver's descriptors will get
   close(wake);
   close(timer);
   drive();
@@ -168,8 +169,8 @@ TEST_F(HandOver, PollsPutTheThreadsAlarmOff) {
     EXPECT_EQ(timerfd_gettime(timer, &t), 0);
     return t.it_value.tv_nsec;
   };
-  // The thread sets the alarm each time before it sleeps; what it did between our two looks may be
-  // seen late. So it is not the thread that sets it a third time in one sleep.
+  // The thread sets the alarm each time before it sleeps, and this test may see late what it did
+  // between two checks. So the third setting within one sleep is not the thread's.
   std::uint64_t sleep = driver->sleeps();
   std::int64_t before = left();
   int set = 0;
@@ -205,7 +206,7 @@ TEST_F(HandOver, APollThatReceivedLeavesThePortArmed) {
 }
 
 // proves: E-51
-TEST_F(HandOver, TheSleeperIsToldOfADeadlineBeforeTheOneItKnows) {
+TEST_F(HandOver, TheSleeperIsWokenForAnEarlierDeadline) {
   seen.deaf = true;
   drive();
   ASSERT_TRUE(sleeps_for_long());
@@ -214,10 +215,11 @@ TEST_F(HandOver, TheSleeperIsToldOfADeadlineBeforeTheOneItKnows) {
   driver.reset();
 }
 
-// Who says before each poll that it is about to sleep does not poll all the time, however fast: not
-// where it would otherwise be known to, which a busy machine keeps it from now and then.
+// A program that announces a sleep before each poll does not poll all the time, however fast it is.
+// This only counts in rounds where it would otherwise be known to, which a busy machine sometimes
+// prevents.
 // proves: E-51
-TEST_F(HandOver, WhoSaysThatItSleepsIsNotBelievedToPoll) {
+TEST_F(HandOver, AnApplicationThatAnnouncesSleepsDoesNotCountAsPolling) {
   if (kInstrumented) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
   seen.deaf = true;
   drive();
@@ -235,7 +237,7 @@ TEST_F(HandOver, WhoSaysThatItSleepsIsNotBelievedToPoll) {
   }
 }
 
-// What has been written to an eventfd and not been read.
+// The value of an eventfd that was written and not read.
 std::uint64_t pending(int fd) {
   std::ifstream info("/proc/self/fdinfo/" + std::to_string(fd));
   for (std::string word; info >> word;) {
@@ -248,15 +250,15 @@ std::uint64_t pending(int fd) {
   return 0;
 }
 
-// The thread is held in its nap, so that it cannot find out by itself. It may be met elsewhere, and
-// the application may be put aside: then once more.
+// The thread is held in its nap, so that it cannot find out by itself. It may be elsewhere, and the
+// application may be preempted: then try again.
 // proves: E-51
-TEST_F(HandOver, AWatchingThreadIsWokenByWhoIsAboutToSleep) {
+TEST_F(HandOver, AWatchingThreadIsWokenWhenTheApplicationAnnouncesASleep) {
   if (kInstrumented) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   std::atomic<int> held{0}, released{0};
-  const int wake_fd = dup(0);  // the number that the driver's gets
+  const int wake_fd = dup(0);  // the number that the driver's descriptor will get
   close(wake_fd);
   driver = std::make_unique<Driver>(DriverOptions{}, engine.get(), &port, 0);
   driver->watch(ends[0], [&] {

@@ -1,5 +1,5 @@
-// What others must not guess differs from device to device (E-49), and two devices with one address
-// tell each other apart (E-34).
+// Secrets that peers must not guess differ from device to device (E-49), and two devices with one
+// address detect each other (E-34).
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -21,7 +21,7 @@ Device open(const std::string& name) {
 }
 
 // proves: E-49
-TEST(Identity, KeysAndNumbersOfOneDeviceDoNotTellThoseOfAnother) {
+TEST(Identity, KeysAndNumbersOfOneDeviceDoNotPredictThoseOfAnother) {
   Device a = open("identity-a"), b = open("identity-b");
   char memory[64];
   std::set<std::uint32_t> keys, numbers;
@@ -53,7 +53,7 @@ TEST(Identity, KeysAndNumbersOfOneDeviceDoNotTellThoseOfAnother) {
   EXPECT_EQ(numbers.size(), 16u);
 }
 
-TEST(Identity, ANumberThatTheConsumerChoseIsNobodyElses) {
+TEST(Identity, ANumberChosenByTheConsumerIsNotUsedTwice) {
   Device d = open("identity-d");
   auto pd = *d.alloc_pd();
   QpOptions o;
@@ -73,7 +73,7 @@ TEST(Identity, ANumberThatTheConsumerChoseIsNobodyElses) {
 }
 
 // proves: E-49
-TEST(Identity, ARegionRegisteredAgainHasAnotherKey) {
+TEST(Identity, ReregisteringMemoryGivesAnotherKey) {
   Device d = open("identity-c");
   auto pd = *d.alloc_pd();
   char memory[64];
@@ -116,7 +116,7 @@ TEST(Identity, TwoDevicesWithOneAddressNoticeEachOther) {
   };
   EventQueue ea, eb;
   Device a = open_at(&ea), b = open_at(&eb);
-  // The first one hears of the second.
+  // The first one detects the second.
   Event e;
   bool noticed = false;
   while (!noticed && ea.wait(&e, 10000)) {
@@ -124,7 +124,7 @@ TEST(Identity, TwoDevicesWithOneAddressNoticeEachOther) {
               e.error.message.find("10.9.8.7") != std::string::npos;
   }
   EXPECT_TRUE(noticed);
-  // It defends its address, and so the second hears of it, perhaps before it is asked to tell.
+  // It defends its address, so the second detects it too, perhaps before it delivers events.
   EXPECT_TRUE(test::soon([&] { return b.stats().net.address_conflicts != 0; }));
   EXPECT_NE(a.stats().net.address_conflicts, 0u);
 }

@@ -1,5 +1,5 @@
-// What the system can refuse - memory, descriptors, threads - and what a forked child may not do
-// comes back as an error, and nothing is left behind. Each case runs in a child of its own.
+// Resources that the system can refuse - memory, descriptors, threads - and calls that a forked
+// child may not make return an error, and nothing leaks. Each case runs in a child of its own.
 #include <dirent.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ void limit(int what, rlim_t to) {
 #define URNIC_SHADOWED 1
 #endif
 
-TEST(Limits, WithoutMemoryACallSaysSo) {
+TEST(Limits, WithoutMemoryACallReturnsNoMemory) {
 #ifdef URNIC_SHADOWED
   GTEST_SKIP() << "the sanitizer needs the address space";
 #endif
@@ -97,7 +97,7 @@ TEST(Limits, WithoutMemoryACallSaysSo) {
             0);
 }
 
-TEST(Limits, WithoutDescriptorsACallSaysSoAndLeaksNothing) {
+TEST(Limits, WithoutDescriptorsACallFailsAndLeaksNothing) {
   EXPECT_EQ(in_child([] {
               auto d = Device::open(mem("limits-b"));
               if (!said(d.ok(), "open")) return false;
@@ -130,12 +130,12 @@ TEST(Limits, WithoutDescriptorsACallSaysSoAndLeaksNothing) {
             0);
 }
 
-// Every number of descriptors from none on: an error, or a device that works.
-TEST(Limits, ADeviceThatOpensHasAllItNeeds) {
+// Every number of free descriptors from none on: an error, or a device that works.
+TEST(Limits, ADeviceThatOpensHasAllDescriptorsItNeeds) {
 #ifdef URNIC_SHADOWED
   GTEST_SKIP() << "the sanitizer needs descriptors of its own";
 #endif
-  // Abstract names are the machine's, and another copy of this test may run on it.
+  // Abstract names are shared by the machine, and another copy of this test may be running.
   const std::string own = "@urnic-limits-" + std::to_string(getpid());
   for (const std::string& spec :
        {std::string("mem:name=limits-d"), "memif:socket=" + own + ",role=server",
@@ -169,7 +169,7 @@ TEST(Limits, ADeviceThatOpensHasAllItNeeds) {
 }
 
 TEST(Limits, WithoutAThreadADeviceDoesNotOpen) {
-  // The limit is not root's: as somebody else.
+  // The limit does not apply to root: run as another user.
   EXPECT_EQ(in_child([] {
               if (geteuid() == 0 && setresuid(34567, 34567, 34567) != 0) return true;
               limit(RLIMIT_NPROC, 0);
@@ -180,7 +180,7 @@ TEST(Limits, WithoutAThreadADeviceDoesNotOpen) {
             0);
 }
 
-TEST(Limits, WhatAForkedChildInheritsIsRefused_D11) {
+TEST(Limits, InheritedObjectsAreRefusedInAForkedChild_D11) {
   auto d = Device::open(mem("limits-f"));
   ASSERT_TRUE(d.ok());
   auto pd = *d->alloc_pd();

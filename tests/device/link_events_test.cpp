@@ -1,5 +1,5 @@
-// The link and who is behind it (E-43): events, what fails when it is gone for too long,
-// keep-alive.
+// The link and the peer behind it (E-43): events, failures when the link is down too long,
+// keepalive.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -50,7 +50,7 @@ struct LinkTest : ::testing::Test {
     EXPECT_TRUE(done.ok()) << (done.ok() ? "" : done.error().message);
     accepting.join();
   }
-  // The next event of `kind`; others are passed over.
+  // The next event of `kind`; other events are skipped.
   static Event next(Side& s, EventKind kind, int ms = 10000) {
     const auto until = Clock::now() + std::chrono::milliseconds(ms);
     Event e;
@@ -63,7 +63,7 @@ struct LinkTest : ::testing::Test {
   std::string directory;
 };
 
-// A link that comes back in time costs nothing.
+// A link that comes back in time has no effect on connections.
 // proves: E-43
 TEST_F(LinkTest, DownAndUpAreEventsOfTheDevice) {
   Side client = make("client", "60000");
@@ -81,7 +81,7 @@ TEST_F(LinkTest, DownAndUpAreEventsOfTheDevice) {
 }
 
 // proves: E-43
-TEST_F(LinkTest, ProbesAreASettingOfEachConnection) {
+TEST_F(LinkTest, ProbesCanBeSetForEachConnection) {
   for (const bool on : {false, true}) {
     Side server = make("server", "60000"), client = make("client", "60000");
     ConnectionOptions o;
@@ -89,11 +89,11 @@ TEST_F(LinkTest, ProbesAreASettingOfEachConnection) {
     connect(server, client, o);
     const auto sent = [&] { return client.qp.stats().iwarp.tcp.segments_out; };
     if (on) {
-      // More than the start-up may still owe.
+      // More than the start-up may still send.
       const auto before = sent();
       EXPECT_TRUE(test::soon([&] { return sent() >= before + 4; }));
     } else {
-      // The start-up's last ACK, or what a busy machine has repeated, may come first.
+      // The start-up's last ACK, or packets that a busy machine has retransmitted, may come first.
       EXPECT_TRUE(test::soon([&] {
         const auto before = sent();
         std::this_thread::sleep_for(std::chrono::milliseconds(2500));

@@ -1,5 +1,5 @@
 // Link-local addresses of IPv6 and their zones through the public API, over the kernel's TCP and
-// UDP, in a network namespace of this test's own.
+// UDP, in a network namespace of its own.
 #include <gtest/gtest.h>
 #include <net/if.h>
 
@@ -27,7 +27,7 @@ Config config(bool roce) {
   return c;
 }
 
-// Empty, or the first thing that is not so.
+// Empty, or the first check that failed.
 std::string asked(Device& d) {
   auto own = d.addresses();
   if (!own) return own.error().message;

@@ -1,5 +1,5 @@
-// Settings `log` and `log_file` (E-48): what is said, where, and what happens when it cannot be
-// written.
+// Settings `log` and `log_file` (E-48): the lines, where they go, and what happens when they cannot
+// be written.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ struct LogTest : ::testing::Test {
     EXPECT_TRUE(c.set("log_file", file).ok());
     return c;
   }
-  // One connection made and ended between two devices.
+  // Makes and ends one connection between two devices.
   void run(const Config& server_config, const Config& client_config, std::uint64_t writes = 0) {
     auto server = Device::open(server_config), client = Device::open(client_config);
     ASSERT_TRUE(server.ok() && client.ok());
@@ -61,8 +61,8 @@ struct LogTest : ::testing::Test {
     });
     EXPECT_TRUE(cq.connect("10.77.0.1:4321").ok());
     accepting.join();
-    // Something to refuse, where the configuration puts faults in the way.
-    char from[64] = {}, to[64] = {};  // the two devices' threads read and write at once
+    // Packets that are refused, if the configuration injects faults.
+    char from[64] = {}, to[64] = {};  // the two devices' threads read and write at the same time
     auto smr =
         *server->register_memory(spd, to, sizeof to, access_local_write | access_remote_write);
     auto cmr = *client->register_memory(cpd, from, sizeof from, 0);
@@ -111,16 +111,16 @@ TEST_F(LogTest, OneLineForEachEventOfAConnectionAtInfo) {
   EXPECT_THAT(log, HasSubstr(": connect request (iWARP)\n"));
   EXPECT_THAT(log, HasSubstr(": established\n"));
   EXPECT_THAT(log, HasSubstr(": failed: "));
-  EXPECT_EQ(read("c.log"), "");  // nothing went wrong there
+  EXPECT_EQ(read("c.log"), "");  // no error occurred there
 }
 
-// A reader that does not read holds up nobody: the oldest lines go, and the latest are there when
-// it reads again.
-TEST_F(LogTest, AFullQueueLosesTheOldestAndHoldsNobodyUp) {
+// A reader that does not read blocks no thread: the oldest lines are dropped, and the latest are
+// there when it reads again.
+TEST_F(LogTest, AFullQueueDropsTheOldestAndBlocksNoThread) {
   const std::string pipe = directory + "/pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   const port::Fd reader(open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  // Full from the beginning, whenever the thread that writes gets its turn.
+  // Full from the start, whenever the writing thread runs.
   const port::Fd filler(open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
   const std::string zeroes(4096, '0');
   while (write(filler.get(), zeroes.data(), zeroes.size()) > 0) {
@@ -182,7 +182,7 @@ TEST_F(LogTest, OneLineForEachDowngradeAndUpgradeAtDebugAndNoneAtInfo) {
 }
 
 // proves: E-48
-TEST_F(LogTest, AConnectionThatIsTurnedAwayIsALineAtDebug) {
+TEST_F(LogTest, ARefusedConnectionIsOneLineAtDebug) {
   Config s = config("server", "debug", directory + "/s.log"), c = config("client", "off", "");
   ASSERT_TRUE(s.set("max_connections", "1").ok());
   auto server = Device::open(s), client = Device::open(c);
@@ -213,7 +213,7 @@ TEST_F(LogTest, AFileThatCannotBeOpenedIsAnErrorOfTheDevice) {
 }
 
 // proves: E-48
-TEST_F(LogTest, AFullDiskIsSaidOnce) {
+TEST_F(LogTest, AFullDiskIsReportedOnce) {
   if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "/dev/full is not there";
   testing::internal::CaptureStderr();
   run(config("server", "info", "/dev/full"), config("client", "off", ""));
@@ -221,7 +221,7 @@ TEST_F(LogTest, AFullDiskIsSaidOnce) {
             "urnic: log_file /dev/full: No space left on device; logging stopped\n");
 }
 
-TEST_F(LogTest, WithoutAFileItGoesToStandardErrorAndOffSaysNothing) {
+TEST_F(LogTest, WithoutAFileItGoesToStandardErrorAndOffWritesNothing) {
   testing::internal::CaptureStderr();
   run(config("server", "info", ""), config("client", "off", ""));
   const std::string said = testing::internal::GetCapturedStderr();
@@ -229,7 +229,7 @@ TEST_F(LogTest, WithoutAFileItGoesToStandardErrorAndOffSaysNothing) {
   EXPECT_THAT(said, Not(HasSubstr("client[")));
 }
 
-// A child that was forked inherits neither the thread nor its lines.
+// A forked child inherits neither the thread nor its lines.
 TEST_F(LogTest, AForkDoesNotDisturbIt_D11) {
   auto d = std::make_unique<Device>(*Device::open(config("server", "debug", directory + "/s.log")));
   const pid_t pid = test::quiet_fork();

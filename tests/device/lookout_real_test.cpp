@@ -1,5 +1,5 @@
-// Who sits on the port looks out for an arrival before it sleeps: how often it sleeps, and what
-// ends its looking out.
+// The thread on the port polls for an arrival before it sleeps: how often it sleeps, and what ends
+// its polling.
 #include "device/seated.h"
 
 namespace urnic::device {
@@ -7,8 +7,8 @@ namespace {
 
 struct Lookouts : Seated {
   static constexpr unsigned kWaits = 2000;
-  // What share of the waits for what is there, in which it was given the seat, were slept through.
-  // Where it came back late it was not given the seat; false: as a rule, as on a busy machine.
+  // The share of seated waits in which it slept although there was something. False: most waits
+  // were not seated because the thread came back late, as on a busy machine.
   bool knows_share(double* share) {
     const std::uint64_t slept = driver->sleeps();
     const unsigned armed = seen.application_arms;
@@ -22,24 +22,24 @@ struct LookingOut : Lookouts {
   LookingOut() { lookout = Duration::s(kNotWoken.count()); }
 };
 
-// Lookout.SeesWhatIsThereBeforeItSleeps proves it; this shows that the driver asks it.
-TEST_F(LookingOut, ComesBeforeSleep) {
+// Lookout.PollsOnceBeforeItSleeps proves it; this test shows that the driver uses it.
+TEST_F(LookingOut, PollingComesBeforeSleep) {
   drive();
-  // Where others need the core it is right to sleep: then once more.
+  // If other threads need the core, sleeping is right: then try again.
   double share = 1;
   EXPECT_TRUE(test::soon([&] { return knows_share(&share) && share < 0.25; },
                          std::chrono::milliseconds(20)))
       << share;
 }
 
-TEST_F(Lookouts, WithoutOneItSleepsAtOnce) {
+TEST_F(Lookouts, WithoutALookoutItSleepsAtOnce) {
   drive();
   double share = 0;
   ASSERT_TRUE(soon([&] { return knows_share(&share); }));
   EXPECT_GE(share, 0.75);
 }
 
-TEST_F(LookingOut, WhatArrivesTimeADeadlineAndTheBellEndIt) {
+TEST_F(LookingOut, AnArrivalATimeOutADeadlineAndTheBellEndIt) {
   drive();
   expect_served_by_itself();
   using Clock = std::chrono::steady_clock;

@@ -1,4 +1,4 @@
-// Who sits on the port looks out for an arrival before it sleeps, where that is promising.
+// The thread on the port polls for an arrival before it sleeps, if that is likely to succeed.
 #include "device/lookout.h"
 
 #include <fcntl.h>
@@ -13,7 +13,7 @@ Instant at(std::int64_t us) {
 }
 
 // proves: E-51
-TEST(Lookout, WaitsThatWereBriefAreLookedOutIn) {
+TEST(Lookout, ShortWaitsPollFirst) {
   Lookout l(Duration::us(50));
   EXPECT_EQ(l.begin(at(1)), Duration::us(50)) << "the first may be";
   l.ended(Duration::us(100));
@@ -24,7 +24,7 @@ TEST(Lookout, WaitsThatWereBriefAreLookedOutIn) {
 }
 
 // proves: E-51
-TEST(Lookout, WhereOthersNeedTheCoreNobodyLooksOutForAWhile) {
+TEST(Lookout, AContendedCoreStopsPollingForAWhile) {
   Lookout l(Duration::us(50));
   EXPECT_TRUE(l.goes_on(at(1000), at(1000) + Lookout::kPutAside - Duration::ns(1)));
   EXPECT_EQ(l.begin(at(1100)), Duration::us(50));
@@ -36,9 +36,9 @@ TEST(Lookout, WhereOthersNeedTheCoreNobodyLooksOutForAWhile) {
   EXPECT_EQ(l.begin(now + Lookout::kRest), Duration::us(50));
 }
 
-// What is there by the first look ends the looking out, whatever the machine does.
+// Something that is there at the first check ends the polling, whatever the machine does.
 // proves: E-51
-TEST(Lookout, SeesWhatIsThereBeforeItSleeps) {
+TEST(Lookout, PollsOnceBeforeItSleeps) {
   pollfd ready{::open("/dev/null", O_RDONLY | O_CLOEXEC), POLLIN, 0};
   ASSERT_GE(ready.fd, 0);
   Lookout l(Duration::us(50));

@@ -1,4 +1,4 @@
-// A random walk over the verbs in which the line comes and goes, beside a model.
+// A random walk over the verbs in which the line goes down and up, compared with a model.
 #include "tests/device/walk_losses.h"
 
 namespace urnic::test {

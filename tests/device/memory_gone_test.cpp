@@ -1,6 +1,6 @@
-// Memory that goes behind its registration: the work request that needs it ends with a status, the
-// owner of a queue pair whose peer needed it hears of an access error, and the process and other
-// connections go on.
+// Memory that disappears while it is registered: the work request that needs it ends with a status,
+// the owner of a queue pair whose peer needed it gets an access error event, and the process and
+// other connections continue.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kBytes = 64 << 10;
 
-// Memory of one end that can go.
+// Memory of one end that can disappear.
 class Lent {
  public:
   Lent() : fd_(memfd_create("lent", MFD_CLOEXEC)) {
@@ -46,7 +46,7 @@ class Lent {
 
 class MemoryGoneOnWire : public test::WiredEnds {
  protected:
-  // Another connection, which shall not notice.
+  // Another connection, which must not be affected.
   void begin() {
     server_other_ = server.another();
     client_other_ = client.another();
@@ -85,7 +85,7 @@ TEST_P(MemoryGoneOnWire, AReadOfItIsARemoteAccessError) {
   expect_others_well();
 }
 
-// A Write succeeds when TCP has it, so the Read behind it tells.
+// A Write succeeds when TCP has it, so the Read after it shows the error.
 TEST_P(MemoryGoneOnWire, AWriteToItEndsTheConnection) {
   begin();
   owner_.protect();
@@ -159,7 +159,7 @@ class MemoryGoneOverRoce : public test::RoceDevices {
     for (MemoryRegion* mr : {&lent_, &spare_}) *mr = MemoryRegion();
     RoceDevices::TearDown();
   }
-  // Of `from`'s memory and that which goes at the other end.
+  // Executes a request between `from`'s memory and the disappearing memory at the other end.
   WcStatus status_of(Opcode op, const Sge& from) {
     SendRequest r = request(op, 1, from, 0);
     if (op != Opcode::send) {
@@ -186,13 +186,13 @@ class MemoryGoneOverRoce : public test::RoceDevices {
   QueuePair others_[2];
 };
 
-TEST_P(MemoryGoneOverRoce, AWriteToItIsARemoteAccessErrorAndTheOwnerHearsOfIt) {
+TEST_P(MemoryGoneOverRoce, AWriteToItIsARemoteAccessErrorAndTheOwnerGetsAnEvent) {
   expect_refused(Opcode::write, 20000);
 }
-TEST_P(MemoryGoneOverRoce, AReadOfItIsARemoteAccessErrorAndTheOwnerHearsOfIt) {
+TEST_P(MemoryGoneOverRoce, AReadOfItIsARemoteAccessErrorAndTheOwnerGetsAnEvent) {
   expect_refused(Opcode::read, 20000);
 }
-TEST_P(MemoryGoneOverRoce, AnAtomicOnItIsARemoteAccessErrorAndTheOwnerHearsOfIt) {
+TEST_P(MemoryGoneOverRoce, AnAtomicOnItIsARemoteAccessErrorAndTheOwnerGetsAnEvent) {
   expect_refused(Opcode::fetch_add, 8);
 }
 

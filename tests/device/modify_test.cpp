@@ -1,4 +1,4 @@
-// A queue pair moved through the public API: what may be posted in each state, and using it again.
+// Moving a queue pair through the public API: which posts each state accepts, and reuse.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -35,7 +35,7 @@ struct Modify : ::testing::Test {
     EXPECT_TRUE(d.ok());
     return d.ok() ? *d : Device();
   }
-  // What the client's connect says; the server accepts.
+  // The result of the client's connect; the server accepts.
   static Result<void> join(Listener& listener, QueuePair& server, QueuePair& client) {
     std::thread accepting([&] {
       auto request = listener.next(10000);
@@ -56,7 +56,7 @@ struct Modify : ::testing::Test {
       o.events = events;
       qp = *d.create_qp(pd, o);
     }
-    // "rs": what is taken of a receive and of a send; '-' for what is refused as wrong_state.
+    // "rs": a receive and a send are accepted; '-' if refused with wrong_state.
     std::string takes() {
       std::string out;
       const auto receive = qp.post_receive({1, {}});
@@ -89,7 +89,7 @@ struct Modify : ::testing::Test {
 };
 
 // proves: IB-105, IB-117
-TEST_F(Modify, WhatIsTakenInEachState) {
+TEST_F(Modify, EachStateAcceptsItsPosts) {
   End e(client);
   EXPECT_EQ(e.qp.state(), QpState::init);
   EXPECT_EQ(e.takes(), "r-");
@@ -105,7 +105,7 @@ TEST_F(Modify, WhatIsTakenInEachState) {
 }
 
 // proves: IB-109, IB-118
-TEST_F(Modify, ARefusedMoveSaysWrongStateAndChangesNothing) {
+TEST_F(Modify, ARefusedMoveFailsWithWrongStateAndChangesNothing) {
   End e(client);
   for (const QpState to : {QpState::rtr, QpState::rts, QpState::sqd, QpState::sqe}) {
     const auto moved = e.qp.modify(to);
@@ -118,7 +118,7 @@ TEST_F(Modify, ARefusedMoveSaysWrongStateAndChangesNothing) {
   EXPECT_EQ(e.qp.state(), QpState::error);
 }
 
-// And what is told of it says which of its connections it is of.
+// Its events carry the number of the connection.
 // proves: E-43
 TEST_F(Modify, AQueuePairIsConnectedAgainAfterReset) {
   ASSERT_TRUE(server.wait_link(10000) && client.wait_link(10000));
@@ -153,7 +153,7 @@ TEST_F(Modify, AQueuePairIsConnectedAgainAfterReset) {
 }
 
 // proves: E-43
-TEST_F(Modify, ARefusedConnectIsNoneOfItsConnections) {
+TEST_F(Modify, ARefusedConnectDoesNotCountAsAConnection) {
   ASSERT_TRUE(server.wait_link(10000) && client.wait_link(10000));
   End first(client), second(client);
   auto source = client.bind("10.77.0.2:5000");
@@ -169,7 +169,7 @@ TEST_F(Modify, ARefusedConnectIsNoneOfItsConnections) {
 }
 
 // proves: E-55
-TEST_F(Modify, ThePeerMayDoWhatTheQueuePairAllowsUntilReset) {
+TEST_F(Modify, ThePeerHasTheRightsOfTheQueuePairUntilReset) {
   ASSERT_TRUE(server.wait_link(10000) && client.wait_link(10000));
   End s(server), c(client);
   std::vector<std::uint8_t> theirs(64), ours(64);
@@ -196,13 +196,13 @@ TEST_F(Modify, ThePeerMayDoWhatTheQueuePairAllowsUntilReset) {
     r.remote_address = sink->remote_address();
     r.rkey = sink->rkey();
     EXPECT_TRUE(c.qp.post_send(r).ok());
-    // A Write completes when TCP has it at the other end; the Terminate comes behind it.
+    // A Write completes when TCP has it at the other end; the Terminate arrives later.
     if (op == Opcode::write) {
       EXPECT_TRUE(test::soon([&] { return c.qp.state() != QpState::rts || theirs[0] == ours[0]; }));
     }
     const bool done = op == Opcode::write ? theirs[0] == ours[0] : c.statuses(1) == "o";
     for (QueuePair* qp : {&c.qp, &s.qp}) {
-      (void)qp->modify(QpState::error);  // if it is not there by itself
+      (void)qp->modify(QpState::error);  // if it has not moved there by itself
       EXPECT_TRUE(qp->modify(QpState::reset).ok());
       EXPECT_TRUE(qp->modify(QpState::init).ok());
     }

@@ -1,4 +1,4 @@
-// What a device tells of itself, whether anybody fetches it or not.
+// Events of a device itself, whether they are fetched or not.
 #include <gtest/gtest.h>
 
 #include "device/device_impl.h"
@@ -13,7 +13,7 @@ Event event_of(EventKind kind, void* context = nullptr) {
   return e;
 }
 
-TEST(DeviceNews, SoManyWaitAndTheLatestAreThere) {
+TEST(DeviceNews, EventsOfTheDeviceAreBoundedAndTheLatestAreKept) {
   EventQueueImpl queue;
   int object = 0;
   queue.push(event_of(EventKind::established, &object), &object);

@@ -1,5 +1,5 @@
-// A driver and its engine on a port that says whether it is armed, and by whom, so that nothing
-// depends on how long things take.
+// A driver and its engine on a port that records whether it is armed, and by which thread, so that
+// tests do not depend on timing.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -40,20 +40,20 @@ struct EventHooks : Hooks {
   }
   void on_completion(verbs::CompletionQueue*) override {}
   std::atomic<unsigned> events{0};
-  std::atomic<std::thread::id> told;  // who brought the last one
+  std::atomic<std::thread::id> told;  // the thread that reported the last one
 };
 
-// What an observed port saw; outlives it.
+// The observations of a port; outlives it.
 struct Seen {
-  // Like memif a port that is not armed any more once something was received, when that was before
-  // the sender looked: nobody is woken by what arrives.
+  // Like a memif port whose arming ended because a frame was received before the sender checked: an
+  // arrival then wakes no thread.
   bool deaf = false;
   std::atomic<bool> armed{false};
-  std::atomic<bool> by_application{false};  // who armed it the last time
+  std::atomic<bool> by_application{false};  // the last arming was by the application
   std::atomic<unsigned> application_arms{0}, application_disarms{0};
   std::atomic<unsigned> frames{0};
-  std::atomic<unsigned> sleeper_frames{0};  // received by another thread than `application`
-  std::uint64_t polls = 0;                  // bursts of `application`, which alone looks
+  std::atomic<unsigned> sleeper_frames{0};  // received by threads other than `application`
+  std::uint64_t polls = 0;                  // bursts of `application`; only that thread reads it
   std::thread::id application;
 };
 
@@ -69,7 +69,7 @@ class ObservedPort {
     const unsigned got = inner_.rx_burst(q, f, n);
     if (std::this_thread::get_id() == seen_->application) ++seen_->polls;
     if (got != 0 && seen_->deaf) seen_->armed = false;
-    // Before `frames`, which is what the application waits for.
+    // Before `frames`, for which the application waits.
     if (std::this_thread::get_id() != seen_->application) seen_->sleeper_frames += got;
     seen_->frames += got;
     return got;
@@ -120,7 +120,7 @@ struct ObservedDriver : ::testing::Test {
     driver = std::make_unique<Driver>(options, engine.get(), &port, 0);
     ASSERT_TRUE(driver->start().ok());
   }
-  // A frame for nobody, which the engine takes and drops.
+  // A frame for no one, which the engine takes and drops.
   void arrive() {
     port::Frame f;
     ASSERT_EQ(peer.tx_reserve(0, 60, &f, 1), 1u);
@@ -128,13 +128,13 @@ struct ObservedDriver : ::testing::Test {
     f.len[0] = 60;
     peer.tx_commit(0, &f, 1);
   }
-  // Whether it was polling all the time, by the rule of PollingHabit and with something to spare:
-  // on a busy machine the application is put aside, or its polls take long, or find for a while
-  // that the thread has the engine and has been put aside with it.
+  // Polls for this long; true if it polled all the time, by the rule of PollingHabit with a margin.
+  // On a busy machine the application is preempted, or its polls take long, or find for a while
+  // that a preempted thread owns the engine.
   bool poll_for(std::chrono::milliseconds how_long) {
     return poll_for(how_long, [] {});
   }
-  // `first`: what it does before each poll.
+  // `first` is called before each poll.
   template <class F>
   bool poll_for(std::chrono::milliseconds how_long, F&& first) {
     using Clock = std::chrono::steady_clock;
@@ -155,7 +155,7 @@ struct ObservedDriver : ::testing::Test {
     }
     return longest < pause && inside >= (last - begin) * 3 / 4;
   }
-  // Until the port is not armed: the application is known to poll all the time.
+  // Polls until the port is not armed, because the application is known to poll all the time.
   bool poll_until_watched() {
     using Clock = std::chrono::steady_clock;
     for (const auto end = Clock::now() + test::kSoon; Clock::now() < end;) {
@@ -164,7 +164,7 @@ struct ObservedDriver : ::testing::Test {
     }
     return false;
   }
-  // The thread sleeps, and no timer of the engine's own wakes it in the time of a test.
+  // Waits until the thread sleeps, and no timer of the engine wakes it during a test.
   bool sleeps_for_long() {
     return soon([&] {
       return driver->own([&](Instant now) {
@@ -172,7 +172,7 @@ struct ObservedDriver : ::testing::Test {
       });
     });
   }
-  // Gives the engine nothing to do but a deadline, in 20 ms, behind which there is an event.
+  // Gives the engine only a deadline, in 20 ms, after which there is an event.
   bool only_a_deadline() {
     return driver->own([&](Instant now) {
       iwarp::ConnectParams params = engine->iwarp().default_params();
@@ -184,7 +184,7 @@ struct ObservedDriver : ::testing::Test {
       return !engine->has_more_to_send() && !engine->waits_for_room();
     });
   }
-  verbs::CompletionQueue cq{256};  // of the queue pairs made here
+  verbs::CompletionQueue cq{256};  // of the queue pairs created here
   Duration lookout, doze;          // of the driver
   EventHooks hooks;
   Seen seen;

@@ -1,4 +1,4 @@
-// A call for which there is no memory returns no_memory, or works; and whatever it had begun is
+// A call that gets no memory returns no_memory, or works; and everything that it had started is
 // undone (docs/decisions/out-of-memory.md). Each allocation of each call is refused once.
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@
 namespace urnic::stream_test {
 namespace {
 
-// The same call, with its first allocation refused, its second, and so on, until it has all it
-// asks for; that one's result is the answer.
+// Repeats the call with its first allocation refused, then its second, and so on, until no
+// allocation is refused; returns the result of that last call.
 template <class F>
 auto refused_in_turn(const char* what, F&& call) -> decltype(call()) {
   for (std::uint64_t k = 0;; ++k) {
@@ -40,7 +40,8 @@ TEST(OutOfMemoryCalls, EachReturnsNoMemoryOrWorks) {
   Config config;
   ASSERT_TRUE(config.set("port", "tcp").ok());
   ASSERT_TRUE(config.set("stat", "off").ok());
-  ASSERT_TRUE(config.set("progress", "thread").ok());  // what is refused is this thread's
+  // so that the refused allocations are this thread's
+  ASSERT_TRUE(config.set("progress", "thread").ok());
   auto device = refused_in_turn("open", [&] { return Device::open(config); });
   ASSERT_TRUE(device.ok());
   auto pd = refused_in_turn("alloc_pd", [&] { return device->alloc_pd(); });
@@ -71,8 +72,8 @@ TEST(OutOfMemoryCalls, EachReturnsNoMemoryOrWorks) {
   EXPECT_TRUE(refused_in_turn("deliver", [&] { return device->deliver_events(*events); }).ok());
 }
 
-// Nor does a call throw that refuses: there is no memory for its reason then.
-TEST(OutOfMemoryCalls, ARefusalWithoutMemoryForItsReasonIsARefusal) {
+// A refusing call must not throw either, if there is no memory for its reason.
+TEST(OutOfMemoryCalls, ARefusalWithoutMemoryForItsReasonIsStillARefusal) {
   Device device = open({{"progress", "thread"}}), other = open({{"progress", "thread"}});
   End end(device, 64), foreign(other, 64);
   const auto refused = [](const char* what, const auto& call) {
@@ -115,8 +116,8 @@ TEST(OutOfMemoryCalls, ARefusalWithoutMemoryForItsReasonIsARefusal) {
   });
 }
 
-// Posting several at once has no Result to say it in; those that were taken before are sent.
-TEST(OutOfMemoryCalls, PostingSeveralTakesThoseThereIsMemoryFor) {
+// Posting several at once has no Result; requests posted before the error are sent.
+TEST(OutOfMemoryCalls, PostingSeveralPostsThoseThatGetMemory) {
   Device server = open({{"progress", "thread"}}), client = open({{"progress", "thread"}});
   End s(server, 64), c(client, 64);
   auto listener = server.listen(0);
@@ -127,7 +128,7 @@ TEST(OutOfMemoryCalls, PostingSeveralTakesThoseThereIsMemoryFor) {
   Event e;
   ASSERT_TRUE(c.events.wait(&e, 10000));
   ASSERT_EQ(e.kind, EventKind::established);
-  // A plain one needs the queue, an atomic one its operands besides.
+  // A plain request needs the queue, an atomic one also its operands.
   SendRequest requests[2];
   const Sge sge{reinterpret_cast<std::uint64_t>(c.memory.data()), 8, c.mr.lkey()};
   requests[1].opcode = Opcode::fetch_add;
@@ -151,9 +152,9 @@ TEST(OutOfMemoryCalls, PostingSeveralTakesThoseThereIsMemoryFor) {
   EXPECT_EQ(done[0].opcode, Opcode::send);
 }
 
-// A queue pair for which connecting had no memory connects all the same when there is some; one
-// whose peer's answer had none knows it.
-TEST(OutOfMemoryCalls, ConnectLeavesTheQueuePairAsItWas) {
+// If connecting got no memory, the queue pair can connect later; if the peer got none for its
+// answer, the queue pair gets an event.
+TEST(OutOfMemoryCalls, AFailedConnectLeavesTheQueuePairUnchanged) {
   Device server = open({{"progress", "thread"}}), client = open({{"progress", "thread"}});
   auto listener = server.listen(0);
   ASSERT_TRUE(listener.ok());
@@ -173,7 +174,7 @@ TEST(OutOfMemoryCalls, ConnectLeavesTheQueuePairAsItWas) {
       begun = c.qp.connect_start(to);
     }
     ASSERT_TRUE(begun.ok()) << begun.error().message;
-    // What an attempt without memory left in the kernel ends by itself.
+    // Connections that an attempt without memory left in the kernel end by themselves.
     Result<void> accepted = Error{};
     for (int i = 0; i < 50 && !accepted; ++i) {
       auto request = listener->next(5000);
@@ -210,7 +211,7 @@ TEST(OutOfMemoryCalls, AcceptEndsTheRequestOrWorks) {
       accepted = request->accept(s.qp, options);
       failed = plan.failed();
     }
-    // A peer that is reset asks once more, with MPA revision 1: that request is dropped.
+    // A peer that is reset tries once more, with MPA revision 1: that request is dropped.
     Event e;
     bool told = false;
     for (int i = 0; i < 100 && !told; ++i) {

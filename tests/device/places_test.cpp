@@ -1,5 +1,6 @@
-// A work request has its place in its queue until its completion, or a later one, has been polled:
-// who posts until there is no room never overruns a completion queue of that size.
+// A work request occupies a place in its queue until its completion, or a later one, has been
+// polled: a program that posts until there is no room never overruns a completion queue of that
+// size.
 // proves: E-47
 #include "tests/support/wired_ends.h"
 
@@ -34,7 +35,7 @@ class PlacesOnWire : public test::WiredEnds {
     o.max_send = o.max_receive = kPlaces;
     return *end.device.create_qp(end.pd, o);
   }
-  // The id after the last, when there is room.
+  // Posts with the next id, if there is room.
   bool post(Opcode op = Opcode::write, std::uint32_t flags = send_signaled) {
     const Sge sge{reinterpret_cast<std::uint64_t>(client.memory.data()), 8, source.lkey()};
     SendRequest r;
@@ -51,7 +52,7 @@ class PlacesOnWire : public test::WiredEnds {
     posted += result.ok();
     return result.ok();
   }
-  // What has been posted is at the other end, and as a rule complete.
+  // Lets the posted requests arrive at the other end; usually they are complete then.
   void let_go() {
     for (int i = 0; i < 20; ++i) {
       client.device.progress();
@@ -59,7 +60,7 @@ class PlacesOnWire : public test::WiredEnds {
       usleep(1000);
     }
   }
-  // So many completions; fewer when no more came.
+  // Polls `n` completions; fewer when no more arrived.
   std::size_t poll(CompletionQueue& cq, std::size_t n) {
     Completion c[kPlaces];
     std::size_t got = 0;
@@ -74,7 +75,7 @@ class PlacesOnWire : public test::WiredEnds {
     });
     return got;
   }
-  // When what holds the place, and needs no poll, is complete.
+  // Posts when a request that needs no poll is complete and frees its place.
   bool post_soon(std::uint32_t flags = send_signaled) {
     return test::soon([&] { return post(Opcode::write, flags); });
   }
@@ -102,10 +103,11 @@ TEST_P(PlacesOnWire, OfSendsAreFreeWhenTheirCompletionsHaveBeenPolled) {
   EXPECT_EQ(from.state(), QpState::rts);
 }
 
-TEST_P(PlacesOnWire, WithoutACompletionGoWithALaterOneOrByThemselves) {
-  // None is signalled: nothing could be polled.
+TEST_P(PlacesOnWire, WithoutACompletionAreFreedByALaterOneOrByThemselves) {
+  // None is signalled: there is nothing to poll.
   while (posted <= 10 * kPlaces) ASSERT_TRUE(post_soon(0));
-  // Behind one that waits to be polled they stay, and go with the next that is.
+  // After a request whose completion is not polled they stay occupied, and are freed by the next
+  // polled completion.
   ASSERT_TRUE(post_soon());
   for (std::uint32_t i = 2; i < kPlaces; ++i) ASSERT_TRUE(post_soon(0));
   ASSERT_TRUE(post_soon());
@@ -139,7 +141,7 @@ TEST_P(PlacesOnWire, OfReceivesAreFreeWhenTheirCompletionsHaveBeenPolled) {
   EXPECT_EQ(to.state(), QpState::rts);
 }
 
-TEST_P(PlacesOnWire, AreForgottenByResetAndOutlivedByCompletions) {
+TEST_P(PlacesOnWire, AreFreedByResetAndOutlivedByCompletions) {
   while (post()) {
   }
   let_go();
@@ -149,7 +151,7 @@ TEST_P(PlacesOnWire, AreForgottenByResetAndOutlivedByCompletions) {
   join(to, from);
   for (std::uint32_t i = 1; i < kPlaces; ++i) EXPECT_TRUE(post());
   EXPECT_TRUE(post(Opcode::read));
-  // With the answer to the Read all are complete.
+  // When the Read has its response, all are complete.
   ASSERT_TRUE(test::soon([&] { return from.stats().verbs.read_response_bytes_received == 8; }));
   from = QueuePair();
   EXPECT_EQ(poll(sends, kPlaces), kPlaces) << "polled behind the end of their queue";

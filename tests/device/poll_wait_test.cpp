@@ -1,4 +1,4 @@
-// Who polls in vain leaves its core to others only where that helps.
+// An application whose polls find nothing yields its core only where that helps.
 #include "device/poll_wait.h"
 
 #include <gtest/gtest.h>
@@ -11,13 +11,13 @@ using For = PollWait::For;
 using Core = PollWait::Core;
 
 // proves: E-51
-TEST(PollWait, ForRoomInASocketTheCoreIsLeftAtOnce) {
+TEST(PollWait, WaitingForSocketRoomYieldsAtOnce) {
   PollWait wait;
   EXPECT_EQ(wait.in_vain(For::SocketRoom, kStart), Core::Yielded);
 }
 
 // proves: E-51
-TEST(PollWait, ForRoomInAPortItIsLeftWhenNobodyTakesFromItForLong) {
+TEST(PollWait, WaitingForPortRoomYieldsOnlyAfterAWhile) {
   PollWait wait;
   EXPECT_EQ(wait.in_vain(For::PortRoom, kStart), Core::Kept);
   EXPECT_EQ(wait.in_vain(For::PortRoom, kStart + PollWait::kPatience - Duration::ns(1)),
@@ -28,7 +28,7 @@ TEST(PollWait, ForRoomInAPortItIsLeftWhenNobodyTakesFromItForLong) {
 }
 
 // proves: E-51
-TEST(PollWait, ForAnArrivalItIsLeftNowAndThen) {
+TEST(PollWait, WaitingForAnArrivalYieldsNowAndThen) {
   PollWait wait;
   EXPECT_EQ(wait.in_vain(For::Arrival, kStart), Core::Kept);
   EXPECT_EQ(wait.in_vain(For::Arrival, kStart + PollWait::kPatience - Duration::ns(1)), Core::Kept);
@@ -39,7 +39,7 @@ TEST(PollWait, ForAnArrivalItIsLeftNowAndThen) {
 }
 
 // proves: E-51
-TEST(PollWait, OnACoreThatOthersNeedItIsSlept) {
+TEST(PollWait, WaitsOnAContendedCoreAreSleptThrough) {
   PollWait wait;
   wait.yielded(kStart, kStart + PollWait::kTaken - Duration::ns(1));
   EXPECT_EQ(wait.in_vain(For::SocketRoom, kStart + PollWait::kTaken), Core::Yielded);
@@ -52,7 +52,7 @@ TEST(PollWait, OnACoreThatOthersNeedItIsSlept) {
 }
 
 // proves: E-51
-TEST(PollWait, ThereAnArrivalIsWaitedForAsleepUntilItComes) {
+TEST(PollWait, AWaitOnAContendedCoreSleepsUntilTheArrival) {
   PollWait wait;
   const Instant back = kStart + Duration::ms(3);
   wait.yielded(kStart, back);
@@ -64,7 +64,7 @@ TEST(PollWait, ThereAnArrivalIsWaitedForAsleepUntilItComes) {
 }
 
 // proves: E-51
-TEST(PollWait, BeginsAnewWithRoomOrWithSomethingDone) {
+TEST(PollWait, StartsAgainWhenAPollFindsSomething) {
   PollWait wait;
   EXPECT_EQ(wait.in_vain(For::PortRoom, kStart), Core::Kept);
   wait.forget();

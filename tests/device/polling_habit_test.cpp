@@ -1,4 +1,4 @@
-// Who counts as polling all the time, in made-up time.
+// Which applications count as polling all the time, in simulated time.
 #include "device/polling_habit.h"
 
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@ namespace urnic::device {
 namespace {
 
 struct PollingHabitTest : testing::Test {
-  // Polls for `length`, `every` so often, each of which takes `working` (0: it found nothing).
+  // Polls for `length`, once in `every`; each poll takes `working` (0: it found nothing).
   void poll(Duration length, Duration every, Duration working = Duration()) {
     for (const Instant end = now + length; now < end;) {
       habit.begin(now);
@@ -19,7 +19,7 @@ struct PollingHabitTest : testing::Test {
   Instant now = Instant::from_ns(1'000'000'000);
 };
 
-TEST_F(PollingHabitTest, WhoPollsBackToBackIsBelievedAfterAWindow) {
+TEST_F(PollingHabitTest, PollingBackToBackCountsAfterAWindow) {
   poll(Duration::us(900), Duration::ns(200));
   EXPECT_FALSE(habit.steady());
   poll(Duration::us(300), Duration::ns(200));
@@ -31,8 +31,8 @@ TEST_F(PollingHabitTest, WorkInsideAPollIsPolling) {
   EXPECT_TRUE(habit.steady());
 }
 
-// As ping-pong over memory does: a poll or two for the own completion, then nothing for a while.
-TEST_F(PollingHabitTest, WhoDoesSomethingElseMostOfTheTimeIsNot) {
+// Ping-pong over memory does this: a poll or two for the own completion, then none for a while.
+TEST_F(PollingHabitTest, DoingOtherWorkMostOfTheTimeIsNotPolling) {
   for (int i = 0; i < 1000; ++i) {
     poll(Duration::us(2), Duration::us(1));
     now = now + Duration::us(12);
@@ -48,21 +48,21 @@ TEST_F(PollingHabitTest, OnePauseEndsIt) {
   EXPECT_FALSE(habit.steady());
 }
 
-TEST_F(PollingHabitTest, ItEndsWithinAWindowOfDoingMostlySomethingElse) {
+TEST_F(PollingHabitTest, TheHabitEndsWithinAWindowOfMostlyOtherWork) {
   poll(Duration::ms(3), Duration::ns(200));
   ASSERT_TRUE(habit.steady());
   poll(PollingHabit::kWindow * 2, Duration::us(20));
   EXPECT_FALSE(habit.steady());
 }
 
-TEST_F(PollingHabitTest, WhatAPostTakesSaysNothing) {
+TEST_F(PollingHabitTest, TheTimeOfAPostDoesNotCount) {
   for (int i = 0; i < 100; ++i) {
     poll(Duration::us(40), Duration::ns(200));
     habit.post(now);
     now = now + Duration::us(18);
   }
   EXPECT_TRUE(habit.steady());
-  // Nor does it alone make a habit.
+  // Posts alone do not make a habit either.
   habit.forget();
   for (int i = 0; i < 1000; ++i) {
     habit.post(now);
@@ -71,7 +71,7 @@ TEST_F(PollingHabitTest, WhatAPostTakesSaysNothing) {
   EXPECT_FALSE(habit.steady());
 }
 
-// The core was left to others for want of room, and they took their time.
+// The core was yielded for want of room, and other threads used it for long.
 TEST_F(PollingHabitTest, YieldingIsPolling) {
   poll(Duration::ms(3), Duration::ns(200));
   for (int i = 0; i < 10; ++i) {
@@ -82,7 +82,7 @@ TEST_F(PollingHabitTest, YieldingIsPolling) {
   }
 }
 
-TEST_F(PollingHabitTest, WhoSaysThatItWillSleepIsAskedAnew) {
+TEST_F(PollingHabitTest, AnnouncingASleepEndsTheHabit) {
   poll(Duration::ms(3), Duration::ns(200));
   ASSERT_TRUE(habit.steady());
   habit.forget();

@@ -1,4 +1,4 @@
-// Who counts as posting without a pause, in made-up time.
+// Which applications count as posting without a pause, in simulated time.
 #include "device/posting_habit.h"
 
 #include <gtest/gtest.h>
@@ -14,19 +14,19 @@ struct PostingHabitTest : testing::Test {
   Instant now = Instant::from_ns(1'000'000'000);
 };
 
-TEST_F(PostingHabitTest, WhoPostsWithoutAPauseIsBelievedAfterAWindow) {
+TEST_F(PostingHabitTest, PostingWithoutAPauseCountsAfterAWindow) {
   post(Duration::us(900), Duration::ns(500));
   EXPECT_FALSE(habit.streams());
   post(Duration::us(300), Duration::ns(500));
   EXPECT_TRUE(habit.streams());
 }
 
-TEST_F(PostingHabitTest, WhoPostsNowAndThenIsNot) {
+TEST_F(PostingHabitTest, PostingNowAndThenDoesNotCount) {
   post(Duration::ms(20), Duration::us(40));
   EXPECT_FALSE(habit.streams());
 }
 
-TEST_F(PostingHabitTest, NorWhoPostsManyAtOnceAndPauses) {
+TEST_F(PostingHabitTest, PostingInBurstsWithPausesDoesNotCount) {
   for (int i = 0; i < 10; ++i) {
     post(Duration::us(900), Duration::us(1));
     now = now + PostingHabit::kPause + Duration::us(1);
@@ -42,7 +42,7 @@ TEST_F(PostingHabitTest, OnePauseEndsIt) {
   EXPECT_FALSE(habit.streams());
 }
 
-TEST_F(PostingHabitTest, APauseIsSeenWithoutAPost) {
+TEST_F(PostingHabitTest, APauseIsDetectedWithoutAPost) {
   post(Duration::ms(3), Duration::us(1));
   habit.look(now + PostingHabit::kPause - Duration::us(2));
   EXPECT_TRUE(habit.streams());
@@ -50,14 +50,14 @@ TEST_F(PostingHabitTest, APauseIsSeenWithoutAPost) {
   EXPECT_FALSE(habit.streams());
 }
 
-TEST_F(PostingHabitTest, ItEndsWithinTwoWindowsOfPostingRarely) {
+TEST_F(PostingHabitTest, TheHabitEndsWithinTwoWindowsOfRarePosts) {
   post(Duration::ms(3), Duration::us(1));
   ASSERT_TRUE(habit.streams());
   post(Duration::ms(4), Duration::us(45));
   EXPECT_FALSE(habit.streams());
 }
 
-TEST_F(PostingHabitTest, SayingSoEndsIt) {
+TEST_F(PostingHabitTest, AnnouncingASleepEndsThePostingHabit) {
   post(Duration::ms(3), Duration::us(1));
   habit.forget();
   EXPECT_FALSE(habit.streams());

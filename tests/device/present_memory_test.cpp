@@ -1,4 +1,4 @@
-// Memory that cannot be registered: not mapped, not accessible, behind the end of its file.
+// Memory that cannot be registered: not mapped, not accessible, past the end of its file.
 #include "device/present_memory.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kPage = 4096, kLarge = std::size_t{64} << 20;
 constexpr int kBoth = PROT_READ | PROT_WRITE;
 
-// A mapping of two pages, or of a large range; by each means.
+// A mapping of two pages, or of a large range; with each way to check.
 class PresentMemory : public testing::TestWithParam<std::tuple<std::size_t, bool, bool>> {
  protected:
   void TearDown() override {
@@ -33,7 +33,7 @@ class PresentMemory : public testing::TestWithParam<std::tuple<std::size_t, bool
     EXPECT_NE(p, MAP_FAILED);
     return mapped_.emplace_back(static_cast<char*>(p));
   }
-  // Gone from its name at once.
+  // Its name is removed at once.
   static port::Fd file(std::size_t bytes) {
     port::Fd fd(memfd_create("present", MFD_CLOEXEC));
     EXPECT_EQ(ftruncate(fd.get(), static_cast<off_t>(bytes)), 0);
@@ -71,7 +71,7 @@ TEST_P(PresentMemory, IsAbsentWithASinglePageProtected) {
   EXPECT_FALSE(present(p, size(), true));
 }
 
-TEST_P(PresentMemory, IsAbsentAtAddressesThatNobodyCanMap) {
+TEST_P(PresentMemory, IsAbsentAtAddressesThatCannotBeMapped) {
   for (const std::uint64_t at : {std::uint64_t{0}, std::uint64_t{4096},
                                  std::uint64_t{0xffff800000000000}, ~std::uint64_t{0}}) {
     const auto* const p = reinterpret_cast<const char*>(at);  // NOLINT
@@ -93,8 +93,8 @@ TEST_P(PresentMemory, KeepsItsContents) {
   EXPECT_EQ(p[size() - 1], 2);
 }
 
-TEST_P(PresentMemory, IsAbsentBehindTheEndOfItsFile) {
-  if (!std::get<1>(GetParam())) return;  // the mappings do not say where a file ends
+TEST_P(PresentMemory, IsAbsentPastTheEndOfItsFile) {
+  if (!std::get<1>(GetParam())) return;  // the mappings do not show where a file ends
   for (const int flags : {MAP_SHARED, MAP_PRIVATE}) {
     const port::Fd fd = file(size());
     const char* const p = map(kBoth, flags, fd.get());
@@ -116,8 +116,8 @@ INSTANTIATE_TEST_SUITE_P(
              (std::get<1>(how.param) ? "Populate" : "") + (std::get<2>(how.param) ? "Maps" : "");
     });
 
-// A large region costs no memory that the program does not use.
-TEST(PresentMemory, OfALargeRangeIsFoundWithoutAllocatingIt) {
+// Checking a large region allocates no memory that the program does not use.
+TEST(PresentMemory, ALargeRangeIsCheckedWithoutAllocatingIt) {
   constexpr std::size_t kSize = std::size_t{1} << 30;
   void* const p = mmap(nullptr, kSize, kBoth, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   ASSERT_NE(p, MAP_FAILED);

@@ -1,4 +1,4 @@
-// A random walk over the verbs in which memory is short and queues are small, beside a model.
+// A random walk over the verbs with little memory and small queues, compared with a model.
 #include "tests/device/walk_refusals.h"
 #include "tests/device/walk_work.h"
 

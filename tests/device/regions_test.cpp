@@ -1,5 +1,5 @@
-// Regions of the public API between two devices: the address they are registered with, and what
-// they are registered as anew. proves: E-54
+// Regions of the public API between two devices: the address with which they are registered, and
+// reregistration. proves: E-54
 #include "tests/support/wired_ends.h"
 
 namespace urnic {
@@ -10,7 +10,7 @@ using test::kAllRights;
 class RegionsOnWire : public test::WiredEnds {};
 
 // proves: E-54
-TEST_P(RegionsOnWire, AreNamedByTheirIova) {
+TEST_P(RegionsOnWire, AreAddressedByTheirIova) {
   const MemoryRegion a = client.add(access_local_write, 0x1000);
   const MemoryRegion b = server.add(kAllRights, 0x2000);
   EXPECT_EQ(a.remote_address(), 0x1000u);
@@ -27,7 +27,7 @@ TEST_P(RegionsOnWire, AreNamedByTheirIova) {
 }
 
 // proves: E-54
-TEST_P(RegionsOnWire, AreWhatTheyWereLastRegisteredAs) {
+TEST_P(RegionsOnWire, HaveThePropertiesOfTheirLastRegistration) {
   const MemoryRegion a = client.add(access_local_write);
   MemoryRegion b = server.add(kAllRights);
   const std::uint32_t key = b.rkey();
@@ -67,7 +67,7 @@ TEST_P(RegionsOnWire, AreWhatTheyWereLastRegisteredAs) {
   EXPECT_EQ(read(0, b.rkey()), WcStatus::remote_access) << "the queue pair is of another domain";
 }
 
-// Unlike many adapters for iWARP: nothing of the program is written to by its key.
+// Unlike many iWARP adapters: the peer cannot write to the program's memory by the sink's key.
 // proves: E-16
 TEST_P(RegionsOnWire, ASinkNeedsNoRightButLocalWrite) {
   const MemoryRegion a = client.add(access_local_write), b = server.add(access_remote_read);

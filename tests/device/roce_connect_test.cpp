@@ -1,5 +1,5 @@
-// connect, listen, accept, reject and disconnect of the public API with queue pairs of RoCE: the
-// calls are those of iWARP, and both may be used at once.
+// connect, listen, accept, reject and disconnect of the public API with RoCE queue pairs: the calls
+// are those of iWARP, and both may be used at once.
 #include <atomic>
 #include <cstring>
 #include <string>
@@ -31,7 +31,7 @@ class RoceConnection : public RoceDevices {
     listen();
   }
   std::string there() const { return "10.77.0.2:" + std::to_string(listener.port()); }
-  // Whoever has no thread of its own is driven here.
+  // Also drives devices without a thread of their own.
   Result<ConnectRequest> asked() {
     const auto end = std::chrono::steady_clock::now() + kSoon;
     while (std::chrono::steady_clock::now() < end) {
@@ -121,7 +121,7 @@ TEST_P(RoceConnection, IsMadeAndCarriesDataOfTheProgramsBothWays) {
 }
 
 // Programs that move their queue pairs themselves name them by number.
-TEST_P(RoceConnection, IsMadeForQueuePairsThatTheirProgramsMove) {
+TEST_P(RoceConnection, ConnectsQueuePairsThatTheirProgramsMove) {
   begin();
   const CmQueuePair mine{.number = qps[0].number()}, its{.number = qps[1].number()};
   auto asks = ends[0].device.cm_connect_start(there(), mine, ends[0].events, &ends[0].tag);
@@ -168,7 +168,7 @@ TEST_P(RoceConnection, EndsByDisconnectAtBothEndsAndWorkIsFlushed) {
   EXPECT_GE(s.roce.cm_sent, 3u);
 }
 
-TEST_P(RoceConnection, ARequestThatIsAnsweredWronglyCanBeAnsweredAgain) {
+TEST_P(RoceConnection, ARequestCanBeAnsweredAgainAfterAnInvalidAnswer) {
   begin();
   const std::string much(197, 'x');
   ConnectionOptions wrong;
@@ -192,7 +192,7 @@ TEST_P(RoceConnection, ARequestThatIsAnsweredWronglyCanBeAnsweredAgain) {
 }
 
 // proves: IB-137
-TEST_P(RoceConnection, IsRejectedWithTheProgramsReasonAndRefusedWhereNobodyListens) {
+TEST_P(RoceConnection, IsRejectedWithPrivateDataAndRefusedWithoutAListener) {
   begin();
   ASSERT_TRUE(qps[0].connect_start(there()).ok());
   auto request = asked();
@@ -226,11 +226,11 @@ TEST_P(RoceConnection, DestroyingAQueuePairEndsItsConnection) {
   connected();
   qps[0] = QueuePair();
   ASSERT_TRUE(next(1, EventKind::disconnected));
-  EXPECT_EQ(ends[0].device.stats().roce.resting_numbers, 1u);
+  EXPECT_EQ(ends[0].device.stats().roce.numbers_in_time_wait, 1u);
 }
 
-// The device goes with it: what is to be said is said first.
-TEST_P(RoceConnection, WhoClosesItsDeviceSaysSoFirst) {
+// The device is destroyed with it: its last messages are sent first.
+TEST_P(RoceConnection, ClosingTheDeviceSendsTheDreqFirst) {
   begin();
   connected();
   qps[0] = QueuePair();
@@ -238,7 +238,7 @@ TEST_P(RoceConnection, WhoClosesItsDeviceSaysSoFirst) {
   ASSERT_TRUE(next(1, EventKind::disconnected));
 }
 
-// Also of a queue pair that is still there.
+// Also if the queue pair still exists.
 TEST_P(RoceConnection, DisconnectAllReturnsWhenThePeersHaveAnswered) {
   begin();
   connected();
@@ -252,7 +252,7 @@ TEST_P(RoceConnection, DisconnectAllReturnsWhenThePeersHaveAnswered) {
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(40));
 }
 
-TEST_P(RoceConnection, AbortFailsHereAndThePeerHearsOfIt) {
+TEST_P(RoceConnection, AbortFailsHereAndThePeerGetsADreq) {
   begin();
   connected();
   qps[1].abort();
@@ -262,8 +262,8 @@ TEST_P(RoceConnection, AbortFailsHereAndThePeerHearsOfIt) {
   ASSERT_TRUE(next(0, EventKind::disconnected));
 }
 
-// One port of each transport, and neither hears of the other's connections.
-TEST_P(RoceConnection, StandsBesideIwarpOnOneDevice) {
+// One port of each transport; neither gets the other's connections.
+TEST_P(RoceConnection, CoexistsWithIwarpOnOneDevice) {
   begin();
   auto stream = ends[1].device.bind("[::]:" + std::to_string(listener.port()));
   ASSERT_TRUE(stream.ok()) << "another space of ports";
@@ -284,7 +284,7 @@ TEST_P(RoceConnection, StandsBesideIwarpOnOneDevice) {
   expect_carries();
 }
 
-TEST_P(RoceConnection, LeavesFromThePlaceTheProgramNames) {
+TEST_P(RoceConnection, UsesTheSourceThatTheProgramNames) {
   begin();
   BindOptions o;
   o.transport = Transport::roce;
@@ -300,7 +300,7 @@ TEST_P(RoceConnection, LeavesFromThePlaceTheProgramNames) {
   EXPECT_EQ(request->peer(), "10.77.0.1:4711");
 }
 
-TEST_P(RoceConnection, SaysWhatIsWrongAtOnce) {
+TEST_P(RoceConnection, ReportsInvalidArgumentsAtOnce) {
   begin();
   ConnectionOptions o;
   const std::string large(57, 'x');
@@ -320,7 +320,7 @@ TEST_P(RoceConnection, SaysWhatIsWrongAtOnce) {
 INSTANTIATE_TEST_SUITE_P(Devices, RoceConnection, ::testing::Values("memif", "mem"),
                          [](const auto& i) { return std::string(i.param); });
 
-// ---- who drives
+// ---- which thread drives
 
 TEST_P(RoceConnection, TheBlockingCallReturnsWhenItIsEstablished) {
   begin();
@@ -335,7 +335,7 @@ TEST_P(RoceConnection, TheBlockingCallReturnsWhenItIsEstablished) {
   expect_carries();
 }
 class RoceDriven : public RoceConnection {};
-TEST_P(RoceDriven, ItIsMadeUsedAndEndedHoweverTheEngineIsDriven) {
+TEST_P(RoceDriven, AConnectionWorksHoweverTheEngineIsDriven) {
   for (const char* progress : {"auto", "poll", "thread"}) {
     SCOPED_TRACE(progress);
     begin({{"progress", progress}});

@@ -23,7 +23,7 @@ namespace urnic::test {
 
 using Settings = std::map<std::string, std::string>;
 
-// What the program at one end has.
+// The program's objects at one end.
 struct RoceEnd {
   RoceEnd() = default;
   explicit RoceEnd(const Settings& settings, std::size_t bytes = 256 << 10,
@@ -68,10 +68,10 @@ struct RoceEnd {
   std::uint64_t at(std::size_t offset) const {
     return reinterpret_cast<std::uintptr_t>(memory.data()) + offset;
   }
-  // What this thread has done to the memory comes before what the engine does to it now. The wire
-  // says so in any case, but no tool sees that.
+  // Orders this thread's accesses to the memory before later accesses of the engine. The wire
+  // orders them in any case, but tools cannot see that.
   void in_order() const { static_cast<void>(device.stats()); }
-  // So many completions, or what there was when nothing came for a minute.
+  // Waits for `n` completions; returns fewer when none arrived for a minute.
   std::vector<Completion> wait(std::size_t n) {
     std::vector<Completion> all;
     Completion c[16];
@@ -92,7 +92,7 @@ struct RoceEnd {
     return all;
   }
   Completion one() { return wait(1).front(); }
-  // The next event of that kind; others are passed over.
+  // The next event of that kind; other events are skipped.
   std::optional<Event> next(EventKind kind, int ms = 60000) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
     Event e;
@@ -111,15 +111,15 @@ struct RoceEnd {
   int tag = 0;  // its address is a context
 };
 
-// Two queue pairs, as their programs have agreed.
+// The attributes that the programs of two queue pairs have agreed on.
 struct Agreed {
   bool v6 = false;
-  std::string network = "10.77.0.";  // of version 4
+  std::string network = "10.77.0.";  // for version 4
   std::uint32_t psn[2] = {0xffffff, 0x123456};
   std::uint32_t path_mtu = 1024;
   std::uint32_t depth = 4;
   std::uint32_t access = access_remote_write | access_remote_read | access_remote_atomic;
-  // 1.07 s and eight tries: an end that is put aside for seconds is not given up.
+  // 1.07 s and eight tries: an end that is preempted for seconds is not given up.
   std::uint32_t min_rnr_timer = 1, ack_timeout = 18, retry_count = 7, rnr_retry = 7;
 
   QpAttributes to_init() const {
@@ -127,7 +127,7 @@ struct Agreed {
     a.access = access;
     return a;
   }
-  // Of end `which`, 0 or 1.
+  // For end `which`, 0 or 1.
   QpAttributes to_rtr(int which, std::uint32_t dest) const {
     QpAttributes a;
     a.dest_qp = dest;
@@ -151,7 +151,7 @@ struct Agreed {
   std::string address(int which) const {
     return (v6 ? "fd77::" : network) + std::to_string(which + 1);
   }
-  // As far as that, from reset.
+  // Moves it from reset up to state `to`.
   void move(QueuePair& qp, int which, std::uint32_t dest, QpState to = QpState::rts) const {
     const auto step = [&](QpState state, const QpAttributes& a) {
       const auto moved = qp.modify(state, a);
@@ -172,7 +172,7 @@ struct Agreed {
   }
 };
 
-// The parameter is the port's kind: "memif", "mem" or "udp".
+// The parameter is the kind of port: "memif", "mem" or "udp".
 class RoceDevices : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {

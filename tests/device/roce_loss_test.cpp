@@ -1,5 +1,5 @@
 // FAST and SLOW of RoCE through the public API (S-1): the device's default, a queue pair's own
-// choice, and what a program and `urnic stat` see of it.
+// choice, and the values that a program and `urnic stat` see.
 #include "tests/device/roce_ends.h"
 
 namespace urnic::test {
@@ -7,7 +7,7 @@ namespace {
 
 class RoceTypes : public RoceDevices {
  protected:
-  // Both ends with those options, moved by hand; the first one's Writes on a wire that loses.
+  // Connects both ends with those options by hand; the first one Writes over a lossy wire.
   void write(const RoceQpOptions& options, const Settings& more = {}) {
     Settings settings = {{"faults", "loss=0.05,seed=5"}};
     settings.insert(more.begin(), more.end());
@@ -31,7 +31,7 @@ class RoceTypes : public RoceDevices {
 };
 
 // proves: S-1
-TEST_P(RoceTypes, AQueuePairIsFastUnlessItOrItsDeviceIsToldOtherwise) {
+TEST_P(RoceTypes, AQueuePairIsFastUnlessItOrItsDeviceIsSetToSlow) {
   write({});
   EXPECT_TRUE(seen().fast) << seen().slow_reason;
   EXPECT_GT(seen().requests_held, 0u);
@@ -42,7 +42,7 @@ TEST_P(RoceTypes, AQueuePairIsFastUnlessItOrItsDeviceIsToldOtherwise) {
 }
 
 // proves: S-1
-TEST_P(RoceTypes, OneThatIsToldToBeSlowDropsWhatIsBehindALoss) {
+TEST_P(RoceTypes, ASlowQueuePairDropsRequestsAfterALoss) {
   RoceQpOptions slow;
   slow.type = ConnectionType::slow;
   write(slow);
@@ -52,7 +52,7 @@ TEST_P(RoceTypes, OneThatIsToldToBeSlowDropsWhatIsBehindALoss) {
 }
 
 // proves: S-1
-TEST_P(RoceTypes, OneIsFastOnADeviceThatIsSlow) {
+TEST_P(RoceTypes, AQueuePairMayBeFastOnASlowDevice) {
   RoceQpOptions fast;
   fast.type = ConnectionType::fast;
   write(fast, {{"connection_type", "slow"}});
@@ -61,14 +61,14 @@ TEST_P(RoceTypes, OneIsFastOnADeviceThatIsSlow) {
 }
 
 // proves: S-1
-TEST_P(RoceTypes, WhatIsToldToDropIsSlowWithThatReason) {
+TEST_P(RoceTypes, SettingDropMakesItSlowWithThatReason) {
   write({}, {{"out_of_order", "drop"}});
   EXPECT_EQ(seen().slow_reason, "drop");
   EXPECT_EQ(seen().requests_held, 0u);
 }
 
 // proves: S-1
-TEST_P(RoceTypes, ItsOwnNumberOfRecoveriesCounts) {
+TEST_P(RoceTypes, ItsOwnMaxRecoveryAttemptsApplies) {
   RoceQpOptions none;
   none.max_recovery_attempts = 0;
   write(none, {{"upgrade_after", "65536"}});
@@ -77,12 +77,12 @@ TEST_P(RoceTypes, ItsOwnNumberOfRecoveriesCounts) {
   EXPECT_EQ(seen().requests_held, 0u);
 }
 
-// The peer hears nothing for as long as the program takes its time, and is not asked to send again.
-// Whoever posts the receive wakes the engine.
+// The peer gets no response while the program delays the receive, and no request to retransmit.
+// Posting the receive wakes the engine.
 // proves: S-9
 TEST_P(RoceTypes, ASendWaitsForTheReceiveThatItsProgramPosts) {
   Agreed agreed;
-  agreed.ack_timeout = 0;  // nobody's patience ends
+  agreed.ack_timeout = 0;  // no end gives up
   up(agreed, {{"rnr_park_ms", "60000"}, {"probe", "off"}});
   const Sge from = ends[0].sge(0, 100), into = ends[1].sge(4096, 100);
   for (std::uint64_t i = 0; i < 3; ++i) {

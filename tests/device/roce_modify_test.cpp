@@ -1,5 +1,6 @@
-// What Modify QP of RoCE takes and refuses through the public API, what a device does not speak,
-// and how queue pairs end: in each state, while traffic flows, when the peer or the link has gone.
+// Which attributes Modify QP of RoCE takes and refuses through the public API, what a device does
+// not support, and how queue pairs end: in each state, with traffic, when the peer or the link has
+// gone.
 #include <atomic>
 
 #include "tests/device/roce_ends.h"
@@ -18,7 +19,7 @@ void expect_refused(const Result<void>& r, Errc code, const std::string& text) {
 // ---- arguments
 
 // proves: IB-109, IB-110
-TEST_P(RoceModify, WrongMovesAndValuesAreNamedAndChangeNothing) {
+TEST_P(RoceModify, WrongMovesAndValuesAreReportedAndChangeNothing) {
   open();
   const Agreed agreed;
   QueuePair qp = ends[0].make();
@@ -82,7 +83,7 @@ TEST_P(RoceModify, WrongMovesAndValuesAreNamedAndChangeNothing) {
       QpState::init, {}, [](A&) {}, "from state RTS", Errc::wrong_state);
 }
 
-TEST_P(RoceModify, APathMtuThatTheWireDoesNotCarryIsRefused) {
+TEST_P(RoceModify, APathMtuLargerThanTheWireIsRefused) {
   open({{"mtu", "1500"}});
   Agreed agreed;
   agreed.path_mtu = 2048;
@@ -93,7 +94,7 @@ TEST_P(RoceModify, APathMtuThatTheWireDoesNotCarryIsRefused) {
 }
 
 // proves: IB-105
-TEST_P(RoceModify, WhatIsNotSpokenOrNotThereIsUnsupported) {
+TEST_P(RoceModify, OtherTransportsAndServicesAreUnsupported) {
   ends[0] = RoceEnd(settings(0, {{"transport", "iwarp"}}));
   ends[1] = RoceEnd(settings(1, {{"transport", "roce"}}));
   const auto create = [&](int which, std::optional<Transport> t, std::uint32_t number = 0) {
@@ -132,7 +133,7 @@ TEST_P(RoceModify, WhatIsNotSpokenOrNotThereIsUnsupported) {
 }
 
 // proves: IB-122
-TEST_P(RoceModify, OverIwarpAttributesAreNotLookedAt) {
+TEST_P(RoceModify, IwarpIgnoresAttributes) {
   open();
   QueuePair qp = ends[0].make(Transport::iwarp);
   QpAttributes a;
@@ -143,7 +144,7 @@ TEST_P(RoceModify, OverIwarpAttributesAreNotLookedAt) {
 // ---- states
 
 // proves: IB-112
-TEST_P(RoceModify, SqdDrainsAndSaysSoAndRtsGoesOn) {
+TEST_P(RoceModify, SqdDrainsAndReportsItAndRtsContinues) {
   up();
   QpAttributes tell;
   tell.tell_drained = true;
@@ -162,7 +163,7 @@ TEST_P(RoceModify, SqdDrainsAndSaysSoAndRtsGoesOn) {
 }
 
 // proves: IB-120, IB-108
-TEST_P(RoceModify, ARequestInRtrIsServedAndToldOf) {
+TEST_P(RoceModify, ARequestInRtrIsServedAndReported) {
   open();
   const Agreed agreed;
   for (int i = 0; i < 2; ++i) qps[i] = ends[i].make();
@@ -201,7 +202,7 @@ TEST_P(RoceModify, IsConnectedAgainAfterReset) {
 // ---- ends
 
 // proves: IB-115
-TEST_P(RoceModify, WhatThePeerHasNoRightToEndsBothAndEachIsTold) {
+TEST_P(RoceModify, AnAccessWithoutRightsEndsBothEndsWithEvents) {
   up();
   const Sge sge = ends[0].sge(0, 100);
   SendRequest bad = request(Opcode::write, 1, sge, 0);
@@ -218,7 +219,7 @@ TEST_P(RoceModify, WhatThePeerHasNoRightToEndsBothAndEachIsTold) {
   for (QueuePair& qp : qps) EXPECT_EQ(qp.state(), QpState::error);
 }
 
-TEST_P(RoceModify, APeerThatHasGoneIsTriedAndGivenUp) {
+TEST_P(RoceModify, APeerThatHasGoneIsRetriedAndGivenUp) {
   Agreed agreed;
   agreed.ack_timeout = 8;
   agreed.retry_count = 2;
@@ -234,10 +235,10 @@ TEST_P(RoceModify, APeerThatHasGoneIsTriedAndGivenUp) {
 
 // Idle, and without a timer of its own.
 // proves: E-43
-TEST_P(RoceModify, ALinkThatIsGivenUpEndsIt) {
+TEST_P(RoceModify, ALinkDownForTooLongEndsIt) {
   Agreed agreed;
   agreed.ack_timeout = 0;
-  // Long enough for a link that a busy machine is slow to bring up.
+  // Long enough for a link that a busy machine brings up slowly.
   up(agreed, {{"link_timeout_ms", "3000"}});
   const Sge sge = ends[0].sge(0, 100);
   ASSERT_TRUE(qps[0].post_send(request(Opcode::write, 1, sge, 0)).ok());
@@ -268,11 +269,11 @@ TEST_P(RoceModify, AnOverrunEndsEveryQueuePairOnTheQueue) {
   ASSERT_TRUE(failed);
   EXPECT_EQ(failed->error.code, Errc::queue_full);
   EXPECT_EQ(qps[0].state(), QpState::error);
-  // Who hears of the first hears it before the last has ended.
+  // The program may get the first event before the last queue pair has ended.
   EXPECT_TRUE(soon([&] { return other.state() == QpState::error; }));
 }
 
-// Destroyed in each state, either end, with a thread that polls and traffic that flows.
+// Destroyed in each state, at either end, while a thread polls and traffic flows.
 TEST_P(RoceModify, IsDestroyedInEveryStateWhileOthersWork) {
   up();
   const Agreed agreed;

@@ -1,4 +1,4 @@
-// RoCE through the public API: queue pairs connected by hand, all operations, beside iWARP on the
+// RoCE through the public API: queue pairs connected by hand, all operations, besides iWARP on the
 // same port.
 #include "tests/device/roce_ends.h"
 
@@ -96,7 +96,7 @@ void all_operations(RoceEnd (&ends)[2], QueuePair (&qps)[2]) {
       std::memcpy(&theirs[offset], &next, 8);
       std::memcpy(&mine[offset], &cell, 8);
     }
-    // Whichever thread served what came has done so.
+    // Waits for the thread that served the arrivals.
     for (RoceEnd& e : ends) e.device.stats();
     EXPECT_EQ(ends[0].memory, mine);
     EXPECT_EQ(ends[1].memory, theirs);
@@ -215,7 +215,7 @@ TEST_P(Roce, ASharedReceiveQueueServesQueuePairsOfBothTransports) {
   EXPECT_TRUE(ends[1].next(EventKind::last_receive));
 }
 
-// A receive that is late costs the sender a wait, no more.
+// A receive that is posted late only makes the sender wait.
 TEST_P(Roce, ASendWaitsForItsReceive) {
   up();
   const Sge from = ends[0].sge(0, 100), into = ends[1].sge(0, 100);
@@ -228,7 +228,7 @@ TEST_P(Roce, ASendWaitsForItsReceive) {
   EXPECT_GE(qps[1].stats().roce.rnr_naks_sent, 1u);
 }
 
-// ---- beside iWARP
+// ---- besides iWARP
 
 TEST_P(Roce, BothTransportsByTurnsOnOnePort) {
   up();
@@ -288,7 +288,7 @@ TEST_P(Roce, BothTransportsByTurnsOnOnePort) {
   EXPECT_GE(ends[0].device.stats().ended.roce.requests_sent, sent) << "what has gone is counted";
 }
 
-// One thread polls, others post: nobody waits for anybody.
+// One thread polls, others post: no thread waits for another.
 TEST_P(Roce, ThreadsPostWhileAnotherPolls) {
   up();
   constexpr std::uint64_t kEach = 200;
@@ -326,7 +326,7 @@ TEST_P(Roce, ThreadsPostWhileAnotherPolls) {
   }
 }
 
-// The application alone drives, and a lossy wire has it wait for the transport's timer.
+// Only the application drives, and a lossy wire makes it wait for the transport's timer.
 TEST_P(Roce, TheApplicationAloneDrivesOverABadWire) {
   up({}, {{"progress", "poll"}, {"faults", "loss=0.05,reorder=0.05,dup=0.05"}});
   constexpr std::uint64_t kMany = 100;
@@ -347,7 +347,7 @@ TEST_P(Roce, TheApplicationAloneDrivesOverABadWire) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, Roce, ::testing::Values("memif", "mem"));
 
-// ---- through the kernel's UDP
+// ---- over the kernel's UDP
 
 using RoceOverUdp = RoceDevices;
 
@@ -360,7 +360,7 @@ TEST_P(RoceOverUdp, EveryOperation) {
   EXPECT_EQ(ends[0].device.info().addresses, loopback_network() + "1/32");
 }
 
-// Our own packets have the identification a socket gives them; foreign ones have any.
+// Our own packets have the IP identification that a socket sets; those of other stacks have any.
 TEST_P(RoceOverUdp, ADamagedPacketIsRepeatedAndHurtsNothing) {
   Agreed agreed;
   agreed.network = loopback_network();
@@ -376,7 +376,7 @@ TEST_P(RoceOverUdp, ADamagedPacketIsRepeatedAndHurtsNothing) {
   }
 }
 
-TEST_P(RoceOverUdp, ToAnAddressWhereNobodyIsTheRetriesAreUsedUp) {
+TEST_P(RoceOverUdp, AnUnusedAddressExceedsTheRetries) {
   Agreed agreed;
   agreed.network = loopback_network(1);
   agreed.ack_timeout = 10;
@@ -389,8 +389,8 @@ TEST_P(RoceOverUdp, ToAnAddressWhereNobodyIsTheRetriesAreUsedUp) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, RoceOverUdp, ::testing::Values("udp"));
 
-// What does not go together is said before anything is opened.
-TEST(UdpSettings, WhatTheKernelsUdpCannotDoIsRefused) {
+// Contradicting settings are reported before anything is opened.
+TEST(UdpSettings, SettingsThatTheKernelsUdpCannotSupportAreRefused) {
   const auto error_of = [](const Settings& settings) {
     Config c;
     for (const auto& [name, value] : settings) EXPECT_TRUE(c.set(name, value).ok());

@@ -1,5 +1,5 @@
 // UC and UD through the public API: two devices over memif, within the process and over the
-// kernel's UDP; and what means nothing for a service.
+// kernel's UDP; and attributes that a service does not have.
 #include "tests/device/roce_ends.h"
 #include "tests/support/loopback_network.h"
 
@@ -30,7 +30,7 @@ class RoceUnreliable : public RoceDevices {
     const auto moved = qp.modify(to, a);
     ASSERT_TRUE(moved.ok()) << moved.error().message;
   }
-  // What UC takes of the moves of RC.
+  // The attributes of RC's moves that UC takes.
   void connect_uc() {
     for (int i = 0; i < 2; ++i) {
       step(qps[i], QpState::init, agreed().to_init());
@@ -99,12 +99,12 @@ TEST_P(RoceUnreliable, UcSendsAndWrites) {
   ends[1].in_order();
   EXPECT_EQ(std::memcmp(&ends[1].memory[100'000], ends[0].memory.data(), 3000), 0);
   EXPECT_EQ(std::memcmp(&ends[1].memory[50'000], ends[0].memory.data(), 3000), 0);
-  EXPECT_EQ(qps[1].stats().roce.requests_taken, 6u);
+  EXPECT_EQ(qps[1].stats().roce.requests_executed, 6u);
   EXPECT_EQ(qps[1].stats().roce.acks_sent, 0u);
 }
 
 // proves: IB-103, IB-144
-TEST_P(RoceUnreliable, UdSendsAndAnswersWhoeverHasSent) {
+TEST_P(RoceUnreliable, UdSendsAndAnswersTheSender) {
   up_ud();
   for (const bool v6 : {false, true}) {
     if (v6 && udp()) continue;
@@ -127,7 +127,7 @@ TEST_P(RoceUnreliable, UdSendsAndAnswersWhoeverHasSent) {
     ends[1].in_order();
     EXPECT_EQ(std::memcmp(&ends[1].memory[100'040], ends[0].memory.data(), 1000), 0);
     EXPECT_EQ(ends[1].memory[v6 ? 100'000 : 100'020] >> 4, v6 ? 6 : 4);
-    // Back to whom it came from, inline.
+    // Back to the sender, inline.
     const Sge answer = ends[0].sge(200'000, 100);
     ASSERT_TRUE(qps[0].post_receive({8, {&answer, 1}}).ok());
     char text[] = "an answer";
@@ -143,7 +143,7 @@ TEST_P(RoceUnreliable, UdSendsAndAnswersWhoeverHasSent) {
   }
 }
 
-TEST_P(RoceUnreliable, AHandleToOneselfComesStraightBack) {
+TEST_P(RoceUnreliable, ADatagramToTheOwnAddressIsDelivered) {
   up_ud();
   const AddressHandle here = handle(0, 0);
   const Sge into = ends[0].sge(100'000, 200), from = ends[0].sge(0, 100);
@@ -157,7 +157,7 @@ TEST_P(RoceUnreliable, AHandleToOneselfComesStraightBack) {
 }
 
 // proves: IB-100
-TEST_P(RoceUnreliable, WhatTheServiceDoesNotHaveIsRefusedInOneLine) {
+TEST_P(RoceUnreliable, UnsupportedRequestsOfAServiceAreRefusedInOneLine) {
   up_ud();
   AddressHandle there = handle(0, 1);
   const Sge sge = ends[0].sge(0, 100), longer = ends[0].sge(0, 4097);
@@ -178,7 +178,7 @@ TEST_P(RoceUnreliable, WhatTheServiceDoesNotHaveIsRefusedInOneLine) {
   refused([&](SendRequest& r) { r.address_handle = &foreign; }, "another protection domain");
   refused([](SendRequest& r) { r.remote_qp = 1u << 24; }, "remote_qp: must be between 0 and");
   refused([&](SendRequest& r) { r.sges = {&longer, 1}; }, "not be longer than the path MTU");
-  // Neither is connected.
+  // Neither service can be connected.
   expect_refused(qps[0].connect_start("10.77.0.2:18515"), Errc::unsupported, "need service rc");
   QueuePair uc = make(0, Service::uc), rc = make(0, Service::rc);
   expect_refused(uc.connect_start("10.77.0.2:18515"), Errc::unsupported, "need service rc");
@@ -219,7 +219,7 @@ TEST_P(RoceUnreliable, WhatTheServiceDoesNotHaveIsRefusedInOneLine) {
   expect_refused(rc.post_send(r), Errc::invalid_argument, "only on a UD queue pair");
 }
 
-TEST_P(RoceUnreliable, HandlesAreOfADeviceThatSpeaksRoceAndOfAPathThatCanBe) {
+TEST_P(RoceUnreliable, HandlesNeedARoceDeviceAndAValidPath) {
   open();
   Device& device = ends[0].device;
   QpPath path;
@@ -242,7 +242,7 @@ TEST_P(RoceUnreliable, HandlesAreOfADeviceThatSpeaksRoceAndOfAPathThatCanBe) {
   EXPECT_FALSE(Device().create_address_handle(ends[0].pd, path).ok());
 }
 
-TEST_P(RoceUnreliable, ServicesAreThoseOfTheTransport) {
+TEST_P(RoceUnreliable, EachTransportHasItsOwnServices) {
   open();
   QpOptions o = ends[0].options(Transport::iwarp);
   o.service = Service::ud;
@@ -252,7 +252,7 @@ TEST_P(RoceUnreliable, ServicesAreThoseOfTheTransport) {
   o.transport = Transport::roce;
   o.service = static_cast<Service>(9);
   EXPECT_EQ(ends[0].device.create_qp(ends[0].pd, o).error().code, Errc::invalid_argument);
-  // A device that speaks iWARP alone has no handles.
+  // A device that only speaks iWARP has no handles.
   RoceEnd other(
       {{"port", "mem:name=unreliable-iwarp"}, {"stat", "off"}, {"address", "10.78.0.1/24"}});
   QpPath path;
@@ -263,7 +263,7 @@ TEST_P(RoceUnreliable, ServicesAreThoseOfTheTransport) {
 }
 
 // proves: IB-114
-TEST_P(RoceUnreliable, ASendThatFailsIsSqeAndRtsLeadsBack) {
+TEST_P(RoceUnreliable, AFailedSendMovesToSqeAndRtsMovesBack) {
   up_ud();
   const AddressHandle there = handle(0, 1);
   Sge sge = ends[0].sge(0, 100);
@@ -282,8 +282,8 @@ TEST_P(RoceUnreliable, ASendThatFailsIsSqeAndRtsLeadsBack) {
   EXPECT_EQ(ends[1].one().wr_id, 7u);
 }
 
-// A handle that goes while its requests wait, and one that outlives its device's handles.
-TEST_P(RoceUnreliable, AHandleGoesWheneverItLikes) {
+// A handle destroyed while its requests wait, and one that outlives its device's handles.
+TEST_P(RoceUnreliable, AHandleMayBeDestroyedAtAnyTime) {
   up_ud();
   const Sge sge = ends[0].sge(0, 100);
   for (int i = 0; i < 50; ++i) {

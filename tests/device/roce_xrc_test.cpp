@@ -47,7 +47,7 @@ class RoceXrc : public RoceDevices {
     ASSERT_TRUE(moved.ok()) << moved.error().message;
     ASSERT_EQ(qp.state(), to);
   }
-  // Each end has of the moves of RC what is its own. The receiving one need not go to rts.
+  // Each end takes its own part of RC's moves. The receiving end does not have to go to rts.
   void connect(QueuePair& from, QueuePair& to) const {
     step(from, QpState::init, agreed().to_init());
     QpAttributes a = agreed().to_rtr(0, to.number());
@@ -131,7 +131,7 @@ TEST_P(RoceXrc, WritesReadsAndAtomicsReachMemoryOfTheDomainOfTheQueue) {
   ASSERT_TRUE(qps[0].post_send(add).ok());
   for (const Completion& c : ends[0].wait(3)) EXPECT_EQ(c.status, WcStatus::success);
   EXPECT_EQ(std::memcmp(&ends[0].memory[10'000], ends[0].memory.data(), 5000), 0);
-  // Of a queue with another domain of protection it is nobody's.
+  // A queue with another protection domain gives no access to it.
   const auto pd = *ends[1].device.alloc_pd();
   SrqOptions o;
   o.xrc_domain = domain;
@@ -160,7 +160,7 @@ TEST_P(RoceXrc, ManyReceivingEndsOfADomainUseOneQueue) {
 }
 
 // proves: IB-163
-TEST_P(RoceXrc, AQueueOfAnotherDomainEndsBothEndsWithAStatusOfItsOwn) {
+TEST_P(RoceXrc, AQueueOfAnotherDomainEndsBothEndsWithItsOwnStatus) {
   up();
   const XrcDomain foreign = *ends[1].device.open_xrc_domain();
   SharedReceiveQueue queue = shared(foreign);
@@ -180,7 +180,7 @@ TEST_P(RoceXrc, AQueueOfAnotherDomainEndsBothEndsWithAStatusOfItsOwn) {
 }
 
 // proves: IB-163
-TEST_P(RoceXrc, AQueueThatIsNotThereOrOrdinaryIsAnInvalidRequest) {
+TEST_P(RoceXrc, AMissingOrOrdinaryQueueIsAnInvalidRequest) {
   up();
   const auto ordinary = *ends[1].device.create_srq(ends[1].pd);
   EXPECT_EQ(ordinary.number(), 0u);
@@ -191,7 +191,7 @@ TEST_P(RoceXrc, AQueueThatIsNotThereOrOrdinaryIsAnInvalidRequest) {
   EXPECT_EQ(qps[1].stats().roce.xrc.no_queue, 1u);
 }
 
-TEST_P(RoceXrc, AQueueThatGoesIsNotThereAnyMore) {
+TEST_P(RoceXrc, ADestroyedQueueIsAnInvalidRequest) {
   up();
   post(queues[0], 1, 100'000);
   SendRequest r;
@@ -205,8 +205,8 @@ TEST_P(RoceXrc, AQueueThatGoesIsNotThereAnyMore) {
   EXPECT_EQ(ends[0].one().status, WcStatus::remote_invalid_request);
 }
 
-// A receiving end that is reset forgets its completions, and can be connected again.
-TEST_P(RoceXrc, ResetForgetsAndLeadsToAnotherConnection) {
+// A receiving end that is reset discards its completions, and can be connected again.
+TEST_P(RoceXrc, ResetDiscardsAndAllowsAnotherConnection) {
   up();
   post(queues[0], 1, 100'000);
   post(queues[0], 2, 100'000);
@@ -220,8 +220,8 @@ TEST_P(RoceXrc, ResetForgetsAndLeadsToAnotherConnection) {
   EXPECT_EQ(ends[1].one().wr_id, 2u) << "the first one's is forgotten";
 }
 
-// What nobody has polled goes with the end, wherever it lies.
-TEST_P(RoceXrc, AReceivingEndThatIsDiscardedTakesItsCompletionsWithIt) {
+// Completions that were not polled are discarded with the end, in whichever queue they are.
+TEST_P(RoceXrc, DiscardingAReceivingEndDiscardsItsCompletions) {
   up();
   post(queues[0], 1, 100'000);
   const Sge sge = ends[0].sge(0, 100);
@@ -233,8 +233,8 @@ TEST_P(RoceXrc, AReceivingEndThatIsDiscardedTakesItsCompletionsWithIt) {
   EXPECT_EQ(ends[1].cq.poll({&c, 1}), 0);
 }
 
-// E-47: nobody receives any more where completions are lost.
-TEST_P(RoceXrc, ACompletionQueueThatOverrunsEndsTheReceivingEndsOfItsDomain) {
+// E-47: a queue pair must not receive if its completions would be lost.
+TEST_P(RoceXrc, AnOverrunEndsTheReceivingEndsOfItsDomain) {
   open();
   domain = *ends[1].device.open_xrc_domain();
   SrqOptions o;
@@ -261,7 +261,7 @@ TEST_P(RoceXrc, ACompletionQueueThatOverrunsEndsTheReceivingEndsOfItsDomain) {
   EXPECT_EQ(other.state(), QpState::rtr);
 }
 
-TEST_P(RoceXrc, ADomainWithANameIsFoundByItAsLongAsItIsThere) {
+TEST_P(RoceXrc, ANamedDomainIsFoundAsLongAsItExists) {
   open();
   Device& device = ends[1].device;
   XrcDomain a = *device.open_xrc_domain("storage");
@@ -283,7 +283,7 @@ TEST_P(RoceXrc, ADomainWithANameIsFoundByItAsLongAsItIsThere) {
 }
 
 // proves: IB-164
-TEST_P(RoceXrc, EachEndHasOneHalf) {
+TEST_P(RoceXrc, EachXrcEndHasOneHalf) {
   up();
   const Sge sge = ends[0].sge(0, 100), into = ends[1].sge(0, 100);
   step(qps[1], QpState::rts, [] {
@@ -323,7 +323,7 @@ TEST_P(RoceXrc, MovesOfTheOtherEndAreRefused) {
   EXPECT_EQ(no.error().code, Errc::invalid_argument);
 }
 
-TEST_P(RoceXrc, WhatIsMadeWronglyIsRefusedInWords) {
+TEST_P(RoceXrc, InvalidXrcObjectsAreRefusedWithAMessage) {
   open();
   Device& device = ends[1].device;
   domain = *device.open_xrc_domain();
@@ -360,7 +360,7 @@ TEST_P(RoceXrc, WhatIsMadeWronglyIsRefusedInWords) {
   srq = device.create_srq(ends[1].pd, s);
   ASSERT_FALSE(srq.ok());
   expect_refused(srq.error(), Errc::invalid_argument, "another device");
-  // One of XRC is of no use to others.
+  // An XRC queue cannot be used by other queue pairs.
   o = ends[1].options(Transport::roce);
   o.srq = shared(domain);
   refused(o, "XRC shared receive queue");
@@ -420,7 +420,7 @@ class RoceXrcConnection : public RoceXrc {
 };
 
 // proves: IB-166
-TEST_P(RoceXrcConnection, IsMadeCarriesAndEnds) {
+TEST_P(RoceXrcConnection, AnXrcConnectionIsMadeUsedAndEnded) {
   begin(Service::xrc_receive);
   ASSERT_TRUE(qps[0].connect_start(there()).ok());
   auto request = asked();
@@ -461,7 +461,7 @@ TEST_P(RoceXrcConnection, OtherServicesAreRefusedBothWays) {
   refused = next(0, EventKind::connect_failed);
   ASSERT_TRUE(refused);
   EXPECT_NE(refused->error.message.find("REJ 9"), std::string::npos) << refused->error.message;
-  // A receiving end asks nobody, and is nothing for a request of RC.
+  // A receiving end cannot connect, and cannot accept a request of RC.
   const auto no = qps[1].connect_start(there());
   ASSERT_FALSE(no.ok());
   expect_refused(no.error(), Errc::unsupported, "to accept a connection");

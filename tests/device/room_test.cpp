@@ -1,5 +1,5 @@
-// A sender that finds no room waits for it asleep, and goes on as soon as there is some. The
-// receiver is driven by its application alone (progress = poll), which stops.
+// A sender that finds no room sleeps until there is some, and continues at once. Only its
+// application drives the receiver (progress = poll), and it stops.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -44,7 +44,7 @@ struct Room : testing::TestWithParam<std::tuple<const char*, const char*>> {
   QueuePair server_qp, client_qp;
 };
 
-TEST_P(Room, WaitsForItAsleepAndGoesOnAtOnce) {
+TEST_P(Room, ASenderSleepsUntilThereIsRoomAndContinuesAtOnce) {
   Device server = open("server", "poll"), client = open("client", std::get<1>(GetParam()));
   std::vector<std::uint8_t> from(kBytes, 7), to(kBytes);
   auto server_pd = *server.alloc_pd(), client_pd = *client.alloc_pd();
@@ -91,7 +91,7 @@ TEST_P(Room, WaitsForItAsleepAndGoesOnAtOnce) {
   w.remote_address = target.remote_address();
   w.rkey = target.rkey();
   ASSERT_TRUE(client_qp.post_send(w).ok());
-  // Until everything is full, and then a few timers; who spins polls a million times.
+  // Waits until everything is full, and for a few timers; a spinning sender polls a million times.
   const auto polls_within = [&](int ms) {
     const std::uint64_t before = client.stats().polls;
     std::this_thread::sleep_for(std::chrono::milliseconds(ms));

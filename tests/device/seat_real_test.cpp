@@ -1,4 +1,4 @@
-// A thread of the application that waits again and again sits in our thread's place meanwhile.
+// An application thread that waits again and again takes our thread's place meanwhile.
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -38,13 +38,13 @@ TEST(Seat, IsKeptForAMomentAndThenTakenBack) {
 }
 
 // proves: E-51
-TEST(Seat, TheAlarmWakesNobodyForWhoSitsLong) {
+TEST(Seat, TheAlarmDoesNotFireDuringALongSit) {
   Seat seat;
   ASSERT_TRUE(seat.sit(at(1000)));
   seat.rise(at(1000) + Seat::kSoon);
   ASSERT_TRUE(seat.sit(at(1060)));
   EXPECT_FALSE(readable(seat.timer(), 5)) << "stopped, for it would go off as well";
-  seat.rise(at(1070));  // short
+  seat.rise(at(1070));  // a short sit
   ASSERT_TRUE(seat.sit(at(1080)));
   EXPECT_TRUE(readable(seat.timer(), 60000)) << "left alone";
   EXPECT_FALSE(seat.take_back(at(1080) + Seat::kKept));
@@ -55,16 +55,15 @@ TEST(Seat, TheAlarmWakesNobodyForWhoSitsLong) {
 }
 
 // proves: E-51
-TEST_F(Seated, WhoWaitsAgainAndAgainIsServedByItself) {
+TEST_F(Seated, AThreadThatWaitsAgainAndAgainServesItself) {
   drive();
   expect_served_by_itself();
 }
 
-// Of what is told to it while somebody sits there our thread takes notice once, as soon as it has a
-// core.
-TEST_F(Seated, OurThreadSleepsMeanwhile) {
+// Our thread handles a signal that it gets during the sit once, as soon as it has a core.
+TEST_F(Seated, OurThreadSleepsWhileTheSeatIsTaken) {
   drive();
-  ASSERT_TRUE(sleeps_for_long());  // no timer of the interface's own
+  ASSERT_TRUE(sleeps_for_long());  // no timer of the interface will fire
   bool settled = false;
   ASSERT_TRUE(wait_seated([&] {
     settled = soon([&] {
@@ -78,7 +77,7 @@ TEST_F(Seated, OurThreadSleepsMeanwhile) {
 }
 
 // proves: E-51
-TEST_F(Seated, WhoDoesNotComeBackIsNotWaitedFor) {
+TEST_F(Seated, OurThreadTakesOverWhenTheApplicationDoesNotComeBack) {
   drive();
   for (unsigned i = 1; i <= 5; ++i) {
     ASSERT_TRUE(wait_seated([&] { arrive(); }));
@@ -89,9 +88,9 @@ TEST_F(Seated, WhoDoesNotComeBackIsNotWaitedFor) {
   }
 }
 
-// Nothing has woken our thread by the port; who sat there has, before it did.
+// The port has not woken our thread; the thread that left the seat has, before the port did.
 // proves: E-51
-TEST_F(Seated, WhoSatWithoutAnArrivalIsNotWaitedForEither) {
+TEST_F(Seated, OurThreadTakesOverAlsoAfterASitWithoutAnArrival) {
   drive();
   ASSERT_TRUE(sleeps_for_long());
   ASSERT_TRUE(wait_seated([&] { quiet.signal(); }));
@@ -101,7 +100,7 @@ TEST_F(Seated, WhoSatWithoutAnArrivalIsNotWaitedForEither) {
 }
 
 // proves: E-51
-TEST_F(Seated, IsToldOfADeadlineBeforeTheOneItKnows) {
+TEST_F(Seated, TheSeatedThreadIsWokenForAnEarlierDeadline) {
   drive();
   ASSERT_TRUE(sleeps_for_long());
   const auto begin = std::chrono::steady_clock::now();
@@ -113,7 +112,7 @@ TEST_F(Seated, IsToldOfADeadlineBeforeTheOneItKnows) {
   EXPECT_LT(std::chrono::steady_clock::now() - asked, kNotWoken / 2)
       << "since " << std::chrono::duration<double>(asked - begin).count() << " s";
   EXPECT_TRUE(soon([&] { return hooks.events != 0; }));
-  // It is told once.
+  // It is reported once.
   const auto told = std::chrono::steady_clock::now();
   for (int i = 0; i < 10; ++i) driver->wait(quiet.get(), Duration::ms(3));
   EXPECT_GE(std::chrono::steady_clock::now() - told, std::chrono::milliseconds(20));
@@ -124,7 +123,7 @@ TEST_F(Seated, IsToldOfADeadlineBeforeTheOneItKnows) {
 TEST_F(Seated, ServesTimersAsItServesArrivals) {
   drive();
   bool itself = false;
-  // On a busy machine it may come back too late to be given the seat: then once more.
+  // On a busy machine it may come back too late to be given the seat: then try again.
   const auto end = std::chrono::steady_clock::now() + test::kSoon;
   while (!itself && std::chrono::steady_clock::now() < end) {
     EXPECT_TRUE(only_a_deadline());
@@ -138,7 +137,7 @@ TEST_F(Seated, ServesTimersAsItServesArrivals) {
   driver.reset();
 }
 
-TEST_F(Seated, ADescriptorTimeAndASignalEndTheWait) {
+TEST_F(Seated, ADescriptorATimeOutAndASignalEndTheWait) {
   drive();
   bool slept = false;
   ASSERT_TRUE(wait_seated([&] { quiet.signal(); }, &slept));
@@ -159,7 +158,7 @@ TEST_F(Seated, ADescriptorTimeAndASignalEndTheWait) {
   sigaction(SIGUSR1, &before, nullptr);
 }
 
-TEST_F(Seated, WhoIsCancelledThereLeavesTheSeat) {
+TEST_F(Seated, ACancelledThreadLeavesTheSeat) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a cancelled thread's stack";
 #endif
@@ -180,7 +179,7 @@ TEST_F(Seated, WhoIsCancelledThereLeavesTheSeat) {
   EXPECT_TRUE(soon([&] { return seen.frames == 1; }));
 }
 
-TEST_F(Seated, WhoFindsItTakenWaitsBesideIt) {
+TEST_F(Seated, AThreadThatFindsTheSeatTakenWaitsBesideIt) {
   drive();
   EventFd event;
   ASSERT_TRUE(wait_seated([&] {
@@ -194,7 +193,7 @@ TEST_F(Seated, WhoFindsItTakenWaitsBesideIt) {
   EXPECT_TRUE(soon([&] { return seen.frames == 1; }));
 }
 
-TEST_F(Seated, WhatComesBehindAPollingThreadIsServedAsEver) {
+TEST_F(Seated, ArrivalsAreServedWhileAnotherThreadPolls) {
   if (kInstrumented) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
   drive();
   std::atomic<bool> stop{false};

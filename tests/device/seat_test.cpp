@@ -1,5 +1,5 @@
-// A thread of the application that waits again and again is offered our thread's place: when, and
-// for how long it is kept. (seat_real_test.cpp has the alarm and the threads.)
+// When an application thread that waits again and again is offered our thread's place, and for how
+// long the place is kept. (seat_real_test.cpp tests the alarm and the threads.)
 #include "device/seat.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ Instant at(std::int64_t us) {
   return Instant() + Duration::us(us);
 }
 
-TEST(Seat, IsOfferedToWhoCameBackSoon) {
+TEST(Seat, IsOfferedToAThreadThatCameBackSoon) {
   Seat seat;
   EXPECT_FALSE(seat.offered());
   seat.away(at(1000));
@@ -22,9 +22,9 @@ TEST(Seat, IsOfferedToWhoCameBackSoon) {
   EXPECT_TRUE(seat.offered());
 }
 
-// A system call for some of many short waits, and the seat is kept for kSoon behind each.
+// One system call for several short waits, and the seat is kept for kSoon after each.
 // proves: E-51
-TEST(Seat, TheAlarmIsPutOffWhenLittleOfItIsLeft) {
+TEST(Seat, TheAlarmIsPostponedWhenLittleOfItIsLeft) {
   Seat seat;
   ASSERT_TRUE(seat.sit(at(1000)));
   seat.rise(at(1010));

@@ -1,4 +1,4 @@
-// A thread of the application that sits in the place of the driver's.
+// An application thread that takes the place of the driver's thread.
 #pragma once
 
 #include <atomic>
@@ -12,10 +12,11 @@ namespace urnic::device {
 
 struct Seated : ObservedDriver {
   Seated() { ready.signal(); }
-  // How long one waits who is not woken: well beyond what a busy machine delays a wake-up by.
+  // How long a thread waits if it is not woken: well beyond the delay of a wake-up on a busy
+  // machine.
   static constexpr std::chrono::seconds kNotWoken{60};
-  // Waits, seated, and `meanwhile` runs in another thread. On a busy machine it may come back too
-  // late to be given the seat: then once more.
+  // Waits in the seat, while `meanwhile` runs in another thread. On a busy machine it may come back
+  // too late to be given the seat: then it tries again.
   template <class F>
   bool wait_seated(F&& meanwhile, bool* slept = nullptr) {
     using Clock = std::chrono::steady_clock;
@@ -48,7 +49,7 @@ struct Seated : ObservedDriver {
     }
     return false;
   }
-  // What arrives in seated waits, the first of this driver, our thread has no part in.
+  // Our thread serves none of the arrivals in seated waits, starting with the first of this driver.
   void expect_served_by_itself() {
     for (unsigned i = 1; i <= 20; ++i) {
       const unsigned others = seen.sleeper_frames;

@@ -1,5 +1,5 @@
-// What arrives is served by urnic's own thread whatever the application does meanwhile, over memif
-// and over the kernel's TCP. (hand_over_test.cpp has why, step by step.)
+// urnic's own thread serves arrivals whatever the application does meanwhile, over memif and over
+// the kernel's TCP. (hand_over_test.cpp shows the reasons, step by step.)
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,8 +14,8 @@ namespace {
 
 class Served : public test::WiredEnds {
  protected:
-  // The client Reads the server's memory, each time something else, and says so at the end. The
-  // server's application polls once before each: the wire is its own for that moment.
+  // The client Reads the server's memory, with different contents each time, and reports the end.
+  // The server's application polls once before each Read, and drives its engine for that moment.
   template <class Elsewhere>
   void serve(Elsewhere spend) {
     const MemoryRegion source = server.add(test::kAllRights);

@@ -1,6 +1,6 @@
-// Every key of the configuration does something (E-48): this walks the list of keys, and a key that
-// is not in one of the two tables below fails. Those of the engine change what the engine is made
-// with (what it does with that is tested where it does it); the others change what a device does.
+// Every key of the configuration has an effect (E-48): this test goes through the list of keys, and
+// fails for a key that is in neither of the two tables below. Keys of the engine change its options
+// (whose effect is tested elsewhere); the others change the behaviour of a device.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -40,7 +40,7 @@ requires(std::is_enum_v<T> || std::is_integral_v<T>) std::string show(T v) {
 }
 
 struct OfEngine {
-  const char* value;  // another than the default
+  const char* value;  // different from the default
   std::function<std::string(const Options&)> seen;
 };
 
@@ -117,7 +117,7 @@ struct SettingsTest : ::testing::Test {
     setenv("XDG_RUNTIME_DIR", name, 1);
   }
   void TearDown() override { std::filesystem::remove_all(directory); }
-  // A device, and what it does for a moment.
+  // The observed behaviour of a device over a short time.
   struct Seen {
     std::string port, name, identity;
     bool opened = false, file = false, stat_socket = false;
@@ -142,7 +142,7 @@ struct SettingsTest : ::testing::Test {
       auto d = Device::open(c);
       if (!d.ok()) return s;
       s.opened = true;
-      // Its thread has slept, or polls without a pause; who has none is given some time for it.
+      // Its thread has slept, or polls without a pause; without a thread it gets some time.
       if (value == "poll") {
         usleep(60'000);
       } else {
@@ -160,7 +160,7 @@ struct SettingsTest : ::testing::Test {
     unlink((directory + "/file").c_str());
     return s;
   }
-  // Whether who waits again and again for what is there sees it without sleeping.
+  // True if a thread that waits again and again for something present finds it without sleeping.
   bool looks_out(const std::string& lookout_us) {
     constexpr std::uint64_t kWaits = 2000;
     Config c;
@@ -172,10 +172,9 @@ struct SettingsTest : ::testing::Test {
     const std::uint64_t one = 1, before = d->stats().sleeps;
     EXPECT_EQ(write(channel.fd(), &one, sizeof one), ssize_t{sizeof one});
     for (std::uint64_t i = 0; i < kWaits; ++i) EXPECT_TRUE(channel.sleep());
-    return d->stats().sleeps - before <
-           kWaits / 4;  // our thread's own, and where it came back late
+    return d->stats().sleeps - before < kWaits / 4;  // sleeps of our thread, and of late returns
   }
-  // How often who polls in vain, beside a thread that computes on its core, sleeps meanwhile.
+  // How often a poll without result sleeps, beside a thread that computes on its core.
   std::uint64_t dozes(const std::string& doze_us) {
     Config c;
     EXPECT_TRUE(c.set("port", "tcp").ok());
@@ -196,11 +195,11 @@ struct SettingsTest : ::testing::Test {
   }
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   static constexpr bool kInstrumented =
-      true;  // a poll takes longer than what counts as back to back
+      true;  // a poll takes longer than the limit for "back to back"
 #else
   static constexpr bool kInstrumented = false;
 #endif
-  // What is told by time, which a busy machine may take away from either side, is looked at again.
+  // Results that depend on time are checked again, because a busy machine may distort them.
   static std::function<bool()> in_time(std::function<bool()> seen) {
     return [seen = std::move(seen)] { return test::soon(seen); };
   }
@@ -234,7 +233,7 @@ TEST_F(SettingsTest, EveryKeyChangesSomething) {
       {"capture", [&] { return look("capture", directory + "/file").file; }},
       {"faults",
        [&] {
-         Config c;  // a plan is read when the port opens, and a wrong one refused
+         Config c;  // a plan is read when the port opens; a wrong one is refused
          return c.set("port", "mem:name=faults").ok() && c.set("faults", "loss=x").ok() &&
                 !Device::open(c).ok() && look("faults", "loss=0.5").opened;
        }},

@@ -1,4 +1,4 @@
-// Shared receive queues by the public API, in real time over a memif.
+// Shared receive queues through the public API, in real time over a memif.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -52,7 +52,7 @@ class SharedReceiveApi : public ::testing::Test {
   EventQueue events;
 };
 
-TEST_F(SharedReceiveApi, WrongUseIsRefusedWithALine) {
+TEST_F(SharedReceiveApi, WrongUseIsRefusedWithAMessage) {
   EXPECT_FALSE(server.create_srq(pd, {.max_receive = 0}).ok());
   EXPECT_FALSE(server.create_srq(pd, {.max_receive = 4, .limit = 5}).ok());
   EXPECT_FALSE(server.create_srq({}, {}).ok());
@@ -85,7 +85,7 @@ TEST_F(SharedReceiveApi, WrongUseIsRefusedWithALine) {
   EXPECT_FALSE(server.create_qp(pd, o).ok());
 }
 
-TEST_F(SharedReceiveApi, LimitIsToldAtOnceWhenItIsReachedAlready) {
+TEST_F(SharedReceiveApi, TheLimitEventArrivesAtOnceIfItIsReachedAlready) {
   int mark = 0;
   SrqOptions so;
   so.max_receive = 4;
@@ -101,7 +101,7 @@ TEST_F(SharedReceiveApi, LimitIsToldAtOnceWhenItIsReachedAlready) {
   EXPECT_EQ(srq->query().limit, 0u);
 }
 
-// Four clients send to one queue; it is refilled when the limit says so.
+// Four clients send to one queue; it is refilled at each limit event.
 TEST_F(SharedReceiveApi, ManyQueuePairsUseOneQueueRefilledByItsLimit) {
   constexpr int kClients = 4;
   constexpr std::uint32_t kSends = 200;

@@ -1,4 +1,4 @@
-// The statistics socket (D10) never holds up the engine: it may be served by the thread that drives
+// The statistics socket (D10) never delays the engine: the thread that drives the engine may serve
 // it.
 #include "device/stat_server.h"
 
@@ -73,7 +73,7 @@ struct StatServerTest : ::testing::Test {
   std::string directory, before;
 };
 
-// Ends as programs of the drop-in do: their devices stay open.
+// Ends like programs of the drop-in: their devices stay open.
 void end_with_a_server(void (*how)(int), const StatSource& source) {
   const pid_t child = fork();
   if (child == 0) {
@@ -85,12 +85,12 @@ void end_with_a_server(void (*how)(int), const StatSource& source) {
   ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-TEST_F(StatServerTest, AProcessThatExitsTakesItsSocketAway) {
+TEST_F(StatServerTest, AnExitingProcessRemovesItsSocket) {
   end_with_a_server(exit, source());
   EXPECT_TRUE(std::filesystem::is_empty(stat_directory()));
 }
 
-TEST_F(StatServerTest, WhatDeadProcessesHaveLeftIsSwept) {
+TEST_F(StatServerTest, SocketsOfDeadProcessesAreRemoved) {
   end_with_a_server(_exit, source());
   const std::string folder = stat_directory();
   ASSERT_FALSE(std::filesystem::is_empty(folder));
@@ -101,7 +101,7 @@ TEST_F(StatServerTest, WhatDeadProcessesHaveLeftIsSwept) {
   EXPECT_TRUE(std::filesystem::is_empty(folder));
 }
 
-TEST_F(StatServerTest, AReaderThatDoesNotReadHoldsUpNobody) {
+TEST_F(StatServerTest, AReaderThatDoesNotReadBlocksNoOther) {
   StatServer server(source());
   ASSERT_GE(server.fd(), 0);
   std::vector<port::Fd> slow;
@@ -109,7 +109,7 @@ TEST_F(StatServerTest, AReaderThatDoesNotReadHoldsUpNobody) {
     slow.push_back(connect());
     for (int k = 0; k < 12; ++k) server.serve();
   }
-  // One that reads gets all of it meanwhile, piece by piece.
+  // Meanwhile, a client that reads gets the whole answer, piece by piece.
   port::Fd reader = connect();
   std::string text;
   char buffer[65536];
@@ -128,12 +128,12 @@ TEST_F(StatServerTest, OneCallNeverWaits) {
   const port::Fd silent = connect();
   server.serve();
   const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < 200; ++i) server.serve();  // 200 ms each, were it waiting
+  for (int i = 0; i < 200; ++i) server.serve();  // 200 ms each if it waited
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
-// However many connections there are and however many ask: a call makes a piece of one answer.
-TEST_F(StatServerTest, OneCallMakesOnePieceOfOneAnswer) {
+// However many connections and clients there are, a call builds one piece of one answer.
+TEST_F(StatServerTest, OneCallSendsOnePieceOfOneAnswer) {
   StatServer server(source());
   std::vector<port::Fd> readers;
   for (int i = 0; i < 4; ++i) readers.push_back(connect());
@@ -158,8 +158,8 @@ TEST_F(StatServerTest, OneCallMakesOnePieceOfOneAnswer) {
   for (const std::string& text : texts) EXPECT_EQ(text, stats_to_json(much()));
 }
 
-// Nobody has to be told that there is more: the descriptor says so.
-TEST_F(StatServerTest, WhoeverSleepsOnItIsWokenUntilAllIsSaid) {
+// The descriptor itself shows that there is more to send.
+TEST_F(StatServerTest, TheDescriptorStaysReadableUntilAllIsSent) {
   StatServer server(source());
   const port::Fd reader = connect();
   pollfd p{server.fd(), POLLIN, 0};

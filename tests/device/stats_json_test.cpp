@@ -10,7 +10,7 @@
 namespace urnic {
 namespace {
 
-// Every counter with a value of its own: a member that is forgotten or mixed up shows.
+// Every counter has a different value, so that a missing or swapped member is detected.
 ConnectionStats numbered(std::uint64_t from) {
   ConnectionStats s;
   std::uint64_t n = from;
@@ -52,7 +52,7 @@ EngineStats sample() {
   return s;
 }
 
-TEST(StatsJson, EveryCounterSurvivesTheWayThereAndBack) {
+TEST(StatsJson, EveryCounterSurvivesARoundTrip) {
   const std::string text = stats_to_json(sample());
   auto back = stats_from_json(text);
   ASSERT_TRUE(back.ok()) << back.error().message;
@@ -72,7 +72,7 @@ TEST(StatsJson, EveryCounterSurvivesTheWayThereAndBack) {
   EXPECT_EQ(back->connections[0].iwarp.slow_reason, "down\"graded\\");
 }
 
-// Values, those of all objects in it counted.
+// The number of values, including those of nested objects.
 std::size_t leaves(const nlohmann::json& j) {
   if (!j.is_structured()) return 1;
   std::size_t n = 0;
@@ -81,7 +81,7 @@ std::size_t leaves(const nlohmann::json& j) {
 }
 
 TEST(StatsJson, AllNumbersOfTheSampleAreDistinctInTheDocument) {
-  // A counter written twice under one name, or not at all, would leave a number out.
+  // A counter written twice with one name, or not at all, would lose a number.
   const auto j = nlohmann::json::parse(stats_to_json(sample()));
   const auto& c = j["connections"][0];
   EXPECT_EQ(c["iwarp"]["reasons"].size(), kReasonCount);
@@ -93,7 +93,7 @@ TEST(StatsJson, AllNumbersOfTheSampleAreDistinctInTheDocument) {
   EXPECT_EQ(leaves(j), 8u + engine_counters().size() + engine_gauges().size() + 3 * connection);
 }
 
-// What the verbs count and what iWARP counts stand in objects of their own (docs/cli.md).
+// Counters of verbs and of iWARP are in separate objects (docs/cli.md).
 TEST(StatsJson, EachTransportHasAnObjectOfItsOwn) {
   const auto j = nlohmann::json::parse(stats_to_json(sample()));
   EXPECT_EQ(j["port"]["rx_frames"], sample().port.rx_frames);
@@ -108,7 +108,7 @@ TEST(StatsJson, EachTransportHasAnObjectOfItsOwn) {
   EXPECT_EQ(c["iwarp"]["tcp"]["mss"], sample().ended.iwarp.tcp.mss);
 }
 
-// Prometheus and the table know a counter by its name alone.
+// Prometheus and the table identify a counter only by its name.
 TEST(StatsJson, NamesAreUniqueOverAllLists) {
   std::set<std::string> names;
   std::size_t n = 0;
@@ -130,7 +130,7 @@ TEST(StatsJson, OtherVersionsAreUnderstood) {
   EXPECT_EQ(s->connections[0].peer, "p");
 }
 
-TEST(StatsJson, WhatIsNoCountersIsRefused) {
+TEST(StatsJson, InvalidDocumentsAreRefused) {
   for (const char* text :
        {"", "{", "[]", "7", "null", R"({"pid":"x"})", R"({"pid":-1})", R"({"port":{"link_up":1}})",
         R"({"port":"memif"})", R"({"connections":{}})", R"({"connections":[7]})", R"({"ended":[]})",

@@ -34,7 +34,7 @@ class TcpHostTest : public testing::Test {
     return c;
   }
 
-  // Both ends of a wire of their own; `left` and `right` may be changed before.
+  // Opens both ends of a wire of their own; `left` and `right` may be changed before.
   void open(const std::string& port_options = "") {
     static int number = 0;
     const std::string spec = "mem:name=stream-host-" + std::to_string(++number) + port_options;
@@ -56,7 +56,8 @@ class TcpHostTest : public testing::Test {
     right_ = std::make_unique<TcpHost>(right_config_, std::move(second));
   }
 
-  // Everything that happens now, then on to the next timer, until `done` or `limit` has passed.
+  // Executes everything due now, then advances to the next timer, until `done` or `limit` has
+  // passed.
   template <class Done>
   bool run(Done&& done, Duration limit = Duration::s(30)) {
     const Instant end = now_ + limit;
@@ -79,7 +80,7 @@ class TcpHostTest : public testing::Test {
     return e;
   }
 
-  // `bytes` from a connection of the left to the right.
+  // Sends `bytes` over a connection from left to right.
   void transfer(std::size_t bytes) {
     const Endpoint listener = listen(7), out = left_->stack().open();
     ASSERT_EQ(left_->connect(out, {ip("10.0.0.2"), 7}, now_), Status::InProgress);
@@ -142,7 +143,7 @@ TEST_F(TcpHostTest, WrongChecksumNeverReachesTheStream) {
   EXPECT_EQ(right_->counters().bad_checksum, damaged);
 }
 
-TEST_F(TcpHostTest, FullPortHoldsBackAndLosesNothing) {
+TEST_F(TcpHostTest, AFullPortDelaysDatagramsAndLosesNone) {
   open(",ring=8");
   transfer(300'000);
   EXPECT_GT(left_->port().stats().tx_full, 0u) << "the ring was never full";
@@ -159,12 +160,12 @@ TEST_F(TcpHostTest, WaitingForANeighbourIsBounded) {
   }
   left_->poll(now_);
   EXPECT_EQ(left_->counters().overflow, 24u);
-  // Nobody answers: what waited is dropped, nothing is kept.
+  // There is no answer: the waiting datagrams are dropped, and none is kept.
   EXPECT_FALSE(run([] { return false; }, Duration::s(5)));
   EXPECT_GE(left_->counters().unreachable, 16u);
 }
 
-TEST_F(TcpHostTest, OwnAddressIsReachedWithoutTheWire) {
+TEST_F(TcpHostTest, TheOwnAddressIsReachedWithoutTheWire) {
   open();
   const Endpoint listener = left_->stack().open();
   left_->stack().bind(listener, {ip("10.0.0.1"), 7});
@@ -184,7 +185,7 @@ TEST_F(TcpHostTest, AddressIsUsedOnceDuplicateDetectionIsOver) {
   transfer(1000);
 }
 
-TEST_F(TcpHostTest, MtuIsWhatThePortCarries) {
+TEST_F(TcpHostTest, TheMtuIsLimitedByThePort) {
   left_config_.interface.mtu = right_config_.interface.mtu = 9000;
   open(",mtu=1400");
   EXPECT_EQ(left_->interface().mtu(), 1400u);
@@ -200,10 +201,10 @@ TEST_F(TcpHostTest, UnknownDestinationIsRefusedOrDropped) {
   EXPECT_EQ(left_->counters().unreachable, 1u);
 }
 
-// ---- asleep
+// ---- sleeping
 
-// A port without frames that sleeps on one descriptor. The next place of the caller's array has
-// another one, which is readable and none of the port's.
+// A port without frames that sleeps on one descriptor. The next entry of the caller's array is
+// another descriptor, readable and not of the port.
 class OneDescriptorPort {
  public:
   OneDescriptorPort(int own, int foreign) : own_(own), foreign_(foreign) {}
@@ -230,7 +231,7 @@ class OneDescriptorPort {
 
 constexpr urnic_port_ops kOneDescriptor = port::Adapter<OneDescriptorPort>::table("mem");
 
-TEST(TcpHostWait, EndsByADescriptorOfThePortOrOfTheCallerOrWhenItsTimeIsUp) {
+TEST(TcpHostWait, EndsByADescriptorOfThePortOrTheCallerOrByTimeOut) {
   const port::Fd own(eventfd(0, EFD_CLOEXEC)), callers(eventfd(0, EFD_CLOEXEC)),
       foreign(eventfd(1, EFD_CLOEXEC));
   TcpHostConfig config;

@@ -1,5 +1,5 @@
 // A random walk over the verbs: connections made, used, broken, ended and made again, over both
-// transports, beside a model.
+// transports, compared with a model.
 #include "tests/device/walk_connect.h"
 #include "tests/device/walk_moves.h"
 #include "tests/device/walk_work.h"

@@ -24,7 +24,7 @@ class ConnectSteps {
     world_.settle(3000);
   }
 
-  // One end listens, one asks, and the first answers in one of the ways there are.
+  // One end listens, the other one connects, and the first gives one of the possible answers.
   void connect(Dice& dice) {
     WalkEnd& from = *world_.ends[dice.below(2)];
     const Transport t = dice.one_in(2) ? Transport::roce : Transport::iwarp;
@@ -56,7 +56,7 @@ class ConnectSteps {
     answer_it(request, *p, ask, *q, answer, dice);
   }
 
-  // One listener goes.
+  // Destroys one listener.
   void close_listener(Dice& dice) {
     if (listeners_.empty()) return;
     const std::size_t at = dice.below(listeners_.size());
@@ -76,7 +76,7 @@ class ConnectSteps {
     world_.settle(100);
   }
 
-  // It has asked for a connection that will not come.
+  // Its connection request will fail.
   void fails(WalkPair& p) {
     begun(p);
     refused(p, "");
@@ -107,10 +107,10 @@ class ConnectSteps {
         world_.end(q, EventKind::disconnected);
         break;
     }
-    world_.settle(3000);  // until the numbers of RoCE have rested
+    world_.settle(3000);  // until the numbers of RoCE are out of time-wait
   }
 
-  // What has ended, or never began, begins again.
+  // Resets a queue pair whose connection has ended, or never began.
   void again(Dice& dice) {
     WalkPair* const p = world_.one_of(dice, nullptr, Stage::over);
     if (p == nullptr) return;
@@ -125,7 +125,7 @@ class ConnectSteps {
   }
 
  private:
-  // What one end says.
+  // The parameters of one end.
   struct Said {
     Said(WalkPair& p, Dice& dice) : data(dice.bytes(dice.between(1, 50))) {
       o.private_data = data;
@@ -223,7 +223,7 @@ class ConnectSteps {
     established(p, ask, q, answer);
   }
 
-  // Who asked goes before it is answered.
+  // The connecting end is destroyed before it gets an answer.
   void give_up(ConnectRequest& request, WalkPair& p, WalkPair& q) {
     for (std::size_t i = 0; i < world_.pairs.size(); ++i) {
       if (world_.pairs[i].get() != &p) continue;
@@ -259,7 +259,7 @@ class ConnectSteps {
     world_.check();
     if (p.is_roce()) check_attributes(p, ask, q, answer);
   }
-  // Each end has what it said itself, and what the other one did.
+  // Each end shows its own values and those of the other.
   void check_attributes(WalkPair& p, const Said& ask, WalkPair& q, const Said& answer) {
     const QpAttributes a = p.qp.attributes(), b = q.qp.attributes();
     agree_on(*a.dest_qp, q.qp.number(), "dest_qp of who asked");
@@ -291,7 +291,7 @@ class ConnectSteps {
     Transport transport;
     Listener listener;
   };
-  // With room for one request, so that a place that is not given back is missed.
+  // The backlog is 1, so that a place that is not freed is detected.
   Listening& listening(WalkEnd& end, Transport t, Dice& dice) {
     for (auto& l : listeners_) {
       if (l->end == &end && l->transport == t) return *l;

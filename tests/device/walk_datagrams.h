@@ -1,5 +1,5 @@
-// The steps of a walk over UD: datagrams by address handles of every kind, to several queue pairs
-// of two devices, right and wrong.
+// The steps of a walk over UD: datagrams by all kinds of address handles, to several queue pairs of
+// two devices, valid and invalid.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,9 @@
 
 namespace urnic::test {
 
-inline constexpr std::uint32_t kMost = 1024;         // bytes of a datagram
-inline constexpr std::uint32_t kOwnQkey = 1u << 31;  // "that of the queue pair it leaves from"
+inline constexpr std::uint32_t kMost = 1024;  // bytes of a datagram
+// stands for the Q_Key of the sending queue pair
+inline constexpr std::uint32_t kOwnQkey = 1u << 31;
 
 struct WalkHandle {
   WalkEnd* end;
@@ -26,7 +27,7 @@ class DatagramSteps {
  public:
   explicit DatagramSteps(WalkWorld& world) : world_(world) {}
 
-  // A queue pair in rts, or one that is reset and comes again with another Q_Key.
+  // A queue pair in rts, or one that is reset and gets another Q_Key.
   void ready(Dice& dice) {
     WalkPair* p = any(dice, QpState::reset);
     WalkEnd& at = *world_.ends[dice.below(2)];
@@ -82,7 +83,7 @@ class DatagramSteps {
     }
     WalkHandle h;
     h.end = world_.ends[dice.below(2)].get();
-    const unsigned to = h.end->which ^ (dice.one_in(5) ? 0u : 1u);  // itself now and then
+    const unsigned to = h.end->which ^ (dice.one_in(5) ? 0u : 1u);  // sometimes to itself
     const bool v6 = dice.one_in(2), second = dice.one_in(2);
     const auto host = [&](unsigned which) {
       return v6 ? "fd77::" + std::to_string(which + 1)
@@ -99,7 +100,7 @@ class DatagramSteps {
     handles_.push_back(std::make_unique<WalkHandle>(std::move(h)));
     world_.settle(5);
   }
-  // What the way cannot be.
+  // An invalid path.
   void refuse_handle(Dice& dice) {
     WalkEnd& e = *world_.ends[dice.below(2)];
     QpPath path;
@@ -124,7 +125,7 @@ class DatagramSteps {
     agree(!made.ok() && made.error().code == code, "a way that cannot be");
   }
 
-  // Some datagrams from one queue pair, each to wherever its handle leads.
+  // Sends some datagrams from one queue pair, each to the destination of its handle.
   void send(Dice& dice) {
     WalkPair* const p = any(dice, QpState::rts);
     std::vector<WalkHandle*> own;
@@ -139,7 +140,7 @@ class DatagramSteps {
     }
   }
 
-  // Behind each step, before memories are compared: what came in front of the payloads.
+  // Checks the headers before the payloads after each step, before memories are compared.
   void adopt_headers() {
     for (const Came& c : came_) check_header(c);
     came_.clear();
@@ -170,7 +171,7 @@ class DatagramSteps {
     const char last = h.path.remote.back();
     return *world_.ends[last == '1' ? 0 : 1];
   }
-  // Null: a number that nobody has.
+  // Null: a number that does not exist.
   WalkPair* target(const WalkHandle& h, Dice& dice) {
     std::vector<WalkPair*> there;
     for (auto& q : world_.pairs) {
@@ -244,7 +245,7 @@ class DatagramSteps {
                 q.end.model.begin() + static_cast<std::ptrdiff_t>(into.at + 40));
     came_.push_back({&q.end, into.at, h.path, length});
   }
-  // The header that a datagram came behind lies there, its own fields in it.
+  // The header of the received datagram is there, with the correct fields.
   static void check_header(const Came& c) {
     const bool v6 = c.path.remote.find(':') != std::string::npos;
     const std::uint8_t* const ip = c.end->memory.data() + c.at + (v6 ? 0 : 20);

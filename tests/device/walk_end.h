@@ -1,5 +1,5 @@
-// One of the two devices of a walk over the verbs: its memory beside the memory of the model, what
-// may be touched by which key, and the events that are to come.
+// One of the two devices of a walk over the verbs: its memory and the model's copy of it, the
+// access that each key gives, and the expected events.
 #pragma once
 
 #include <algorithm>
@@ -19,18 +19,18 @@
 namespace urnic::test {
 
 inline constexpr std::size_t kSlot = 4096, kSlots = 48;  // of the memory of an end
-inline constexpr std::size_t kSharedSlots = 16;  // for sends and peers; behind them receives
-inline constexpr std::size_t kSrqSlot = 40;      // the first of the shared receive queue
+inline constexpr std::size_t kSharedSlots = 16;          // for sends and peers; receives follow
+inline constexpr std::size_t kSrqSlot = 40;              // the first of the shared receive queue
 inline constexpr std::uint32_t kAllRights = access_local_write | access_remote_write |
                                             access_remote_read | access_remote_atomic |
                                             access_bind_window;
 
-// What a key names, as the model knows it.
+// The area of a key, as the model knows it.
 struct WalkArea {
   std::size_t at = 0, length = 0;  // of the end's memory
   std::uint32_t rights = 0;
-  std::uint64_t base = 0;      // what a peer calls its first byte
-  const void* only = nullptr;  // a window of type 2: the queue pair that bound it
+  std::uint64_t base = 0;      // the peer's address of its first byte
+  const void* only = nullptr;  // for a type 2 window: the queue pair that bound it
   bool covers(std::size_t from, std::size_t bytes) const {
     return from >= at && from + bytes <= at + length;
   }
@@ -38,11 +38,11 @@ struct WalkArea {
 struct WalkRegion {
   MemoryRegion mr;
   WalkArea area;
-  std::uint32_t windows = 0;  // bound to it
+  std::uint32_t windows = 0;  // windows bound to it
 };
 struct WalkWindow {
   MemoryWindow window;
-  std::optional<WalkArea> area;  // bound
+  std::optional<WalkArea> area;  // if it is bound
   const WalkRegion* of = nullptr;
 };
 
@@ -58,11 +58,11 @@ struct WalkShared {
   std::uint32_t limit = 0;
 };
 
-// What is counted of whole messages.
+// A counter of whole messages.
 struct WalkCounter {
   const char* name;
   std::uint64_t VerbsStats::*member;
-  // iWARP may let one entry stand for several Sends.
+  // On iWARP one entry may stand for several Sends.
   bool of_entries() const { return std::string_view(name).starts_with("completion_"); }
 };
 inline constexpr WalkCounter kWalkCounters[] = {
@@ -101,7 +101,7 @@ class WalkEnd {
     return {regions.front()->mr.remote_address() + offset, static_cast<std::uint32_t>(length),
             regions.front()->mr.lkey()};
   }
-  // Both memories: what the program writes.
+  // Writes to both memories, as the program does.
   void write(std::size_t at, const std::vector<std::uint8_t>& bytes) {
     std::copy(bytes.begin(), bytes.end(), memory.begin() + static_cast<std::ptrdiff_t>(at));
     std::copy(bytes.begin(), bytes.end(), model.begin() + static_cast<std::ptrdiff_t>(at));
@@ -128,13 +128,14 @@ class WalkEnd {
                                  [&](const auto& r) { return r.get() == w.of; });
     if (of != regions.end()) --(*of)->windows;
   }
-  // Whose queue pair has gone, or was reset.
+  // Unbinds windows of a queue pair that was destroyed or reset.
   void unbind_of(const void* qp) {
     for (auto& w : windows) {
       if (w->area && w->area->only == qp) unbind(*w);
     }
   }
-  // What a peer names by that key on that queue pair of this end; nothing if it may not be touched.
+  // The area that a peer accesses by that key on that queue pair of this end; none if it has no
+  // access.
   std::optional<WalkArea> named(std::uint32_t key, const void* qp) const {
     for (const auto& r : regions) {
       if (r->mr.rkey() == key) return r->area;
@@ -146,19 +147,19 @@ class WalkEnd {
     }
     return std::nullopt;
   }
-  // Whether there are fewer receives than the limit says.
+  // Expects the limit event if fewer receives than the limit are left.
   void look_at_limit() {
     if (shared.limit == 0 || shared.receives.size() >= shared.limit) return;
     shared.limit = 0;
     want(EventKind::receive_limit, &shared);
   }
-  // How many events of that completion queue have come since the last look.
+  // How many events of that completion queue have arrived since the last check.
   std::uint32_t took(const void* context) {
     void* of = nullptr;
     while (channel.poll(&of)) told_.push_back(of);
     return static_cast<std::uint32_t>(std::erase(told_, context));
   }
-  // Of a connection that has gone, or is to be another.
+  // Adds the counters of a connection that has ended, or will be replaced.
   void add_up(VerbsStats* of) {
     for (const WalkCounter& c : kWalkCounters) counts.*c.member += of->*c.member;
     *of = {};
@@ -169,7 +170,8 @@ class WalkEnd {
   void forget_events_of(const void* context) {
     std::erase_if(wanted, [&](const WantedEvent& w) { return w.context == context; });
   }
-  // The request that came; others are what the model wants, of each object in their order.
+  // Returns the connection request that arrived; other events must be expected by the model, in
+  // order for each object.
   std::optional<Event> take_events() {
     std::optional<Event> request;
     Event e;
@@ -215,11 +217,11 @@ class WalkEnd {
   std::vector<std::unique_ptr<WalkWindow>> windows;
   std::vector<std::uint32_t> dead_keys;
   bool hears_first_receive = false;
-  VerbsStats counts;  // of connections that have gone
+  VerbsStats counts;  // of connections that have ended
 
  private:
   void take(const Event& e) {
-    // Where the last receive is told among the others is not promised.
+    // The order of `last_receive` among other events is not defined.
     const bool last = e.kind == EventKind::last_receive;
     const auto at = std::find_if(wanted.begin(), wanted.end(), [&](const WantedEvent& w) {
       return w.context == e.context && (w.kind == EventKind::last_receive) == last;
@@ -229,7 +231,7 @@ class WalkEnd {
     agree(at != wanted.end(), what + " was not to come");
     agree(at->kind == e.kind,
           what + " is not what was to come: " + std::to_string(static_cast<int>(at->kind)));
-    // Where nobody says anything RoCE's messages have zeroes.
+    // RoCE's messages have zeroes where the program gave no data.
     const bool same = at->private_data.empty()
                           ? e.private_data.find_first_not_of('\0') == std::string::npos
                           : e.private_data == at->private_data;

@@ -1,5 +1,5 @@
-// The line of an end of a walk over the verbs: a port in front of the device's own whose link the
-// walk takes away, and that may carry nothing though the link is there.
+// The line of an end of a walk over the verbs: a port in front of the device's own, whose link the
+// walk takes down, and which can also drop everything while the link is up.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace urnic::test {
 
 class WalkLine {
  public:
-  // Lives as long as the device's port.
+  // Exists as long as the device's port.
   static WalkLine& before(Device& device) {
     auto* const line = new WalkLine(std::exchange(part_of(device)->port, {}));
     part_of(device)->port = port::Port(ops(), reinterpret_cast<urnic_port*>(line));
@@ -26,9 +26,9 @@ class WalkLine {
     up_ = true;
     ++risen_;
   }
-  // Traffic classes of what has left since the last look, of a protocol of IP each.
+  // Traffic classes of the packets sent since the last check, for one IP protocol.
   std::set<std::uint8_t> classes(bool udp) { return std::exchange(udp ? of_udp_ : of_tcp_, {}); }
-  // Whether what is sent goes anywhere, and what comes gets here.
+  // Enables or disables transport of frames in both directions.
   void carry(bool on) { carries_ = on; }
 
  private:
@@ -54,7 +54,7 @@ class WalkLine {
       if (frames[i].len[0] >= 54) note(frames[i].data[0]);
     }
     if (!carries_) {
-      for (unsigned i = 0; i < n; ++i) frames[i].len[0] = 0;  // given back
+      for (unsigned i = 0; i < n; ++i) frames[i].len[0] = 0;  // returned without sending
     }
     inner_.tx_commit(q, frames, n);
   }

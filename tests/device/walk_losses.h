@@ -1,6 +1,6 @@
-// The steps of a walk over the verbs in which the line between its ends goes and comes back: for a
-// moment, for longer than either end waits, or for so long that only one of them gives up; and in
-// which nobody answers though the link is there.
+// The steps of a walk over the verbs in which the line between its ends goes down and up: for a
+// moment, for longer than either end waits, or so long that only one of them gives up; and in which
+// the peer does not answer although the link is up.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ class LossSteps {
   LossSteps(WalkWorld& world, ConnectSteps& connect, WorkSteps& work)
       : world_(world), connect_(connect), work_(work) {}
 
-  // The link goes at one end or at both, and comes back.
+  // Takes the link down at one end or at both, and up again.
   void lose_link(Dice& dice) {
     const bool both = dice.one_in(2);
     const unsigned first = dice.below(2);
@@ -29,7 +29,7 @@ class LossSteps {
     }
     world_.settle(2);
     for (auto& e : world_.ends) e->check();
-    if (ms < 160 && dice.one_in(2)) work_.work(dice, false);  // is repeated until it gets there
+    if (ms < 160 && dice.one_in(2)) work_.work(dice, false);  // retransmitted until it arrives
     world_.settle(ms);
     for (unsigned i = 0; i < 2; ++i) {
       if (!both && i != first) continue;
@@ -42,7 +42,7 @@ class LossSteps {
     world_.settle(3000);
   }
 
-  // Nothing gets through, and somebody asks for a connection meanwhile.
+  // Drops all packets of one end, while an end tries to connect.
   void nobody_answers(Dice& dice) {
     const unsigned dead = dice.below(2);
     world_.lines[dead]->carry(false);
@@ -87,8 +87,7 @@ class LossSteps {
       world_.end(*p, EventKind::failed);
     }
   }
-  // Of the ends whose peers have given up those of RoCE hear of it, for that is said again and
-  // again; the others know nothing.
+  // When a peer has given up, RoCE ends learn it, because the DREQ is repeated; the others do not.
   void end_what_is_left() {
     for (auto& p : world_.pairs) {
       if (p->stage != Stage::up || p->peer->stage != Stage::over) continue;

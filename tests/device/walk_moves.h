@@ -1,5 +1,5 @@
-// The steps of a walk over the verbs in which the program moves queue pairs of RoCE itself: along
-// every arc of the table of states, with what a move needs, without it, and with too much.
+// The steps of a walk over the verbs in which the program moves RoCE queue pairs itself: along
+// every move of the state table, with its required attributes, without one, and with foreign ones.
 #pragma once
 
 #include <iterator>
@@ -12,7 +12,7 @@
 
 namespace urnic::test {
 
-// An attribute by a letter, so that a row of the table is a word.
+// Each attribute has a letter, so that a row of the table is a word.
 struct MoveField {
   char letter;
   std::optional<std::uint32_t> QpAttributes::*value;
@@ -27,7 +27,7 @@ inline constexpr MoveField kMoveFields[] = {
     {'e', &QpAttributes::rnr_retry, 1, 7},      {'i', &QpAttributes::initiator_depth, 1, 16},
     {'o', &QpAttributes::port, 1, 1},           {'k', &QpAttributes::pkey_index, 0, 0},
 };
-inline constexpr char kWay = 'w';  // path, which is no number
+inline constexpr char kWay = 'w';  // the path, which is not a number
 
 struct MoveRow {
   QpState from, to;
@@ -50,7 +50,7 @@ class MoveSteps {
  public:
   explicit MoveSteps(WalkWorld& world) : world_(world) {}
 
-  // Two programs agree, and move a queue pair each until both may send.
+  // Two programs exchange their values, and each moves a queue pair until both may send.
   void join(Dice& dice) {
     static constexpr Service kServices[] = {Service::rc, Service::rc, Service::uc};
     const std::uint32_t which = dice.below(3);
@@ -99,7 +99,7 @@ class MoveSteps {
     }
   }
 
-  // One move of one of them, right or wrong.
+  // One move of one of them, valid or invalid.
   void move(Dice& dice) {
     WalkPair* p = world_.one_of(dice, nullptr, Stage::moved);
     if (p == nullptr || dice.one_in(4)) {
@@ -136,7 +136,7 @@ class MoveSteps {
     if (to == reset) forget(*p);
   }
 
-  // Both ends of one connection go to other addresses, while nothing is sent.
+  // Both ends of one connection change to other addresses, while nothing is sent.
   void move_way(Dice& dice) {
     WalkPair* const p = world_.one_of(dice, nullptr, Stage::moved);
     if (p == nullptr || p->peer == nullptr || p->state != rts || p->peer->state != rts) return;
@@ -165,7 +165,7 @@ class MoveSteps {
     }
   }
 
-  // What each of them says of itself is what it was given.
+  // Each queue pair must return the attributes that it was given.
   void check() {
     for (auto& p : world_.pairs) {
       if (p->stage == Stage::moved) check(*p);
@@ -206,7 +206,7 @@ class MoveSteps {
     w.source_port = 0xc100 + p.end.which;
     return w;
   }
-  // What the row needs, and some of what it may have.
+  // The required attributes of the row, and some of the optional ones.
   QpAttributes wanted(const MoveRow& r, Dice& dice, unsigned one_in) {
     QpAttributes a;
     for (const MoveField& f : kMoveFields) {
@@ -231,7 +231,7 @@ class MoveSteps {
   void spoil(const MoveRow& r, QpAttributes* a, Dice& dice) {
     std::vector<const MoveField*> wrong;
     for (const MoveField& f : kMoveFields) {
-      const bool implied = f.letter == 'o' || f.letter == 'k';  // nobody need give them
+      const bool implied = f.letter == 'o' || f.letter == 'k';  // they have defaults
       if (r.may.find(f.letter) == r.may.npos && !implied) wrong.push_back(&f);
     }
     const MoveField& f = **dice.any(wrong);
@@ -251,7 +251,7 @@ class MoveSteps {
     }
     if (a.path) p.attributes.path = a.path;
   }
-  // Whether the other end is lost to it by that.
+  // True if this move breaks the connection to the other end.
   static bool breaks(const WalkPair& p, QpState to, const QpAttributes& a) {
     const bool closes = a.access.has_value() || a.path.has_value();
     return to == reset || to == error || closes || (to == sqd && p.state == sqd && a.path);

@@ -1,4 +1,4 @@
-// A queue pair of a walk over the verbs, and what its model knows of it.
+// A queue pair of a walk over the verbs, with its state in the model.
 #pragma once
 
 #include <algorithm>
@@ -21,9 +21,9 @@ enum class Stage : std::uint8_t {
 
 struct WantedCompletion {
   Completion c;
-  bool wakes = false;  // also who waits for what is solicited
+  bool wakes = false;  // also wakes a thread that waits for solicited completions
 };
-// A completion queue that tells of what comes.
+// A completion queue that reports events.
 struct WalkCq {
   CompletionQueue cq;
   bool armed = false, solicited_only = false;
@@ -66,7 +66,7 @@ class WalkPair {
   QpState made_in() const { return is_roce() ? QpState::reset : QpState::init; }
   bool takes_receives() const { return state != QpState::reset && service != Service::xrc_send; }
 
-  // Where its receives come from.
+  // The queue that its receives come from.
   std::deque<WalkReceive>& queue() { return has_srq ? end.shared.receives : receives; }
   void post_receive(std::uint64_t id, Dice& dice) {
     const bool small = service == Service::ud && !has_srq && dice.one_in(3);
@@ -108,7 +108,7 @@ class WalkPair {
     for (const WalkReceive& r : receives) want_receive(r.id, WcStatus::flushed);
     receives.clear();
   }
-  // Its work and completions vanish.
+  // Discards its work and completions.
   void forget() {
     if (is_roce()) begin_counting();  // iWARP: with the next connection
     receives.clear();
@@ -188,7 +188,7 @@ class WalkPair {
     }
     return first;
   }
-  // Who was armed has told once, if something of that kind has come.
+  // An armed queue has reported once, if a matching completion arrived.
   void check_wakes(const std::string& who) {
     const bool of_sends = wakes(&send_cq, sends_wanted, shares_cq ? &receives_wanted : nullptr);
     agree_on(end.took(&send_cq), of_sends ? 1u : 0u, who + "events of the queue for sends");

@@ -1,5 +1,5 @@
-// The steps of a walk over the verbs in which there is too little: an allocation of a call fails,
-// or a completion queue is too small.
+// The steps of a walk over the verbs with scarce resources: an allocation of a call fails, or a
+// completion queue is too small.
 #pragma once
 
 #include <optional>
@@ -16,8 +16,8 @@ class RefusalSteps {
  public:
   RefusalSteps(WalkWorld& world, ConnectSteps& connect) : world_(world), connect_(connect) {}
 
-  // A call whose allocations succeed but for one says that there was no memory, or works; what it
-  // has made goes at once. Behind a refusal it works.
+  // A call with one failing allocation reports no_memory, or works; the object that it created is
+  // destroyed at once. After a refusal the call works.
   void make(Dice& dice) {
     WalkEnd& e = *world_.ends[dice.below(2)];
     QpOptions o;
@@ -56,7 +56,7 @@ class RefusalSteps {
         path.remote = "10.77.0." + std::to_string(2 - e.which);
         refused(dice, "create_address_handle",
                 [&] { return e.device.create_address_handle(e.pd, path); });
-        world_.settle(8000);  // its neighbour is asked for again
+        world_.settle(8000);  // its neighbour is resolved again
         break;
       }
       case 7:
@@ -67,7 +67,7 @@ class RefusalSteps {
         break;
     }
   }
-  // Of a queue pair that is idle: it is as it was, or asks and hears that nobody listens.
+  // For an idle queue pair: it is unchanged, or connects and is refused.
   void connect(Dice& dice) {
     WalkPair* const p = world_.one_of(dice, nullptr, Stage::idle);
     if (p == nullptr) return;
@@ -76,10 +76,10 @@ class RefusalSteps {
     const bool begun = refused(
         dice, "connect_start", [&] { return p->qp.connect_start(at); }, dice.one_in(2));
     if (begun) connect_.fails(*p);
-    world_.settle(15000);  // what could not be sent for want of memory is sent again
+    world_.settle(15000);  // packets that could not be sent for lack of memory are retransmitted
   }
 
-  // More comes than a completion queue has room for: it keeps what it has, and its end fails.
+  // More completions than a completion queue has room for: it keeps those in it, and its end fails.
   void overrun(Dice& dice) {
     WalkPair* const p = world_.one_of(dice, nullptr, Stage::up);
     if (p == nullptr || p->has_srq || p->shares_cq || !p->receives.empty()) return;

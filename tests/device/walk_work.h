@@ -1,5 +1,4 @@
-// The steps of a walk over the verbs that move data over a connection, as they may and as they may
-// not.
+// The steps of a walk over the verbs that move data over a connection, valid and invalid.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +16,7 @@ class WorkSteps {
  public:
   explicit WorkSteps(WalkWorld& world) : world_(world) {}
 
-  // A few requests from one end, all of which may be made; perhaps one from the other behind them.
+  // A few valid requests from one end; perhaps followed by one from the other end.
   void work(Dice& dice, bool answers = true) {
     WalkPair* const p = world_.ready(dice);
     if (p == nullptr) return;
@@ -29,7 +28,7 @@ class WorkSteps {
     if (answers && p->stage == Stage::up) check_class(*p);
     if (answers && dice.one_in(3)) work_back(*p, dice);
   }
-  // Receives without anything that comes.
+  // Posts receives that are not used yet.
   void post_receives(Dice& dice) {
     if (world_.pairs.empty()) return;
     WalkPair& p = *world_.pairs[dice.below(world_.pairs.size())];
@@ -37,7 +36,7 @@ class WorkSteps {
     world_.tell("a receive at " + WalkWorld::name(p));
     p.post_receive(world_.next_id(), dice);
   }
-  // Who waits for completions, and queues that grow and shrink.
+  // Changes event requests, and the size of queues.
   void change_queues(Dice& dice) {
     if (world_.pairs.empty()) return;
     WalkPair& p = *world_.pairs[dice.below(world_.pairs.size())];
@@ -58,7 +57,7 @@ class WorkSteps {
         e.look_at_limit();
         return;
       }
-      default:  // the wider of two wishes holds
+      default:  // the more general of two requests applies
         cq.solicited_only = dice.one_in(2) && (!cq.armed || cq.solicited_only);
         cq.armed = true;
         world_.tell("arm a queue of " + WalkWorld::name(p));
@@ -66,7 +65,7 @@ class WorkSteps {
         return;
     }
   }
-  // More than there is room for.
+  // Posts more than fits.
   void overfill(Dice& dice) {
     WalkPair* const p = world_.ready(dice);
     if (p == nullptr) return;
@@ -87,7 +86,7 @@ class WorkSteps {
     }
     p->counts.writes_sent += p->o.max_send;
   }
-  // What the queue pair refuses before anything leaves.
+  // Requests that the queue pair refuses before it sends anything.
   void refuse(Dice& dice) {
     if (world_.pairs.empty()) return;
     WalkPair& p = *world_.pairs[dice.below(world_.pairs.size())];
@@ -117,11 +116,11 @@ class WorkSteps {
     }
   }
 
-  // A request that the peer refuses ends the connection; what is behind it is flushed.
+  // A request that the peer refuses ends the connection; later requests are flushed.
   void break_rules(Dice& dice) {
     WalkPair* const p = world_.one_of(dice, nullptr, Stage::up);
     if (p == nullptr) return;
-    // The refusal may come behind the end that the peer asks for.
+    // The peer's refusal may arrive after the end of the connection.
     if (world_.is_faulty() && p->is_roce()) return;
     take_slots(dice);
     SendRequest r;
@@ -145,12 +144,12 @@ class WorkSteps {
     const bool tells = p->is_roce() || r.opcode == Opcode::read;
     if (tells) {
       p->want_send(r.wr_id, r.opcode, WcStatus::remote_access);
-    } else if (r.flags != 0 || p->o.signal_all) {  // iWARP: done when it has left
+    } else if (r.flags != 0 || p->o.signal_all) {  // iWARP: done when it has been sent
       p->want_send(r.wr_id, r.opcode, WcStatus::success);
     }
     world_.end(*p, EventKind::failed);
     world_.end(q, EventKind::failed, EventKind::access_error);
-    if (!p->is_roce()) {  // and when TCP has closed
+    if (!p->is_roce()) {  // and again when TCP has closed
       p->end.want(EventKind::disconnected, p);
       q.end.want(EventKind::disconnected, &q);
     }
@@ -247,7 +246,7 @@ class WorkSteps {
     w.of = region;
     ++region->windows;
   }
-  // Rather one that may go than the first.
+  // Chooses a random suitable region rather than the first.
   static WalkRegion* of_windows(WalkEnd& e, Dice& dice) {
     std::vector<WalkRegion*> fit;
     for (auto& r : e.regions) {
@@ -277,14 +276,14 @@ class WorkSteps {
                                               " sends, " + std::to_string(p.traffic_class));
   }
 
-  // ---- slots of the memory that no two requests share
+  // ---- slots of the memory, of which no two requests share one
 
   void take_slots(Dice& dice) {
     local_ = dice.below(kSharedSlots);
     remote_ = local_;
   }
   std::size_t local_slot() { return local_++ % kSharedSlots * kSlot; }
-  // Another one than local_slot() gives, at the other end.
+  // A slot other than that of local_slot(), at the other end.
   std::size_t remote_slot() { return remote_++ % kSharedSlots; }
 
   // ---- one request
@@ -318,7 +317,7 @@ class WorkSteps {
     if (op == Opcode::send_with_invalidate && !choose_window(*p.peer, &r)) {
       r.opcode = op = Opcode::send;
     }
-    // What is repeated may arrive behind what was sent later: no two receives lie in one place.
+    // A retransmission may arrive after a later request: no two receives may be at the same place.
     if (apart_ && takes_receive(op) && p.peer->queue().empty()) r.opcode = op = Opcode::write;
     if (takes_receive(op)) {
       if (p.peer->queue().empty()) p.peer->post_receive(world_.next_id(), dice);
@@ -352,10 +351,10 @@ class WorkSteps {
     world_.tell("request " + std::to_string(static_cast<int>(r.opcode)) + " of " +
                 std::to_string(length) + " bytes by " + WalkWorld::name(p));
     done(p, r, at, far, length);
-    world_.settle(2);  // the next one may look at what this one leaves
+    world_.settle(2);  // the next request may use its result
   }
 
-  // What it does, as the model has it.
+  // The effect of the request in the model.
   void done(WalkPair& p, const SendRequest& r, std::size_t at, std::optional<std::size_t> far,
             std::size_t length) {
     WalkPair& q = *p.peer;
@@ -438,7 +437,7 @@ class WorkSteps {
     std::memcpy(here.model.data() + at, &was, sizeof was);
   }
 
-  // ---- where it goes
+  // ---- destinations
 
   static std::uint32_t right_of(Opcode op) {
     return op == Opcode::read ? access_remote_read
@@ -449,7 +448,7 @@ class WorkSteps {
     std::uint32_t rkey;
     WalkArea area;
   };
-  // All that a peer of `q` may use.
+  // All keys that a peer of `q` may use.
   static std::vector<Key> keys_at(const WalkPair& q) {
     std::vector<Key> all;
     for (auto& r : q.end.regions) all.push_back({r->mr.rkey(), r->area});
@@ -460,7 +459,7 @@ class WorkSteps {
     }
     return all;
   }
-  // Where in the memory of that end it is.
+  // Chooses its place in the memory of that end.
   std::size_t aim(const WalkPair& q, Opcode op, std::size_t length, SendRequest* r, Dice& dice) {
     const std::size_t slot = remote_slot() * kSlot;
     std::vector<Key> fit;
@@ -481,7 +480,7 @@ class WorkSteps {
     }
     return false;
   }
-  // A key, a range or a right that is not.
+  // An invalid key, range or right.
   bool aim_badly(const WalkPair& p, Opcode op, SendRequest* r, Dice& dice) {
     const WalkPair& q = *p.peer;
     auto keys = keys_at(q);

@@ -1,5 +1,5 @@
-// Two devices that speak both transports, joined by a wire of memory, and the queue pairs of a
-// program that has both.
+// Two devices that speak both transports, joined by a wire in memory, and the queue pairs of a
+// program that uses both.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ namespace urnic::test {
 class WalkWorld {
  public:
   enum class Line : std::uint8_t { perhaps_faulty, good };
-  // What is done is told there.
+  // The steps are recorded in `*to`.
   WalkWorld(Dice& dice, std::vector<std::string>* to, Line line = Line::perhaps_faulty)
       : time_(dice.number()), told_(*to), line_(line) {
     for (unsigned i = 0; i < 2; ++i) {
@@ -43,7 +43,7 @@ class WalkWorld {
 
   // ---- time
 
-  // So many milliseconds, from one deadline to the next.
+  // Lets this many milliseconds pass, from one deadline to the next.
   void settle(int ms) {
     const std::int64_t begin = VirtualTime::now_ns(), until = begin + std::int64_t{ms} * 1000000;
     for (int rounds = 0;; ++rounds) {
@@ -55,7 +55,7 @@ class WalkWorld {
       std::int64_t next = until;
       for (auto& e : ends) next = std::min(next, engine_of(e->device).next_deadline().ns());
       const std::int64_t left = std::max<std::int64_t>(next - VirtualTime::now_ns(), 20000);
-      // No deadline of the engine says when a faulty line lets go of a frame.
+      // The engine's deadlines do not include the time when a faulty line releases a frame.
       const bool early = VirtualTime::now_ns() - begin < 60000000;
       VirtualTime::pass(std::min<std::int64_t>(left, faulty_ && early ? 500000 : 50000000));
     }
@@ -65,7 +65,7 @@ class WalkWorld {
     for (auto& p : pairs) p->check();
     for (auto& e : ends) check_tables(*e);
   }
-  // Everything goes, and nothing is left.
+  // Destroys everything, and checks that nothing is left.
   void finish() {
     while (!pairs.empty()) drop(pairs.size() / 2);
     settle(5000);
@@ -77,7 +77,7 @@ class WalkWorld {
     settle(150000);
     for (auto& e : ends) {
       engine::EngineTables left = engine_of(e->device).tables();
-      left.neighbours = 0;  // stay a while
+      left.neighbours = 0;  // they stay for a while
       const VerbsStats ended = e->device.stats().ended.verbs;
       for (const WalkCounter& c : kWalkCounters) {
         if (c.of_entries()) continue;
@@ -118,7 +118,7 @@ class WalkWorld {
     WalkPair** const p = dice.any(found);
     return p == nullptr ? nullptr : *p;
   }
-  // Null when the end has as many as there may be.
+  // Null when the end already has the maximum number.
   WalkPair* make(WalkEnd& at, Dice& dice, Transport t, Service service = Service::rc) {
     std::set<std::size_t> slots;
     for (std::size_t i = 0; i < kMostPairs; ++i) {
@@ -135,7 +135,7 @@ class WalkWorld {
   void drop(std::size_t at) {
     WalkPair& p = *pairs[at];
     tell("destroy " + name(p));
-    // Its peer hears of the end, and this end nothing more.
+    // Its peer gets the end event, and this end gets no more events.
     if (p.stage == Stage::up) {
       end(*p.peer, p.is_roce() ? EventKind::disconnected : EventKind::failed);
     }
@@ -148,7 +148,7 @@ class WalkWorld {
     if (p.peer != nullptr) p.peer->peer = nullptr;
     p.peer = nullptr;
   }
-  // A connection has ended, as the program of that end hears it.
+  // A connection has ended; expects the events of the program at that end.
   void end(WalkPair& p, EventKind how, std::optional<EventKind> cause = {}) {
     p.stage = Stage::over;
     p.state = QpState::error;
@@ -169,10 +169,10 @@ class WalkWorld {
   std::uint16_t next_port() { return ++last_port_; }
 
  private:
-  VirtualTime time_;  // before what looks at it
+  VirtualTime time_;  // constructed before the objects that read the time
 
  public:
-  static constexpr std::size_t kMostPairs = 4;  // of each end
+  static constexpr std::size_t kMostPairs = 4;  // per end
   std::vector<std::unique_ptr<WalkEnd>> ends;
   WalkLine* lines[2];
   std::vector<std::unique_ptr<WalkPair>> pairs;
@@ -217,7 +217,8 @@ class WalkWorld {
   std::uint16_t last_port_ = 7000;
 };
 
-// A walk in such a world: after each act time passes, and then both devices agree with the model.
+// A walk in such a world: after each step time passes, and then both devices must agree with the
+// model.
 class WorldWalk : public Walk {
  public:
   void step(Dice& dice) final {

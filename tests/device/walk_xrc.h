@@ -1,5 +1,5 @@
 // The steps of a walk over XRC: sending and receiving ends at both devices, two domains at each,
-// and several shared receive queues, which come and go.
+// and several shared receive queues, which are created and destroyed.
 #pragma once
 
 #include <algorithm>
@@ -31,8 +31,8 @@ struct XrcPair {
   ~XrcPair() { end->add_up(&counts); }
   WalkEnd* end;
   bool sends;
-  unsigned domain = 0;  // of one that receives
-  CompletionQueue cq;   // of one that sends
+  unsigned domain = 0;  // for a receiving end
+  CompletionQueue cq;   // for a sending end
   QueuePair qp;
   XrcPair* peer = nullptr;
   QpState state = QpState::reset;
@@ -73,7 +73,7 @@ class XrcSteps {
     o.max_receive_sge = 3;
     o.events = e.events;
     o.context = &q;
-    // By its name the domain is the same one.
+    // Opening the domain by its name gives the same domain.
     o.xrc_domain = dice.one_in(2) ? domains_[e.which][q.domain]
                                   : *e.device.open_xrc_domain(q.domain == 0 ? "a" : "b");
     o.receive_cq = q.cq;
@@ -94,7 +94,7 @@ class XrcSteps {
     }
     if (q.receives.size() < XrcQueue::kMost) post_receive(q);
   }
-  // A connection from one end to the other, of new queue pairs or of such as have been reset.
+  // Connects one end to the other, with new or reset queue pairs.
   void connect(Dice& dice) {
     WalkEnd& from = *world_.ends[dice.below(2)];
     XrcPair* const a = unused(from, true, dice);
@@ -130,7 +130,7 @@ class XrcSteps {
     a->peer = b;
     b->peer = a;
   }
-  // Reset or destroyed, and the other end with it.
+  // Resets or destroys one end, and the other with it.
   void end(Dice& dice) {
     if (pairs_.empty()) return;
     XrcPair& p = *pairs_[dice.below(pairs_.size())];
@@ -143,7 +143,7 @@ class XrcSteps {
     std::erase_if(pairs_, [&](const auto& x) { return x.get() == &p; });
   }
 
-  // Requests that may be, each for a queue of the domain of the peer.
+  // Valid requests, each for a queue of the peer's domain.
   void work(Dice& dice) {
     XrcPair* const p = ready(dice);
     if (p == nullptr) return;
@@ -154,7 +154,7 @@ class XrcSteps {
       one(*p, *queue_for(dice, *p, true), dice);
     }
   }
-  // For a queue of another domain, or one that has gone, which ends both.
+  // A request for a queue of another domain, or a destroyed one, which ends both queue pairs.
   void break_rules(Dice& dice) {
     XrcPair* const p = ready(dice);
     if (p == nullptr) return;
@@ -296,7 +296,7 @@ class XrcSteps {
     XrcPair** const p = dice.any(found);
     return p == nullptr ? nullptr : *p;
   }
-  // Of the domain of the peer, or of the other one.
+  // A queue of the peer's domain, or of the other domain.
   XrcQueue* queue_for(Dice& dice, const XrcPair& p, bool right) {
     std::vector<XrcQueue*> found;
     for (auto& q : queues_) {

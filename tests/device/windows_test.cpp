@@ -49,7 +49,7 @@ TEST_P(WindowsOnWire, AreBoundUsedInvalidatedAndBoundAgain) {
   ASSERT_FALSE(stays.ok());
   EXPECT_EQ(stays.error().code, Errc::in_use);
 
-  // The peer gives it back.
+  // The peer returns it.
   const Sge into{0x4000, 16, region.lkey()};
   ASSERT_TRUE(server.qp.post_receive({9, {&into, 1}}).ok());
   SendRequest back;
@@ -74,7 +74,7 @@ TEST_P(WindowsOnWire, AreBoundUsedInvalidatedAndBoundAgain) {
 }
 
 // proves: E-54
-TEST_P(WindowsOnWire, OfType1AreOfTheDomainOfType2OfTheQueuePair) {
+TEST_P(WindowsOnWire, Type1BelongsToTheDomainAndType2ToTheQueuePair) {
   QueuePair at = server.another(), from = client.another();
   join(at, from);
   MemoryWindow one = *server.device.create_window(server.pd, WindowType::type1);
@@ -88,7 +88,7 @@ TEST_P(WindowsOnWire, OfType1AreOfTheDomainOfType2OfTheQueuePair) {
 }
 
 // proves: E-54
-TEST_P(WindowsOnWire, ThatCannotBeBoundEndTheQueuePair) {
+TEST_P(WindowsOnWire, AnInvalidBindEndsTheQueuePair) {
   MemoryWindow w = *server.device.create_window(server.pd, WindowType::type1);
   SendRequest nothing;
   nothing.opcode = Opcode::bind_window;
@@ -100,7 +100,7 @@ TEST_P(WindowsOnWire, ThatCannotBeBoundEndTheQueuePair) {
 }
 
 // proves: E-54
-TEST_P(WindowsOnWire, GoWithTheirRegionWhenItIsDestroyedAndWithTheirHandle) {
+TEST_P(WindowsOnWire, EndWithTheirRegionOrTheirHandle) {
   {
     MemoryWindow w = *server.device.create_window(server.pd, WindowType::type1);
     ASSERT_EQ(bind(server.qp, {0x4000, 100, region.lkey(), w.next_rkey(), access_remote_read}),

@@ -1,4 +1,4 @@
-// A random walk over XRC, beside a model.
+// A random walk over XRC, compared with a model.
 #include "tests/device/walk_xrc.h"
 
 namespace urnic::test {

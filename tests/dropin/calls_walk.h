@@ -1,5 +1,5 @@
-// The walks over the C calls of the drop-in share these: how long they wait, what a process holds,
-// and a destruction that must wait for an acknowledgement.
+// Helpers shared by the walks over the C calls of the drop-in: time limits, the resources of the
+// process, and a destruction that must wait for an acknowledgement.
 #pragma once
 
 #include <arpa/inet.h>
@@ -27,8 +27,8 @@ using urnic::test::agree;
 using urnic::test::agree_on;
 using urnic::test::Dice;
 
-// A walk that disagrees is repeated many times to find a shorter one. The repetitions wait for a
-// fraction of the time, since what is missing is missing.
+// A walk that disagrees is repeated many times to find a shorter one. The repetitions use shorter
+// time limits, because an event that did not arrive will not arrive later either.
 class Patience {
  public:
   static std::chrono::milliseconds now() {
@@ -55,7 +55,7 @@ inline bool is_readable_now(int fd) {
   return poll(&p, 1, 0) == 1;
 }
 
-// 0, or errno of a call that answers -1 (or a null pointer).
+// 0, or errno of a call that returned -1 (or a null pointer).
 inline int error_of(int result) {
   return result == 0 ? 0 : errno;
 }
@@ -67,7 +67,7 @@ inline std::size_t entries_of(const char* folder) {
   namespace fs = std::filesystem;
   return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), {}));
 }
-// The first thread that waits in the device's place (docs/progress.md) makes a timer and a bell,
+// The first thread that waits in the device's place (docs/progress.md) creates a timer and a bell,
 // which stay. They are not counted.
 inline std::size_t count_descriptors() {
   namespace fs = std::filesystem;
@@ -80,11 +80,10 @@ inline std::size_t count_descriptors() {
   return entries_of("/proc/self/fd") - 2 * timers;
 }
 
-// The number behind this word in what the process tells of itself; -1 if the process does not
-// answer.
+// The number after this word in the statistics of the process; -1 if the process does not answer.
 class Statistics {
  public:
-  // Before a device is opened: the socket goes into a folder of its own.
+  // Call before a device is opened: the socket gets a folder of its own.
   static void prepare() {
     char name[] = "/tmp/urnic-walk-XXXXXX";
     if (mkdtemp(name) != nullptr) setenv("XDG_RUNTIME_DIR", name, 1);
@@ -107,7 +106,7 @@ class Statistics {
     close(fd);
     return text;
   }
-  // How often the word stands there. Each connection says its "qp_number", and the totals do.
+  // How often the word occurs. Each connection has a "qp_number", and so have the totals.
   static long times(const std::string& text, const std::string& word) {
     long n = 0;
     for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
@@ -120,7 +119,7 @@ class Statistics {
   }
 };
 
-// Resources of a process that it must close itself.
+// Resources that a process must release itself.
 struct Holdings {
   std::size_t descriptors, threads;
   static Holdings now() { return {count_descriptors(), entries_of("/proc/self/task")}; }
@@ -134,7 +133,7 @@ inline Holdings quiet_holdings() {
   return Holdings::now();
 }
 
-// The walk must have left nothing that was not there in `before`.
+// The walk must have released everything that was not there in `before`.
 inline void agree_that_nothing_is_left(const Holdings& before) {
   Holdings now{};
   Patience::waits_for([&] { return (now = Holdings::now()) == before; });
@@ -149,9 +148,9 @@ inline void agree_that_nothing_is_left(const Holdings& before) {
   agree_on(Statistics::times(text, "qp_number"), 1, "connections and queue pairs left, and one");
 }
 
-// `destroy` must wait until `acknowledge` is called. That it has returned before is a fault; that
-// it has not begun to wait yet is not seen, which misses a fault and invents none.
-// `forget` is for that fault: what is held must not be acknowledged any more.
+// `destroy` must wait until `acknowledge` is called; returning earlier is a fault. If it has not
+// begun to wait yet, a fault may be missed, but never reported wrongly. `forget` is called after
+// that fault, because the event must not be acknowledged any more.
 template <class Destroy, class Acknowledge, class Forget>
 void destroy_waits(const std::string& what, Destroy destroy, Acknowledge acknowledge,
                    Forget forget) {

@@ -1,5 +1,5 @@
-// A process of its own for a walk over the calls of the drop-in, whose device speaks one transport
-// and has settings of no default value.
+// Runs a walk over the calls of the drop-in in a process of its own, whose device speaks one
+// transport and whose settings differ from the defaults.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,11 +15,11 @@ namespace calls_walk {
 
 class WalkTest : public own_process::Test {
  protected:
-  // False in the first process, where the test runs meanwhile in one of its own.
+  // False in the first process, where the test meanwhile runs in a process of its own.
   bool open(const std::string& transport) {
     if (!within()) return false;
     is_roce_ = transport == "roce";
-    // The drop-in takes the variables of a walk for settings of its own.
+    // The drop-in would treat the variables of a walk as settings of its own.
     std::map<std::string, std::string> walk;
     for (const char* word : {"URNIC_WALK_SEED", "URNIC_WALK_EPISODES", "URNIC_WALK_REPLAY"}) {
       if (const char* const value = getenv(word); value != nullptr) walk[word] = value;
@@ -38,7 +38,7 @@ class WalkTest : public own_process::Test {
     rdma_free_devices(rdma_get_devices(&devices));
     EXPECT_EQ(devices, 1);
     for (const auto& [word, value] : walk) setenv(word.c_str(), value.c_str(), 1);
-    for (int i = 0; i < 20; ++i) {  // some that were destroyed are kept
+    for (int i = 0; i < 20; ++i) {  // some destroyed ones are kept
       rdma_destroy_event_channel(rdma_create_event_channel());
     }
     return true;

@@ -1,4 +1,4 @@
-// pthread_cancel of threads that wait in us: libiscsi's iSER does so.
+// pthread_cancel of threads that wait inside our calls, as libiscsi's iSER does.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
@@ -11,7 +11,7 @@
 
 #include "support/soon.h"
 
-// A sanitizer does not see that a cancelled thread has left its frames.
+// A sanitizer does not notice that a cancelled thread has left its stack frames.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SKIP_UNDER_SANITIZERS() GTEST_SKIP() << "a cancelled thread's stack"
 #else
@@ -22,8 +22,8 @@
 
 namespace {
 
-// A thread that runs `f` is cancelled when it waits in the kernel. What it was called with is of
-// use afterwards.
+// Cancels a thread that runs `f` and waits in the kernel. The arguments of `f` can be used
+// afterwards.
 template <class F>
 bool ends_when_cancelled(F f) {
   struct Thread {
@@ -88,8 +88,9 @@ TEST(Cancel, EndsAThreadWhereItWaits) {
   EXPECT_EQ(ibv_close_device(context), 0);
 }
 
-// Who cancels a thread and does not wait for it takes the channel away under it.
-TEST(Cancel, GoesBeforeALookAtTheChannel) {
+// A program that cancels a thread without waiting for it destroys the channel while the thread uses
+// it.
+TEST(Cancel, CancellationComesBeforeAnyAccessToTheChannel) {
   SKIP_UNDER_SANITIZERS();
   static std::atomic<bool> disabled, cancelled;
   disabled = cancelled = false;
@@ -113,8 +114,8 @@ TEST(Cancel, GoesBeforeALookAtTheChannel) {
   EXPECT_EQ(result, PTHREAD_CANCELED);
 }
 
-// As libiscsi's thread does, whose channel's place has become something else.
-TEST(CancelledCalls, WhatIsNoneIsRefused) {
+// libiscsi's thread does this: the memory of its channel's address has been reused.
+TEST(CancelledCalls, AnUnknownChannelIsRefused) {
   rdma_cm_event* event;
   errno = 0;
   EXPECT_EQ(rdma_get_cm_event(reinterpret_cast<rdma_event_channel*>(0x313632333a31), &event), -1);

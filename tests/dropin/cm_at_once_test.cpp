@@ -1,4 +1,4 @@
-// Calls of rdma_cm on one id by two threads at once.
+// Two threads call rdma_cm on one id at the same time.
 #include <atomic>
 #include <thread>
 
@@ -7,9 +7,9 @@
 namespace cm {
 namespace {
 
-// One thread hears of the end and destroys, while the other one is in rdma_disconnect.
+// One thread gets the disconnect event and destroys, while the other one is in rdma_disconnect.
 // proves: DI-8
-TEST_F(CmTest, ADisconnectMayMeetTheDestructionOfItsQueuePair) {
+TEST_F(CmTest, DisconnectMayRunWhileItsQueuePairIsDestroyed) {
   constexpr int kRounds = 300;
   std::atomic<rdma_cm_id*> ending{nullptr};
   std::atomic<int> ended{0};
@@ -17,7 +17,7 @@ TEST_F(CmTest, ADisconnectMayMeetTheDestructionOfItsQueuePair) {
     for (int i = 0; i < kRounds; ++i) {
       rdma_cm_id* id = nullptr;
       while ((id = ending.exchange(nullptr)) == nullptr) std::this_thread::yield();
-      if (id == client_) break;  // the other one has given up
+      if (id == client_) break;  // the other thread has given up
       rdma_disconnect(id);
       ++ended;
     }

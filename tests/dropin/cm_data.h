@@ -1,4 +1,4 @@
-// A connection of rdma_cm whose client builds its requests and polls by the extended calls.
+// A connection of rdma_cm whose client uses the extended calls to build requests and to poll.
 #pragma once
 
 #include "dropin/cm_ends.h"
@@ -6,7 +6,7 @@
 namespace cm {
 
 struct CmDataTest : CmTest {
-  // The client's requests are built, and its completions polled by the extended calls.
+  // The client builds its requests, and polls completions, with the extended calls.
   void connect_built(std::uint64_t operations) {
     resolve(ntohs(rdma_get_src_port(listener_)));
     rdma_destroy_qp(client_);

@@ -1,5 +1,5 @@
-// What goes over a connection of rdma_cm: messages, memory by its keys, windows, requests that are
-// built, and who is told.
+// Data over a connection of rdma_cm: messages, memory by its keys, windows, requests built call by
+// call, and completion events.
 #include <cstring>
 #include <thread>
 
@@ -49,9 +49,9 @@ TEST_F(CmDataTest, MessagesWritesAndReadsGoBothWays) {
   EXPECT_EQ(rdma_dereg_mr(sink), 0);
 }
 
-// As rdma_xclient sends, which asks for none.
+// rdma_xclient sends inline without having requested inline space.
 // proves: DI-1
-TEST_F(CmDataTest, InlineDataGoesUpToWhatWasGrantedAlsoUnasked) {
+TEST_F(CmDataTest, InlineDataUpToTheGrantedSizeWorksEvenIfNotRequested) {
   resolve(ntohs(rdma_get_src_port(listener_)));
   rdma_destroy_qp(client_);
   auto attr = small_qp();
@@ -90,7 +90,7 @@ TEST_F(CmDataTest, InlineDataGoesUpToWhatWasGrantedAlsoUnasked) {
 }
 
 // proves: DI-5
-TEST_F(CmDataTest, WorkNamesMemoryByItsIovaAndByTheKeyOfItsLastRegistration) {
+TEST_F(CmDataTest, WorkUsesTheIovaAndTheKeyOfTheLastRegistration) {
   connect();
   accept();
   constexpr std::uint64_t kIova = 0x7000;
@@ -112,7 +112,8 @@ TEST_F(CmDataTest, WorkNamesMemoryByItsIovaAndByTheKeyOfItsLastRegistration) {
     return wait_for(client_->send_cq).status;
   };
   EXPECT_EQ(write(kIova + 8, sink->rkey), IBV_WC_SUCCESS);
-  // Over the kernel's TCP a Write is complete when the kernel has it: a Read behind it has seen it.
+  // Over the kernel's TCP a Write is complete when the kernel has it: a Read posted after it sees
+  // it.
   char back[64] = {};
   ibv_mr* last = rdma_reg_msgs(client_, back, sizeof back);
   ASSERT_EQ(
@@ -136,7 +137,7 @@ TEST_F(CmDataTest, WorkNamesMemoryByItsIovaAndByTheKeyOfItsLastRegistration) {
 }
 
 // proves: DI-1
-TEST_F(CmDataTest, WindowsAreBoundUsedAndTakenBack) {
+TEST_F(CmDataTest, WindowsAreBoundUsedAndInvalidated) {
   connect();
   accept();
   char lent[64] = "lent for a while", back[64] = {};
@@ -173,7 +174,7 @@ TEST_F(CmDataTest, WindowsAreBoundUsedAndTakenBack) {
   EXPECT_EQ(ibv_dealloc_pd(other), 0);
   EXPECT_EQ(one->rkey, first);
 
-  // Programs say besides what is no right of a window's.
+  // Programs set a right that is not a right of a window.
   bind.bind_info = {region, at, 64, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_LOCAL_WRITE};
   ASSERT_EQ(ibv_bind_mw(server_->qp, one, &bind), 0);
   EXPECT_NE(one->rkey, first);
@@ -211,7 +212,8 @@ TEST_F(CmDataTest, WindowsAreBoundUsedAndTakenBack) {
   EXPECT_EQ(two->rkey, last) << "of whose byte the program has named the lowest";
   EXPECT_EQ(read(0, last), IBV_WC_SUCCESS);
   EXPECT_STREQ(back, "for a while");
-  // Another window's key is told when it is posted, what cannot be bound when it is done.
+  // The key of another window is refused when it is posted; an impossible bind fails when it is
+  // done.
   list[0].next = nullptr;
   list[0].bind_mw.rkey = two->rkey + 0x100;
   EXPECT_EQ(ibv_post_send(server_->qp, list, &bad), EINVAL);
@@ -285,7 +287,7 @@ TEST_F(CmDataTest, BuiltRequestsAndExtendedPollsCarryData) {
 
 // Ten requests for a queue of eight.
 // proves: DI-4
-TEST_F(CmDataTest, TheFirstRequestThatIsNotTakenIsNamedAndThoseBeforeItAreDone) {
+TEST_F(CmDataTest, TheFirstRefusedRequestIsReportedAndEarlierOnesComplete) {
   connect();
   auto attr = small_qp();
   ASSERT_EQ(rdma_create_qp(server_, nullptr, &attr), 0);
@@ -309,10 +311,34 @@ TEST_F(CmDataTest, TheFirstRequestThatIsNotTakenIsNamedAndThoseBeforeItAreDone) 
     EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
     EXPECT_EQ(wait_for(server_->recv_cq).status, IBV_WC_SUCCESS);
   }
-  // In the middle of a list what is no request at all.
+  // An invalid opcode in the middle of a list.
   list[2].opcode = static_cast<ibv_wr_opcode>(99);
   EXPECT_EQ(ibv_post_send(client_->qp, list, &bad), EOPNOTSUPP);
   EXPECT_EQ(bad, &list[2]);
+}
+
+// The library takes 32 requests at a time.
+TEST_F(CmDataTest, ARequestThatIsRefusedFarBehindTheFirstIsNamed) {
+  resolve(ntohs(rdma_get_src_port(listener_)));
+  rdma_destroy_qp(client_);
+  auto attr = small_qp();
+  attr.cap.max_send_wr = 64;
+  ASSERT_EQ(rdma_create_qp(client_, nullptr, &attr), 0);
+  request();
+  accept();
+  std::string much(attr.cap.max_inline_data + 1, 'x');
+  ibv_sge sge{reinterpret_cast<std::uint64_t>(much.data()), static_cast<std::uint32_t>(much.size()),
+              0};
+  ibv_send_wr list[40]{}, *bad = nullptr;
+  for (std::size_t i = 0; i < 40; ++i) {
+    list[i].next = i < 39 ? &list[i + 1] : nullptr;
+    list[i].opcode = IBV_WR_SEND;
+  }
+  list[35].sg_list = &sge;
+  list[35].num_sge = 1;
+  list[35].send_flags = IBV_SEND_INLINE;
+  EXPECT_EQ(ibv_post_send(client_->qp, list, &bad), EINVAL);
+  EXPECT_EQ(bad, &list[35]);
 }
 
 // proves: DI-6
@@ -338,7 +364,7 @@ TEST_F(CmDataTest, AQueueArmedForSolicitedMessagesIsSilentForOthers) {
   EXPECT_EQ(poll(&p, 1, 50), 0);
   send(IBV_SEND_SOLICITED);
   ASSERT_EQ(poll(&p, 1, urnic::test::kSoonMs), 1);
-  // Who waits for the event has it, and one only.
+  // A thread that waits for the event gets it, and only one event.
   ibv_cq* which = nullptr;
   void* its = nullptr;
   ASSERT_EQ(ibv_get_cq_event(server_->recv_cq_channel, &which, &its), 0);
@@ -349,7 +375,7 @@ TEST_F(CmDataTest, AQueueArmedForSolicitedMessagesIsSilentForOthers) {
 }
 
 // proves: DI-6
-TEST_F(CmDataTest, WhoAsksForAnEventBeforeThereIsOneSleepsUntilItComes) {
+TEST_F(CmDataTest, GetCqEventSleepsUntilAnEventArrives) {
   connect();
   auto attr = small_qp();
   ASSERT_EQ(rdma_create_qp(server_, nullptr, &attr), 0);

@@ -1,4 +1,4 @@
-// Two ends of rdma_cm in one process, as a C program calls it, over the kernel's TCP on loopback.
+// Two ends of rdma_cm in one process, used like from C, over the kernel's TCP on loopback.
 #pragma once
 
 #include <arpa/inet.h>
@@ -27,7 +27,7 @@ inline sockaddr* any(sockaddr_in& a) {
   return reinterpret_cast<sockaddr*>(&a);
 }
 
-// The next event, which must be `wanted`; not yet acknowledged.
+// The next event, which must be `wanted`; not acknowledged yet.
 inline rdma_cm_event* next(rdma_event_channel* channel, rdma_cm_event_type wanted) {
   pollfd p{channel->fd, POLLIN, 0};
   if (poll(&p, 1, urnic::test::kSoonMs) != 1) {
@@ -65,7 +65,7 @@ inline ibv_wc wait_for(ibv_cq* cq) {
   return wc;
 }
 
-// What the library shows of it, from a thread of its own.
+// The state that the library shows, written by a thread of its own.
 inline ibv_qp_state shown(const ibv_qp& qp) {
   return __atomic_load_n(&qp.state, __ATOMIC_RELAXED);
 }

@@ -1,5 +1,7 @@
-// After a call that has failed an id is what it was before.
+// After a failed call an id is unchanged.
 #include <errno.h>
+
+#include <utility>
 
 #include "dropin/cm_ends.h"
 
@@ -17,7 +19,7 @@ int error_of(int result) {
 }
 
 // proves: DI-9
-TEST_F(CmTest, AnAddressThatIsNobodysIsNotAvailable) {
+TEST_F(CmTest, AForeignAddressIsNotAvailable) {
   for (const char* nobodys : {"192.0.2.1", "224.0.0.5", "255.255.255.255"}) {
     sockaddr_in from = at(nobodys, 0), to = loopback(9);
     EXPECT_EQ(error_of(rdma_bind_addr(client_, any(from))), EADDRNOTAVAIL) << nobodys;
@@ -29,7 +31,7 @@ TEST_F(CmTest, AnAddressThatIsNobodysIsNotAvailable) {
 }
 
 // proves: DI-9
-TEST_F(CmTest, BothAddressesAreOfOneVersion) {
+TEST_F(CmTest, BothAddressesMustBeOfOneIpVersion) {
   sockaddr_in v4 = loopback(0);
   sockaddr_in6 v6{};
   v6.sin6_family = AF_INET6;
@@ -40,7 +42,7 @@ TEST_F(CmTest, BothAddressesAreOfOneVersion) {
   EXPECT_EQ(error_of(rdma_resolve_addr(client_, other, any(v4), 1000)), EINVAL);
   ASSERT_EQ(rdma_bind_addr(client_, any(v4)), 0);
   EXPECT_EQ(error_of(rdma_resolve_addr(client_, nullptr, other, 1000)), EINVAL);
-  // An IPv4 address in the clothes of IPv6 is one of IPv4.
+  // A v4-mapped IPv6 address is an IPv4 address.
   v6.sin6_addr = {};
   v6.sin6_addr.s6_addr[10] = v6.sin6_addr.s6_addr[11] = 0xff;
   v6.sin6_addr.s6_addr[12] = 127;
@@ -49,11 +51,11 @@ TEST_F(CmTest, BothAddressesAreOfOneVersion) {
   pass(peers_, RDMA_CM_EVENT_ADDR_RESOLVED);
 }
 
-// No address of ours leads there, whatever routes the machine has.
+// No local address has a route there, whatever routes the machine has.
 constexpr const char* kNowhere = "255.255.255.255";
 
 // proves: DI-9
-TEST_F(CmTest, AnIdThatWasNotResolvedIsBoundAsBefore) {
+TEST_F(CmTest, AFailedResolveLeavesTheIdBound) {
   sockaddr_in from = loopback(0), nowhere = at(kNowhere, 9);
   ASSERT_EQ(rdma_bind_addr(client_, any(from)), 0);
   const __be16 port = rdma_get_src_port(client_);
@@ -66,10 +68,10 @@ TEST_F(CmTest, AnIdThatWasNotResolvedIsBoundAsBefore) {
 }
 
 // proves: DI-9
-TEST_F(CmTest, TheSameCallMayBeTriedAgain) {
+TEST_F(CmTest, AFailedCallMayBeRepeated) {
   sockaddr_in from = loopback(0), nowhere = at(kNowhere, 9);
   {
-    rdma_cm_id* chooses = nullptr;  // a port
+    rdma_cm_id* chooses = nullptr;  // chooses a port
     ASSERT_EQ(rdma_create_id(channel_, &chooses, nullptr, RDMA_PS_TCP), 0);
     ASSERT_EQ(rdma_bind_addr(chooses, any(from)), 0);
     from.sin_port = rdma_get_src_port(chooses);
@@ -86,8 +88,8 @@ TEST_F(CmTest, TheSameCallMayBeTriedAgain) {
 }
 
 // proves: DI-9
-TEST_F(CmTest, AnOptionThatCannotBeHadLeavesTheIdBound) {
-  // Two share a port, which only one of them could have for itself.
+TEST_F(CmTest, ARefusedOptionLeavesTheIdBound) {
+  // Two ids share a port, which neither can then have exclusively.
   int on = 1, off = 0;
   rdma_cm_id* other = nullptr;
   ASSERT_EQ(rdma_create_id(channel_, &other, nullptr, RDMA_PS_TCP), 0);
@@ -105,8 +107,8 @@ TEST_F(CmTest, AnOptionThatCannotBeHadLeavesTheIdBound) {
   EXPECT_EQ(rdma_get_src_port(client_), a.sin_port);
 }
 
-// The queues that were made for it are no program's.
-TEST_F(CmTest, AQueuePairThatCannotBeMadeLeavesTheProgramsWordsAlone) {
+// The queues that were created for it are not given to the program.
+TEST_F(CmTest, AFailedCreateQpLeavesTheAttributesUnchanged) {
   resolve(ntohs(rdma_get_src_port(listener_)));
   rdma_destroy_qp(client_);
   ibv_qp_init_attr_ex wanted{};
@@ -123,7 +125,7 @@ TEST_F(CmTest, AQueuePairThatCannotBeMadeLeavesTheProgramsWordsAlone) {
 }
 
 // proves: DI-8
-TEST_F(CmTest, EventsNameNoQueuePairOverIwarp) {
+TEST_F(CmTest, IwarpEventsCarryNoQueuePairNumber) {
   resolve(ntohs(rdma_get_src_port(listener_)));
   auto attr = small_qp();
   rdma_conn_param p{};
@@ -147,6 +149,45 @@ TEST_F(CmTest, EventsNameNoQueuePairOverIwarp) {
     expect_none(e);
     EXPECT_EQ(rdma_ack_cm_event(e), 0);
   }
+}
+
+// The id's own shared queue and domain take the place of what the program has left open, but not
+// in its attributes if that fails.
+TEST_F(CmTest, AQueuePairThatCannotBeMadeLeavesTheDomainAndTheSharedQueueOfTheAttributesOpen) {
+  resolve(ntohs(rdma_get_src_port(listener_)));
+  rdma_destroy_qp(client_);
+  ibv_srq_init_attr s{};
+  s.attr.max_wr = 8;
+  s.attr.max_sge = 1;
+  ASSERT_EQ(rdma_create_srq(client_, nullptr, &s), 0);
+  ibv_qp_init_attr_ex wanted{};
+  wanted.qp_type = IBV_QPT_RC;
+  wanted.comp_mask = IBV_QP_INIT_ATTR_PD;
+  wanted.cap.max_send_wr = 4;
+  wanted.cap.max_send_sge = 1000;
+  EXPECT_EQ(error_of(rdma_create_qp_ex(client_, &wanted)), EINVAL);
+  EXPECT_EQ(wanted.comp_mask, unsigned{IBV_QP_INIT_ATTR_PD});
+  EXPECT_EQ(wanted.pd, nullptr);
+  EXPECT_EQ(wanted.srq, nullptr);
+  wanted.cap.max_send_sge = 1;
+  ASSERT_EQ(rdma_create_qp_ex(client_, &wanted), 0);
+  EXPECT_EQ(wanted.pd, client_->pd);
+  EXPECT_EQ(wanted.srq, client_->srq);
+  EXPECT_EQ(client_->qp->srq, client_->srq);
+  rdma_destroy_qp(client_);
+  rdma_destroy_srq(client_);
+}
+
+TEST_F(CmTest, AnIdWithAQueuePairOfItsOwnIsNotEstablishedByTheProgram) {
+  connect();
+  EXPECT_EQ(error_of(rdma_establish(client_)), EINVAL);
+  accept();
+  EXPECT_EQ(error_of(rdma_establish(client_)), EINVAL);
+  EXPECT_EQ(error_of(rdma_establish(server_)), EINVAL);
+  // Without one there is nothing left to do, which is no error.
+  ibv_qp* const qp = std::exchange(client_->qp, nullptr);
+  EXPECT_EQ(error_of(rdma_establish(client_)), 0);
+  client_->qp = qp;
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Operations beside Send, Write and Read over a connection of rdma_cm: Send with Invalidate,
+// Operations other than Send, Write and Read over a connection of rdma_cm: Send with Invalidate,
 // Immediate Data, atomics.
 #include <cstring>
 
@@ -8,7 +8,7 @@ namespace cm {
 namespace {
 
 // proves: DI-5
-TEST_F(CmDataTest, ASendThatInvalidatesSaysWhichKeyAndTakesItBack) {
+TEST_F(CmDataTest, SendWithInvalidateReportsAndInvalidatesTheKey) {
   connect();
   char lent[64] = "lent", back[64] = {};
   ibv_mr* region =
@@ -49,7 +49,7 @@ TEST_F(CmDataTest, ASendThatInvalidatesSaysWhichKeyAndTakesItBack) {
 }
 
 // proves: DI-5
-TEST_F(CmDataTest, ImmediateDataComesWithWritesAndSends) {
+TEST_F(CmDataTest, ImmediateDataArrivesWithWritesAndSends) {
   connect();
   char from[64] = "with four bytes more", into[64] = {}, target[64] = {};
   ibv_mr* source = rdma_reg_msgs(client_, from, sizeof from);
@@ -90,7 +90,7 @@ TEST_F(CmDataTest, ImmediateDataComesWithWritesAndSends) {
 }
 
 // proves: DI-5
-TEST_F(CmDataTest, AtomicsBringWhatWasThere) {
+TEST_F(CmDataTest, AtomicsReturnTheOldValue) {
   ibv_device_attr device;
   connect();
   ASSERT_EQ(ibv_query_device(client_->verbs, &device), 0);
@@ -127,7 +127,7 @@ TEST_F(CmDataTest, AtomicsBringWhatWasThere) {
   for (ibv_mr* mr : {into, target}) EXPECT_EQ(ibv_dereg_mr(mr), 0);
 }
 
-TEST_F(CmDataTest, AtomicsAreBuiltAsWell) {
+TEST_F(CmDataTest, AtomicsCanBeBuiltCallByCall) {
   connect_built(IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD);
   alignas(8) std::uint64_t word = 5, got[2] = {};
   ibv_mr* into = rdma_reg_msgs(client_, got, sizeof got);
@@ -155,9 +155,9 @@ TEST_F(CmDataTest, AtomicsAreBuiltAsWell) {
   for (ibv_mr* mr : {into, target}) EXPECT_EQ(ibv_dereg_mr(mr), 0);
 }
 
-// A target that serves many would end with a call that fails, as tgt does.
+// If accept failed here, a target that serves many clients would end, as tgt does.
 // proves: DI-8
-TEST_F(CmTest, WhoAcceptsAPeerThatHasGoneIsToldByAnEvent) {
+TEST_F(CmTest, AcceptingAPeerThatHasGoneFailsWithAnEvent) {
   connect();
   auto attr = small_qp();
   ASSERT_EQ(rdma_create_qp(server_, nullptr, &attr), 0);
@@ -167,7 +167,7 @@ TEST_F(CmTest, WhoAcceptsAPeerThatHasGoneIsToldByAnEvent) {
   rdma_destroy_qp(client_);
   EXPECT_EQ(rdma_destroy_id(client_), 0);
   ASSERT_EQ(rdma_create_id(peers_, &client_, this, RDMA_PS_TCP), 0);
-  usleep(200'000);  // it is mostly known then, and makes no difference
+  usleep(200'000);  // usually known by then; the result is the same
   EXPECT_EQ(rdma_accept(server_, nullptr), 0);
   pass(channel_, RDMA_CM_EVENT_CONNECT_ERROR);
   const ibv_wc wc = wait_for(server_->recv_cq);

@@ -1,4 +1,4 @@
-// rdma_set_option, as rdma-core and a kernel answer it.
+// rdma_set_option, with the results of rdma-core and a kernel.
 #include <errno.h>
 #include <infiniband/sa.h>
 
@@ -7,9 +7,9 @@
 namespace cm {
 namespace {
 
-// A program that knows the way says it, instead of rdma_resolve_route.
+// A program that knows the path sets it instead of calling rdma_resolve_route.
 // proves: DI-9
-TEST_F(CmTest, AWayThatIsKnownIsSaid) {
+TEST_F(CmTest, AKnownPathReplacesResolveRoute) {
   ibv_path_data ways[2] = {};
   ways[0].flags = IBV_PATH_FLAG_ALTERNATE;
   ways[1].flags = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL;
@@ -36,7 +36,7 @@ TEST_F(CmTest, AWayThatIsKnownIsSaid) {
   accept();
 }
 
-TEST_F(CmTest, OptionsThatAreNotThereSayTheErrnoOfRdmaCore) {
+TEST_F(CmTest, UnknownOptionsFailWithTheErrnoOfRdmaCore) {
   std::uint8_t value = 3;
   const auto set = [&](int level, int name, void* at, std::size_t bytes) {
     return rdma_set_option(client_, level, name, at, bytes) == 0 ? 0 : errno;

@@ -1,4 +1,4 @@
-// What accept grants of the Reads that a client of another stack asks for.
+// The number of Reads that accept grants to a client of another stack.
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 namespace cm {
 namespace {
 
-// A client of its own words on the kernel's TCP: it asks for IRD and ORD (RFC 6581), and says what
-// the Reply grants.
+// A hand-written client on the kernel's TCP: it requests IRD and ORD (RFC 6581), and reads the
+// values that the Reply grants.
 class RequestOfReads {
  public:
   RequestOfReads(std::uint16_t port, std::uint8_t ird, std::uint8_t ord)
@@ -36,7 +36,7 @@ class RequestOfReads {
   int fd_;
 };
 
-TEST_F(CmTest, AClientThatAsksForMoreReadsThanTheDeviceHasIsAcceptedWithTheDevices) {
+TEST_F(CmTest, ARequestForTooManyReadsIsAcceptedWithTheDevicesLimit) {
   for (const bool with_parameters : {false, true}) {
     const RequestOfReads client(ntohs(rdma_get_src_port(listener_)), 128, 128);
     auto* request = next(channel_, RDMA_CM_EVENT_CONNECT_REQUEST);
@@ -62,9 +62,9 @@ TEST_F(CmTest, AClientThatAsksForMoreReadsThanTheDeviceHasIsAcceptedWithTheDevic
   }
 }
 
-// What the client asks for is what the server serves, and the other way round.
+// The depth that the client requests is the one that the server serves, and vice versa.
 // proves: DI-8
-TEST_F(CmTest, ARequestSaysWhatIsToBeServed) {
+TEST_F(CmTest, ARequestReportsTheDepthsForTheServer) {
   const RequestOfReads client(ntohs(rdma_get_src_port(listener_)), 2, 5);
   auto* request = next(channel_, RDMA_CM_EVENT_CONNECT_REQUEST);
   ASSERT_NE(request, nullptr);
@@ -75,8 +75,8 @@ TEST_F(CmTest, ARequestSaysWhatIsToBeServed) {
   EXPECT_EQ(rdma_destroy_id(id), 0);
 }
 
-// Neither asked for what comes of it.
-TEST_F(CmTest, EstablishedSaysWhatBothEndsHaveAgreedOn) {
+// Neither end requested the resulting values.
+TEST_F(CmTest, EstablishedReportsTheAgreedDepths) {
   resolve(ntohs(rdma_get_src_port(listener_)));
   rdma_conn_param p{};
   p.responder_resources = 2;

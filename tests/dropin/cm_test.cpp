@@ -1,4 +1,4 @@
-// How connections of rdma_cm come and go, and what is told of it.
+// How connections of rdma_cm start and end, and the events for it.
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -19,7 +19,7 @@ namespace cm {
 namespace {
 
 // proves: DI-8
-TEST_F(CmTest, DisconnectedComesOnceAtEachEndAlsoWhenTheQueuePairIsGone) {
+TEST_F(CmTest, DisconnectedArrivesOnceAtEachEndEvenWithoutTheQueuePair) {
   connect();
   accept();
   ASSERT_EQ(rdma_disconnect(client_), 0);
@@ -31,10 +31,10 @@ TEST_F(CmTest, DisconnectedComesOnceAtEachEndAlsoWhenTheQueuePairIsGone) {
   EXPECT_TRUE(silent(peers_, 10));
 }
 
-// Eight times 64 KiB behind a Send without a receive, which holds them up: nothing of it can have
-// arrived before the program has disconnected and its memory is its own again.
+// Eight times 64 KiB after a Send without a receive, which blocks them: no data can have arrived
+// before the program has disconnected and reused its memory.
 // proves: DI-8
-TEST_F(CmTest, WhatWasPostedBeforeRdmaDisconnectArrivesThoughAllIsDestroyed) {
+TEST_F(CmTest, DataPostedBeforeDisconnectArrivesAfterEverythingIsDestroyed) {
   connect();
   accept();
   constexpr std::size_t kPiece = 65536, kAll = kPiece * 8;
@@ -70,10 +70,10 @@ TEST_F(CmTest, WhatWasPostedBeforeRdmaDisconnectArrivesThoughAllIsDestroyed) {
   EXPECT_EQ(ibv_dereg_mr(inbox), 0);
 }
 
-// The peer writes where it may not: the program hears of it, and cannot destroy the queue pair
-// while it holds the event.
+// The peer writes where it has no right: the program gets an event, and cannot destroy the queue
+// pair while it holds the event.
 // proves: DI-3, DI-7
-TEST_F(CmTest, AnAccessWithoutRightIsAnAsynchronousEventThatIsWaitedFor) {
+TEST_F(CmTest, DestroyQpWaitsUntilTheAccessErrorEventIsAcknowledged) {
   connect();
   accept();
   char byte = 0;
@@ -94,15 +94,15 @@ TEST_F(CmTest, AnAccessWithoutRightIsAnAsynchronousEventThatIsWaitedFor) {
   usleep(100'000);
   const bool waits = !destroyed;
   EXPECT_TRUE(waits);
-  if (waits) ibv_ack_async_event(&event);  // else what it names is gone
+  if (waits) ibv_ack_async_event(&event);  // otherwise the event's queue pair is destroyed
   destroying.join();
   rdma_destroy_qp(client_);
   EXPECT_EQ(ibv_dereg_mr(mr), 0);
 }
 
-// The same two queue pairs, by number, under new identifiers each time.
+// The same two queue pairs, by number, with new identifiers each time.
 // proves: DI-2
-TEST_F(CmTest, AQueuePairIsConnectedAgainBehindErrAndReset) {
+TEST_F(CmTest, AQueuePairIsConnectedAgainAfterErrAndReset) {
   resolve(ntohs(rdma_get_src_port(listener_)));
   rdma_destroy_qp(client_);
   ibv_cq* cq = ibv_create_cq(client_->verbs, 16, nullptr, nullptr, 0);
@@ -171,7 +171,7 @@ TEST_F(CmTest, AQueuePairIsConnectedAgainBehindErrAndReset) {
 }
 
 // proves: DI-8
-TEST_F(CmTest, AQueuePairDestroyedWithoutAWordEndsTheConnection) {
+TEST_F(CmTest, DestroyingAConnectedQueuePairEndsTheConnection) {
   connect();
   accept();
   rdma_destroy_qp(client_);
@@ -180,7 +180,7 @@ TEST_F(CmTest, AQueuePairDestroyedWithoutAWordEndsTheConnection) {
 }
 
 // proves: DI-8
-TEST_F(CmTest, AnIdDestroyedWhileConnectedEndsTheConnection) {
+TEST_F(CmTest, DestroyingAConnectedIdEndsTheConnection) {
   connect();
   accept();
   ibv_qp* qp = server_->qp;
@@ -197,8 +197,8 @@ TEST_F(CmTest, AnIdDestroyedWhileConnectedEndsTheConnection) {
   EXPECT_EQ(ibv_destroy_comp_channel(of_receive), 0);
 }
 
-// As a read of the kernel's: signal() restarts it, a handler without SA_RESTART ends it.
-TEST_F(CmTest, SignalsInterruptAWaitOnlyIfTheyAreMeantTo) {
+// Like a read() of the kernel: signal() restarts it, a handler without SA_RESTART ends it.
+TEST_F(CmTest, SignalsInterruptAWaitOnlyWithoutSaRestart) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the sanitizer's handlers stand in the place of the program's";
 #endif
@@ -237,7 +237,7 @@ TEST_F(CmTest, SignalsInterruptAWaitOnlyIfTheyAreMeantTo) {
   sigaction(SIGUSR1, &plain, nullptr);
   t = wait_in_thread();
   EXPECT_TRUE(urnic::test::falls_asleep(waiter_id));
-  // A signal before the thread waits has no effect: one more, until it has ended.
+  // A signal has no effect before the thread waits, so send more until it has ended.
   EXPECT_TRUE(urnic::test::soon([&] {
     if (error != -1) return true;
     pthread_kill(waiter, SIGUSR1);
@@ -245,7 +245,7 @@ TEST_F(CmTest, SignalsInterruptAWaitOnlyIfTheyAreMeantTo) {
     return error != -1;
   }));
   if (error == -1) {
-    EXPECT_EQ(rdma_resolve_route(client_, 1000), 0);  // an event ends it
+    EXPECT_EQ(rdma_resolve_route(client_, 1000), 0);  // an event ends the wait
   }
   t.join();
   EXPECT_EQ(error, EINTR);
@@ -265,12 +265,12 @@ TEST_F(CmTest, ARejectionCarriesPrivateData) {
   EXPECT_EQ(rdma_ack_cm_event(event), 0);
 }
 
-// A program that tells its port before it listens is found, its posted receives too. The last
-// attempt to connect is made when the tenth of a second is over, so a listener that is there before
-// is always found. Where the machine lets more time pass before it listens, nothing is known:
-// another round.
+// A peer finds a program that announces its port before it listens, and the receives that it has
+// posted. The last attempt to connect is made after a tenth of a second, so a listener that starts
+// earlier is always found. If the machine takes longer than that to listen, the result is
+// undefined: try another round.
 // proves: DI-10
-TEST_F(CmTest, AListenerMayComeALittleLate) {
+TEST_F(CmTest, AClientConnectsIfTheListenerStartsALittleLate) {
   using Clock = std::chrono::steady_clock;
   const std::uint16_t port = ntohs(rdma_get_src_port(listener_));
   for (const auto end = Clock::now() + 2 * urnic::test::kSoon; Clock::now() < end;) {
@@ -303,7 +303,7 @@ TEST_F(CmTest, AListenerMayComeALittleLate) {
 }
 
 // proves: DI-8
-TEST_F(CmTest, NobodyListeningIsARejectionWithinATenthOfASecond) {
+TEST_F(CmTest, APortWithoutAListenerRejectsWithinATenthOfASecond) {
   resolve(1);
   rdma_conn_param p{};
   ASSERT_EQ(rdma_connect(client_, &p), 0);
@@ -314,7 +314,7 @@ TEST_F(CmTest, NobodyListeningIsARejectionWithinATenthOfASecond) {
 }
 
 // proves: DI-9
-TEST_F(CmTest, WrongUseIsAnsweredAndChangesNothing) {
+TEST_F(CmTest, WrongUseFailsAndChangesNothing) {
   rdma_cm_id* id = nullptr;
   errno = 0;
   EXPECT_EQ(rdma_create_id(channel_, &id, nullptr, RDMA_PS_UDP), -1);
@@ -335,7 +335,7 @@ TEST_F(CmTest, WrongUseIsAnsweredAndChangesNothing) {
   rdma_cm_event* event;
   EXPECT_EQ(rdma_get_cm_event(peers_, &event), -1);
   EXPECT_EQ(errno, EAGAIN);
-  // An address that is not ours.
+  // An address that is not local.
   ASSERT_EQ(rdma_create_id(channel_, &id, nullptr, RDMA_PS_TCP), 0);
   sockaddr_in foreign{};
   foreign.sin_family = AF_INET;
@@ -343,7 +343,7 @@ TEST_F(CmTest, WrongUseIsAnsweredAndChangesNothing) {
   EXPECT_EQ(rdma_bind_addr(id, any(foreign)), -1);
   EXPECT_EQ(errno, EADDRNOTAVAIL);
   EXPECT_EQ(rdma_destroy_id(id), 0);
-  // Taken.
+  // A port that is taken.
   ASSERT_EQ(rdma_create_id(channel_, &id, nullptr, RDMA_PS_TCP), 0);
   sockaddr_in taken = loopback(ntohs(rdma_get_src_port(listener_)));
   EXPECT_EQ(rdma_bind_addr(id, any(taken)), -1);
@@ -351,7 +351,7 @@ TEST_F(CmTest, WrongUseIsAnsweredAndChangesNothing) {
   EXPECT_EQ(rdma_destroy_id(id), 0);
 }
 
-TEST_F(CmTest, APortIsKnownOnceItIsBoundAndRefusesUntilItIsListenedOn) {
+TEST_F(CmTest, ABoundPortIsKnownAndRefusesUntilListen) {
   rdma_cm_id* id = nullptr;
   ASSERT_EQ(rdma_create_id(channel_, &id, nullptr, RDMA_PS_TCP), 0);
   sockaddr_in a = loopback(0);
@@ -368,7 +368,7 @@ TEST_F(CmTest, APortIsKnownOnceItIsBoundAndRefusesUntilItIsListenedOn) {
   EXPECT_EQ(rdma_destroy_id(id), 0);
 }
 
-// As tgtd does.
+// tgtd does this.
 // proves: DI-9
 TEST_F(CmTest, BothVersionsListenOnOnePort) {
   const std::uint16_t port = ntohs(rdma_get_src_port(listener_));
@@ -391,13 +391,13 @@ TEST_F(CmTest, BothVersionsListenOnOnePort) {
   EXPECT_EQ(rdma_destroy_id(six), 0);
 }
 
-TEST_F(CmTest, AnAddressMayBeSharedUntilSomebodyListens) {
+TEST_F(CmTest, AnAddressMayBeSharedUntilOneIdListens) {
   rdma_cm_id* ids[2] = {};
   sockaddr_in a = loopback(0);
   int on = 1;
   for (rdma_cm_id*& id : ids) {
     ASSERT_EQ(rdma_create_id(channel_, &id, nullptr, RDMA_PS_TCP), 0);
-    if (&id != ids) {  // without it, taken
+    if (&id != ids) {  // taken without the option
       EXPECT_EQ(rdma_bind_addr(id, any(a)), -1);
       EXPECT_EQ(errno, EADDRINUSE);
     }
@@ -475,7 +475,7 @@ TEST_F(CmTest, SynchronousEndpointsWaitForTheirEvents) {
   ASSERT_EQ(rdma_create_ep(&client, active, nullptr, &mine), 0);
   EXPECT_EQ(rdma_connect(client, nullptr), 0);
   EXPECT_EQ(rdma_disconnect(client), 0);
-  EXPECT_EQ(rdma_disconnect(client), -1);  // has ended: no event would come
+  EXPECT_EQ(rdma_disconnect(client), -1);  // it has ended: no event would arrive
   EXPECT_EQ(errno, EINVAL);
   server.join();
   rdma_destroy_ep(client);

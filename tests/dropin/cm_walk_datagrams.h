@@ -1,5 +1,5 @@
-// Identifiers for datagrams in the walk over rdma_cm (RoCE): one asks for the queue pair behind a
-// port, and sends to it by what it is told.
+// Identifiers for datagrams in the walk over rdma_cm (RoCE): one resolves the queue pair that
+// serves a port, and sends to it with the result.
 #pragma once
 
 #include "dropin/cm_walk_world.h"
@@ -64,7 +64,7 @@ class CmDatagrams {
       rdma_destroy_event_channel(clients);
     }
   };
-  // The next event of a channel, acknowledged at the end.
+  // The next event of a channel, acknowledged by the destructor.
   struct Event {
     rdma_cm_event* e = nullptr;
 

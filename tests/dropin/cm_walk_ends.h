@@ -1,4 +1,4 @@
-// How connections and identifiers of the walk over rdma_cm end, and what is left of them.
+// How connections and identifiers of the walk over rdma_cm end, and what must remain of them.
 #pragma once
 
 #include "dropin/cm_walk_work.h"
@@ -100,7 +100,7 @@ class CmEnds {
     }
   }
   void give_port_back(Id& i) {
-    if (i.is_passive) return;  // its port is the listener's
+    if (i.is_passive) return;  // its port belongs to the listener
     if (world_.ports.erase(i.port) != 0 && (world_.is_roce || i.stage <= Stage::listening)) {
       free_ports_.push_back(i.port);
     }
@@ -121,7 +121,7 @@ class CmEnds {
     if (i.peer != nullptr) i.peer->peer = nullptr;
     i.peer = nullptr;
   }
-  // The id of a request goes without an answer.
+  // The id of a request is destroyed without an answer.
   void refuse_by_leaving(Id& s, Dice& dice) {
     answered(s);
     if (s.peer == nullptr) return;
@@ -130,7 +130,7 @@ class CmEnds {
     world_.settle(dice);
   }
 
-  // One end hears of the end of its connection.
+  // One end gets the event that its connection has ended.
   void ended(Id& i) {
     i.stage = Stage::over;
     i.want(RDMA_CM_EVENT_DISCONNECTED);
@@ -155,7 +155,8 @@ class CmEnds {
     agree_on(int{queues_.query(i).qp_state}, int{IBV_QPS_ERR}, "the state behind the end");
     work_.agree_flushed(i.q, dice);
   }
-  // The asking identifier is destroyed before it is answered; its queue pair goes later.
+  // The requesting identifier is destroyed before it gets an answer; its queue pair is destroyed
+  // later.
   void left(Id& i, Dice&) {
     i.stage = Stage::over;
     i.wanted.clear();

@@ -1,5 +1,5 @@
-// The model of the walk over rdma_cm: what one identifier is, what each end of its connection has
-// said, and which events must come of it.
+// The model of the walk over rdma_cm: the state of an identifier, the parameters that each end of
+// its connection has sent, and the events that must follow.
 #pragma once
 
 #include <rdma/rdma_cma.h>
@@ -17,11 +17,11 @@
 
 namespace calls_walk {
 
-// Settings of the device. No program of the walk asks for these by itself.
+// Settings of the device. No program of the walk requests these values by itself.
 inline constexpr std::uint8_t kIrd = 13, kOrd = 11;
-// The lengths of private data over RoCE, which are those of the messages.
+// The lengths of private data over RoCE, which are fixed by the messages.
 inline constexpr std::size_t kRequestBytes = 56, kReplyBytes = 196, kRefusalBytes = 148;
-inline constexpr std::uint8_t kMostRetries = 7;           // without parameters
+inline constexpr std::uint8_t kMostRetries = 7;           // used without parameters
 inline constexpr int kRejected = 28, kNobodyListens = 8;  // reasons of a REJ
 
 enum class Stage {
@@ -36,9 +36,9 @@ enum class Stage {
   over,
 };
 
-// The words of one end, no two of one value.
+// The parameters of one end, all with different values.
 struct Words {
-  bool given = true;  // else a null pointer
+  bool given = true;  // false: a null pointer
   rdma_conn_param p{};
   std::string data;
 
@@ -55,7 +55,7 @@ struct Words {
     Words w;
     w.p.responder_resources = static_cast<std::uint8_t>(dice.between(0, 3) * 3 + 2);  // 2 5 8 11
     w.p.initiator_depth = static_cast<std::uint8_t>(dice.between(0, 3) * 3 + 1);      // 1 4 7 10
-    w.p.retry_count = static_cast<std::uint8_t>(dice.between(3, 4));  // of no meaning there
+    w.p.retry_count = static_cast<std::uint8_t>(dice.between(3, 4));  // ignored by accept
     w.p.rnr_retry_count = static_cast<std::uint8_t>(dice.between(5, 6));
     w.fill(dice, roce ? kReplyBytes : 255);
     return w;
@@ -74,7 +74,7 @@ struct Words {
  private:
   void fill(Dice& dice, std::size_t most) {
     p.flow_control = static_cast<std::uint8_t>(dice.below(2));
-    p.srq = static_cast<std::uint8_t>(dice.below(2));  // the queue pair's counts
+    p.srq = static_cast<std::uint8_t>(dice.below(2));  // ignored: the queue pair's value is used
     const auto bytes = dice.bytes(dice.one_in(5) ? most : dice.below(most));
     data.assign(bytes.begin(), bytes.end());
     if (!dice.one_in(4)) return;
@@ -88,13 +88,13 @@ struct Words {
 
 struct Id;
 
-// An event that comes, or, if it is optional, may come.
+// An event that must arrive, or, if it is optional, may arrive.
 struct Wanted {
   rdma_cm_event_type type;
   int status = 0;
   rdma_conn_param conn{};
   std::string data;
-  Id* client = nullptr;  // of CONNECT_REQUEST
+  Id* client = nullptr;  // only for CONNECT_REQUEST
   bool optional = false;
 };
 
@@ -103,16 +103,16 @@ struct Held {
   Wanted was;
 };
 
-// A queue pair and the capacities that it was created with.
+// A queue pair and the capacities with which it was created.
 struct Queues {
   ibv_qp* qp = nullptr;
-  ibv_cq *own_send = nullptr, *own_receive = nullptr;  // brought by the program
+  ibv_cq *own_send = nullptr, *own_receive = nullptr;  // created by the program
   ibv_srq* own_srq = nullptr;
   bool has_srq = false, signals_all = false;
   ibv_qp_cap cap{};
   std::deque<std::uint64_t> receives;  // posted to the queue pair itself
   ibv_mr* mr = nullptr;
-  std::uint32_t loose = 0;       // Sends behind the last that was signalled
+  std::uint32_t loose = 0;       // Sends after the last signalled one
   std::map<ibv_cq*, int> armed;  // 1: for solicited completions, 2: for all
   std::map<ibv_cq*, unsigned> unacknowledged;
   alignas(8) std::uint8_t memory[1024] = {};
@@ -124,18 +124,18 @@ struct Id {
   rdma_event_channel* channel = nullptr;
   void* context = nullptr;
   Stage stage = Stage::idle;
-  Id* peer = nullptr;      // of a request or a connection
-  Id* listener = nullptr;  // whose request waits for an answer
+  Id* peer = nullptr;      // for a request or a connection
+  Id* listener = nullptr;  // the listener where its request waits for an answer
   Words ask, answer;       // the same at both ends of a connection
   bool is_passive = false;
-  bool had_connection = false;  // a queue pair of it was in one
-  __be16 port = 0;              // bound to it; 0: not known yet
-  __be16 wants_port = 0;        // where it connects
+  bool had_connection = false;  // a queue pair of it has been connected
+  __be16 port = 0;              // its bound port; 0: not known yet
+  __be16 wants_port = 0;        // the port to which it connects
   std::optional<std::uint8_t> tos, timeout;
   Queues q;
   std::deque<Wanted> wanted;
   std::vector<Held> held;
-  int waiting = 0;  // of a listener: requests without an answer
+  int waiting = 0;  // only for a listener: requests without an answer
   int backlog = 0;
 
   void want(rdma_cm_event_type type, int status = 0, rdma_conn_param conn = {},
@@ -147,14 +147,13 @@ struct Id {
   }
 };
 
-// As many Reads as both ends have: what the end that connects serves and may ask for, and the
-// other.
+// The numbers of Reads that both ends support: how many each end serves and may request.
 struct Depths {
   std::uint8_t client_serves, client_asks, server_serves, server_asks;
 
   Depths(const Words& ask, const Words& answer, bool roce) {
     const auto asked = wishes(ask, kIrd, kOrd);
-    // A request tells no more than the device has.
+    // A request reports at most the limits of the device.
     const auto answered = wishes(answer, std::min(asked.second, kIrd), std::min(asked.first, kOrd));
     server_asks = std::min(answered.second, asked.first);
     if (roce) {

@@ -37,7 +37,7 @@ class CmMoves : public CmEnds {
     Id* const i = world_.one(dice, Stage::idle);
     if (i == nullptr) return;
     sockaddr_in a = world_.at(0);
-    if (dice.one_in(4)) {  // in vain
+    if (dice.one_in(4)) {  // a bind that fails
       int error = EADDRNOTAVAIL;
       if (dice.one_in(2) && !world_.ports.empty()) {
         a.sin_port = *world_.ports.begin();
@@ -49,7 +49,7 @@ class CmMoves : public CmEnds {
       agree_on(rdma_get_src_port(i->id), 0, "the port of an id that is not bound");
       return;
     }
-    if (!free_ports_.empty() && dice.one_in(2)) {  // again
+    if (!free_ports_.empty() && dice.one_in(2)) {  // bind a used port again
       a.sin_port = free_ports_[dice.below(free_ports_.size())];
     }
     tell("bind " + name(*i) + " to " + std::to_string(ntohs(a.sin_port)));
@@ -76,7 +76,7 @@ class CmMoves : public CmEnds {
     tell("listen " + name(i) + " at " + std::to_string(ntohs(i.port)));
   }
 
-  // To a listener, seldom to a port without one.
+  // Usually to a listener, seldom to a port without one.
   void resolve_address(Dice& dice) {
     Id* i = world_.one(dice, dice.one_in(4) ? Stage::bound : Stage::idle);
     if (i == nullptr) return;
@@ -169,7 +169,7 @@ class CmMoves : public CmEnds {
     if (Id** const i = dice.any(found); i != nullptr) queues_.make(**i, dice);
   }
 
-  // ---- asking
+  // ---- connecting
 
   void connect(Dice& dice) {
     Id* const i = world_.one(dice, Stage::routed);
@@ -186,7 +186,7 @@ class CmMoves : public CmEnds {
     agree_on(error_of(rdma_connect(i->id, i->ask.param())), 0, "rdma_connect");
     i->stage = Stage::connecting;
     i->had_connection = true;
-    // Over iWARP the port is chosen now. Where nobody listens it may be gone again.
+    // Over iWARP the port is chosen now. If nothing listens there, it may be released again.
     if (!world_.is_roce && to != nullptr) take_port(*i);
     if (to != nullptr) world_.agree_path(*i);
     if (to == nullptr) {
@@ -226,7 +226,7 @@ class CmMoves : public CmEnds {
     accept(*s, dice);
   }
 
-  // Something on the way to a connection.
+  // Takes one step towards a connection.
   void go_on(Dice& dice) {
     if (world_.those(Stage::listening).empty()) {
       if (world_.those(Stage::idle).empty()) make(dice);
@@ -241,7 +241,7 @@ class CmMoves : public CmEnds {
     make(dice);
   }
 
-  // ---- besides
+  // ---- other calls
 
   void migrate(Dice& dice) {
     if (world_.ids.empty()) return;
@@ -305,15 +305,15 @@ class CmMoves : public CmEnds {
     return nullptr;
   }
 
-  // 255: as many as there are.
+  // 255 means the maximum.
   static void all_of_one(rdma_conn_param& p, Dice& dice) {
     (dice.one_in(2) ? p.responder_resources : p.initiator_depth) = 255;
   }
-  // What CONNECT_REQUEST says of it.
+  // The parameters that CONNECT_REQUEST must report.
   rdma_conn_param as_asked(const Id& i) const {
     rdma_conn_param p{};
     const auto [serves, asks] = Depths::wishes(i.ask, kIrd, kOrd);
-    p.responder_resources = std::min(asks, kIrd);  // no more than the device has
+    p.responder_resources = std::min(asks, kIrd);  // at most the device's limit
     p.initiator_depth = std::min(serves, kOrd);
     if (!world_.is_roce) return p;
     p.retry_count = i.ask.p.retry_count;
@@ -334,7 +334,7 @@ class CmMoves : public CmEnds {
     }
     agree_on(error_of(rdma_connect(i.id, &p)), EINVAL, "asking for more than there is");
   }
-  // The listener goes while the request waits in its channel.
+  // The listener is destroyed while the request waits in its channel.
   void close_unseen(Id& listener, Id& client, Dice& dice) {
     tell(name(listener) + " goes before it has seen that");
     agree(Patience::is_readable(listener.channel->fd), "a request comes");

@@ -1,5 +1,5 @@
-// Identifiers of RoCE without a queue pair in the walk over rdma_cm: their connections carry the
-// numbers that the program names, and it is told how to move its queue pair.
+// RoCE identifiers without a queue pair in the walk over rdma_cm: their connections carry the
+// numbers that the program names, and rdma_init_qp_attr returns how to move its queue pair.
 #pragma once
 
 #include "dropin/cm_walk_world.h"
@@ -10,7 +10,7 @@ class CmNumbers {
  public:
   explicit CmNumbers(CmWorld& world) : world_(world) {}
 
-  // One connection from its beginning to its end.
+  // One connection from start to end.
   void meet(Dice& dice) {
     if (!world_.is_roce) return;
     world_.settle(dice);
@@ -51,7 +51,8 @@ class CmNumbers {
     return t;
   }
   static rdma_conn_param numbered(Words& w, Dice& dice) {
-    // One that rests would be refused as another connection's, also when a walk is repeated.
+    // A number in time-wait would be refused because it belongs to another connection, also when a
+    // walk is repeated.
     static std::uint32_t last = 2;
     w.given = true;
     w.p.qp_num = last = (last + 79193) & 0xffffff;
@@ -116,7 +117,7 @@ class CmNumbers {
     world_.settle(dice);
     agree_on(error_of(rdma_notify(s.id, IBV_EVENT_COMM_EST)), EISCONN, "what is established");
     agree_attributes(c, s, d);
-    rdma_establish(c.id);  // where the server was told otherwise
+    rdma_establish(c.id);  // needed if the server used rdma_notify
     Id& goes = dice.one_in(2) ? c : s;
     agree_on(error_of(rdma_disconnect(goes.id)), 0, "rdma_disconnect");
     for (Id* i : {&c, &s}) {
@@ -128,7 +129,7 @@ class CmNumbers {
     agree_on(error_of(rdma_disconnect(goes.id)), 0, "rdma_disconnect again");
     agree_on(attributes(c, IBV_QPS_RTR).error, EINVAL, "how to move behind the end");
   }
-  // Each end is told of the other.
+  // Each end gets the attributes of the other.
   static void agree_attributes(const Id& c, const Id& s, const Depths& d) {
     constexpr int kRtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
                          IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;

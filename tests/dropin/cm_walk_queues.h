@@ -1,4 +1,4 @@
-// Queue pairs of identifiers in a walk: made in every way, and what a query shows of them.
+// Queue pairs of identifiers in a walk: created in every way, and the results of queries.
 #pragma once
 
 #include "dropin/cm_walk_world.h"
@@ -46,7 +46,7 @@ class CmQueues {
     agree(id->qp == q.qp && again.send_cq == a.send_cq, "what a refused call changes");
   }
 
-  // rdma_destroy_qp, and what the program has brought.
+  // rdma_destroy_qp, and the objects that the program has created.
   void destroy(Id& i) {
     const bool has_events = std::any_of(i.q.unacknowledged.begin(), i.q.unacknowledged.end(),
                                         [](const auto& of) { return of.second != 0; });
@@ -67,7 +67,7 @@ class CmQueues {
     for (auto& [cq, n] : q.unacknowledged) ibv_ack_cq_events(cq, n);
     q.unacknowledged.clear();
   }
-  // To be called after the queue pair is destroyed.
+  // Call it after the queue pair is destroyed.
   void free_others(Id& i) {
     if (i.id != nullptr && i.id->srq != nullptr) {
       rdma_destroy_srq(i.id);
@@ -106,7 +106,7 @@ class CmQueues {
     return a;
   }
 
-  // Both ends have what was said, each what it has said itself and what the other one has.
+  // Both ends show the agreed values: each its own and those of the peer.
   void agree_connected(const Id& c, const Id& s) const {
     const ibv_qp_attr a = query(c), b = query(s);
     agree_on(int{a.qp_state}, int{IBV_QPS_RTS}, "the state of the client");
@@ -163,7 +163,7 @@ class CmQueues {
     s.attr.max_wr = dice.between(12, 15);
     s.attr.max_sge = dice.between(1, 2);
     switch (dice.below(4)) {
-      case 0:  // of the id
+      case 0:  // through the id
         agree_on(error_of(rdma_create_srq(i.id, nullptr, &s)), 0, "rdma_create_srq");
         agree(i.id->srq != nullptr && i.id->srq->pd == i.id->pd, "the shared queue of an id");
         agree_on(error_of(rdma_create_srq(i.id, nullptr, &s)), EINVAL, "a second shared queue");
@@ -178,7 +178,7 @@ class CmQueues {
         i.q.has_srq = false;
     }
   }
-  // Nothing is changed by a call that fails.
+  // A failed call changes nothing.
   static void fail(rdma_cm_id* id, Dice& dice) {
     ibv_qp_init_attr a = attributes(dice);
     int error = EINVAL;

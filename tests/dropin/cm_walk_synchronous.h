@@ -21,7 +21,7 @@ class CmSynchronous {
     world_.tell("meet synchronously at " + port);
     Words ask = Words::request(dice, world_.is_roce), answer = Words::reply(dice, world_.is_roce);
     const bool rejects = dice.one_in(4);
-    std::string wrong;  // of the server, whose thread throws nothing
+    std::string wrong;  // error of the server, whose thread must not throw
     std::thread server([&] {
       try {
         serve(listen.id, ask, answer, rejects);
@@ -33,7 +33,7 @@ class CmSynchronous {
       connect(port, ask, answer, rejects, dice);
     } catch (const urnic::test::Disagreement&) {
       server.join();
-      agree(wrong.empty(), wrong);  // which came first
+      agree(wrong.empty(), wrong);  // the server's error came first
       throw;
     }
     server.join();
@@ -41,7 +41,7 @@ class CmSynchronous {
   }
 
  private:
-  // What rdma_getaddrinfo and rdma_create_ep make.
+  // The objects that rdma_getaddrinfo and rdma_create_ep create.
   struct Endpoint {
     rdma_addrinfo* info = nullptr;
     rdma_cm_id* id = nullptr;

@@ -1,6 +1,6 @@
 // A random walk over the calls of rdma_cm, as a C program makes them, with both ends of each
-// connection in this process. A small model says what each call answers and what each event holds;
-// nothing is left behind an episode.
+// connection in this process. A small model gives the result of each call and the contents of each
+// event; an episode must leave nothing behind.
 #include <gtest/gtest.h>
 
 #include "dropin/calls_walk_process.h"

@@ -1,5 +1,5 @@
-// What goes over the connections of the walk over rdma_cm: every operation, what each completion
-// says, and which queue tells of it by an event.
+// Data over the connections of the walk over rdma_cm: every operation, the contents of each
+// completion, and the queue that reports it by an event.
 #pragma once
 
 #include "dropin/cm_walk_queues.h"
@@ -23,7 +23,8 @@ class CmWork {
     for (std::uint32_t i = 0; i < n; ++i) operate(from.q, to.q, dice);
     drain(from.q, to.q);
   }
-  // Of a queue pair whose connection has ended: what was posted, and what is posted still.
+  // For a queue pair whose connection has ended: requests that were posted before, and requests
+  // posted now.
   void agree_flushed(Queues& q, Dice& dice) {
     if (!q.has_srq) {
       if (dice.one_in(2) && q.receives.size() < q.cap.max_recv_wr) post_receive(q, dice);
@@ -43,7 +44,7 @@ class CmWork {
     std::uint64_t wr_id;
     ibv_wc_status status;
     ibv_wc_opcode opcode;
-    std::uint32_t byte_len = 0;  // of receives
+    std::uint32_t byte_len = 0;  // for receives
     unsigned flags = 0;
     std::uint32_t word = 0;  // immediate data or a key
   };
@@ -88,7 +89,7 @@ class CmWork {
              0, "a receive is posted");
     q.receives.push_back(wr.wr_id);
   }
-  // More than there is room for: those before the one that is named are there.
+  // More than fit: those before the reported one are posted.
   static void fill_receives(Queues& q, Dice& dice) {
     if (q.has_srq) return;
     std::vector<ibv_recv_wr> list(q.cap.max_recv_wr + 1 - q.receives.size());
@@ -109,13 +110,13 @@ class CmWork {
 
   // ---- events of queues
 
-  // Who is armed is told once, by the next completion that fits.
+  // An armed queue reports once, for the next completion that fits.
   void arm(ibv_cq* cq, Queues& q, Dice& dice) {
     if (cq->channel == nullptr || dice.one_in(2)) return;
     const bool solicited = dice.one_in(2);
     agree_on(ibv_req_notify_cq(cq, solicited ? 1 : 0), 0, "ibv_req_notify_cq");
     int& armed = q.armed[cq];
-    armed = armed == 2 || !solicited ? 2 : 1;  // the wider of both stays
+    armed = armed == 2 || !solicited ? 2 : 1;  // the more general request stays
   }
   void has_come(ibv_cq* cq, Queues& q, bool solicited, Dice& dice) {
     if (cq->channel == nullptr) return;
@@ -164,7 +165,7 @@ class CmWork {
         return send(x, y, dice, IBV_WR_SEND);
     }
   }
-  // The message's memory, in up to as many pieces as there may be.
+  // The message's memory, in up to the allowed number of pieces.
   static std::vector<ibv_sge> pieces(Queues& x, std::uint32_t bytes, Dice& dice) {
     const auto fresh = dice.bytes(bytes);
     std::copy(fresh.begin(), fresh.end(), x.memory);
@@ -195,7 +196,7 @@ class CmWork {
     return x.loose + 2 >= x.cap.max_send_wr || !dice.one_in(3);
   }
 
-  // A message, or a Write that tells of itself.
+  // A message, or a Write with Immediate Data.
   void send(Queues& x, Queues& y, Dice& dice, ibv_wr_opcode opcode) {
     if (y.receives.empty()) post_receive(y, dice);
     ibv_send_wr wr = request(dice, opcode, signals(x, dice));
@@ -213,7 +214,7 @@ class CmWork {
       wr.wr.rdma.rkey = y.mr->rkey;
     }
     post(x, wr, sges);
-    if (is_inline) std::fill(x.memory, x.memory + bytes, 0);  // it has been copied
+    if (is_inline) std::fill(x.memory, x.memory + bytes, 0);  // the data has been copied
     Done must{y.receives.front(), IBV_WC_SUCCESS, writes ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
               bytes};
     y.receives.pop_front();
@@ -244,7 +245,7 @@ class CmWork {
     // Over the kernel's TCP a Write is complete when the kernel has it.
     agree(Patience::waits_for(is_there), "the data of a Read or a Write");
   }
-  // By an atomic operation.
+  // Changes memory by an atomic operation.
   void change(Queues& x, Queues& y, Dice& dice) {
     const bool adds = dice.one_in(2), fits = dice.one_in(2);
     const std::uint64_t before = dice.number(), operand = dice.number(), other = dice.number();
@@ -263,7 +264,7 @@ class CmWork {
     agree(std::memcmp(x.memory, &before, 8) == 0, "what an atomic operation has found");
     agree(std::memcmp(y.memory + kTarget, &after, 8) == 0, "what an atomic operation has left");
   }
-  // A window is bound, used and taken back by its owner or with a message.
+  // A window is bound, used, and invalidated by its owner or by a message.
   void lend(Queues& x, Queues& y, Dice& dice) {
     if (y.loose != 0) drain(y, x);
     ibv_mw* const mw = ibv_alloc_mw(y.qp->pd, IBV_MW_TYPE_2);
@@ -299,7 +300,7 @@ class CmWork {
     }
     agree_on(ibv_dealloc_mw(mw), 0, "ibv_dealloc_mw");
   }
-  // More than the queue holds: those before the one that is named are done.
+  // More than the queue holds: those before the reported one complete.
   void overfill(Queues& x, Dice& dice) {
     if (x.loose != 0) return;
     std::vector<ibv_send_wr> list(x.cap.max_send_wr + 1);
@@ -342,7 +343,7 @@ class CmWork {
     agree_on(ibv_post_send(x.qp, &wr, &bad), error, "a wrong request");
     agree(bad == &wr, "the wrong request");
   }
-  // Nothing is under way that has not been seen to complete.
+  // Waits until every outstanding request has been seen to complete.
   void drain(Queues& x, Queues&) {
     if (x.loose == 0) return;
     Dice dice(1);

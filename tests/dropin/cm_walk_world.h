@@ -1,4 +1,4 @@
-// The identifiers and channels of a walk over rdma_cm, and the events that are compared with the
+// The identifiers and channels of a walk over rdma_cm, and the comparison of their events with the
 // model.
 #pragma once
 
@@ -19,7 +19,7 @@ class CmWorld {
     for (int i = 0; i < 3; ++i) channels.push_back(rdma_create_event_channel());
     for (rdma_event_channel* c : channels) agree(c != nullptr, "a channel is made");
   }
-  ~CmWorld() {  // also after a disagreement
+  ~CmWorld() {  // also runs after a disagreement
     for (auto& i : ids) acknowledge_all(*i);
     while (!ids.empty()) {
       Id& i = *ids.back();
@@ -88,7 +88,7 @@ class CmWorld {
 
   // ---- events
 
-  // Fetches every event that must come. `dice` decides which are acknowledged late.
+  // Fetches every event that must arrive. `dice` decides which are acknowledged late.
   void settle(Dice& dice) {
     for (rdma_event_channel* c : channels) {
       while (has_news(c)) {
@@ -101,7 +101,7 @@ class CmWorld {
   }
   void acknowledge(Id& i, std::size_t at) {
     const Held h = i.held[at];
-    compare(*h.event, h.was, i);  // it is what it was
+    compare(*h.event, h.was, i);  // it must be unchanged
     i.held.erase(i.held.begin() + static_cast<std::ptrdiff_t>(at));
     agree_on(rdma_ack_cm_event(h.event), 0, "rdma_ack_cm_event");
   }
@@ -125,7 +125,7 @@ class CmWorld {
   const bool is_roce;
   std::vector<rdma_event_channel*> channels;
   std::vector<std::unique_ptr<Id>> ids;
-  std::set<__be16> ports;  // of everybody who is bound
+  std::set<__be16> ports;  // of all bound identifiers
 
  private:
   bool has_news(const rdma_event_channel* c) const {
@@ -150,7 +150,7 @@ class CmWorld {
   void take(rdma_event_channel* c, Dice& dice) {
     rdma_cm_event* e = nullptr;
     agree_on(error_of(rdma_get_cm_event(c, &e)), 0, "rdma_get_cm_event");
-    // Also after a disagreement it is acknowledged, for its id is destroyed then.
+    // Acknowledged also after a disagreement, because its id is destroyed then.
     std::unique_ptr<rdma_cm_event, void (*)(rdma_cm_event*)> taken(
         e, [](rdma_cm_event* event) { rdma_ack_cm_event(event); });
     const bool asks = e->event == RDMA_CM_EVENT_CONNECT_REQUEST;
@@ -163,7 +163,8 @@ class CmWorld {
     if (asks) be_asked(*i, *e, *was.client);
     if (dice.one_in(4)) i->held.push_back({taken.release(), was});
   }
-  // The next that must come, or one before it that may come; of several requests, whichever came.
+  // The next event that must arrive, or an earlier optional one; for requests, the one that
+  // arrived.
   const Wanted* wanted_by(Id& i, const rdma_cm_event& e) const {
     for (Wanted& w : i.wanted) {
       if (w.client != nullptr && e.event == w.type) {
@@ -195,7 +196,7 @@ class CmWorld {
     agree(e.listen_id == (asks ? i.id : nullptr), what + "listen_id");
   }
 
-  // A new id stands for the request.
+  // Creates the new id of a request.
   void be_asked(Id& listener, const rdma_cm_event& e, Id& client) {
     auto made = std::make_unique<Id>();
     Id& s = *made;
@@ -222,7 +223,7 @@ class CmWorld {
   }
 
  public:
-  // Its two addresses are the device's one; over RoCE it has one path.
+  // Both of its addresses are the device's only one; over RoCE it has one path.
   void agree_path(const Id& i) const {
     const rdma_route& r = i.id->route;
     sockaddr_in own = at(rdma_get_src_port(i.id)), other = at(rdma_get_dst_port(i.id));

@@ -1,4 +1,4 @@
-// Events of completion queues that are destroyed while a thread takes them out of their channel.
+// Events of completion queues that are destroyed while a thread takes them from their channel.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -21,13 +21,14 @@ namespace {
 using urnic::test::is_asleep;
 using urnic::test::soon;
 
-// Where the one that takes events is held up: before it locks the mutex that many from now.
+// Holds up the thread that takes events: before the `before`-th mutex that it locks from now on.
 struct Hold {
   int before = 0;
-  long destroyer = 0;  // the thread that destroys the queue meanwhile
+  long destroyer = 0;  // the thread that meanwhile destroys the queue
   std::atomic<bool> reached{false}, destroys{false}, go{false};
 
-  // Until the queue is destroyed, or its destroyer has been waiting for this thread for a while.
+  // Waits until the queue is destroyed, or the destroying thread has waited for this thread for a
+  // while.
   void stay() {
     reached = true;
     int looks = 0;
@@ -42,7 +43,7 @@ thread_local Hold* hold = nullptr;
 
 }  // namespace
 
-// The sanitizers have this name for themselves.
+// The sanitizers define this function themselves.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 extern "C" int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
   using Lock = int (*)(pthread_mutex_t*);
@@ -104,7 +105,7 @@ struct CompletionEvents : testing::Test {
 };
 
 // proves: DI-3
-TEST_F(CompletionEvents, AnEventThatComesOutIsOfAQueueThatIsThere) {
+TEST_F(CompletionEvents, AnEventNeverNamesADestroyedQueue) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the hold-up is another's name";
 #endif
@@ -161,7 +162,7 @@ TEST_F(CompletionEvents, AChannelTakesOneDescriptorHoweverManyQueues) {
   for (ibv_cq* cq : cqs) EXPECT_EQ(ibv_destroy_cq(cq), 0);
 }
 
-TEST_F(CompletionEvents, QueuesComeAndGoWhileAThreadTakesEvents) {
+TEST_F(CompletionEvents, QueuesAreCreatedAndDestroyedWhileAThreadTakesEvents) {
   std::atomic<bool> stop{false};
   std::atomic<unsigned> taken{0};
   std::thread takes([&] {
@@ -174,7 +175,7 @@ TEST_F(CompletionEvents, QueuesComeAndGoWhileAThreadTakesEvents) {
       ibv_ack_cq_events(which, 1);
     }
   });
-  // Enough of them, and one that the thread was there for.
+  // A minimum number of rounds, and at least one event taken by the thread.
   const auto end = std::chrono::steady_clock::now() + urnic::test::kSoon;
   for (int i = 0; i < 300 || (taken == 0 && std::chrono::steady_clock::now() < end); ++i) {
     ibv_cq* cq = ibv_create_cq(context, 4, nullptr, channel, 0);

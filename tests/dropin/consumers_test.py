@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""consumers_test.py FOLDER - every program and library of these packages that needs one of the drop-in libraries
-loads with those of FOLDER, all symbols bound at once, and nothing but the libraries was asked."""
+"""consumers_test.py FOLDER - checks that every program and library of these packages that needs one of the drop-in
+libraries can be loaded with those of FOLDER, with all symbols bound at load time. No program is executed."""
 import os
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-// What a child of a fork has of its parent's listeners, when the parent has ended.
+// The listeners that a child of a fork takes over when its parent has ended.
 #include <sys/wait.h>
 
 #include "dropin/cm_ends.h"
@@ -8,7 +8,7 @@
 namespace cm {
 namespace {
 
-// A process that listens has forked and ended. Its child lives as long as this end of a pipe.
+// A listening process that has forked and ended. Its child lives as long as this end of a pipe.
 struct Daemon {
   std::uint16_t port = 0;
   int said = -1;
@@ -22,8 +22,7 @@ class DaemonTest : public own_process::Test {
     EXPECT_EQ(rdma_destroy_id(client_), 0);
   }
 
-  // `then` runs in the child, `deep` forks behind the process that listens, with its channel and
-  // id.
+  // `then` runs in the child, after `deep` forks of the listening process, with its channel and id.
   template <class Then>
   void become(Daemon* out, int deep, Then&& then) {
     int says[2];
@@ -56,7 +55,7 @@ class DaemonTest : public own_process::Test {
     if (write(says, &port, sizeof port) != sizeof port) _exit(12);
   }
 
-  // Serves one client by the channel.
+  // Serves one client through the channel.
   static bool serve(rdma_event_channel* channel) {
     auto* request = next(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
     if (request == nullptr) return false;
@@ -69,7 +68,7 @@ class DaemonTest : public own_process::Test {
     return !testing::Test::HasFailure();
   }
 
-  // Until somebody listens there; the moment between the two is short.
+  // Waits until the child listens there; the time between the two listeners is short.
   bool is_served(std::uint16_t port) {
     channel_ = rdma_create_event_channel();
     const bool served = urnic::test::soon([&] { return connects(port); });
@@ -119,7 +118,7 @@ char said_by(const Daemon& daemon) {
 
 // daemon(3) forks once, many daemons twice.
 // proves: DI-11
-TEST_F(DaemonTest, TheChildListensInThePlaceOfAParentThatHasEnded) {
+TEST_F(DaemonTest, AChildTakesOverTheListenersOfAParentThatHasEnded) {
   SKIP_UNDER_TSAN();
   if (!within()) return;
   for (const int deep : {1, 2}) {
@@ -135,13 +134,13 @@ TEST_F(DaemonTest, TheChildListensInThePlaceOfAParentThatHasEnded) {
 }
 
 // proves: DI-11
-TEST_F(DaemonTest, AListenerThatTheChildDestroysIsNobodys) {
+TEST_F(DaemonTest, AListenerDestroyedByTheChildFreesItsPort) {
   SKIP_UNDER_TSAN();
   if (!within()) return;
   Daemon daemon;
   become(&daemon, 1, [&](int says) {
     const bool destroyed = rdma_destroy_id(listener_) == 0;
-    // The port is free: for another listener of this process, which the client finds.
+    // The port is free for another listener of this process, which the client finds.
     rdma_event_channel* own = rdma_create_event_channel();
     rdma_cm_id* id = nullptr;
     sockaddr_in a = loopback(ntohs(rdma_get_src_port(listener_)));
@@ -156,15 +155,15 @@ TEST_F(DaemonTest, AListenerThatTheChildDestroysIsNobodys) {
   EXPECT_EQ(said_by(daemon), 'y');
 }
 
-// The inherited listener, which the program has forgotten, gives its port to the one it makes.
+// The program has forgotten the inherited listener, which gives its port to the new one.
 // proves: DI-11
-TEST_F(DaemonTest, AListenerThatTheChildMakesAnewHasThePort) {
+TEST_F(DaemonTest, ANewListenerOfTheChildGetsThePortOfTheInheritedOne) {
   SKIP_UNDER_TSAN();
   if (!within()) return;
   Daemon daemon;
   become(&daemon, 1, [&](int says) {
     const std::uint16_t port = ntohs(rdma_get_src_port(listener_));
-    const auto is_taken_over = [&] {  // a port that somebody else has
+    const auto is_taken_over = [&] {  // true if the port is taken
       const int fd = socket(AF_INET, SOCK_STREAM, 0);
       sockaddr_in a = loopback(port);
       const bool taken = bind(fd, any(a), sizeof a) != 0 && getppid() != 0;

@@ -1,4 +1,4 @@
-// A process that may open few files.
+// A process that may open only a few files.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <gtest/gtest.h>
@@ -16,12 +16,12 @@ namespace {
 using FewDescriptorsTest = own_process::Test;
 
 rlim_t lowest_limit() {
-  // Without the one that looks.
+  // Without the descriptor of this iteration.
   namespace fs = std::filesystem;
   return static_cast<rlim_t>(std::distance(fs::directory_iterator("/proc/self/fd"), {})) - 1;
 }
 
-// The call that fails, none when all are done. Everything is given back.
+// The name of the call that fails, null if all succeed. Everything is released again.
 const char* failing_call() {
   rdma_event_channel* channel = rdma_create_event_channel();
   if (channel == nullptr) return "rdma_create_event_channel";
@@ -50,7 +50,7 @@ const char* failing_call() {
   return failed;
 }
 
-TEST_F(FewDescriptorsTest, EachCallThatHasNoneLeftSaysSo) {
+TEST_F(FewDescriptorsTest, EachCallReportsThatNoDescriptorIsLeft) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the sanitizer opens files of its own";
 #endif

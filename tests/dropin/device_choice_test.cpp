@@ -1,6 +1,5 @@
-// Which of several devices an id goes by: the one that has its address, the one that leads to its
-// peer's, all of them for who listens everywhere; and that the loss of one is nothing to the
-// others.
+// The choice of an id's device among several: the one with its address, the one with the route to
+// its peer, all of them for a wildcard listener. Losing one device does not affect the others.
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -14,7 +13,7 @@
 namespace devices {
 namespace {
 
-TEST_F(DevicesTest, ABoundIdIsOfTheDeviceThatHasItsAddress) {
+TEST_F(DevicesTest, ABoundIdUsesTheDeviceWithItsAddress) {
   if (!within()) return;
   // A loopback address is a wildcard, as with a kernel.
   const std::pair<std::string, const char*> all[] = {
@@ -35,10 +34,10 @@ TEST_F(DevicesTest, ABoundIdIsOfTheDeviceThatHasItsAddress) {
 }
 
 // proves: DI-25
-TEST_F(DevicesTest, TheDeviceWithTheLongestNetworkLeadsToAPeer) {
+TEST_F(DevicesTest, TheDeviceWithTheLongestPrefixIsChosen) {
   if (!within()) return;
-  // The first two lead everywhere over the kernel's routes; the wire's two are in 10.79.0.0/24, the
-  // first of them in the file is taken.
+  // The first two reach every address over the kernel's routes; the wire's two devices are in
+  // 10.79.0.0/24, and the first of them in the file is chosen.
   const std::pair<std::string, const char*> all[] = {
       {of_loopback(1), "first"}, {of_loopback(9), "second"}, {"10.79.0.1", "left"},
       {"10.79.0.2", "right"},    {"10.79.0.77", "left"},     {of_loopback(3), "rocky"}};
@@ -54,8 +53,8 @@ TEST_F(DevicesTest, TheDeviceWithTheLongestNetworkLeadsToAPeer) {
   }
 }
 
-// Its own address decides for who has one.
-TEST_F(DevicesTest, TheSourceAddressDecides) {
+// If the id has a source address, that address decides.
+TEST_F(DevicesTest, TheSourceAddressSelectsTheDevice) {
   if (!within()) return;
   rdma_cm_id* listener = listen_on("10.79.0.2");
   EXPECT_EQ(name_of(listener), "right");
@@ -79,7 +78,7 @@ class UnreachedTest : public DevicesTest {
   }
 };
 
-TEST_F(UnreachedTest, NoDeviceLeadsThereIsAnErrorOfTheAddress) {
+TEST_F(UnreachedTest, AnAddressThatNoDeviceReachesIsAnAddressError) {
   if (!within()) return;
   rdma_cm_id* id = new_id(peers_);
   sockaddr_in to = at("10.80.0.1", 4000);
@@ -89,7 +88,7 @@ TEST_F(UnreachedTest, NoDeviceLeadsThereIsAnErrorOfTheAddress) {
   EXPECT_EQ(event->status, -ENODEV);
   EXPECT_EQ(rdma_ack_cm_event(event), 0);
   EXPECT_EQ(id->verbs, nullptr);
-  // It may be tried again.
+  // The call may be repeated.
   sockaddr_in other = at("10.79.0.1", 4000);
   ASSERT_EQ(rdma_resolve_addr(id, nullptr, cm::any(other), 1000), 0);
   cm::pass(peers_, RDMA_CM_EVENT_ADDR_RESOLVED);
@@ -98,7 +97,7 @@ TEST_F(UnreachedTest, NoDeviceLeadsThereIsAnErrorOfTheAddress) {
 }
 
 // proves: DI-25
-TEST_F(DevicesTest, WhoListensEverywhereListensOnAll) {
+TEST_F(DevicesTest, AWildcardListenerListensOnAllDevices) {
   if (!within()) return;
   rdma_cm_id* listener = listen_on("0.0.0.0");
   EXPECT_EQ(listener->verbs, nullptr);
@@ -120,9 +119,9 @@ TEST_F(DevicesTest, WhoListensEverywhereListensOnAll) {
   EXPECT_EQ(rdma_destroy_id(listener), 0);
 }
 
-// One port for all: who has it on one device has it.
+// One port for all devices: a port taken on one device is taken for all.
 // proves: DI-25
-TEST_F(DevicesTest, APortThatIsTakenOnOneDeviceIsTaken) {
+TEST_F(DevicesTest, APortTakenOnOneDeviceIsTakenForAWildcard) {
   if (!within()) return;
   rdma_cm_id* owner = listen_on("10.79.0.2");
   const std::uint16_t port = ntohs(rdma_get_src_port(owner));
@@ -130,7 +129,7 @@ TEST_F(DevicesTest, APortThatIsTakenOnOneDeviceIsTaken) {
   sockaddr_in a = at("0.0.0.0", port);
   EXPECT_EQ(rdma_bind_addr(everywhere, cm::any(a)), -1);
   EXPECT_EQ(errno, EADDRINUSE);
-  // Nothing was kept on the others.
+  // No binding was kept on the other devices.
   rdma_cm_id* beside = new_id(channel_);
   sockaddr_in there = at("10.79.0.1", port);
   EXPECT_EQ(rdma_bind_addr(beside, cm::any(there)), 0);
@@ -145,9 +144,9 @@ TEST_F(DevicesTest, APortThatIsTakenOnOneDeviceIsTaken) {
   EXPECT_EQ(rdma_destroy_id(everywhere), 0);
 }
 
-// An id bound everywhere leaves from its port by the device that leads there, and gives the port
-// back on the others.
-TEST_F(DevicesTest, WhoIsBoundEverywhereConnectsByOne) {
+// An id bound to the wildcard connects from its port through the device with the route, and
+// releases the port on the others.
+TEST_F(DevicesTest, AnIdBoundToTheWildcardConnectsThroughOneDevice) {
   if (!within()) return;
   rdma_cm_id* listener = listen_on("10.79.0.1");
   rdma_cm_id* id = new_id(peers_);
@@ -166,6 +165,47 @@ TEST_F(DevicesTest, WhoIsBoundEverywhereConnectsByOne) {
   EXPECT_EQ(rdma_destroy_id(listener), 0);
 }
 
+// The last device's port is listened on by another id, so the ports of the others are given back.
+TEST_F(DevicesTest, AnIdThatCannotListenOnAllDevicesListensOnNone) {
+  if (!within()) return;
+  int on = 1;
+  rdma_cm_id* everywhere = new_id(channel_);
+  rdma_cm_id* owner = new_id(channel_);
+  for (rdma_cm_id* id : {everywhere, owner}) {
+    ASSERT_EQ(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof on), 0);
+  }
+  sockaddr_in a = at("0.0.0.0", 0);
+  ASSERT_EQ(rdma_bind_addr(everywhere, cm::any(a)), 0);
+  const std::uint16_t port = ntohs(rdma_get_src_port(everywhere));
+  a = at("10.79.0.2", port);
+  ASSERT_EQ(rdma_bind_addr(owner, cm::any(a)), 0);
+  ASSERT_EQ(rdma_listen(owner, 0), 0);
+  EXPECT_EQ(rdma_listen(everywhere, 0), -1);
+  EXPECT_EQ(errno, EADDRINUSE);
+  EXPECT_EQ(ntohs(rdma_get_src_port(everywhere)), port);
+  rdma_cm_id* client = new_id(peers_);
+  a = at("10.79.0.1", port);
+  ASSERT_EQ(rdma_resolve_addr(client, nullptr, cm::any(a), 1000), 0);
+  cm::pass(peers_, RDMA_CM_EVENT_ADDR_RESOLVED);
+  ASSERT_EQ(rdma_resolve_route(client, 1000), 0);
+  cm::pass(peers_, RDMA_CM_EVENT_ROUTE_RESOLVED);
+  auto attr = cm::small_qp();
+  ASSERT_EQ(rdma_create_qp(client, nullptr, &attr), 0);
+  rdma_conn_param p{};
+  ASSERT_EQ(rdma_connect(client, &p), 0);
+  cm::pass(peers_, RDMA_CM_EVENT_REJECTED);
+  EXPECT_TRUE(cm::silent(channel_, 0));
+  rdma_destroy_qp(client);
+  EXPECT_EQ(rdma_destroy_id(client), 0);
+  // It is bound as before, so it listens when the other id has gone.
+  EXPECT_EQ(rdma_destroy_id(owner), 0);
+  EXPECT_EQ(rdma_listen(everywhere, 0), 0);
+  const Connected c = connect(everywhere, new_id(peers_), "10.79.0.2");
+  ASSERT_NE(c.server, nullptr);
+  destroy(c);
+  EXPECT_EQ(rdma_destroy_id(everywhere), 0);
+}
+
 class MissingTest : public DevicesTest {
  protected:
   std::string text() const override {
@@ -175,7 +215,7 @@ class MissingTest : public DevicesTest {
   }
 };
 
-TEST_F(MissingTest, ADeviceThatCannotBeOpenedIsNotInTheWayOfOthers) {
+TEST_F(MissingTest, ADeviceThatFailsToOpenDoesNotAffectOthers) {
   if (!within()) return;
   testing::internal::CaptureStderr();
   EXPECT_EQ(listed(), (std::vector<std::string>{"gone", "here"}));
@@ -205,7 +245,7 @@ class LostTest : public DevicesTest {
            "\"tcp:bind=" +
            of_loopback(1) + "\"\n";
   }
-  // The other end of the wire, another program: it connects, and stays until it is killed.
+  // The other end of the wire, in another process: it connects, and stays until it is killed.
   pid_t peer(std::uint16_t port) const {
     const pid_t child = urnic::test::quiet_fork();
     if (child != 0) return child;
@@ -228,7 +268,7 @@ class LostTest : public DevicesTest {
 };
 
 // proves: DI-25
-TEST_F(LostTest, TheOthersGoOnWhenOneIsLost) {
+TEST_F(LostTest, OtherDevicesContinueWhenOneIsLost) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the sanitizer knows no threads behind a fork of a process that had some";
 #endif

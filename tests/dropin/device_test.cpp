@@ -1,4 +1,4 @@
-// Devices as a C program opens them: what they say of themselves, contexts, children of a fork.
+// Devices as a C program opens them: their attributes, contexts, children of a fork.
 #include <errno.h>
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
@@ -24,19 +24,19 @@ TEST_F(VerbsTest, TheDeviceIsAnIwarpAdapter) {
   EXPECT_EQ(list_[0]->transport_type, IBV_TRANSPORT_IWARP);
   EXPECT_EQ(ibv_get_device_guid(list_[0]), attr_.node_guid);
   EXPECT_NE(attr_.node_guid, 0u);
-  // Drivers of others look for a pointer of theirs behind the structure.
+  // Other vendors' drivers look for a pointer after the structure.
   void* behind;
   std::memcpy(&behind, list_[0] + 1, sizeof behind);
   EXPECT_EQ(behind, nullptr);
 }
 
-TEST_F(VerbsTest, ThePortIsWrittenAsFarAsTheCallerSaid) {
+TEST_F(VerbsTest, QueryPortWritesOnlyTheSizeOfTheCallersStructure) {
   ibv_port_attr port;
   ASSERT_EQ(ibv_query_port(context_, 1, &port), 0);
   EXPECT_EQ(port.state, IBV_PORT_ACTIVE);
   EXPECT_EQ(port.link_layer, IBV_LINK_LAYER_ETHERNET);
   EXPECT_EQ(ibv_query_port(context_, 2, &port), EINVAL);
-  // The exported function has a caller with the old structure, of 48 bytes.
+  // The exported function is called with the old structure, of 48 bytes.
   struct {
     std::uint8_t old[48];
     std::uint8_t behind[16];
@@ -49,7 +49,7 @@ TEST_F(VerbsTest, ThePortIsWrittenAsFarAsTheCallerSaid) {
   for (const std::uint8_t b : room.behind) EXPECT_EQ(b, 0xee);
 }
 
-TEST_F(VerbsTest, TheExtendedQuerySaysHowManyPorts) {
+TEST_F(VerbsTest, TheExtendedQueryReportsThePortCount) {
   ibv_device_attr_ex ex;
   ASSERT_EQ(ibv_query_device_ex(context_, nullptr, &ex), 0);
   EXPECT_EQ(ex.phys_port_cnt_ex, 1u);
@@ -60,7 +60,7 @@ TEST_F(VerbsTest, TheExtendedQuerySaysHowManyPorts) {
   EXPECT_EQ(ibv_query_device_ex(context_, &input, &ex), EINVAL);
 }
 
-TEST_F(VerbsTest, TheGidsAreTheMacAddressAndBehindItThoseOfIp) {
+TEST_F(VerbsTest, TheGidsAreTheMacAddressFollowedByIpAddresses) {
   ibv_gid gid;
   ASSERT_EQ(ibv_query_gid(context_, 1, 0, &gid), 0);
   for (int i = 6; i < 16; ++i) EXPECT_EQ(gid.raw[i], 0);
@@ -85,8 +85,8 @@ TEST_F(VerbsTest, TheGidsAreTheMacAddressAndBehindItThoseOfIp) {
   EXPECT_TRUE(found);
 }
 
-// The setting is read once in a process, so in one of its own.
-TEST_F(VerbsTest, AsIbLikeItIsAnAdapterOfInfiniBandOnEthernet) {
+// The setting is read once per process, so this runs in a process of its own.
+TEST_F(VerbsTest, AnIbLikeDeviceIsAnInfiniBandAdapterOnEthernet) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the sanitizer knows no threads behind a fork of a process that had some";
 #endif
@@ -111,7 +111,8 @@ TEST_F(VerbsTest, AsIbLikeItIsAnAdapterOfInfiniBandOnEthernet) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-// perftest's server asks whether its port is active before there is a client, and gives up if not.
+// perftest's server checks that its port is active before there is a client, and otherwise gives
+// up.
 // proves: DI-7
 TEST_F(VerbsTest, AMemifPortIsActiveUntilItsFirstLinkIsLost) {
 #ifdef __SANITIZE_THREAD__
@@ -138,13 +139,13 @@ TEST_F(VerbsTest, AMemifPortIsActiveUntilItsFirstLinkIsLost) {
     ibv_context* context = open_as("server");
     if (context == nullptr || state_of(context) != IBV_PORT_ACTIVE) _exit(1);
     if (write(ready[1], "", 1) != 1) _exit(2);
-    // That the client has come is no news; that it has gone is.
+    // Only the loss of the client is reported, not its arrival.
     ibv_async_event event;
     if (ibv_get_async_event(context, &event) != 0) _exit(3);
     if (event.event_type != IBV_EVENT_PORT_ERR) _exit(4);
     _exit(state_of(context) == IBV_PORT_DOWN ? 0 : 5);
   }
-  close(ready[1]);  // a server that ends early is noticed
+  close(ready[1]);  // detects a server that ends early
   char byte;
   ASSERT_EQ(read(ready[0], &byte, 1), 1) << "the server gave up";
   const pid_t client = urnic::test::quiet_fork();
@@ -154,8 +155,8 @@ TEST_F(VerbsTest, AMemifPortIsActiveUntilItsFirstLinkIsLost) {
     ibv_context* context = open_as("client");
     if (context == nullptr) _exit(1);
     while (state_of(context) != IBV_PORT_ACTIVE) usleep(1000);
-    // For the server to see it: nothing tells the client that it has. Ten times what a thread waits
-    // for a processor beside two that compute.
+    // Time for the server to see it, because the client gets no report of that: ten times as long
+    // as a thread waits for a processor besides two that compute.
     usleep(1'000'000);
     _exit(0);
   }
@@ -168,8 +169,8 @@ TEST_F(VerbsTest, AMemifPortIsActiveUntilItsFirstLinkIsLost) {
   close(ready[0]);
 }
 
-// perftest leaves a queue; what is left may still be used and destroyed.
-TEST_F(VerbsTest, AContextWithSomethingLeftCanBeClosed) {
+// perftest leaves a queue behind; objects left behind can still be used and destroyed.
+TEST_F(VerbsTest, AContextWithRemainingObjectsCanBeClosed) {
   ibv_context* other = ibv_open_device(list_[0]);
   ASSERT_NE(other, nullptr);
   ibv_cq* cq = ibv_create_cq(other, 4, nullptr, nullptr, 0);
@@ -180,9 +181,9 @@ TEST_F(VerbsTest, AContextWithSomethingLeftCanBeClosed) {
   EXPECT_EQ(ibv_destroy_cq(cq), 0);
 }
 
-// A child has a device of its own; what it closes of its parent's harms nobody.
+// A child has a device of its own; when it closes its parent's, nothing happens.
 // proves: DI-11
-TEST_F(VerbsTest, AChildOpensItsOwnAndLeavesItsParentsAlone) {
+TEST_F(VerbsTest, AChildOpensItsOwnDeviceAndDoesNotAffectItsParents) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the sanitizer knows no threads behind a fork of a process that had some";
 #endif
@@ -197,7 +198,7 @@ TEST_F(VerbsTest, AChildOpensItsOwnAndLeavesItsParentsAlone) {
   ibv_recv_wr receive{}, *bad = nullptr;
   ASSERT_EQ(ibv_post_recv(qp, &receive, &bad), 0);
   ASSERT_EQ(ibv_req_notify_cq(cq, 0), 0);
-  // An event nobody has fetched: of a shared receive queue with fewer receives than its limit.
+  // An event that was not fetched: of a shared receive queue with fewer receives than its limit.
   ibv_srq_init_attr s{};
   s.attr.max_wr = 4;
   s.attr.max_sge = 1;
@@ -210,7 +211,7 @@ TEST_F(VerbsTest, AChildOpensItsOwnAndLeavesItsParentsAlone) {
   const pid_t child = urnic::test::quiet_fork();
   if (child == 0) {
     alarm(60);
-    if (ibv_post_recv(qp, &receive, &bad) == 0) _exit(2);  // the parent's
+    if (ibv_post_recv(qp, &receive, &bad) == 0) _exit(2);  // the parent's queue pair
     if (ibv_destroy_qp(qp) != 0 || ibv_destroy_cq(cq) != 0) _exit(3);
     if (ibv_destroy_comp_channel(channel) != 0 || ibv_destroy_srq(srq) != 0) _exit(4);
     int number = 0;

@@ -1,4 +1,4 @@
-// exit() and fork() out of a signal handler, whose thread has been interrupted anywhere in us.
+// exit() and fork() in a signal handler that has interrupted a thread anywhere inside our calls.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,17 +16,17 @@ namespace {
 
 using urnic::dropin::TablesLock;
 
-TEST(TablesLock, ItsOwnerForks) {
+TEST(TablesLock, AForkByItsOwnerDoesNotDeadlock) {
   TablesLock lock;
   lock.lock();
   lock.before_fork();
   lock.after_fork();
   lock.unlock();
-  lock.lock();  // is free again
+  lock.lock();  // it is free again
   lock.unlock();
 }
 
-TEST(TablesLock, NobodyElseHasItDuringAFork) {
+TEST(TablesLock, NoOtherThreadHoldsItDuringAFork) {
   TablesLock lock;
   std::atomic<bool> had{false};
   lock.before_fork();
@@ -43,13 +43,13 @@ TEST(TablesLock, NobodyElseHasItDuringAFork) {
 
 using ExitTest = roce::RoceTest;
 
-// The handler interrupts a poll nearly always: it is all that the program does.
-TEST_F(ExitTest, OfASignalHandlerThatInterruptsAPollEnds) {
+// The handler nearly always interrupts a poll, because the program does nothing else.
+TEST_F(ExitTest, ExitInAHandlerThatInterruptsAPollEndsTheProcess) {
   if (!within()) return;
   ibv_cq* cq = ibv_create_cq(context_, 16, nullptr, nullptr, 0);
   ASSERT_NE(cq, nullptr);
   signal(SIGALRM, [](int) {
-    signal(SIGALRM, SIG_DFL);  // which ends a process that does not end by itself
+    signal(SIGALRM, SIG_DFL);  // so that the alarm ends a process that hangs
     alarm(60);
     exit(0);
   });

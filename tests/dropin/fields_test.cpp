@@ -1,5 +1,5 @@
-// docs/dropin-fields.md says of each field of verbs' structures where its value comes from; the
-// library is held to it here, row by row.
+// docs/dropin-fields.md gives the source of the value of each field of verbs' structures; this test
+// checks the library against it, row by row.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 #include <string.h>
@@ -102,7 +102,7 @@ const Fields kQp = {
     FIELD(ibv_qp_attr, min_rnr_timer),   FIELD(ibv_qp_attr, timeout),
     FIELD(ibv_qp_attr, retry_cnt),       FIELD(ibv_qp_attr, rnr_retry),
 };
-// By which bit of the mask ibv_modify_qp looks at it.
+// The mask bit of the field in ibv_modify_qp.
 const std::map<std::string, int> kBits = {
     {"path_mtu", IBV_QP_PATH_MTU},
     {"path_mig_state", IBV_QP_PATH_MIG_STATE},
@@ -123,7 +123,7 @@ const std::map<std::string, int> kBits = {
 struct Claim {
   std::string word, value;  // "constant", "0x10"
 };
-// field -> {RoCE, iWARP}, of one structure.
+// field -> {RoCE, iWARP}, for one structure.
 using Table = std::map<std::string, std::pair<Claim, Claim>>;
 
 Claim claim_of(const std::string& cell) {
@@ -152,7 +152,7 @@ std::map<std::string, Table> read_page() {
   return tables;
 }
 
-// Of the header that programs are compiled with.
+// The members in the header with which programs are compiled.
 std::set<std::string> members_of(const std::string& structure) {
   std::ifstream file(URNIC_VERBS_HEADER);
   std::stringstream all;
@@ -176,7 +176,7 @@ std::uint64_t number_at(const void* of, const Field& f) {
     return n;
   }
   for (std::size_t i = 0; i < f.bytes; ++i) n |= static_cast<const std::uint8_t*>(of)[f.at + i];
-  return n;  // 0: all of it
+  return n;  // 0: all bytes are 0
 }
 
 class FieldsTest : public own_process::Test, public testing::WithParamInterface<const char*> {
@@ -215,7 +215,7 @@ class FieldsTest : public own_process::Test, public testing::WithParamInterface<
     return ibv_modify_qp(qp, &a,
                          IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS);
   }
-  // Each row whose value is said to be constant is looked up in `filled`.
+  // Checks each row of a constant value against `filled`.
   void expect_constants(const Table& table, const Fields& fields, const void* filled) const {
     for (const auto& [name, row] : table) {
       const Claim& claim = of_transport(row);
@@ -250,7 +250,7 @@ TEST(FieldsPageTest, HasEachFieldOfEachStructureAndNoOther) {
   }
 }
 
-TEST_P(FieldsTest, WhatIsConstantInAQueryIs) {
+TEST_P(FieldsTest, ConstantFieldsOfAQueryMatchThePage) {
   if (!within()) return;
   open();
   auto page = read_page();
@@ -273,7 +273,7 @@ TEST_P(FieldsTest, WhatIsConstantInAQueryIs) {
   expect_constants(page["ibv_gid_entry"], kGid, &gid);
 }
 
-TEST_P(FieldsTest, WhatIsDerivedFollowsItsSetting) {
+TEST_P(FieldsTest, DerivedFieldsFollowTheirSetting) {
   if (!within()) return;
   setenv("URNIC_MAX_CONNECTIONS", "77", 1);
   setenv("URNIC_IRD", "5", 1);
@@ -290,7 +290,7 @@ TEST_P(FieldsTest, WhatIsDerivedFollowsItsSetting) {
   EXPECT_NE(device.fw_ver[0], 0);
 }
 
-TEST_P(FieldsTest, WhatIsConstantInACompletionIs) {
+TEST_P(FieldsTest, ConstantFieldsOfACompletionMatchThePage) {
   if (!within()) return;
   open();
   auto page = read_page();
@@ -312,7 +312,7 @@ TEST_P(FieldsTest, WhatIsConstantInACompletionIs) {
   expect_constants(page["ibv_wc"], kWc, &wc);
 }
 
-TEST_P(FieldsTest, WhatIsRefusedConstantOrKeptOfAQueuePairIs) {
+TEST_P(FieldsTest, RefusedConstantAndStoredQpFieldsMatchThePage) {
   if (!within()) return;
   open();
   const Table table = read_page()["ibv_qp_attr"];
@@ -333,7 +333,7 @@ TEST_P(FieldsTest, WhatIsRefusedConstantOrKeptOfAQueuePairIs) {
     } else if (claim.word == "kept") {
       ibv_qp_attr a{};
       const Field& f = kQp.at(name);
-      const std::uint64_t value = 3;  // fits each of them
+      const std::uint64_t value = 3;  // valid for each of them
       memcpy(reinterpret_cast<char*>(&a) + f.at, &value, f.bytes);
       ASSERT_EQ(ibv_modify_qp(qp, &a, kBits.at(name)), 0) << name;
       ASSERT_EQ(ibv_query_qp(qp, &shown, 0, &made), 0);
@@ -342,9 +342,9 @@ TEST_P(FieldsTest, WhatIsRefusedConstantOrKeptOfAQueuePairIs) {
   }
 }
 
-// What a queue pair of RoCE is given is what it has.
-TEST_P(FieldsTest, WhatIsHonouredOfAQueuePairChangesWithItsInput) {
-  if (!is_roce()) return;  // kept there, or decided by the connection
+// A RoCE queue pair uses the attributes it was given.
+TEST_P(FieldsTest, HonouredQpFieldsChangeWithTheirInput) {
+  if (!is_roce()) return;  // iWARP only stores them, or the connection decides
   if (!within()) return;
   open();
   const Table table = read_page()["ibv_qp_attr"];

@@ -5,9 +5,9 @@
 namespace urnic::dropin {
 namespace {
 
-// Routers tell ways apart by it.
+// Routers can distinguish paths by the port.
 // proves: DI-22
-TEST(FlowLabel, IsTheSourcePortOfUdpAndWithoutOneThePairIs) {
+TEST(FlowLabel, DeterminesTheUdpSourcePortAndOtherwiseThePairDoes) {
   EXPECT_EQ(source_port(1, 77), 0xc001u);
   EXPECT_EQ(source_port(0x3fff, 77), 0xffffu);
   EXPECT_EQ(source_port(0x80000, 77), 0xc020u) << "the upper six bits are folded in";

@@ -1,4 +1,5 @@
-// GIDs of a program that runs while addresses come and go, in a network namespace of its own.
+// GIDs of a running program while addresses are added and removed, in a network namespace of its
+// own.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
@@ -15,7 +16,7 @@ namespace {
 
 class GidChangeTest : public own_process::Test, public testing::WithParamInterface<const char*> {
  protected:
-  // An alias of loopback has `address`; none takes it away again.
+  // Sets `address` on an alias of loopback; a null address removes it.
   static bool set_address(const char* alias, const char* address) {
     const int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     ifreq r{};
@@ -61,7 +62,7 @@ class GidChangeTest : public own_process::Test, public testing::WithParamInterfa
     }
     return -1;
   }
-  // Change may come in steps (an address, its netmask); the first is enough.
+  // A change may arrive in steps (an address, its netmask); the first one is enough.
   static bool is_told(ibv_context* c) {
     pollfd p{c->async_fd, POLLIN, 0};
     bool told = false;
@@ -75,7 +76,7 @@ class GidChangeTest : public own_process::Test, public testing::WithParamInterfa
   }
 };
 
-TEST_P(GidChangeTest, AnIndexStaysAndEachContextHearsOfChanges) {
+TEST_P(GidChangeTest, AnIndexStaysAndEachContextGetsChangeEvents) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the sanitizer has a thread, which keeps the process out of a namespace";
 #endif

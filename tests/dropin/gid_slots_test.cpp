@@ -1,4 +1,4 @@
-// The table of GIDs while addresses come and go.
+// The table of GIDs while addresses are added and removed.
 #include "dropin/gid_slots.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ std::vector<ibv_gid> gids(std::initializer_list<unsigned> numbers) {
   return all;
 }
 
-TEST(GidSlotsTest, AnAddressThatComesMovesNoOther) {
+TEST(GidSlotsTest, ANewAddressMovesNoOther) {
   GidSlots slots;
   EXPECT_TRUE(slots.update(gids({1, 3})));
   EXPECT_FALSE(slots.update(gids({1, 3}))) << "nothing came or went";
@@ -33,7 +33,7 @@ TEST(GidSlotsTest, AnAddressThatComesMovesNoOther) {
   EXPECT_EQ(slots.size(), 3u);
 }
 
-TEST(GidSlotsTest, AnAddressThatGoesLeavesAHoleWhichTheNextOneFills) {
+TEST(GidSlotsTest, ARemovedAddressLeavesAHoleThatTheNextOneFills) {
   GidSlots slots;
   slots.update(gids({1, 2, 3}));
   EXPECT_TRUE(slots.update(gids({1, 3})));
@@ -48,7 +48,7 @@ TEST(GidSlotsTest, AnAddressThatGoesLeavesAHoleWhichTheNextOneFills) {
   EXPECT_EQ(slots.find(gid(5)), 3u);
 }
 
-TEST(GidSlotsTest, OneAddressInPlaceOfAnotherIsAChange) {
+TEST(GidSlotsTest, ReplacingAnAddressIsAChange) {
   GidSlots slots;
   slots.update(gids({1}));
   EXPECT_TRUE(slots.update(gids({2})));
@@ -56,7 +56,7 @@ TEST(GidSlotsTest, OneAddressInPlaceOfAnotherIsAChange) {
   EXPECT_EQ(slots.size(), 1u);
 }
 
-TEST(GidSlotsTest, NoMoreThanAnIndexCanName) {
+TEST(GidSlotsTest, TheTableHoldsNoMoreThanAnIndexCanName) {
   GidSlots slots;
   std::vector<ibv_gid> many;
   for (unsigned i = 0; i < 300; ++i) many.push_back(gid(i));

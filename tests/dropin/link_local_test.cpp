@@ -1,5 +1,5 @@
-// Link-local addresses of IPv6 (fe80::/10), which are of one link: sin6_scope_id, and GIDs without
-// one.
+// Link-local addresses of IPv6 (fe80::/10), which are valid on one link: sin6_scope_id, and GIDs
+// without a link.
 #include <errno.h>
 #include <net/if.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 class LinkLocalTest : public own_process::Test, public testing::WithParamInterface<const char*> {
  protected:
-  // False: the test is over here.
+  // False: the test cannot run here.
   bool begin() {
 #if defined(__SANITIZE_THREAD__)
     skipped_ = "the sanitizer has a thread, which keeps the process out of a namespace";
@@ -63,7 +63,7 @@ class LinkLocalTest : public own_process::Test, public testing::WithParamInterfa
   static int error_of(int result) {
     return result == 0 ? 0 : errno;
   }
-  // "fe80::1%1", as the id tells it.
+  // "fe80::1%1", as the id shows it.
   static std::string text_of(const sockaddr* a) {
     sockaddr_in6 six;
     std::memcpy(&six, a, sizeof six);
@@ -86,7 +86,7 @@ class LinkLocalTest : public own_process::Test, public testing::WithParamInterfa
     }
     return -1;
   }
-  // From the client's source to fe80::1, where `listener_` listens, and back.
+  // Connects from the client's source to fe80::1, where `listener_` listens, and back.
   void meet(std::uint16_t port) {
     sockaddr_in6 to = at("fe80::1", link_, port);
     ASSERT_EQ(error_of(rdma_resolve_addr(client_, nullptr, any(to), urnic::test::kSoonMs)), 0);
@@ -118,7 +118,7 @@ class LinkLocalTest : public own_process::Test, public testing::WithParamInterfa
   std::string skipped_;
 };
 
-TEST_P(LinkLocalTest, ProgramsMeetThereAndKnowTheLinkOfBothEnds) {
+TEST_P(LinkLocalTest, ProgramsConnectAndKnowTheLinkOfBothEnds) {
   if (!begin()) return;
   sockaddr_in6 own = at("fe80::1", link_), from = at("fe80::2", link_);
   ASSERT_EQ(error_of(rdma_bind_addr(listener_, any(own))), 0);
@@ -137,7 +137,7 @@ TEST_P(LinkLocalTest, AWildcardListensThereToo) {
   meet(ntohs(rdma_get_src_port(listener_)));
 }
 
-// As Linux's cma_check_linklocal() has it.
+// Linux's cma_check_linklocal() has the same rules.
 // proves: DI-9
 TEST_P(LinkLocalTest, AnAddressWithoutItsLinkIsInvalid) {
   if (!begin()) return;
@@ -160,7 +160,7 @@ TEST_P(LinkLocalTest, ABoundIdKnowsTheLinkOfItsPeer) {
   EXPECT_EQ(text_of(rdma_get_peer_addr(client_)), named("fe80::1"));
 }
 
-TEST_P(LinkLocalTest, NamesMayEndInAnInterface) {
+TEST_P(LinkLocalTest, AddressesMayEndInAnInterfaceName) {
   if (!begin()) return;
   char node[] = "fe80::1%lo", service[] = "7471";
   rdma_addrinfo* found = nullptr;
@@ -170,7 +170,7 @@ TEST_P(LinkLocalTest, NamesMayEndInAnInterface) {
 }
 
 // proves: DI-12
-TEST_P(LinkLocalTest, QueuePairsMeetByGidsBehindAllOthers) {
+TEST_P(LinkLocalTest, QueuePairsConnectByLinkLocalGids) {
   if (!begin()) return;
   ibv_device** list = ibv_get_device_list(nullptr);
   ASSERT_NE(list, nullptr);

@@ -1,4 +1,4 @@
-// Queue pairs that meet without rdma_cm, both ends in one process, over the kernel's TCP on
+// Queue pairs that connect without rdma_cm, both ends in one process, over the kernel's TCP on
 // loopback.
 #pragma once
 
@@ -103,7 +103,7 @@ struct End {
     ASSERT_EQ(ibv_modify_qp(qp, &a, IBV_QP_STATE), 0);
     EXPECT_EQ(state(), IBV_QPS_RESET);
   }
-  // What the library shows of it, from a thread of its own.
+  // The state that the library shows, written by a thread of its own.
   ibv_qp_state shown() const { return __atomic_load_n(&qp->state, __ATOMIC_RELAXED); }
   ibv_qp_state state() const {
     ibv_qp_attr a;
@@ -157,7 +157,7 @@ class MeetingTest : public testing::Test {
                          IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
                              IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
   }
-  // The shortest time-out there is; 0: a peer is waited for without end.
+  // Uses the shortest time-out; 0: waits for a peer without limit.
   static int to_rts(const End& end, std::uint8_t timeout = 1) {
     ibv_qp_attr a{};
     a.qp_state = IBV_QPS_RTS;
@@ -193,7 +193,7 @@ class MeetingTest : public testing::Test {
     const ibv_wc second = end.next();
     EXPECT_EQ(second.status, IBV_WC_WR_FLUSH_ERR) << ibv_wc_status_str(second.status);
     EXPECT_EQ(end.state(), IBV_QPS_ERR);
-    // Shown behind that, by the library's thread.
+    // Shown afterwards, by the library's thread.
     EXPECT_TRUE(urnic::test::soon([&] { return end.shown() == IBV_QPS_ERR; })) << end.shown();
   }
   static void end_behind_a_message(End& goes, End& stays) {
@@ -212,14 +212,14 @@ class MeetingTest : public testing::Test {
     EXPECT_EQ(stays.next().status, IBV_WC_WR_FLUSH_ERR);
     EXPECT_GE(std::chrono::steady_clock::now() - begun, std::chrono::milliseconds(900));
   }
-  // The end of a connection by Terminate: b_'s peer may not write.
+  // Ends the connection by Terminate: the peer of b_ has no right to write.
   void be_terminated() {
     ASSERT_EQ(a_.send(1, IBV_WR_RDMA_WRITE, &b_), 0);
     (void)a_.next();  // the kernel has it
     EXPECT_TRUE(urnic::test::soon([&] { return b_.state() != IBV_QPS_RTS; }));
     ASSERT_EQ(b_.state(), IBV_QPS_ERR);
   }
-  // The lower number connects.
+  // The end with the lower number connects.
   End& active() { return a_.qp->qp_num < b_.qp->qp_num ? a_ : b_; }
   End& passive() { return &active() == &a_ ? b_ : a_; }
 

@@ -1,4 +1,5 @@
-// Queue pairs that have met, and meet again from RESET: nothing of the connection before counts.
+// Queue pairs that were connected, and connect again from RESET: the earlier connection must have
+// no effect.
 #include <dirent.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -19,8 +20,8 @@
 namespace meeting {
 namespace {
 
-// All threads of this process but who asks get what is left of one processor, of which another
-// thread leaves next to nothing: what the library has to tell itself comes late.
+// Except for the calling thread, all threads of this process share one processor that another
+// thread keeps nearly busy: the library's events arrive late.
 class LateLibrary {
  public:
   LateLibrary() {
@@ -80,8 +81,7 @@ class MeetingAgainTest : public MeetingTest {
       end->init(IBV_ACCESS_REMOTE_READ);
     }
   }
-  // Without a clock: where the library comes late the peer does too, and is no peer that does not
-  // come.
+  // Without a time-out: when the library is late, the peer is late too, and must not be given up.
   void meet() const {
     ASSERT_EQ(to_rtr(a_, b_.qp->qp_num), 0);
     ASSERT_EQ(to_rts(a_, 0), 0);
@@ -91,7 +91,7 @@ class MeetingAgainTest : public MeetingTest {
 };
 
 // proves: DI-12
-TEST_F(MeetingAgainTest, WhatIsToldLateOfTheLastConnectionEndsNotThisOne) {
+TEST_F(MeetingAgainTest, LateEventsOfTheLastConnectionDoNotEndThisOne) {
   begin_again();
   for (int round = 0; round < 12; ++round) {
     meet();
@@ -108,9 +108,9 @@ TEST_F(MeetingAgainTest, WhatIsToldLateOfTheLastConnectionEndsNotThisOne) {
   }
 }
 
-// As a first packet would be repeated until the queue pair that it is for is ready.
+// On RoCE a first packet would be retransmitted until its queue pair is ready.
 // proves: DI-12
-TEST_F(MeetingAgainTest, WhoIsReadyBeforeItsPeerHasLeftTheLastConnectionIsKept) {
+TEST_F(MeetingAgainTest, ARequestIsKeptUntilThePeerHasLeftItsLastConnection) {
   for (const bool active_first : {true, false}) {
     End& first = active_first ? active() : passive();
     End& second = active_first ? passive() : active();
@@ -120,7 +120,7 @@ TEST_F(MeetingAgainTest, WhoIsReadyBeforeItsPeerHasLeftTheLastConnectionIsKept) 
     first.reset();
     first.init();
     ready(first, second);
-    usleep(20'000);  // what it sends for it has come
+    usleep(20'000);  // its request has arrived
     second.reset();
     second.init();
     ready(second, first);
@@ -133,9 +133,9 @@ TEST_F(MeetingAgainTest, WhoIsReadyBeforeItsPeerHasLeftTheLastConnectionIsKept) 
   }
 }
 
-// Three others ask for one that is not there yet, and one of them again and again.
+// Three others send requests for one that is not ready yet, one of them again and again.
 // proves: DI-12
-TEST_F(MeetingAgainTest, WhoAsksOnceMoreTakesNobodysPlace) {
+TEST_F(MeetingAgainTest, ARepeatedRequestDisplacesNoOther) {
   std::array<End, 4> asking;
   for (End& e : asking) e.make(context_, pd_);
   End& asked = c_;
@@ -164,8 +164,8 @@ TEST_F(MeetingAgainTest, WhoAsksOnceMoreTakesNobodysPlace) {
   for (End& e : asking) e.destroy();
 }
 
-// One that asks as a queue pair of another host would: MPA's Request (RFC 5044 7.1.1, RFC 6581) on
-// the kernel's TCP from 127.0.0.2, with the numbers of who asks and of whom it wants.
+// A queue pair of another host, simulated: it sends MPA's Request (RFC 5044 7.1.1, RFC 6581) on the
+// kernel's TCP from 127.0.0.2, with its own number and that of the peer.
 class OtherHost {
  public:
   OtherHost(std::uint32_t from, std::uint32_t to) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
@@ -186,7 +186,7 @@ class OtherHost {
   ~OtherHost() { close(fd_); }
   OtherHost(const OtherHost&) = delete;
   OtherHost& operator=(const OtherHost&) = delete;
-  // Bytes of an answer within so long; 0: it was turned away; -1: it waits.
+  // Bytes of an answer within `ms`; 0: refused; -1: no answer yet.
   ssize_t answer(int ms) const {
     pollfd p{fd_, POLLIN, 0};
     char reply[64];
@@ -198,10 +198,10 @@ class OtherHost {
 };
 
 // proves: DI-12
-TEST_F(MeetingAgainTest, TheSameNumberOfAnotherHostIsAnother) {
+TEST_F(MeetingAgainTest, TheSameNumberFromAnotherHostIsADifferentPeer) {
   ASSERT_EQ(to_rtr(active(), passive().qp->qp_num), 0);
   ASSERT_EQ(to_rts(active(), 0), 0);
-  usleep(20'000);  // its request has come
+  usleep(20'000);  // its request has arrived
   const OtherHost other(active().qp->qp_num, passive().qp->qp_num);
   EXPECT_EQ(other.answer(50), -1) << "it waits too";
   ready(passive(), active());

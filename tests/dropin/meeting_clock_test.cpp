@@ -1,5 +1,5 @@
-// The clock of a queue pair that waits for its peer without rdma_cm, where the library's thread
-// that looks at it gets no processor.
+// The time-out of a queue pair that waits for its peer without rdma_cm, when the library's thread
+// that checks it gets no processor time.
 #include <dlfcn.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -18,7 +18,7 @@ namespace {
 
 std::atomic<bool> hold{false}, is_held{false};
 
-// Only the one that is told events and looks at the clocks.
+// Only the thread that handles events and checks the time-outs.
 bool is_events_thread() {
   char name[16] = {};
   return pthread_getname_np(pthread_self(), name, sizeof name) == 0 &&
@@ -27,7 +27,7 @@ bool is_events_thread() {
 
 }  // namespace
 
-// Where the library's thread asks for the time is where it can be held.
+// The test holds up the library's thread where it reads the clock.
 extern "C" int clock_gettime(clockid_t clock, timespec* out) noexcept {
   using Call = int (*)(clockid_t, timespec*);
   static std::atomic<Call> next{nullptr};
@@ -46,8 +46,8 @@ extern "C" int clock_gettime(clockid_t clock, timespec* out) noexcept {
 namespace meeting {
 namespace {
 
-// The peer as the kernel's TCP has it: MPA's Reply (RFC 5044 7.1.1, RFC 6581) when the test says
-// so.
+// A peer on the kernel's TCP that sends MPA's Reply (RFC 5044 7.1.1, RFC 6581) when the test calls
+// reply().
 class LatePeer {
  public:
   LatePeer() : listening_(socket(AF_INET, SOCK_STREAM, 0)) {
@@ -67,9 +67,9 @@ class LatePeer {
   LatePeer(const LatePeer&) = delete;
   LatePeer& operator=(const LatePeer&) = delete;
 
-  // Of two that meet the lower number connects: no own one is as high.
+  // The lower number connects, and no number of this process is as high.
   std::uint32_t number() const { return 0xff0000u | port_; }
-  // Its Request, whole: 20 bytes, IRD and ORD, and what two that meet tell each other.
+  // Reads the whole Request: 20 bytes, IRD and ORD, and the private data.
   void take_request() {
     fd_ = ::accept(listening_, nullptr, nullptr);
     ASSERT_GE(fd_, 0);
@@ -82,7 +82,7 @@ class LatePeer {
     reply += {0x50, 2, 0, 4, '\x80', 1, '\x80', 1};  // peer to peer: a Write is the RTR
     ASSERT_EQ(write(fd_, reply.data(), reply.size()), static_cast<ssize_t>(reply.size()));
   }
-  // What comes within so long: bytes, 0 for the end, -1 for nothing.
+  // Bytes that arrive within `ms`: 0 for the end, -1 for nothing.
   ssize_t read_within(int ms) const {
     pollfd p{fd_, POLLIN, 0};
     std::array<char, 256> bytes{};
@@ -98,20 +98,20 @@ class LatePeer {
 };
 
 // proves: DI-12
-TEST_F(MeetingTest, APeerThatCameInTimeIsKeptThoughItsEventIsHandledBehindTheClock) {
+TEST_F(MeetingTest, APeerThatAnsweredInTimeIsKeptEvenIfItsEventIsHandledLate) {
   LatePeer peer;
   ASSERT_EQ(to_rtr(a_, peer.number()), 0);
   ASSERT_EQ(to_rts(a_), 0);
   peer.take_request();
   usleep(20'000);  // the library's thread sleeps
   hold = true;
-  EXPECT_EQ(a_.send(1), 0);  // starts the clock, at which the thread looks
+  EXPECT_EQ(a_.send(1), 0);  // starts the time-out, which the thread then checks
   EXPECT_TRUE(urnic::test::soon([] { return is_held.load(); }));
   peer.reply();
   EXPECT_EQ(a_.next().status, IBV_WC_SUCCESS);
   EXPECT_GT(peer.read_within(10'000), 0);
   while (peer.read_within(1100) > 0) {
-  }  // until the clock has run out
+  }  // until the time-out has expired
   hold = false;
   EXPECT_EQ(peer.read_within(100), -1) << "it has ended the connection";
   EXPECT_EQ(a_.state(), IBV_QPS_RTS);

@@ -1,4 +1,4 @@
-// Connections without rdma_cm: two programs tell each other address, number and go to RTR and RTS.
+// Connections without rdma_cm: two programs exchange address and number and move to RTR and RTS.
 #include "dropin/meeting.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 // The regions allow it, the queue pairs do not.
 // proves: DI-2
-TEST_F(MeetingTest, WhatTheQueuePairDoesNotAllowIsRefused) {
+TEST_F(MeetingTest, AccessNotAllowedByTheQueuePairIsRefused) {
   for (End* end : {&a_, &b_}) end->init(IBV_ACCESS_REMOTE_READ);
   ready(a_, b_);
   ready(b_, a_);
@@ -31,7 +31,7 @@ TEST_F(MeetingTest, WhatTheQueuePairDoesNotAllowIsRefused) {
 }
 
 // proves: DI-2
-TEST_F(MeetingTest, WhoMayNotReadIsToldSo) {
+TEST_F(MeetingTest, AForbiddenReadFailsAtTheRequester) {
   for (End* end : {&a_, &b_}) end->init(IBV_ACCESS_REMOTE_WRITE);
   ready(a_, b_);
   ready(b_, a_);
@@ -42,7 +42,7 @@ TEST_F(MeetingTest, WhoMayNotReadIsToldSo) {
 }
 
 // proves: DI-2
-TEST_F(MeetingTest, RightsMayComeWithTheLastMove) {
+TEST_F(MeetingTest, AccessRightsMayBeSetWithTheMoveToRts) {
   ready(a_, b_);
   ASSERT_EQ(to_rtr(b_, a_.qp->qp_num), 0);
   ibv_qp_attr a{};
@@ -53,7 +53,7 @@ TEST_F(MeetingTest, RightsMayComeWithTheLastMove) {
 }
 
 // proves: DI-12
-TEST_F(MeetingTest, DataGoesBothWaysWhoeverIsReadyFirst) {
+TEST_F(MeetingTest, DataGoesBothWaysWhicheverEndIsReadyFirst) {
   for (const bool active_first : {true, false}) {
     End& first = active_first ? active() : passive();
     End& second = active_first ? passive() : active();
@@ -68,7 +68,7 @@ TEST_F(MeetingTest, DataGoesBothWaysWhoeverIsReadyFirst) {
     ASSERT_EQ(first.send(4, IBV_WR_RDMA_READ, &second), 0);
     EXPECT_EQ(first.next().status, IBV_WC_SUCCESS);
     EXPECT_STREQ(first.memory, "written");
-    // Back to the beginning, and once more the other way round.
+    // Back to RESET, and once more in the other order.
     for (const End* end : {&first, &second}) {
       end->reset();
       end->init();
@@ -77,19 +77,19 @@ TEST_F(MeetingTest, DataGoesBothWaysWhoeverIsReadyFirst) {
 }
 
 // proves: DI-12
-TEST_F(MeetingTest, SendsPostedBeforeThePeerHasComeAreKept) {
+TEST_F(MeetingTest, SendsPostedBeforeThePeerConnectsAreKept) {
   for (End* early : {&active(), &passive()}) {
     End& late = early == &a_ ? b_ : a_;
     std::strcpy(early->memory, "early");
     ASSERT_EQ(to_rtr(*early, late.qp->qp_num), 0);
-    EXPECT_EQ(early->send(1), EINVAL);  // not before RTS
+    EXPECT_EQ(early->send(1), EINVAL);  // not allowed before RTS
     ASSERT_EQ(to_rts(*early, 0), 0);
     ASSERT_EQ(early->send(1), 0);
     ASSERT_EQ(early->send(2), 0);
     EXPECT_TRUE(early->is_silent(100));
     ASSERT_EQ(late.receive(3), 0);
     ASSERT_EQ(late.receive(4), 0);
-    ASSERT_EQ(to_rtr(late, early->qp->qp_num), 0);  // who only answers needs no RTS
+    ASSERT_EQ(to_rtr(late, early->qp->qp_num), 0);  // an end that only answers does not need RTS
     EXPECT_EQ(early->next().wr_id, 1u);
     EXPECT_EQ(early->next().status, IBV_WC_SUCCESS);
     EXPECT_EQ(late.next().wr_id, 3u);
@@ -105,8 +105,24 @@ TEST_F(MeetingTest, SendsPostedBeforeThePeerHasComeAreKept) {
   }
 }
 
+TEST_F(MeetingTest, AfterResetAQueuePairIsInInitAndSendsAreRefusedUntilRts) {
+  End& end = active();
+  ASSERT_EQ(to_rtr(end, passive().qp->qp_num), 0);
+  ASSERT_EQ(to_rts(end, 0), 0);
+  ASSERT_EQ(end.send(1), 0);
+  end.reset();
+  EXPECT_EQ(end.send(2), EINVAL);
+  end.init();
+  EXPECT_EQ(end.state(), IBV_QPS_INIT);
+  EXPECT_EQ(end.send(2), EINVAL);
+  ASSERT_EQ(to_rtr(end, passive().qp->qp_num), 0);
+  EXPECT_EQ(end.send(2), EINVAL);
+  ASSERT_EQ(to_rts(end, 0), 0);
+  EXPECT_EQ(end.send(2), 0);
+}
+
 // proves: DI-12
-TEST_F(MeetingTest, APeerThatNeverComesIsRetriesUsedUp) {
+TEST_F(MeetingTest, APeerThatNeverConnectsFailsSendsWithRetriesExceeded) {
   for (const bool connects : {true, false}) {
     End& end = connects ? active() : passive();
     ready(end, &end == &a_ ? b_ : a_);
@@ -115,7 +131,7 @@ TEST_F(MeetingTest, APeerThatNeverComesIsRetriesUsedUp) {
     ASSERT_EQ(end.send(2), 0);
     expect_lost(end);
     EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(900));
-    // The other one has heard of this attempt, and might still take it up.
+    // The other end has received this attempt, and might still accept it.
     a_.destroy();
     b_.destroy();
     a_ = End{};
@@ -125,7 +141,7 @@ TEST_F(MeetingTest, APeerThatNeverComesIsRetriesUsedUp) {
   }
 }
 
-TEST_F(MeetingTest, WithoutASendNobodyIsMissed) {
+TEST_F(MeetingTest, WithoutASendThePeerDoesNotTimeOut) {
   ready(a_, b_);
   usleep(1'300'000);
   EXPECT_EQ(a_.state(), IBV_QPS_RTS);
@@ -133,7 +149,7 @@ TEST_F(MeetingTest, WithoutASendNobodyIsMissed) {
   one_way(a_, b_);
 }
 
-TEST_F(MeetingTest, APeerThatHasGoneIsNoticedByTheFirstSend) {
+TEST_F(MeetingTest, TheFirstSendDetectsAPeerThatHasGone) {
   const std::uint32_t gone = passive().qp->qp_num;
   End& left = active();
   passive().destroy_qp();
@@ -144,15 +160,15 @@ TEST_F(MeetingTest, APeerThatHasGoneIsNoticedByTheFirstSend) {
   expect_lost(left);
 }
 
-// A program that has what it wants goes without a word, as it may with InfiniBand: what its peer
-// has received is not followed by a flush that it would take for an error.
+// A program that has its result ends without a message, as it may with InfiniBand: its peer must
+// not get a flush right after its last receive, which would look like an error.
 // proves: DI-12
-TEST_F(MeetingTest, ReceivesOutliveAPeerThatHasEndedForAMoment) {
+TEST_F(MeetingTest, ReceivesAreNotFlushedAtOnceWhenThePeerEnds) {
   expect_outlives(passive(), active());
 }
 
 // proves: DI-12
-TEST_F(MeetingTest, SoTheyDoWhereThePeerWasConnectedTo) {
+TEST_F(MeetingTest, ReceivesOfTheActiveEndAreNotFlushedAtOnceEither) {
   expect_outlives(active(), passive());
 }
 
@@ -162,7 +178,7 @@ TEST_F(MeetingTest, AQueuePairMayBeDestroyedWhileItConnectsOrIsExpected) {
   active().destroy_qp();
   End& left = a_.qp == nullptr ? b_ : a_;
   c_.make(context_, pd_);
-  // The request of the one that has gone is nothing to who is expected now.
+  // The request of the destroyed one must not count for the peer that is expected now.
   ready(left, c_);
   ready(c_, left);
   one_way(left, c_);
@@ -170,9 +186,9 @@ TEST_F(MeetingTest, AQueuePairMayBeDestroyedWhileItConnectsOrIsExpected) {
 }
 
 // proves: DI-12
-TEST_F(MeetingTest, WhoIsNotExpectedIsTurnedAway) {
+TEST_F(MeetingTest, AnUnexpectedPeerIsRefused) {
   c_.make(context_, pd_);
-  // Of the three the last waits for the second, and the first comes.
+  // The last of the three waits for the second, and the first one connects.
   End& awaited = b_;
   ASSERT_LT(a_.qp->qp_num, c_.qp->qp_num);
   ready(c_, awaited);
@@ -185,12 +201,12 @@ TEST_F(MeetingTest, WhoIsNotExpectedIsTurnedAway) {
   one_way(awaited, c_);
 }
 
-// Five others ask for one that nobody has told of them yet; then it is told of one that still
-// waits.
-TEST_F(MeetingTest, SoManyWaitForItAndTheOldestIsRefused) {
+// Five others send requests before the program has named any of them; then it names one whose
+// request still waits.
+TEST_F(MeetingTest, EarlyRequestsAreBoundedAndTheOldestIsRefused) {
   std::array<End, 5> others;
   for (End& e : others) e.make(context_, pd_);
-  // Whose number is the largest is asked by all of them.
+  // The one with the largest number gets a request from each of the others.
   std::vector<End*> all{&a_, &b_};
   for (End& e : others) all.push_back(&e);
   std::sort(all.begin(), all.end(),
@@ -233,7 +249,7 @@ TEST_F(MeetingTest, SoManyWaitForItAndTheOldestIsRefused) {
   std::erase(all, &taken);
   for (End* e : all) expect_lost(*e);
 
-  // Another time, with one that has not asked yet.
+  // Another time, with a peer that has not sent a request yet.
   asked.reset();
   asked.init();
   ready(late, asked);
@@ -243,7 +259,7 @@ TEST_F(MeetingTest, SoManyWaitForItAndTheOldestIsRefused) {
 }
 
 // proves: DI-12
-TEST_F(MeetingTest, WhatCannotBeConnectedToIsRefused) {
+TEST_F(MeetingTest, AnImpossiblePeerIsRefused) {
   EXPECT_EQ(to_rtr(a_, a_.qp->qp_num), EOPNOTSUPP);  // itself
   EXPECT_EQ(to_rtr(a_, 0), EINVAL);
   ibv_qp_attr rtr{};

@@ -1,4 +1,4 @@
-// Regions and windows through the exported names.
+// Regions and windows, through the exported names.
 #include <errno.h>
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
@@ -12,7 +12,7 @@ namespace verbs_api {
 namespace {
 
 // proves: DI-1
-TEST_F(VerbsTest, RegionsWantRightsThatFit) {
+TEST_F(VerbsTest, RegionsNeedALegalSetOfRights) {
   std::vector<char> memory(4096);
   const auto reg = [&](int access) { return ibv_reg_mr(pd_, memory.data(), 4096, access); };
   errno = 0;
@@ -29,7 +29,7 @@ TEST_F(VerbsTest, RegionsWantRightsThatFit) {
   EXPECT_EQ(ibv_dereg_mr(mr), 0);
 }
 
-TEST_F(VerbsTest, MemoryThatIsNotThereIsABadAddress) {
+TEST_F(VerbsTest, UnmappedMemoryIsABadAddress) {
   void* const gone = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   void* const readable = mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   const auto refused = [&](void* at, std::size_t length, int access) {
@@ -65,7 +65,7 @@ TEST_F(VerbsTest, MemoryThatIsNotThereIsABadAddress) {
   munmap(readable, 4096);
 }
 
-TEST_F(VerbsTest, WindowsAreClaimedAndCounted) {
+TEST_F(VerbsTest, WindowsAreAllocatedAndCounted) {
   EXPECT_NE(attr_.device_cap_flags & IBV_DEVICE_MEM_WINDOW, 0u);
   EXPECT_NE(attr_.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B, 0u);
   EXPECT_GT(attr_.max_mw, 0);
@@ -84,7 +84,7 @@ TEST_F(VerbsTest, WindowsAreClaimedAndCounted) {
   EXPECT_EQ(ibv_dealloc_mw(two), 0);
 }
 
-TEST_F(VerbsTest, ReregistrationIsAnsweredAsRdmaCoreAnswersIt) {
+TEST_F(VerbsTest, ReregistrationHasTheResultsOfRdmaCore) {
   std::vector<char> memory(4096), other(100);
   ibv_mr* mr = ibv_reg_mr(pd_, memory.data(), 4096, IBV_ACCESS_LOCAL_WRITE);
   ASSERT_NE(mr, nullptr);
@@ -129,8 +129,9 @@ TEST_F(VerbsTest, ReregistrationIsAnsweredAsRdmaCoreAnswersIt) {
   EXPECT_EQ(ibv_dereg_mr(mr), 0);
 }
 
-// It is of the context of its domain, whichever it was made with: that one may be closed.
-TEST_F(VerbsTest, ARegionGoesOverToTheContextOfItsNewDomain) {
+// It belongs to the context of its domain, not to that with which it was created, which may be
+// closed.
+TEST_F(VerbsTest, ARegionMovesToTheContextOfItsNewDomain) {
   ibv_context* other = ibv_open_device(list_[0]);
   ASSERT_NE(other, nullptr);
   ibv_pd* domain = ibv_alloc_pd(other);
@@ -145,7 +146,7 @@ TEST_F(VerbsTest, ARegionGoesOverToTheContextOfItsNewDomain) {
   EXPECT_EQ(ibv_dereg_mr(mr), 0);
 }
 
-TEST_F(VerbsTest, ARegionMayHaveAnotherAddressForWorkThanForTheProgram) {
+TEST_F(VerbsTest, ARegionMayHaveAnIovaOtherThanItsAddress) {
   std::vector<char> memory(4096);
   ibv_mr* mr = ibv_reg_mr_iova(pd_, memory.data(), 4096, 0x10, IBV_ACCESS_LOCAL_WRITE);
   ASSERT_NE(mr, nullptr);

@@ -1,4 +1,4 @@
-// The built libraries have every name of symbols.txt in its version node, and nothing else.
+// The built libraries have every name of symbols.txt in its version node, and no other names.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ std::string output_of(const std::string& command) {
   return out;
 }
 
-TEST(DropinNames, EveryNameIsThereInItsVersionNode) {
+TEST(DropinNames, EveryNameExistsInItsVersionNode) {
   const auto all = rows();
   ASSERT_GT(all.size(), 700u);
   for (const Row& r : all) {
@@ -44,7 +44,7 @@ TEST(DropinNames, EveryNameIsThereInItsVersionNode) {
   }
 }
 
-TEST(DropinNames, NothingElseLeavesTheLibraries) {
+TEST(DropinNames, NoOtherNameIsExported) {
   std::map<std::string, std::set<std::string>> wanted;
   for (const Row& r : rows()) wanted[r.library].insert(r.name);
   for (const auto& [library, names] : wanted) {
@@ -61,19 +61,20 @@ TEST(DropinNames, NothingElseLeavesTheLibraries) {
   while (lines >> name) EXPECT_TRUE(name.starts_with("urnic_")) << name;
 }
 
-TEST(DropinNames, NoCxxRuntimeIsAskedFor) {
+TEST(DropinNames, NoCxxRuntimeIsNeeded) {
   for (const char* library :
        {"libibverbs.so.1", "librdmacm.so.1", "librspreload.so", "liburnic-dropin.so"}) {
     const std::string needed =
         output_of(std::string("readelf -d " URNIC_DROPIN "/") + library + " | grep NEEDED");
     EXPECT_EQ(needed.find("libstdc++"), std::string::npos) << library << "\n" << needed;
     if (std::string(library).starts_with("liburnic"))
-      continue;  // pthread_cancel wants the system's
+      continue;  // pthread_cancel needs the system's libgcc
     EXPECT_EQ(needed.find("libgcc"), std::string::npos) << library << "\n" << needed;
   }
 }
 
-// Loading makes no thread, opens no file and prints nothing: what strace-free means can tell.
+// Loading starts no thread, opens no file and prints nothing, as far as a test without strace can
+// see.
 TEST(DropinNames, LoadingDoesNothing) {
   const std::string probe =
       "LD_PRELOAD=" URNIC_DROPIN "/librspreload.so:" URNIC_DROPIN "/librdmacm.so.1:" URNIC_DROPIN

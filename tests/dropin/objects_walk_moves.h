@@ -1,5 +1,5 @@
-// What the walk over the objects of verbs does besides queue pairs: domains, queues, channels,
-// shared queues, memory and ways.
+// Steps of the walk over the objects of verbs other than queue pairs: domains, completion queues,
+// channels, shared queues, memory and address handles.
 #pragma once
 
 #include "dropin/objects_walk_pairs.h"
@@ -164,7 +164,7 @@ class ObjectMoves {
     if (q == nullptr || !q->flushed.empty()) return;
     const int solicited = static_cast<int>(dice.below(2));
     agree_on(ibv_req_notify_cq(q->cq, solicited), 0, "ibv_req_notify_cq");
-    q->armed = q->armed == 2 || solicited == 0 ? 2 : 1;  // both are told of errors
+    q->armed = q->armed == 2 || solicited == 0 ? 2 : 1;  // both report errors
   }
   void poll(Dice& dice) {
     Queue* const q = Objects::any(w_.queues, dice);
@@ -209,7 +209,7 @@ class ObjectMoves {
     agree(!is_full || bad == &wr, "the receive that was not taken");
     if (!is_full) ++s->posted;
   }
-  // With fewer than that many the event comes at once.
+  // If fewer receives than that are posted, the event arrives at once.
   void limit(Dice& dice) {
     Shared* const s = Objects::any(w_.shared, dice);
     if (s == nullptr) return;
@@ -235,7 +235,7 @@ class ObjectMoves {
     agree_shared(*s);
   }
 
-  // ---- the end of things, in any order
+  // ---- destroying, in any order
 
   void destroy(Dice& dice) {
     switch (dice.below(8)) {
@@ -264,7 +264,7 @@ class ObjectMoves {
         if (Way* const w = Objects::any(w_.ways, dice); w != nullptr) drop(*w);
     }
   }
-  // Everything, from what has no users.
+  // Destroys everything, starting with objects without users.
   void destroy_all(Dice& dice) {
     while (!w_.pairs.empty()) pairs_.destroy(*Objects::any(w_.pairs, dice), dice);
     while (!w_.ways.empty()) drop(w_.ways.back());

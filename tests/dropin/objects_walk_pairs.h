@@ -1,5 +1,5 @@
-// Queue pairs of the walk over the objects of verbs: every arc of their states, each time with
-// other values, and what a query shows.
+// Queue pairs of the walk over the objects of verbs: every move of their states, each time with
+// other values, and the results of queries.
 #pragma once
 
 #include "dropin/objects_walk_world.h"
@@ -137,7 +137,7 @@ class PairMoves {
     agree(std::memcmp(&a.cap, &p.cap, sizeof a.cap) == 0 &&
               std::memcmp(&init.cap, &p.cap, sizeof a.cap) == 0,
           "cap of a query");
-    // Over RoCE what was not said is the device's choice.
+    // Over RoCE the device chooses attributes that were not set.
     const auto shows = [&](int bit, auto ibv_qp_attr::*field, const char* name) {
       if (!w_.is_roce || (p.known & bit) != 0) agree_on(a.*field, g.*field, name);
     };
@@ -228,7 +228,7 @@ class PairMoves {
         return IBV_QP_STATE;
     }
   }
-  // Without what it needs, or with what does not belong to it: nothing changes.
+  // Without a required attribute, or with a foreign one, nothing changes.
   void misuse(Pair& p, ibv_qp_attr a, int mask, Dice& dice) {
     int error = EINVAL;
     if (dice.one_in(3)) {
@@ -268,7 +268,7 @@ class PairMoves {
     take(IBV_QP_ACCESS_FLAGS, &ibv_qp_attr::qp_access_flags);
     take(IBV_QP_QKEY, &ibv_qp_attr::qkey);
   }
-  // Its receives are flushed; with a shared queue an event says that it takes no more.
+  // Its receives are flushed; with a shared queue an event reports that it uses no more receives.
   void in_error(Pair& p, ibv_qp_state was, Dice& dice) {
     if (p.shared != nullptr && was != IBV_QPS_RESET) {
       ibv_async_event e = w_.next_event();
@@ -285,7 +285,7 @@ class PairMoves {
     p.receives.clear();
     if (had) w_.has_come(*p.receive, dice);
   }
-  // What nobody has polled goes with the queue pair.
+  // Completions that were not polled are discarded with the queue pair.
   void forget_completions(const Pair& p) {
     std::erase_if(p.receive->flushed,
                   [&](const Queue::Done& d) { return d.qp_num == p.qp->qp_num; });

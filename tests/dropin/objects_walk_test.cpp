@@ -1,5 +1,6 @@
-// A random walk over the objects of verbs, as a C program makes, uses and destroys them in any
-// order. A small model says what each call answers, what each query shows and what is left.
+// A random walk over the objects of verbs, as a C program creates, uses and destroys them in any
+// order. A small model gives the result of each call, the result of each query and the remaining
+// objects.
 #include <gtest/gtest.h>
 
 #include "dropin/calls_walk_process.h"

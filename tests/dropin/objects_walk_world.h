@@ -1,4 +1,4 @@
-// The objects of verbs in a walk: what each was made with, who uses whom, and what may be
+// The objects of verbs in a walk: their attributes, which objects use them, and which may be
 // destroyed.
 #pragma once
 
@@ -15,14 +15,14 @@
 
 namespace calls_walk {
 
-// Everything that has users and may be destroyed when it has none.
+// An object that has users and may only be destroyed when it has none.
 struct Object {
   int users = 0;
 };
 struct Domain : Object {
   ibv_pd* pd = nullptr;
   Domain* parent = nullptr;
-  // A parent domain is another handle of this one.
+  // A parent domain is another handle of this domain.
   const Domain& root() const { return parent != nullptr ? parent->root() : *this; }
 };
 struct Channel : Object {
@@ -37,7 +37,7 @@ struct Queue : Object {
     std::uint64_t wr_id;
     std::uint32_t qp_num;
   };
-  std::deque<Done> flushed;  // completions that nobody has polled
+  std::deque<Done> flushed;  // completions that were not polled
 };
 struct Shared : Object {
   ibv_srq* srq = nullptr;
@@ -68,8 +68,8 @@ struct Pair {
   ibv_qp_cap cap{};
   bool signals_all = false;
   ibv_qp_state state = IBV_QPS_RESET;
-  ibv_qp_attr given{};  // what a query shows besides
-  int known = 0;        // and which of it was said since the last RESET
+  ibv_qp_attr given{};  // other attributes that a query returns
+  int known = 0;        // bits of `given` that were set since the last RESET
   std::deque<std::uint64_t> receives;
   std::vector<ibv_async_event> held;
 };
@@ -83,7 +83,7 @@ class Objects {
     agree(context != nullptr, "ibv_open_device");
     agree_on(ibv_query_gid(context, 1, 0, &gid), 0, "ibv_query_gid");
   }
-  ~Objects() {  // also behind a disagreement
+  ~Objects() {  // also runs after a disagreement
     for (Pair& p : pairs) {
       for (ibv_async_event& e : p.held) ibv_ack_async_event(&e);
       if (p.qp != nullptr) ibv_destroy_qp(p.qp);
@@ -117,7 +117,7 @@ class Objects {
   static void erase(std::list<T>& of, const T* one) {
     of.remove_if([one](const T& each) { return &each == one; });
   }
-  // What a call answers that destroys something with users.
+  // The result of destroying an object that may have users.
   static int busy(const Object& o) { return o.users != 0 ? EBUSY : 0; }
 
   // The next asynchronous event.
@@ -127,7 +127,7 @@ class Objects {
     agree_on(error_of(ibv_get_async_event(context, &e)), 0, "ibv_get_async_event");
     return e;
   }
-  // Of an armed queue, after a completion.
+  // Handles the event of an armed queue after a completion.
   void has_come(Queue& q, Dice& dice) {
     if (q.channel == nullptr) return;
     if (q.armed == 0) return;

@@ -1,5 +1,5 @@
-// A process reads its configuration once. A test that wants another one runs in a process of its
-// own, this program again.
+// A process reads its configuration only once. A test with another configuration runs this program
+// again, in a process of its own.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace own_process {
 class Test : public testing::Test {
  protected:
   static bool is_within() { return getenv(kMark) != nullptr; }
-  // True in that process; in the first one the test runs there meanwhile.
+  // True in that process; in the first one the test meanwhile runs there.
   bool within() {
     if (is_within()) return true;
     run_again();
@@ -39,7 +39,7 @@ class Test : public testing::Test {
     ASSERT_EQ(error, 0);
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
-    if (WIFSIGNALED(status)) abort();  // a crash there is one here
+    if (WIFSIGNALED(status)) abort();  // a crash there is reported as one here
     EXPECT_EQ(WEXITSTATUS(status), 0) << "in the process of its own";
   }
 };

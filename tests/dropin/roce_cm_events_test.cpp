@@ -1,5 +1,5 @@
-// The drop-in librdmacm over RoCE: what each event says, and what ibv_query_qp says of a queue pair
-// that rdma_cm has connected. Every value is another one, so that none stands in another's place.
+// The drop-in librdmacm over RoCE: the contents of each event, and the result of ibv_query_qp for a
+// queue pair that rdma_cm has connected. All values differ, so that a mix-up is detected.
 #include <errno.h>
 
 #include "dropin/roce_ids.h"
@@ -33,7 +33,7 @@ class RoceEventsTest : public roce::RoceIdsTest {
     rdma_conn_param p{};
     p.responder_resources = 3;
     p.initiator_depth = 1;
-    p.retry_count = 6;  // of no meaning there
+    p.retry_count = 6;  // ignored by accept
     p.rnr_retry_count = 5;
     return p;
   }
@@ -58,7 +58,7 @@ class RoceEventsTest : public roce::RoceIdsTest {
     said_ = event_->param.conn;
     EXPECT_EQ(rdma_ack_cm_event(event_), 0);
   }
-  // What the client's ESTABLISHED says is in `said_`, and the server's in `passive_`.
+  // The parameters of the client's ESTABLISHED are in `said_`, those of the server's in `passive_`.
   void accept(rdma_conn_param p, bool srq = false) {
     make_qp(server_, srq);
     answer(&p);
@@ -86,7 +86,7 @@ class RoceEventsTest : public roce::RoceIdsTest {
 };
 
 // proves: DI-8, DI-23
-TEST_F(RoceEventsTest, TheRequestAndTheAnswerSayWhatThePeerHasSaid) {
+TEST_F(RoceEventsTest, RequestAndAnswerReportThePeersValues) {
   if (!within()) return;
   rdma_conn_param p = asked();
   p.flow_control = 1;
@@ -112,7 +112,7 @@ TEST_F(RoceEventsTest, TheRequestAndTheAnswerSayWhatThePeerHasSaid) {
       << "its last message says nothing";
 }
 
-TEST_F(RoceEventsTest, WhoAcceptsWithoutParametersWaitsForReceivesAsLongAsItTakes) {
+TEST_F(RoceEventsTest, AcceptWithoutParametersRetriesRnrWithoutLimit) {
   if (!within()) return;
   request(asked());
   make_qp(server_, false);
@@ -122,7 +122,7 @@ TEST_F(RoceEventsTest, WhoAcceptsWithoutParametersWaitsForReceivesAsLongAsItTake
   EXPECT_EQ(said_.initiator_depth, 5);
 }
 
-// The other two the other way round.
+// The other two values with the ends exchanged.
 TEST_F(RoceEventsTest, TheOtherEndMayHaveASharedQueueAndFlowControl) {
   if (!within()) return;
   request(asked(), true);
@@ -135,8 +135,8 @@ TEST_F(RoceEventsTest, TheOtherEndMayHaveASharedQueueAndFlowControl) {
   EXPECT_EQ(said_.srq, 0);
 }
 
-// Other events say nothing of a connection.
-TEST_F(RoceEventsTest, AnEndSaysNothingOfDepthsAndNumbers) {
+// Other events carry no parameters of a connection.
+TEST_F(RoceEventsTest, DisconnectedCarriesNoConnectionParameters) {
   if (!within()) return;
   request(asked());
   accept(answered());
@@ -151,7 +151,7 @@ TEST_F(RoceEventsTest, AnEndSaysNothingOfDepthsAndNumbers) {
 }
 
 // proves: DI-8
-TEST_F(RoceEventsTest, BothEndsAreAtThePortsThatTheyHaveChosen) {
+TEST_F(RoceEventsTest, BothEndsShowTheirChosenPorts) {
   if (!within()) return;
   request(asked());
   const __be16 from = rdma_get_src_port(client_);
@@ -164,8 +164,8 @@ TEST_F(RoceEventsTest, BothEndsAreAtThePortsThatTheyHaveChosen) {
   EXPECT_EQ(rdma_get_dst_port(server_), from);
 }
 
-// A kernel has the port once the address is resolved.
-TEST_F(RoceEventsTest, TheSourcePortIsKnownWhenTheAddressIsResolvedAndNobodyElses) {
+// A kernel reserves the port when the address is resolved.
+TEST_F(RoceEventsTest, TheSourcePortIsReservedWhenTheAddressIsResolved) {
   if (!within()) return;
   resolve(9);
   const __be16 from = rdma_get_src_port(client_);
@@ -178,8 +178,8 @@ TEST_F(RoceEventsTest, TheSourcePortIsKnownWhenTheAddressIsResolvedAndNobodyElse
   EXPECT_EQ(rdma_destroy_id(other), 0);
 }
 
-// It waited for ten seconds, and for an answer that could not come.
-TEST_F(RoceEventsTest, AnAddressThatNoRouteLeadsToIsNotResolved) {
+// It used to wait for ten seconds for an answer that could not arrive.
+TEST_F(RoceEventsTest, AnAddressWithoutARouteIsNotResolved) {
   if (!within()) return;
   sockaddr_in nowhere = roce::at(9);
   inet_pton(AF_INET, "192.0.2.1", &nowhere.sin_addr);
@@ -192,7 +192,7 @@ TEST_F(RoceEventsTest, AnAddressThatNoRouteLeadsToIsNotResolved) {
 }
 
 // proves: DI-23
-TEST_F(RoceEventsTest, AQueuePairShowsWhatItsConnectionHas) {
+TEST_F(RoceEventsTest, AQueuePairShowsTheValuesOfItsConnection) {
   if (!within()) return;
   std::uint8_t tos = 104, timeout = 13;
   ASSERT_EQ(rdma_set_option(client_, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, 1), 0);
@@ -245,7 +245,7 @@ TEST_F(RoceEventsTest, AServerMayChooseATrafficClassForWhatItSends) {
   EXPECT_EQ(query(server_).ah_attr.grh.traffic_class, 72);
 }
 
-// Ceph's monitor, and whoever sends first what the other end waits for.
+// Ceph's monitor, and other servers that send first.
 TEST_F(RoceEventsTest, AServerThatHasAcceptedMaySendAtOnce) {
   if (!within()) return;
   request(asked());
@@ -264,6 +264,50 @@ TEST_F(RoceEventsTest, AServerThatHasAcceptedMaySendAtOnce) {
   pass(listeners_, RDMA_CM_EVENT_ESTABLISHED);
   EXPECT_EQ(ibv_dereg_mr(in), 0);
   EXPECT_EQ(ibv_dereg_mr(out), 0);
+}
+
+// proves: DI-23
+TEST_F(RoceEventsTest, AnEndThatServesNoReadsDoesNotAllowThem) {
+  if (!within()) return;
+  constexpr unsigned kReads = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+  rdma_conn_param p = asked();
+  p.responder_resources = 0;
+  request(p);
+  EXPECT_EQ(said_.initiator_depth, 0);
+  EXPECT_EQ(query(client_).qp_access_flags & kReads, 0u);
+  p = answered();
+  p.responder_resources = 0;
+  accept(p);
+  EXPECT_EQ(query(client_).qp_access_flags & kReads, 0u);
+  EXPECT_EQ(query(server_).qp_access_flags & kReads, 0u);
+  for (rdma_cm_id* id : {client_, server_}) {
+    EXPECT_NE(query(id).qp_access_flags & IBV_ACCESS_REMOTE_WRITE, 0u);
+  }
+}
+
+// The id keeps nothing of a queue pair that it could not connect.
+TEST_F(RoceEventsTest, AfterAFailedConnectAnIdMayConnectAnotherQueuePair) {
+  if (!within()) return;
+  ASSERT_EQ(rdma_listen(listener_, 1), 0);
+  resolve(port());
+  make_qp(client_, false);
+  const std::string long_words(57, 'x');
+  rdma_conn_param p = asked();
+  p.private_data = long_words.data();
+  p.private_data_len = 57;
+  EXPECT_EQ(rdma_connect(client_, &p), -1);
+  EXPECT_EQ(errno, EINVAL);
+  EXPECT_EQ(rdma_notify(client_, IBV_EVENT_COMM_EST), -1) << "there is no connection";
+  rdma_destroy_qp(client_);
+  make_qp(client_, false);
+  p = asked();
+  ASSERT_EQ(rdma_connect(client_, &p), 0);
+  event_ = next(listeners_, RDMA_CM_EVENT_CONNECT_REQUEST);
+  ASSERT_NE(event_, nullptr);
+  server_ = event_->id;
+  EXPECT_EQ(event_->param.conn.qp_num, client_->qp->qp_num);
+  EXPECT_EQ(rdma_ack_cm_event(event_), 0);
+  accept(answered());
 }
 
 }  // namespace

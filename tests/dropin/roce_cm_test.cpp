@@ -1,4 +1,4 @@
-// The drop-in librdmacm over RoCE. Both ends are of one device, which sends to its own address.
+// The drop-in librdmacm over RoCE. Both ends use one device, which sends to its own address.
 #include <errno.h>
 
 #include <chrono>
@@ -25,7 +25,7 @@ class RoceCmTest : public roce::RoceIdsTest {
   RoceCmTest() : RoceIdsTest(RDMA_PS_TCP) {}
   void listen() const { ASSERT_EQ(rdma_listen(listener_, 1), 0); }
   void resolve() { RoceIdsTest::resolve(port()); }
-  // The listener listens, and the client has its way and its queue pair.
+  // The listener listens, and the client has its path and its queue pair.
   void ready() {
     listen();
     resolve();
@@ -50,7 +50,7 @@ class RoceCmTest : public roce::RoceIdsTest {
     EXPECT_EQ(data_of(*e), padded("hello", kRequestBytes));
     EXPECT_EQ(rdma_ack_cm_event(e), 0);
   }
-  // The client's event is still to be fetched.
+  // The client's event is not fetched yet.
   void accept() {
     auto attr = cm::small_qp();
     ASSERT_EQ(rdma_create_qp(server_, nullptr, &attr), 0);
@@ -70,7 +70,7 @@ class RoceCmTest : public roce::RoceIdsTest {
 };
 
 // proves: DI-23
-TEST_F(RoceCmTest, TwoEndsFindEachOtherAndPart) {
+TEST_F(RoceCmTest, TwoEndsConnectAndDisconnect) {
   if (!within()) return;
   connect();
   EXPECT_EQ(client_->qp->state, IBV_QPS_RTS);
@@ -86,7 +86,7 @@ TEST_F(RoceCmTest, TwoEndsFindEachOtherAndPart) {
   EXPECT_EQ(cm::wait_for(client_->send_cq).status, IBV_WC_SUCCESS);
   EXPECT_EQ(cm::wait_for(server_->recv_cq).byte_len, 32u);
   EXPECT_STREQ(into, "over rdma_cm");
-  // The peer may write, read and use atomics without having been told so.
+  // The peer may write, read and use atomics without having set any rights.
   std::strcpy(into + 32, "read");
   ASSERT_EQ(rdma_post_read(client_, nullptr, from, 8, out, IBV_SEND_SIGNALED,
                            reinterpret_cast<std::uint64_t>(into + 32), in->rkey),
@@ -107,8 +107,8 @@ TEST_F(RoceCmTest, TwoEndsFindEachOtherAndPart) {
   EXPECT_EQ(ibv_dereg_mr(in), 0);
 }
 
-// As programs do that free their queues first.
-TEST_F(RoceCmTest, AnIdWhoseQueuePairIsGoneIsDisconnectedAllTheSame) {
+// Some programs destroy their queues first.
+TEST_F(RoceCmTest, AnIdWithoutItsQueuePairIsStillDisconnected) {
   if (!within()) return;
   connect();
   rdma_destroy_qp(client_);
@@ -119,9 +119,9 @@ TEST_F(RoceCmTest, AnIdWhoseQueuePairIsGoneIsDisconnectedAllTheSame) {
   EXPECT_EQ(rdma_disconnect(server_), 0);
 }
 
-// What a target frees its connections with.
+// A target releases its connections on this event.
 // proves: DI-23
-TEST_F(RoceCmTest, WhenNumbersHaveRestedBothEndsHearOfIt) {
+TEST_F(RoceCmTest, BothEndsGetTimewaitExit) {
   if (!within()) return;
   connect();
   ASSERT_EQ(rdma_disconnect(client_), 0);
@@ -132,7 +132,7 @@ TEST_F(RoceCmTest, WhenNumbersHaveRestedBothEndsHearOfIt) {
 }
 
 // proves: DI-23
-TEST_F(RoceCmTest, ARefusalSaysWhyAndNobodyThereIsOne) {
+TEST_F(RoceCmTest, ARejectionCarriesItsReasonAlsoWithoutAListener) {
   if (!within()) return;
   ready();
   request();
@@ -162,7 +162,7 @@ TEST_F(RoceCmTest, ARefusalSaysWhyAndNobodyThereIsOne) {
 }
 
 // proves: DI-23
-TEST_F(RoceCmTest, WhatItsConnectionsDoNotHaveIsRefused) {
+TEST_F(RoceCmTest, UnsupportedConnectionParametersAreRefused) {
   if (!within()) return;
   listen();
   resolve();
@@ -182,7 +182,7 @@ TEST_F(RoceCmTest, WhatItsConnectionsDoNotHaveIsRefused) {
   p = saying(long_words.c_str());
   EXPECT_EQ(rdma_connect(client_, &p), -1);
   EXPECT_EQ(errno, EINVAL);
-  request();  // nothing has changed
+  request();  // the id is unchanged
 }
 
 // A Send that finds no receive is refused at once.
@@ -192,11 +192,11 @@ class RoceRetriesTest : public RoceCmTest {
 };
 
 // proves: DI-23
-TEST_F(RoceRetriesTest, EachEndRepeatsAsOftenAsTheOtherSays) {
+TEST_F(RoceRetriesTest, EachEndRetriesAsOftenAsTheOtherAllows) {
   if (!within()) return;
   ready();
   rdma_conn_param p = saying("hello");
-  p.retry_count = 200;  // as many as there are
+  p.retry_count = 200;  // treated as the maximum
   p.rnr_retry_count = 1;
   ASSERT_EQ(rdma_connect(client_, &p), 0);
   auto* e = next(listeners_, RDMA_CM_EVENT_CONNECT_REQUEST);
@@ -216,14 +216,14 @@ TEST_F(RoceRetriesTest, EachEndRepeatsAsOftenAsTheOtherSays) {
   constexpr int kRights = IBV_ACCESS_LOCAL_WRITE;
   ibv_mr* mr = ibv_reg_mr(server_->pd, bytes, sizeof bytes, kRights);
   ASSERT_NE(mr, nullptr);
-  // Any number of times, until there is a receive.
+  // Retried without limit, until there is a receive.
   ASSERT_EQ(rdma_post_send(client_, nullptr, bytes, 8, mr, IBV_SEND_SIGNALED), 0);
   ibv_wc wc;
   usleep(100'000);
   EXPECT_EQ(ibv_poll_cq(client_->send_cq, 1, &wc), 0);
   ASSERT_EQ(rdma_post_recv(server_, nullptr, bytes + 8, 8, mr), 0);
   EXPECT_EQ(cm::wait_for(client_->send_cq).status, IBV_WC_SUCCESS);
-  // Once, and then no more.
+  // Retried once only.
   ASSERT_EQ(rdma_post_send(server_, nullptr, bytes, 8, mr, IBV_SEND_SIGNALED), 0);
   EXPECT_EQ(cm::wait_for(server_->send_cq).status, IBV_WC_RNR_RETRY_EXC_ERR);
   rdma_destroy_qp(client_);
@@ -232,10 +232,10 @@ TEST_F(RoceRetriesTest, EachEndRepeatsAsOftenAsTheOtherSays) {
 }
 
 // proves: DI-23
-TEST_F(RoceCmTest, TheTimeOutIsTheProgramsWhereItSaysOne) {
+TEST_F(RoceCmTest, TheProgramsAckTimeoutIsUsed) {
   if (!within()) return;
   ready();
-  std::uint8_t code = 8;  // a millisecond; the way between them gives two seconds
+  std::uint8_t code = 8;  // a millisecond; the path between them would give two seconds
   ASSERT_EQ(rdma_set_option(client_, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &code, 1), 0);
   request();
   accept();
@@ -244,7 +244,7 @@ TEST_F(RoceCmTest, TheTimeOutIsTheProgramsWhereItSaysOne) {
   ibv_qp_init_attr init;
   ASSERT_EQ(ibv_query_qp(client_->qp, &told, IBV_QP_TIMEOUT, &init), 0);
   EXPECT_EQ(told.timeout, code);
-  // A peer that answers nothing any more.
+  // A peer that does not respond any more.
   ibv_qp_attr error{};
   error.qp_state = IBV_QPS_ERR;
   ASSERT_EQ(ibv_modify_qp(server_->qp, &error, IBV_QP_STATE), 0);
@@ -260,9 +260,9 @@ TEST_F(RoceCmTest, TheTimeOutIsTheProgramsWhereItSaysOne) {
   EXPECT_EQ(ibv_dereg_mr(mr), 0);
 }
 
-// As rping -q: a program that moves its queue pair by what rdma_init_qp_attr says.
+// rping -q does this: it moves its queue pair with the attributes of rdma_init_qp_attr.
 // proves: DI-23
-TEST_F(RoceCmTest, AProgramThatMovesItsQueuePairIsToldHow) {
+TEST_F(RoceCmTest, InitQpAttrReturnsTheAttributesOfEachMove) {
   if (!within()) return;
   listen();
   resolve();
@@ -299,7 +299,7 @@ TEST_F(RoceCmTest, AProgramThatMovesItsQueuePairIsToldHow) {
     ASSERT_EQ(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init), 0);
     EXPECT_EQ(attr.qp_state, IBV_QPS_RTS);
   }
-  // It may be read from, as rdma_cm has it.
+  // The peer may read it, as rdma_cm allows.
   char memory[16] = "read";
   ibv_mr* mr = ibv_reg_mr(client_->pd, memory, sizeof memory, roce::End::kRights);
   ASSERT_NE(mr, nullptr);
@@ -321,7 +321,7 @@ TEST_F(RoceCmTest, AProgramThatMovesItsQueuePairIsToldHow) {
 }
 
 // proves: DI-23
-TEST_F(RoceCmTest, AQueuePairInInitHasTheRightsOfItsConnection) {
+TEST_F(RoceCmTest, ConnectingSetsTheRightsOfAQueuePairInInit) {
   if (!within()) return;
   ready();
   ibv_qp_attr without_rights{};
@@ -339,7 +339,7 @@ TEST_F(RoceCmTest, AQueuePairInInitHasTheRightsOfItsConnection) {
 }
 
 // proves: DI-23
-TEST_F(RoceCmTest, APortIsKeptFromWhenItIsBound) {
+TEST_F(RoceCmTest, APortIsReservedFromBindAddrOn) {
   if (!within()) return;
   rdma_cm_id* other = nullptr;
   ASSERT_EQ(rdma_create_id(clients_, &other, nullptr, RDMA_PS_TCP), 0);
@@ -376,10 +376,10 @@ TEST_F(RoceCmTest, AnIdHasAPathAndItsQueuePairAPeer) {
   }
 }
 
-// What the client asks for is what the server serves, and the other way round, as cm of a kernel
-// tells it.
+// The depth that the client requests is the one that the server serves, and vice versa, as a
+// kernel's cm reports it.
 // proves: DI-8
-TEST_F(RoceCmTest, ARequestSaysWhatIsToBeServed) {
+TEST_F(RoceCmTest, ARequestReportsTheDepthsForTheServer) {
   if (!within()) return;
   ready();
   rdma_conn_param p = saying("hello");
@@ -394,9 +394,9 @@ TEST_F(RoceCmTest, ARequestSaysWhatIsToBeServed) {
   EXPECT_EQ(rdma_ack_cm_event(e), 0);
 }
 
-// A kernel says nothing of it at the passive end.
+// A kernel reports nothing of it at the passive end.
 // proves: DI-8
-TEST_F(RoceCmTest, EstablishedSaysWhatBothEndsHaveAgreedOn) {
+TEST_F(RoceCmTest, EstablishedReportsTheAgreedDepths) {
   if (!within()) return;
   ready();
   rdma_conn_param p = saying("hello");
@@ -421,9 +421,9 @@ TEST_F(RoceCmTest, EstablishedSaysWhatBothEndsHaveAgreedOn) {
   EXPECT_EQ(rdma_ack_cm_event(e), 0);
 }
 
-// As with a kernel: libfabric binds to "localhost" to see what devices there are.
+// A kernel allows this: libfabric binds to "localhost" to list the devices.
 // proves: DI-9
-TEST_F(RoceCmTest, ALoopbackAddressStandsForAll) {
+TEST_F(RoceCmTest, ALoopbackAddressIsAWildcard) {
   if (!within()) return;
   rdma_cm_id* everywhere = nullptr;
   ASSERT_EQ(rdma_create_id(listeners_, &everywhere, this, RDMA_PS_TCP), 0);
@@ -434,7 +434,7 @@ TEST_F(RoceCmTest, ALoopbackAddressStandsForAll) {
   const auto* shown = reinterpret_cast<const sockaddr_in*>(rdma_get_local_addr(everywhere));
   EXPECT_EQ(ntohl(shown->sin_addr.s_addr), INADDR_LOOPBACK);
   EXPECT_NE(shown->sin_port, 0);
-  int on = 1;  // is bound again, to the same
+  int on = 1;  // binds it again, to the same address
   EXPECT_EQ(rdma_set_option(everywhere, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof on),
             0);
   ASSERT_EQ(rdma_listen(everywhere, 1), 0);
@@ -446,8 +446,8 @@ TEST_F(RoceCmTest, ALoopbackAddressStandsForAll) {
   EXPECT_EQ(rdma_destroy_id(everywhere), 0);
 }
 
-// As with a kernel, which ends the connections of a process that exits.
-TEST_F(RoceCmTest, WhoExitsWithAConnectionHasEndedIt) {
+// A kernel also ends the connections of a process that exits.
+TEST_F(RoceCmTest, ExitEndsTheConnectionsOfTheProcess) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the sanitizer knows no threads behind a fork of a process that had some";
 #endif
@@ -468,7 +468,7 @@ TEST_F(RoceCmTest, WhoExitsWithAConnectionHasEndedIt) {
     rdma_conn_param p = saying("hello");
     if (rdma_create_qp(id, nullptr, &attr) != 0 || rdma_connect(id, &p) != 0) _exit(5);
     pass(channel, RDMA_CM_EVENT_ESTABLISHED);
-    exit(0);  // what _exit leaves out is what is looked at
+    exit(0);  // _exit would skip the code under test
   }
   auto* e = next(listeners_, RDMA_CM_EVENT_CONNECT_REQUEST);
   ASSERT_NE(e, nullptr);

@@ -1,5 +1,5 @@
-// Ids of RDMA_PS_UDP of the drop-in librdmacm: datagrams of RoCE by address and port. Both ends are
-// of one device, which sends to its own address.
+// Ids of RDMA_PS_UDP of the drop-in librdmacm: datagrams of RoCE by address and port. Both ends use
+// one device, which sends to its own address.
 #include <errno.h>
 
 #include <thread>
@@ -15,7 +15,7 @@ using roce::at;
 using roce::padded;
 
 constexpr std::uint8_t kRequestBytes = 180, kReplyBytes = 136;
-constexpr int kNoSuchService = 1, kRejected = 2;  // a peer's status, as the kernel tells it
+constexpr int kNoSuchService = 1, kRejected = 2;  // status of a peer, as the kernel reports it
 
 std::string data_of(const rdma_cm_event& e) {
   return {static_cast<const char*>(e.param.ud.private_data), e.param.ud.private_data_len};
@@ -53,9 +53,9 @@ class RoceDatagramsTest : public roce::RoceIdsTest {
   }
 };
 
-// What udaddy does.
+// udaddy does this.
 // proves: DI-23
-TEST_F(RoceDatagramsTest, AClientIsToldWhereDatagramsGoAndTheServerAnswersByWhatCame) {
+TEST_F(RoceDatagramsTest, AClientLearnsTheDestinationAndTheServerAnswersByTheHeader) {
   if (!within()) return;
   request();
   auto attr = datagrams();
@@ -137,8 +137,9 @@ TEST_F(RoceDatagramsTest, ARefusalIsUnreachableWithTheStatusAndTheDataOfThePeer)
   EXPECT_EQ(rdma_ack_cm_event(e), 0);
 }
 
-// Ports of connections are others: either finds nobody at the other's.
-TEST_F(RoceDatagramsTest, AClientOfConnectionsIsRefusedThereAndTheOtherWayRound) {
+// Connections have a port space of their own: neither kind of client finds a listener at the
+// other's port.
+TEST_F(RoceDatagramsTest, ConnectionsAndDatagramsRefuseEachOthersRequests) {
   if (!within()) return;
   ASSERT_EQ(rdma_listen(listener_, 4), 0);
   rdma_cm_id *connections = nullptr, *reliable = nullptr;
@@ -166,7 +167,7 @@ TEST_F(RoceDatagramsTest, AClientOfConnectionsIsRefusedThereAndTheOtherWayRound)
   EXPECT_EQ(rdma_destroy_id(connections), 0);
 }
 
-TEST_F(RoceDatagramsTest, AnIdMayGoWhileItAsksAndWhileItIsAsked) {
+TEST_F(RoceDatagramsTest, AnIdMayBeDestroyedDuringARequestAtEitherEnd) {
   if (!within()) return;
   request();
   EXPECT_EQ(rdma_destroy_id(client_), 0);
@@ -178,7 +179,8 @@ TEST_F(RoceDatagramsTest, AnIdMayGoWhileItAsksAndWhileItIsAsked) {
   rdma_destroy_qp(server_);
   EXPECT_EQ(rdma_destroy_id(server_), 0);
   server_ = nullptr;
-  // A request that nobody looked at is refused with the id, and one that was with its own.
+  // A request that was not fetched is refused when the listening id is destroyed, a fetched one
+  // with its own id.
   for (const bool looked_at : {false, true}) {
     ASSERT_EQ(rdma_create_id(clients_, &client_, nullptr, RDMA_PS_UDP), 0);
     resolve(port());
@@ -208,7 +210,7 @@ TEST_F(RoceDatagramsTest, AnIdMayGoWhileItAsksAndWhileItIsAsked) {
 }
 
 // proves: DI-23
-TEST_F(RoceDatagramsTest, WhatItsIdsDoNotHaveIsRefused) {
+TEST_F(RoceDatagramsTest, UnsupportedCallsOnIdsAreRefused) {
   if (!within()) return;
   rdma_cm_id* other = nullptr;
   for (const auto space : {RDMA_PS_IPOIB, RDMA_PS_IB}) {
@@ -241,8 +243,8 @@ TEST_F(RoceDatagramsTest, WhatItsIdsDoNotHaveIsRefused) {
   EXPECT_EQ(rdma_accept(server_, nullptr), -1);
 }
 
-// Too much to say is said before anything leaves.
-TEST_F(RoceDatagramsTest, AQuestionThatIsTooLongLeavesTheIdAsItWas) {
+// Private data that is too long is refused before anything is sent.
+TEST_F(RoceDatagramsTest, TooLongPrivateDataLeavesTheIdUnchanged) {
   if (!within()) return;
   ASSERT_EQ(rdma_listen(listener_, 4), 0);
   resolve(port());
@@ -259,7 +261,7 @@ TEST_F(RoceDatagramsTest, AQuestionThatIsTooLongLeavesTheIdAsItWas) {
   EXPECT_EQ(rdma_connect(client_, &p), -1) << "it asks already";
 }
 
-// A program that moves its queue pair by what rdma_init_qp_attr says.
+// A program that moves its queue pair with the attributes of rdma_init_qp_attr.
 TEST_F(RoceDatagramsTest, AProgramMayMoveItsQueuePairItself) {
   if (!within()) return;
   ASSERT_EQ(rdma_listen(listener_, 4), 0);
@@ -286,8 +288,8 @@ TEST_F(RoceDatagramsTest, AProgramMayMoveItsQueuePairItself) {
   EXPECT_EQ(ibv_destroy_cq(cq), 0);
 }
 
-// Ids without a channel: each call waits for what it has begun. What rdma_getaddrinfo says of
-// datagrams makes an endpoint of them.
+// Ids without a channel: each call waits for its operation. The result of rdma_getaddrinfo for
+// datagrams makes an endpoint for them.
 // proves: DI-23
 TEST_F(RoceDatagramsTest, EndpointsWaitForTheAnswer) {
   if (!within()) return;

@@ -1,4 +1,4 @@
-// Children of a process that speaks RoCE.
+// Children of a process that uses RoCE.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 #include <stdlib.h>
@@ -20,13 +20,14 @@ bool can_open() {
   return number == 1 && ibv_open_device(list[0]) != nullptr;
 }
 
-// A daemon's: its address is nobody's once the parent has gone, and so the child's for the asking.
+// A daemon's child: the address is free once the parent has ended, so the child can use it.
 TEST_F(RoceForkTest, AChildOutlivesItsParentAndTakesItsAddress) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the sanitizer knows no threads behind a fork of a process that had some";
 #endif
   if (!within()) return;
-  int said[2], parent[2];  // by the child; whose other end is closed when the parent has gone
+  // said: by the child; parent: its other end is closed when the parent has ended
+  int said[2], parent[2];
   ASSERT_EQ(pipe(said), 0);
   ASSERT_EQ(pipe(parent), 0);
   const pid_t first = urnic::test::quiet_fork();

@@ -1,8 +1,11 @@
-// The drop-in librdmacm over RoCE with identifiers that have no queue pair: the number in
-// rdma_conn_param is carried and nothing more, and the program moves its queue pair itself.
+// The drop-in librdmacm over RoCE with identifiers without a queue pair: the connection only
+// carries the number in rdma_conn_param, and the program moves its queue pair itself.
 #include <errno.h>
 
+#include <atomic>
 #include <string>
+#include <thread>
+#include <utility>
 
 #include "dropin/roce_ids.h"
 
@@ -11,7 +14,7 @@ namespace {
 using cm::next;
 using cm::pass;
 
-constexpr std::uint32_t kMine = 0xabcdef, kTheirs = 0x123456;  // no queue pair of this process
+constexpr std::uint32_t kMine = 0xabcdef, kTheirs = 0x123456;  // not queue pairs of this process
 
 class RoceNumbersTest : public roce::RoceIdsTest {
  protected:
@@ -68,7 +71,7 @@ class RoceNumbersTest : public roce::RoceIdsTest {
     ASSERT_EQ(rdma_establish(client_), 0);
     pass(listeners_, RDMA_CM_EVENT_ESTABLISHED);
   }
-  // The mask, or -1 with errno.
+  // Returns the mask, or -1 with errno.
   static int mask_for(rdma_cm_id* id, ibv_qp_state state, ibv_qp_attr* a) {
     int mask = -1;
     std::memset(a, 0xa5, sizeof *a);
@@ -98,7 +101,7 @@ TEST_F(RoceNumbersTest, TheClientEstablishesWhatTheServerHasAnswered) {
   EXPECT_EQ(rdma_establish(client_), -1) << "it is established";
 }
 
-// The attributes of both ends are each other's, at every step.
+// At every step, both ends have each other's attributes.
 TEST_F(RoceNumbersTest, AttributesComeFromThePathAndTheMessages) {
   if (!within()) return;
   ibv_qp_attr a, b;
@@ -161,7 +164,7 @@ TEST_F(RoceNumbersTest, EitherEndDisconnects) {
   pass(listeners_, RDMA_CM_EVENT_TIMEWAIT_EXIT);
 }
 
-TEST_F(RoceNumbersTest, AnIdThatGoesEndsTheConnection) {
+TEST_F(RoceNumbersTest, DestroyingAnIdEndsTheConnection) {
   if (!within()) return;
   establish();
   EXPECT_EQ(rdma_destroy_id(client_), 0);
@@ -193,7 +196,7 @@ TEST_F(RoceNumbersTest, TheClientRejectsTheAnswer) {
   EXPECT_EQ(rdma_establish(client_), -1);
 }
 
-TEST_F(RoceNumbersTest, NobodyListensThere) {
+TEST_F(RoceNumbersTest, APortWithoutAListenerRejects) {
   if (!within()) return;
   resolve(1);
   rdma_conn_param p = saying("hello", kMine);
@@ -204,8 +207,8 @@ TEST_F(RoceNumbersTest, NobodyListensThere) {
   EXPECT_EQ(rdma_ack_cm_event(e), 0);
 }
 
-// IBV_EVENT_COMM_EST of the program's queue pair stands for the RTU.
-TEST_F(RoceNumbersTest, TheServerIsToldOfAFirstRequest) {
+// IBV_EVENT_COMM_EST of the program's queue pair replaces the RTU.
+TEST_F(RoceNumbersTest, NotifyOfAFirstRequestEstablishesTheServer) {
   if (!within()) return;
   request();
   answer();
@@ -218,7 +221,7 @@ TEST_F(RoceNumbersTest, TheServerIsToldOfAFirstRequest) {
   EXPECT_EQ(rdma_establish(client_), 0);
 }
 
-TEST_F(RoceNumbersTest, MeetsAnIdThatHasAQueuePair) {
+TEST_F(RoceNumbersTest, ConnectsToAnIdThatHasAQueuePair) {
   if (!within()) return;
   request();
   auto attr = cm::small_qp();
@@ -235,7 +238,7 @@ TEST_F(RoceNumbersTest, MeetsAnIdThatHasAQueuePair) {
   EXPECT_EQ(a.dest_qp_num, kMine);
 }
 
-TEST_F(RoceNumbersTest, ACallThatFailsLeavesTheIdAsItWas) {
+TEST_F(RoceNumbersTest, AFailedCallLeavesTheIdUnchanged) {
   if (!within()) return;
   ASSERT_EQ(rdma_listen(listener_, 4), 0);
   resolve(port());
@@ -248,6 +251,110 @@ TEST_F(RoceNumbersTest, ACallThatFailsLeavesTheIdAsItWas) {
   rdma_cm_event* e = next(listeners_, RDMA_CM_EVENT_CONNECT_REQUEST);
   ASSERT_NE(e, nullptr);
   server_ = e->id;
+  EXPECT_EQ(rdma_ack_cm_event(e), 0);
+}
+
+TEST_F(RoceNumbersTest, ARequestWhoseAnswerIsTooLongCanBeAnsweredAgain) {
+  if (!within()) return;
+  request();
+  const std::string long_words(197, 'x');
+  rdma_conn_param p = saying(long_words.c_str(), kTheirs);
+  EXPECT_EQ(rdma_accept(server_, &p), -1);
+  EXPECT_EQ(errno, EINVAL);
+  answer();
+  EXPECT_EQ(rdma_accept(server_, &p), -1) << "it is answered";
+  EXPECT_EQ(errno, EINVAL);
+  ASSERT_EQ(rdma_establish(client_), 0);
+  pass(listeners_, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+TEST_F(RoceNumbersTest, DisconnectDoesNothingBeforeTheConnectionIsEstablished) {
+  if (!within()) return;
+  request();
+  EXPECT_EQ(rdma_disconnect(client_), 0);
+  EXPECT_EQ(rdma_disconnect(server_), -1) << "a request has no connection";
+  EXPECT_EQ(errno, EINVAL);
+  answer();
+  EXPECT_EQ(rdma_disconnect(client_), 0);
+  EXPECT_EQ(rdma_disconnect(server_), 0);
+  ASSERT_EQ(rdma_establish(client_), 0);
+  pass(listeners_, RDMA_CM_EVENT_ESTABLISHED);
+  EXPECT_TRUE(cm::silent(clients_, 50));
+  ASSERT_EQ(rdma_disconnect(client_), 0);
+  pass(listeners_, RDMA_CM_EVENT_DISCONNECTED);
+}
+
+// No event would come of it.
+TEST_F(RoceNumbersTest, ASynchronousIdDoesNotWaitForTheEndOfWhatIsNotEstablished) {
+  if (!within()) return;
+  request();
+  answer();
+  ASSERT_EQ(rdma_migrate_id(client_, nullptr), 0);
+  std::atomic<int> result{1};
+  std::thread disconnecting([&] { result = rdma_disconnect(client_); });
+  EXPECT_TRUE(urnic::test::soon([&] { return result != 1; }));
+  if (result == 1) {  // an event ends the wait
+    EXPECT_EQ(rdma_destroy_id(std::exchange(server_, nullptr)), 0);
+  }
+  disconnecting.join();
+  EXPECT_EQ(result, 0);
+  ASSERT_EQ(rdma_establish(client_), 0);
+  pass(listeners_, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+TEST_F(RoceNumbersTest, TheAttributesOfARequestHaveTheOptionsOfItsId) {
+  if (!within()) return;
+  request();
+  ibv_qp_attr a;
+  std::uint8_t tos = 104, timeout = 13;
+  ASSERT_EQ(mask_for(server_, IBV_QPS_RTR, &a), kRtr);
+  EXPECT_EQ(a.ah_attr.grh.traffic_class, 0);
+  ASSERT_EQ(mask_for(server_, IBV_QPS_RTS, &a), kRts);
+  EXPECT_NE(a.timeout, timeout);
+  ASSERT_EQ(rdma_set_option(server_, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, 1), 0);
+  ASSERT_EQ(rdma_set_option(server_, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, 1), 0);
+  // Before the answer and after it.
+  for (const bool is_answered : {false, true}) {
+    SCOPED_TRACE(is_answered);
+    if (is_answered) answer();
+    ASSERT_EQ(mask_for(server_, IBV_QPS_RTR, &a), kRtr);
+    EXPECT_EQ(a.ah_attr.grh.traffic_class, tos);
+    ASSERT_EQ(mask_for(server_, IBV_QPS_RTS, &a), kRts);
+    EXPECT_EQ(a.timeout, timeout);
+  }
+}
+
+// As Linux's rdma_cm, which has made the queue pair itself.
+TEST_F(RoceNumbersTest, TheAttributesForInitHaveRightsBeforeAConnectionOnlyWithAQueuePair) {
+  if (!within()) return;
+  resolve(port());
+  ibv_qp_attr a;
+  ASSERT_EQ(mask_for(client_, IBV_QPS_INIT, &a), kInit);
+  EXPECT_EQ(a.qp_access_flags, 0u);
+  auto attr = cm::small_qp();
+  ASSERT_EQ(rdma_create_qp(client_, nullptr, &attr), 0);
+  ASSERT_EQ(mask_for(client_, IBV_QPS_INIT, &a), kInit);
+  EXPECT_EQ(a.qp_access_flags, kRights);
+  EXPECT_EQ(a.port_num, 1);
+  EXPECT_EQ(a.pkey_index, 0);
+}
+
+TEST_F(RoceNumbersTest, TheNumberOfAQueuePairIsItsLower24Bits) {
+  if (!within()) return;
+  ASSERT_EQ(rdma_listen(listener_, 4), 0);
+  resolve(port());
+  rdma_conn_param p = saying("hello", 0x5a000000 | kMine);
+  ASSERT_EQ(rdma_connect(client_, &p), 0);
+  rdma_cm_event* e = next(listeners_, RDMA_CM_EVENT_CONNECT_REQUEST);
+  ASSERT_NE(e, nullptr);
+  server_ = e->id;
+  EXPECT_EQ(e->param.conn.qp_num, kMine);
+  EXPECT_EQ(rdma_ack_cm_event(e), 0);
+  p = saying("welcome", 0x5a000000 | kTheirs);
+  ASSERT_EQ(rdma_accept(server_, &p), 0);
+  e = next(clients_, RDMA_CM_EVENT_CONNECT_RESPONSE);
+  ASSERT_NE(e, nullptr);
+  EXPECT_EQ(e->param.conn.qp_num, kTheirs);
   EXPECT_EQ(rdma_ack_cm_event(e), 0);
 }
 

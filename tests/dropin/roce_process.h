@@ -1,4 +1,4 @@
-// Tests whose device speaks RoCE, each in a process of its own, as most tests want iWARP's.
+// Tests whose device speaks RoCE, each in a process of its own, because most tests use iWARP.
 #pragma once
 
 #include <arpa/inet.h>
@@ -16,7 +16,7 @@
 
 namespace roce {
 
-// The device's one address; what it sends there comes back to it.
+// The device's only address; packets to it come back to the device.
 inline std::string address() {
   return urnic::test::loopback_network() + "1";
 }
@@ -31,7 +31,7 @@ class RoceTest : public own_process::Test {
     prepare();
     open();
   }
-  // More settings, before the device is looked for.
+  // Sets more settings, before the device is opened.
   virtual void prepare() {}
   void TearDown() override {
     if (pd_ != nullptr) {
@@ -111,7 +111,7 @@ struct End {
     a.port_num = 1;
     return a;
   }
-  // Everything that a move to RTR may need.
+  // Every attribute that a move to RTR may need.
   static ibv_qp_attr rtr(const ibv_gid& to, std::uint32_t number) {
     ibv_qp_attr a{};
     a.qp_state = IBV_QPS_RTR;

@@ -1,5 +1,5 @@
-// The drop-in libibverbs over RoCE: what the device says of itself, queue pairs that programs
-// connect by hand, datagrams. Both ends are of one device, which sends to its own address.
+// The drop-in libibverbs over RoCE: the attributes of the device, queue pairs that programs connect
+// by hand, datagrams. Both ends use one device, which sends to its own address.
 #include <errno.h>
 #include <poll.h>
 
@@ -53,7 +53,7 @@ class RoceVerbsTest : public roce::RoceTest {
 };
 
 // proves: DI-20
-TEST_F(RoceVerbsTest, TheDeviceIsAnAdapterOfInfiniBandOnEthernet) {
+TEST_F(RoceVerbsTest, TheDeviceIsAnInfiniBandAdapterOnEthernet) {
   if (!within()) return;
   EXPECT_EQ(list_[0]->node_type, IBV_NODE_CA);
   EXPECT_EQ(list_[0]->transport_type, IBV_TRANSPORT_IB);
@@ -69,7 +69,7 @@ TEST_F(RoceVerbsTest, TheDeviceIsAnAdapterOfInfiniBandOnEthernet) {
   ASSERT_EQ(ibv_query_port(context_, 1, &port), 0);
   EXPECT_EQ(port.state, IBV_PORT_ACTIVE);
   EXPECT_EQ(port.link_layer, IBV_LINK_LAYER_ETHERNET);
-  EXPECT_EQ(port.active_mtu, IBV_MTU_4096);  // of an IP MTU of 5000
+  EXPECT_EQ(port.active_mtu, IBV_MTU_4096);  // for an IP MTU of 5000
   EXPECT_EQ(port.max_msg_sz, 1u << 31);
   EXPECT_EQ(port.flags, IBV_QPF_GRH_REQUIRED);
   __be16 pkey = 0;
@@ -78,7 +78,7 @@ TEST_F(RoceVerbsTest, TheDeviceIsAnAdapterOfInfiniBandOnEthernet) {
 }
 
 // proves: DI-20
-TEST_F(RoceVerbsTest, ItsGidsAreItsAddressesAsRoCEv2HasThem) {
+TEST_F(RoceVerbsTest, ItsGidsAreItsAddressesInRoCEv2Form) {
   if (!within()) return;
   ibv_port_attr port;
   ASSERT_EQ(ibv_query_port(context_, 1, &port), 0);
@@ -136,7 +136,7 @@ TEST_F(RoceVerbsTest, AReliableConnectionMadeByHandCarriesEveryOperation) {
 }
 
 // proves: DI-21
-TEST_F(RoceVerbsTest, WhatAQueuePairWasToldIsGivenBack) {
+TEST_F(RoceVerbsTest, QueryQpReturnsTheAttributesThatWereSet) {
   if (!within()) return;
   connect(IBV_QPT_RC);
   const ibv_qp_attr a = a_.query();
@@ -159,7 +159,7 @@ TEST_F(RoceVerbsTest, WhatAQueuePairWasToldIsGivenBack) {
 }
 
 // proves: DI-21
-TEST_F(RoceVerbsTest, AMoveTakesItsAttributesNoFewerAndNoOthers) {
+TEST_F(RoceVerbsTest, AMoveTakesExactlyItsAttributes) {
   if (!within()) return;
   make(IBV_QPT_RC);
   ibv_qp_attr init{};
@@ -224,7 +224,7 @@ TEST_F(RoceVerbsTest, APacketSequenceNumberHas24Bits) {
 }
 
 // proves: DI-21
-TEST_F(RoceVerbsTest, ADrainedSendQueueIsToldToWhoAsked) {
+TEST_F(RoceVerbsTest, TheDrainedEventArrivesOnlyIfRequested) {
   if (!within()) return;
   connect(IBV_QPT_RC);
   for (const bool asked : {true, false}) {
@@ -244,7 +244,7 @@ TEST_F(RoceVerbsTest, ADrainedSendQueueIsToldToWhoAsked) {
 }
 
 // proves: DI-21
-TEST_F(RoceVerbsTest, WhoHasNoPeerUsesUpItsRetries) {
+TEST_F(RoceVerbsTest, ASilentPeerExceedsTheRetries) {
   if (!within()) return;
   make(IBV_QPT_RC);
   ASSERT_EQ(a_.init(), 0);
@@ -262,7 +262,7 @@ TEST_F(RoceVerbsTest, WhoHasNoPeerUsesUpItsRetries) {
 }
 
 // proves: DI-22
-TEST_F(RoceVerbsTest, AnUnreliableConnectionSendsAndWritesAndNoMore) {
+TEST_F(RoceVerbsTest, AnUnreliableConnectionOnlySendsAndWrites) {
   if (!within()) return;
   connect(IBV_QPT_UC);
   std::strcpy(a_.memory, "unsure");
@@ -286,7 +286,7 @@ TEST_F(RoceVerbsTest, AnUnreliableConnectionSendsAndWritesAndNoMore) {
 }
 
 // proves: DI-22
-TEST_F(RoceVerbsTest, ADatagramSaysWhoSentItAndCanBeAnswered) {
+TEST_F(RoceVerbsTest, ADatagramNamesItsSenderAndCanBeAnswered) {
   if (!within()) return;
   connect(IBV_QPT_UD);
   ibv_ah_attr way = End::way(gid_);
@@ -298,7 +298,7 @@ TEST_F(RoceVerbsTest, ADatagramSaysWhoSentItAndCanBeAnswered) {
   ibv_sge sge;
   ASSERT_EQ(b_.receive(1), 0);
   ibv_send_wr wr = a_.request(2, IBV_WR_SEND_WITH_IMM, &sge, 32);
-  EXPECT_EQ(a_.post(wr), EINVAL);  // to nobody
+  EXPECT_EQ(a_.post(wr), EINVAL);  // without a destination
   wr.wr.ud = {ah, b_.qp->qp_num, End::kQkey};
   wr.imm_data = htobe32(9);
   ASSERT_EQ(a_.post(wr), 0);
@@ -308,10 +308,10 @@ TEST_F(RoceVerbsTest, ADatagramSaysWhoSentItAndCanBeAnswered) {
   EXPECT_EQ(wc.byte_len, 40u + 32);
   EXPECT_EQ(wc.src_qp, a_.qp->qp_num);
   EXPECT_EQ(wc.wc_flags, static_cast<unsigned>(IBV_WC_GRH | IBV_WC_WITH_IMM));
-  EXPECT_EQ(wc.sl, 8 | 2);  // UDP over IPv4: UCX takes no datagram that does not say so
+  EXPECT_EQ(wc.sl, 8 | 2);  // UDP over IPv4: UCX drops datagrams without it
   EXPECT_STREQ(b_.memory + 128 + 40, "to whom it may concern");
 
-  // Back, by what lies in front of it.
+  // Sends an answer with the header in front of the datagram.
   auto* grh = reinterpret_cast<ibv_grh*>(b_.memory + 128);
   ibv_ah_attr back;
   ASSERT_EQ(ibv_init_ah_from_wc(context_, 1, &wc, grh, &back), 0);
@@ -330,7 +330,7 @@ TEST_F(RoceVerbsTest, ADatagramSaysWhoSentItAndCanBeAnswered) {
   EXPECT_EQ(ibv_destroy_ah(answer), 0);
 }
 
-// What came has the header of IPv4 it came with, in the second half of the 40 bytes.
+// A received datagram has its IPv4 header in the second half of the 40 bytes.
 // proves: DI-22
 TEST_F(RoceVerbsTest, ADatagramLeavesAsItsAddressHandleSays) {
   if (!within()) return;
@@ -361,7 +361,7 @@ TEST_F(RoceVerbsTest, ADatagramLeavesAsItsAddressHandleSays) {
 }
 
 // proves: DI-22
-TEST_F(RoceVerbsTest, AddressHandlesWantAWayAndAHeader) {
+TEST_F(RoceVerbsTest, AddressHandlesNeedAValidPathOrHeader) {
   if (!within()) return;
   const auto refused = [&](auto&& change) {
     ibv_ah_attr way = End::way(gid_);
@@ -384,7 +384,7 @@ TEST_F(RoceVerbsTest, AddressHandlesWantAWayAndAHeader) {
   };
   EXPECT_EQ(no_way_back(), EINVAL);  // no header
   wc.wc_flags = IBV_WC_GRH;
-  EXPECT_EQ(no_way_back(), EPROTONOSUPPORT);  // of neither version
+  EXPECT_EQ(no_way_back(), EPROTONOSUPPORT);  // neither version of IP
   grh.version_tclass_flow = htobe32(6u << 28 | 5u << 20 | 0x12345);
   grh.dgid = gid_;
   grh.sgid.raw[15] = 0xee;
@@ -392,7 +392,7 @@ TEST_F(RoceVerbsTest, AddressHandlesWantAWayAndAHeader) {
   EXPECT_EQ(attr.grh.traffic_class, 5);
   EXPECT_EQ(attr.grh.flow_label, 0x12345u);
   EXPECT_EQ(attr.grh.dgid.raw[15], 0xee);
-  grh.dgid.raw[0] = 0xfd;  // not ours
+  grh.dgid.raw[0] = 0xfd;  // not a local address
   EXPECT_EQ(no_way_back(), EINVAL);
 }
 
@@ -422,7 +422,7 @@ TEST_F(RoceVerbsTest, TheCallsOfAQueuePairFitItsService) {
 }
 
 // proves: DI-22
-TEST_F(RoceVerbsTest, ADatagramBuiltCallByCallGoesWhereItIsTold) {
+TEST_F(RoceVerbsTest, ADatagramBuiltCallByCallReachesItsDestination) {
   if (!within()) return;
   b_.make(context_, pd_, IBV_QPT_UD);
   a_.make(context_, pd_, IBV_QPT_UD);
@@ -458,7 +458,8 @@ TEST_F(RoceVerbsTest, ADatagramBuiltCallByCallGoesWhereItIsTold) {
   EXPECT_EQ(ibv_destroy_ah(ah), 0);
 }
 
-// A file that serves other programs too: who is the device is said apart.
+// A configuration file that serves other programs too: the identity of the device is set
+// separately.
 class RoceBesideIwarpTest : public roce::RoceTest {
  protected:
   void prepare() override {
@@ -473,7 +474,7 @@ TEST_F(RoceBesideIwarpTest, WithBothTransportsTheIdentityDecides) {
   if (!within()) return;
   EXPECT_EQ(list_[0]->transport_type, IBV_TRANSPORT_IB);
   End end;
-  end.make(context_, pd_, IBV_QPT_UD);  // which iWARP has not
+  end.make(context_, pd_, IBV_QPT_UD);  // iWARP does not have it
   end.destroy();
 }
 

@@ -1,5 +1,5 @@
 // XRC of the drop-in libibverbs: domains by file, shared receive queues with a number, queue pairs
-// of one half, further handles of them. Both ends are of one device.
+// with one half, further handles of them. Both ends use one device.
 #include <errno.h>
 #include <fcntl.h>
 
@@ -91,7 +91,7 @@ class RoceXrcTest : public roce::RoceTest {
     ASSERT_EQ(ibv_get_srq_num(srq_, &number_), 0);
     EXPECT_NE(number_, 0u);
   }
-  // As perftest does it: what is said of the other half is not looked at.
+  // perftest does this: attributes of the other half are set, and ignored.
   void connect(ibv_qp* qp, std::uint32_t peer) const {
     ibv_qp_attr a{};
     a.qp_state = IBV_QPS_INIT;
@@ -171,7 +171,7 @@ TEST_F(RoceXrcTest, RequestsNameASharedReceiveQueueAndCompleteOnItsQueue) {
   EXPECT_EQ(wc.wr_id, 7u);
   EXPECT_EQ(wc.qp_num, to_->qp_num);
   EXPECT_STREQ(memory_ + 128, "extended");
-  // By the newer calls.
+  // With the extended calls.
   ASSERT_EQ(receive(8), 0);
   ibv_qp_ex* const ex = ibv_qp_to_qp_ex(from_);
   ASSERT_NE(ex, nullptr);
@@ -187,7 +187,7 @@ TEST_F(RoceXrcTest, RequestsNameASharedReceiveQueueAndCompleteOnItsQueue) {
 }
 
 // proves: DI-26
-TEST_F(RoceXrcTest, AQueueOfAnotherDomainHasItsStatus) {
+TEST_F(RoceXrcTest, AQueueOfAnotherDomainFailsWithItsOwnStatus) {
   if (!within()) return;
   up();
   ibv_xrcd* const other = open_domain(-1, O_CREAT);
@@ -204,7 +204,7 @@ TEST_F(RoceXrcTest, AQueueOfAnotherDomainHasItsStatus) {
 }
 
 // proves: DI-26
-TEST_F(RoceXrcTest, ADomainIsThatOfItsFileAsLongAsAHandleIsThere) {
+TEST_F(RoceXrcTest, ADomainBelongsToItsFileAsLongAsAHandleExists) {
   if (!within()) return;
   EXPECT_EQ(open_domain(fd_, 0), nullptr);
   EXPECT_EQ(errno, ENOENT);
@@ -234,7 +234,7 @@ TEST_F(RoceXrcTest, ADomainIsThatOfItsFileAsLongAsAHandleIsThere) {
 }
 
 // proves: DI-26
-TEST_F(RoceXrcTest, AReceivingEndIsThereUntilItsLastHandleGoes) {
+TEST_F(RoceXrcTest, AReceivingEndExistsUntilItsLastHandleIsDestroyed) {
   if (!within()) return;
   up();
   ibv_qp_open_attr a{};
@@ -251,7 +251,7 @@ TEST_F(RoceXrcTest, AReceivingEndIsThereUntilItsLastHandleGoes) {
   ASSERT_EQ(receive(7), 0);
   ASSERT_EQ(send(1, number_), 0);
   EXPECT_EQ(next(cq_).wr_id, 7u);
-  // Not by another number, type or domain.
+  // Another number, type or domain is refused.
   ibv_qp_open_attr wrong = a;
   wrong.qp_num = from_->qp_num;
   EXPECT_EQ(ibv_open_qp(context_, &wrong), nullptr);
@@ -267,7 +267,7 @@ TEST_F(RoceXrcTest, AReceivingEndIsThereUntilItsLastHandleGoes) {
 }
 
 // proves: DI-26
-TEST_F(RoceXrcTest, WhatLacksItsDomainOrHasNoNumberIsRefused) {
+TEST_F(RoceXrcTest, XrcObjectsWithoutADomainOrNumberAreRefused) {
   if (!within()) return;
   EXPECT_EQ(make_receiver(nullptr), nullptr);
   EXPECT_EQ(errno, EINVAL);

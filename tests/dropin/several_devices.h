@@ -1,5 +1,5 @@
 // A process whose configuration names several devices: two of the kernel's TCP and one of RoCE,
-// each at an address of loopback of its own, and two at the ends of a wire within the process.
+// each at a loopback address of its own, and two at the ends of a wire within the process.
 #pragma once
 
 #include <unistd.h>
@@ -37,7 +37,7 @@ class DevicesTest : public own_process::Test {
   static std::string of_loopback(int last) {
     return urnic::test::loopback_network() + std::to_string(last);
   }
-  // The order is not that of the names.
+  // The order differs from that of the names.
   virtual std::string text() const {
     return "receive_window = \"1M\"\n[device.second]\nport = \"tcp:bind=" + of_loopback(2) +
            "\"\nidentity = \"ib-like\"\n[device.first]\nport = \"tcp:bind=" + of_loopback(1) +
@@ -46,7 +46,7 @@ class DevicesTest : public own_process::Test {
            "[\"10.79.0.1/24\"]\n[device.right]\nport = \"mem:name=wire\"\naddress = "
            "[\"10.79.0.2/24\"]\n";
   }
-  // More of the environment, before there is a device.
+  // Sets more of the environment, before there is a device.
   virtual void prepare() {}
   void configure(const std::string& text) const {
     const std::string file = folder_ + "/urnic.toml";
@@ -127,7 +127,7 @@ class DevicesTest : public own_process::Test {
     cm::pass(peers_, RDMA_CM_EVENT_ESTABLISHED);
     return {client, server};
   }
-  // A message arrives as it was sent.
+  // A message arrives unchanged.
   static void exchange(const Connected& c) {
     char from[16] = "over the device", to[16] = {};
     constexpr int kRights = IBV_ACCESS_LOCAL_WRITE;

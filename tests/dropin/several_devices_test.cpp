@@ -1,5 +1,5 @@
-// Several devices of one configuration as a C program has them: what each is, and that nothing of
-// one is taken on another.
+// Several devices of one configuration, as a C program sees them: their attributes, and that
+// objects of one device are refused by another.
 #include <errno.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace devices {
 namespace {
 
 // proves: DI-24
-TEST_F(DevicesTest, AllAreListedInTheOrderOfTheFileEachAsItself) {
+TEST_F(DevicesTest, AllAreListedInFileOrderWithTheirOwnAttributes) {
   if (!within()) return;
   const std::vector<std::string> names{"second", "first", "rocky", "left", "right"};
   EXPECT_EQ(listed(), names);
@@ -90,13 +90,13 @@ class ChosenTest : public DevicesTest {
   void prepare() override { setenv("URNIC_DEVICE", "first", 1); }
 };
 
-TEST_F(ChosenTest, OneOfThemIsTheOnlyOne) {
+TEST_F(ChosenTest, TheSettingDeviceSelectsASingleDevice) {
   if (!within()) return;
   EXPECT_EQ(listed(), std::vector<std::string>{"first"});
 }
 
 // proves: DI-24
-TEST_F(DevicesTest, WhatIsOfOneIsRefusedByAnother) {
+TEST_F(DevicesTest, ObjectsOfOneDeviceAreRefusedByAnother) {
   if (!within()) return;
   ibv_context *here = open("first"), *there = open("second");
   ASSERT_TRUE(here != nullptr && there != nullptr);
@@ -171,7 +171,7 @@ TEST_F(DevicesTest, WhatIsOfOneIsRefusedByAnother) {
   EXPECT_EQ(ibv_close_device(there), 0);
 }
 
-// By its domain, by its number, and as the id's own.
+// By its domain, by its number, and as the id's own queue pair.
 // proves: DI-24
 TEST_F(DevicesTest, AnIdTakesNoQueuePairOfAnotherDevice) {
   if (!within()) return;
@@ -213,7 +213,7 @@ TEST_F(DevicesTest, AnIdTakesNoQueuePairOfAnotherDevice) {
   EXPECT_EQ(rdma_destroy_id(listener), 0);
 }
 
-// What cannot be: one line, no device, no crash.
+// An invalid configuration: one line, no device, no crash.
 class WrongTest : public DevicesTest {
  protected:
   std::string text() const override {
@@ -222,7 +222,7 @@ class WrongTest : public DevicesTest {
   void prepare() override { testing::internal::CaptureStderr(); }
 };
 
-TEST_F(WrongTest, AWrongConfigurationIsOneLineAndNoDevice) {
+TEST_F(WrongTest, AWrongConfigurationPrintsOneLineAndGivesNoDevice) {
   if (!within()) return;
   EXPECT_EQ(channel_, nullptr);
   EXPECT_TRUE(listed().empty());
@@ -241,7 +241,7 @@ class UnknownTest : public DevicesTest {
   }
 };
 
-TEST_F(UnknownTest, AnUnknownOneIsOneLineAndNoDevice) {
+TEST_F(UnknownTest, AnUnknownDevicePrintsOneLineAndGivesNoDevice) {
   if (!within()) return;
   EXPECT_TRUE(listed().empty());
   EXPECT_EQ(testing::internal::GetCapturedStderr(),

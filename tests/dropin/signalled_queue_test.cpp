@@ -1,4 +1,4 @@
-// Values on their way to a program that sleeps on a descriptor.
+// A queue of values with a descriptor on which a program sleeps.
 #include "dropin/signalled_queue.h"
 
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 namespace urnic::dropin {
 namespace {
 
-TEST(SignalledQueueTest, OfOneKindTheLastAreKept) {
+TEST(SignalledQueueTest, KeepLastKeepsTheNewestOfOneKind) {
   SignalledQueue<int> queue;
   const auto is_even = [](int v) { return v % 2 == 0; };
   queue.push(1);
@@ -29,9 +29,9 @@ TEST(SignalledQueueTest, OfOneKindTheLastAreKept) {
   EXPECT_EQ(poll(&p, 1, 0), 1);
 }
 
-// A child of a fork shares the descriptor with its parent and leaves it as it is, until the parent
-// has ended: then what the parent left in it has to go, to the last one.
-TEST(SignalledQueueTest, WhatAParentLeftInTheDescriptorGoesWithIt) {
+// A child of a fork shares the descriptor with its parent and does not touch it until the parent
+// has ended; then every count that the parent left in it must be removed.
+TEST(SignalledQueueTest, CountsThatAParentLeftAreRemovedWhenItHasEnded) {
   SignalledQueue<int> queue;
   for (int i = 0; i < 3; ++i) queue.push(i);
   const auto readable = [&] {

@@ -1,4 +1,5 @@
-// What programs read in sysfs and devfs that look past the libraries, and which paths lead there.
+// The files in sysfs and devfs that programs read directly, and the paths that are redirected to
+// them.
 #include <dlfcn.h>
 #include <errno.h>
 #include <gtest/gtest.h>
@@ -19,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of the library that the names of this program lead to.
+// Calls the function of the library that this program has loaded.
 int urnic_write_sysfs(const char* folder) {
   void* dropin = dlopen(URNIC_DROPIN "/liburnic-dropin.so", RTLD_NOW | RTLD_NOLOAD);
   if (dropin == nullptr) return ELIBACC;
@@ -49,7 +50,7 @@ struct SysfsTree : VerbsTest {
   const std::string device = "sys/class/infiniband/urnic0/", port = device + "ports/1/";
 };
 
-TEST_F(SysfsTree, SaysOfTheDeviceWhatTheLibrarySays) {
+TEST_F(SysfsTree, DeviceFilesMatchTheLibrary) {
   ASSERT_EQ(urnic_write_sysfs(top.c_str()), 0);
   EXPECT_EQ(line(device + "node_type"), "4: RNIC");
   EXPECT_EQ(line(device + "fw_ver"), attr_.fw_ver);
@@ -61,14 +62,14 @@ TEST_F(SysfsTree, SaysOfTheDeviceWhatTheLibrarySays) {
   EXPECT_EQ(line(device + "node_guid"), guid);
   EXPECT_EQ(line("sys/class/infiniband_verbs/uverbs0/ibdev"), "urnic0");
   EXPECT_EQ(line("sys/class/infiniband_verbs/abi_version"), "6");
-  // What ibstat and ibstatus of the packages ask for.
+  // Files that the packaged ibstat and ibstatus read.
   for (const char* name : {"hca_type", "hw_rev", "board_id", "sys_image_guid", "node_desc",
                            "device/numa_node", "device/local_cpulist"}) {
     EXPECT_FALSE(line(device + name).empty()) << name;
   }
 }
 
-TEST_F(SysfsTree, SaysOfThePortWhatTheLibrarySays) {
+TEST_F(SysfsTree, PortFilesMatchTheLibrary) {
   ASSERT_EQ(urnic_write_sysfs(top.c_str()), 0);
   EXPECT_EQ(line(port + "state"), "4: ACTIVE");
   EXPECT_EQ(line(port + "phys_state"), "5: LinkUp");
@@ -88,10 +89,10 @@ TEST_F(SysfsTree, SaysOfThePortWhatTheLibrarySays) {
     EXPECT_EQ(line(port + "gid_attrs/types/" + std::to_string(i)), "IB/RoCE v1");
   }
   EXPECT_FALSE(fs::exists(top / (port + "gids/" + std::to_string(a.gid_tbl_len))));
-  EXPECT_FALSE(fs::exists(top / (port + "counters")));  // they would stand still
+  EXPECT_FALSE(fs::exists(top / (port + "counters")));  // a copy would not be updated
 }
 
-// The first GID is a MAC address, which is no interface's; those of IP say whose they are.
+// The first GID is a MAC address, which belongs to no interface; those of IP name their interface.
 TEST_F(SysfsTree, NamesTheInterfacesOfTheAddresses) {
   ASSERT_EQ(urnic_write_sysfs(top.c_str()), 0);
   ibv_port_attr a;
@@ -105,7 +106,7 @@ TEST_F(SysfsTree, NamesTheInterfacesOfTheAddresses) {
   EXPECT_TRUE(loopback);
 }
 
-// UCX takes no device whose node is not a character device that it may read and write.
+// UCX ignores a device whose node is not a character device that it may read and write.
 TEST_F(SysfsTree, HasACharacterDevice) {
   ASSERT_EQ(urnic_write_sysfs(top.c_str()), 0);
   const std::string node = top / "dev/infiniband/uverbs0";
@@ -115,11 +116,11 @@ TEST_F(SysfsTree, HasACharacterDevice) {
   EXPECT_EQ(access(node.c_str(), R_OK | W_OK), 0);
 }
 
-TEST_F(SysfsTree, SaysWhyItCannotBeWritten) {
+TEST_F(SysfsTree, ReportsWhyItCannotBeWritten) {
   EXPECT_EQ(urnic_write_sysfs((top / "nowhere").c_str()), ENOENT);
   std::ofstream(top / "file") << "no folder";
   EXPECT_EQ(urnic_write_sysfs((top / "file").c_str()), ENOTDIR);
-  EXPECT_EQ(ibv_query_device(context_, &attr_), 0);  // ours is still open
+  EXPECT_EQ(ibv_query_device(context_, &attr_), 0);  // the test's device is still open
 }
 
 struct SysfsPath : testing::Test {
@@ -129,7 +130,7 @@ struct SysfsPath : testing::Test {
   char room[64];
 };
 
-TEST_F(SysfsPath, WhatIsShownIsInTheTree) {
+TEST_F(SysfsPath, ShownPathsLeadIntoTheTree) {
   EXPECT_EQ(led("/sys/class/infiniband"), "/r/sys/class/infiniband");
   EXPECT_EQ(led("/sys/class/infiniband/"), "/r/sys/class/infiniband");
   EXPECT_EQ(led("/sys/class/infiniband/urnic0/fw_ver"), "/r/sys/class/infiniband/urnic0/fw_ver");
@@ -140,21 +141,21 @@ TEST_F(SysfsPath, WhatIsShownIsInTheTree) {
   EXPECT_EQ(led("/../sys/class/infiniband"), "/r/sys/class/infiniband");
 }
 
-TEST_F(SysfsPath, ARelativeOneBeginsAtItsBase) {
+TEST_F(SysfsPath, ARelativePathStartsAtItsBase) {
   EXPECT_EQ(led("sys/class/infiniband", "/r", "/"), "/r/sys/class/infiniband");
   EXPECT_EQ(led("infiniband/urnic0", "/r", "/sys/class"), "/r/sys/class/infiniband/urnic0");
   EXPECT_EQ(led("../infiniband", "/r", "/sys/class/net"), "/r/sys/class/infiniband");
   EXPECT_EQ(led("infiniband", "/r", "/home"), "infiniband");
 }
 
-TEST_F(SysfsPath, WhatACallFindsIsShownWhereTheProgramLooked) {
+TEST_F(SysfsPath, FoundPathsAreShownWhereTheProgramLooked) {
   using urnic::dropin::shown_as;
   EXPECT_STREQ(shown_as("/r/sys/class/infiniband/urnic0", "/r"), "/sys/class/infiniband/urnic0");
   for (const char* path : {"/rest/x", "/r", "/home/r/x"}) EXPECT_STREQ(shown_as(path, "/r"), path);
   EXPECT_STREQ(shown_as("/r/x", nullptr), "/r/x");
 }
 
-TEST_F(SysfsPath, AllElseIsWhereItWas) {
+TEST_F(SysfsPath, OtherPathsAreUnchanged) {
   for (const char* path : {"/sys/class/infiniband_mad", "/sys/class/net/lo", "/dev/infinibandx",
                            "sys/class/infiniband", "/dev", "", "/"}) {
     EXPECT_EQ(led(path), path);
@@ -165,7 +166,7 @@ TEST_F(SysfsPath, AllElseIsWhereItWas) {
   EXPECT_EQ(urnic::dropin::led(nullptr, nullptr, "/r", room, sizeof room), nullptr);
 }
 
-TEST_F(SysfsPath, OneThatDoesNotFitIsWhereItWas) {
+TEST_F(SysfsPath, APathThatDoesNotFitIsUnchanged) {
   const std::string longer = "/sys/class/infiniband/" + std::string(64, 'x');
   EXPECT_EQ(led(longer.c_str()), longer);
   EXPECT_EQ(led("/dev/infiniband", std::string(63, 'r').c_str()), "/dev/infiniband");

@@ -1,7 +1,7 @@
-// A program whose threads connect, post, poll, sleep for events and destroy at once, on shared
-// completion queues, as servers with a thread per connection do. Under ThreadSanitizer and
-// AddressSanitizer it says that the drop-in's tables and queues are safe for it; everywhere that
-// nothing is lost and nobody waits for ever.
+// A program whose threads connect, post, poll, sleep for events and destroy at the same time, on
+// shared completion queues, as servers with a thread per connection do. Under ThreadSanitizer and
+// AddressSanitizer it checks the drop-in's tables and queues; everywhere it checks that nothing is
+// lost and no thread waits forever.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -17,11 +17,11 @@
 namespace {
 
 constexpr unsigned kClients = 3, kRounds = 40, kSends = 16, kPosters = 2, kTrunkSends = 1000;
-constexpr unsigned kTrunk = kClients;  // its place among those that send
-// What the queue pair of a peer that has gone had received and nobody had fetched goes with it; so
-// there is a receive for everything.
+constexpr unsigned kTrunk = kClients;  // its index among the senders
+// Receives that the queue pair of a peer that has gone had used, and whose completions were not
+// fetched, are lost with it; so there is a receive for every message.
 constexpr unsigned kAll = kPosters * kTrunkSends + kClients * kRounds * (kSends + 1);
-constexpr std::uint32_t kTrunkBytes = 32;  // of a message; the others have 64
+constexpr std::uint32_t kTrunkBytes = 32;  // bytes of a message; the others have 64
 constexpr std::chrono::seconds kLong{60};
 
 ibv_qp_init_attr attributes(ibv_cq* cq, ibv_srq* srq) {
@@ -45,7 +45,7 @@ bool until(F&& done) {
   return true;
 }
 
-// The event's id, nullptr when the next one is another or none comes.
+// The event's id; nullptr if the next event is another one or none arrives.
 rdma_cm_id* take(rdma_event_channel* channel, rdma_cm_event_type wanted) {
   pollfd p{channel->fd, POLLIN, 0};
   rdma_cm_event* event = nullptr;
@@ -66,7 +66,7 @@ struct ThreadsTest : testing::Test {
     a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     ASSERT_EQ(rdma_bind_addr(listener, reinterpret_cast<sockaddr*>(&a)), 0);
     ASSERT_EQ(rdma_listen(listener, 64), 0);
-    // The first request would tell both as well.
+    // Otherwise the first request would give both.
     ibv_context** const list = rdma_get_devices(nullptr);
     ASSERT_NE(list, nullptr);
     verbs = list[0];
@@ -121,7 +121,7 @@ struct ThreadsTest : testing::Test {
   }
 
   // ---- the threads
-  // Takes what there is in a completion queue. True if there was anything.
+  // Takes the completions of a completion queue. True if there was any.
   bool take_from(ibv_cq* cq) {
     std::array<ibv_wc, 8> wc;
     const int n = ibv_poll_cq(cq, 8, wc.data());
@@ -154,7 +154,7 @@ struct ThreadsTest : testing::Test {
       ibv_ack_cq_events(cq, 1);
     }
   }
-  // Accepts everybody, and clears away who has gone.
+  // Accepts every request, and destroys the ends of connections that have ended.
   void serve() {
     unsigned alive = 0;
     for (unsigned gone = 0; gone < kClients * kRounds + 1;) {
@@ -213,7 +213,7 @@ struct ThreadsTest : testing::Test {
       for (unsigned i = 0; i < kSends; ++i) EXPECT_TRUE(post_send(id->qp, who));
       EXPECT_TRUE(until([&] { return completed[who] == before + kSends; }))
           << completed[who] - before << " of " << kSends;
-      // Sometimes with work that nobody will see the end of.
+      // Sometimes with work whose completion is not polled.
       if (round % 3 == 2) {
         EXPECT_TRUE(post_send(id->qp, kTrunk + 1));
       }
@@ -221,7 +221,7 @@ struct ThreadsTest : testing::Test {
     }
     rdma_destroy_event_channel(own);
   }
-  // Several threads post to one queue pair, as much as it takes.
+  // Several threads post to one queue pair, retrying while it is full.
   void post_to(ibv_qp* trunk) {
     for (unsigned i = 0; i < kTrunkSends; ++i) {
       EXPECT_TRUE(until([&] { return post_send(trunk, kTrunk); })) << i;

@@ -1,5 +1,5 @@
-// The verbs as a C program calls them: what is reported can be had, and wrong use is answered as
-// rdma-core answers it.
+// The verbs as a C program calls them: the reported limits can be used, and wrong use gets the
+// errors of rdma-core.
 #include <errno.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -36,8 +36,8 @@ TEST_F(VerbsTest, CompletionQueuesAreAsDeepAsReportedAndNotDeeper) {
   EXPECT_EQ(ibv_destroy_cq(cq), 0);
 }
 
-// libiscsi's iSER polls on in the call in which the program behind it destroyed the queue.
-TEST_F(VerbsTest, AQueueJustDestroyedHasNothingToPoll) {
+// libiscsi's iSER continues to poll inside the call in which the program destroyed the queue.
+TEST_F(VerbsTest, PollingADestroyedQueueFindsNothing) {
   ibv_cq* cq = ibv_create_cq(context_, 16, nullptr, nullptr, 0);
   ASSERT_NE(cq, nullptr);
   ASSERT_EQ(ibv_destroy_cq(cq), 0);
@@ -46,7 +46,7 @@ TEST_F(VerbsTest, AQueueJustDestroyedHasNothingToPoll) {
 }
 
 // proves: DI-1, DI-3
-TEST_F(VerbsTest, AQueuePairHasWhatIsReportedAndNotMore) {
+TEST_F(VerbsTest, AQueuePairSupportsExactlyTheReportedLimits) {
   ibv_cq* cq = ibv_create_cq(context_, 16, nullptr, nullptr, 0);
   ASSERT_NE(cq, nullptr);
   ibv_qp_init_attr a = qp_attr(cq);
@@ -80,7 +80,7 @@ TEST_F(VerbsTest, AQueuePairHasWhatIsReportedAndNotMore) {
 }
 
 // proves: DI-2, DI-4
-TEST_F(VerbsTest, AFreshQueuePairOfAnRnicIsInInitAndMovesAsItMay) {
+TEST_F(VerbsTest, ANewRnicQueuePairIsInInitAndMovesAsTheTableAllows) {
   ibv_cq* cq = ibv_create_cq(context_, 16, nullptr, nullptr, 0);
   ibv_qp_init_attr a = qp_attr(cq);
   ibv_qp* qp = ibv_create_qp(pd_, &a);
@@ -99,7 +99,7 @@ TEST_F(VerbsTest, AFreshQueuePairOfAnRnicIsInInitAndMovesAsItMay) {
   q.port_num = 1;
   EXPECT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX), 0);
   EXPECT_EQ(qp->state, IBV_QPS_INIT);
-  // Four receives, and the fifth says which one it was.
+  // Four receives fit, and the fifth is reported as the bad one.
   ibv_recv_wr five[5]{}, *bad_receive = nullptr;
   for (int i = 0; i < 5; ++i) {
     five[i].wr_id = static_cast<std::uint64_t>(i);
@@ -113,7 +113,7 @@ TEST_F(VerbsTest, AFreshQueuePairOfAnRnicIsInInitAndMovesAsItMay) {
   EXPECT_EQ(bad_send, &send);
   send.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
   EXPECT_EQ(ibv_post_send(qp, &send, &bad_send), EINVAL);
-  // Flushed in error, and gone with RESET.
+  // Flushed in error, and discarded by RESET.
   q.qp_state = IBV_QPS_ERR;
   ASSERT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE), 0);
   ibv_wc wc[8];
@@ -127,7 +127,7 @@ TEST_F(VerbsTest, AFreshQueuePairOfAnRnicIsInInitAndMovesAsItMay) {
   EXPECT_EQ(qp->state, IBV_QPS_RESET);
   EXPECT_EQ(ibv_post_recv(qp, five, &bad_receive), EINVAL);
   EXPECT_EQ(bad_receive, five);
-  // Connecting to nobody.
+  // Connecting without a peer.
   q.qp_state = IBV_QPS_INIT;
   ASSERT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE), 0);
   q.qp_state = IBV_QPS_RTR;
@@ -150,7 +150,7 @@ TEST_F(VerbsTest, ACompletionChannelCanBePolledAndIsBusyWhileUsed) {
   errno = 0;
   EXPECT_EQ(ibv_get_cq_event(channel, &which, &cq_context), -1);
   EXPECT_EQ(errno, EAGAIN);
-  // A flushed receive completes, and an armed queue says so.
+  // A flushed receive completes, and an armed queue reports it.
   ibv_qp_init_attr a = qp_attr(cq);
   ibv_qp* qp = ibv_create_qp(pd_, &a);
   ASSERT_NE(qp, nullptr);
@@ -169,7 +169,7 @@ TEST_F(VerbsTest, ACompletionChannelCanBePolledAndIsBusyWhileUsed) {
   EXPECT_EQ(cq_context, channel);
   EXPECT_EQ(ibv_get_cq_event(channel, &which, &cq_context), -1);
   EXPECT_EQ(ibv_destroy_qp(qp), 0);
-  // Destruction waits for what was handed out.
+  // Destruction waits until handed-out events are acknowledged.
   std::thread later([&] {
     usleep(20'000);
     ibv_ack_cq_events(cq, 1);
@@ -179,7 +179,7 @@ TEST_F(VerbsTest, ACompletionChannelCanBePolledAndIsBusyWhileUsed) {
   EXPECT_EQ(ibv_destroy_comp_channel(channel), 0);
 }
 
-// As with a kernel's, which knows its objects by these numbers alone.
+// Like a kernel, which knows its objects only by these numbers.
 TEST_F(VerbsTest, AnObjectWhoseHandleWasChangedIsUnknown) {
   ibv_pd* pd = ibv_alloc_pd(context_);
   ibv_cq* cq = ibv_create_cq(context_, 16, nullptr, nullptr, 0);
@@ -236,7 +236,7 @@ TEST_F(VerbsTest, SharedReceiveQueuesCountTheirUsers) {
   ibv_cq* cq = ibv_create_cq(context_, 16, nullptr, nullptr, 0);
   ibv_qp_init_attr a = qp_attr(cq);
   a.srq = srq;
-  a.cap.max_recv_wr = a.cap.max_recv_sge = UINT32_MAX;  // not looked at (ibv_create_qp(3))
+  a.cap.max_recv_wr = a.cap.max_recv_sge = UINT32_MAX;  // ignored (ibv_create_qp(3))
   ibv_qp* qp = ibv_create_qp(pd_, &a);
   ASSERT_NE(qp, nullptr);
   EXPECT_EQ(ibv_destroy_srq(srq), EBUSY);
@@ -245,7 +245,7 @@ TEST_F(VerbsTest, SharedReceiveQueuesCountTheirUsers) {
   ibv_srq_attr limits{};
   limits.srq_limit = 9;
   EXPECT_EQ(ibv_modify_srq(srq, &limits, IBV_SRQ_LIMIT), EINVAL);
-  // One is there and two are wanted: the event comes at once.
+  // One receive is posted and the limit is two: the event arrives at once.
   limits.srq_limit = 2;
   ASSERT_EQ(ibv_modify_srq(srq, &limits, IBV_SRQ_LIMIT), 0);
   pollfd p{context_->async_fd, POLLIN, 0};
@@ -263,7 +263,7 @@ TEST_F(VerbsTest, SharedReceiveQueuesCountTheirUsers) {
   EXPECT_EQ(ibv_destroy_cq(cq), 0);
 }
 
-// More flushed receives than the queue has places.
+// More flushed receives than the queue has room for.
 // proves: DI-7
 TEST_F(VerbsTest, AnOverrunIsAnEventOfTheQueueAndItsQueuePairsAreInError) {
   ibv_cq* cq = ibv_create_cq(context_, 1, nullptr, nullptr, 0);
@@ -298,7 +298,7 @@ TEST_F(VerbsTest, AnOverrunIsAnEventOfTheQueueAndItsQueuePairsAreInError) {
 }
 
 // proves: DI-7
-TEST_F(VerbsTest, AQueuePairInErrorHasTakenItsLastSharedReceive) {
+TEST_F(VerbsTest, AQueuePairInErrorReportsItsLastSharedReceive) {
   ibv_srq_init_attr s{};
   s.attr.max_wr = 8;
   s.attr.max_sge = 1;
@@ -325,6 +325,27 @@ TEST_F(VerbsTest, AQueuePairInErrorHasTakenItsLastSharedReceive) {
   EXPECT_EQ(ibv_destroy_cq(cq), 0);
 }
 
+TEST_F(VerbsTest, AMoveThatNamesAnotherPresentStateOrAnotherPKeyChangesNothing) {
+  ibv_cq* cq = ibv_create_cq(context_, 16, nullptr, nullptr, 0);
+  ibv_qp_init_attr a = qp_attr(cq);
+  ibv_qp* qp = ibv_create_qp(pd_, &a);
+  ASSERT_NE(qp, nullptr);
+  ibv_qp_attr q{};
+  q.qp_state = IBV_QPS_INIT;
+  ASSERT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE), 0);
+  q.qp_state = IBV_QPS_ERR;
+  q.cur_qp_state = IBV_QPS_RTS;
+  EXPECT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE | IBV_QP_CUR_STATE), EINVAL);
+  q.pkey_index = 1;
+  EXPECT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE | IBV_QP_PKEY_INDEX), EINVAL);
+  EXPECT_EQ(qp->state, IBV_QPS_INIT);
+  q.cur_qp_state = IBV_QPS_INIT;
+  EXPECT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE | IBV_QP_CUR_STATE), 0);
+  EXPECT_EQ(qp->state, IBV_QPS_ERR);
+  EXPECT_EQ(ibv_destroy_qp(qp), 0);
+  EXPECT_EQ(ibv_destroy_cq(cq), 0);
+}
+
 // proves: DI-3
 TEST_F(VerbsTest, ParentAndThreadDomainsCountTheirUsers) {
   ibv_td_init_attr none{};
@@ -344,7 +365,7 @@ TEST_F(VerbsTest, ParentAndThreadDomainsCountTheirUsers) {
 }
 
 // proves: DI-1
-TEST_F(VerbsTest, OnlyAskedForQueuePairsAndQueuesHaveTheExtendedCalls) {
+TEST_F(VerbsTest, OnlyRequestedQueuePairsAndQueuesHaveTheExtendedCalls) {
   ibv_cq_init_attr_ex c{};
   c.cqe = 16;
   c.wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP;
@@ -377,12 +398,12 @@ TEST_F(VerbsTest, OnlyAskedForQueuePairsAndQueuesHaveTheExtendedCalls) {
   errno = 0;
   EXPECT_EQ(ibv_create_qp_ex(context_, &x), nullptr);
   EXPECT_EQ(errno, EOPNOTSUPP);
-  x.create_flags = 0;  // none of them: said, and nothing asked for
+  x.create_flags = 0;  // present but 0: no flag is requested
   ibv_qp* qp = ibv_create_qp_ex(context_, &x);
   ASSERT_NE(qp, nullptr);
   ibv_qp_ex* ex = ibv_qp_to_qp_ex(qp);
   ASSERT_NE(ex, nullptr);
-  // Errors come when it is complete, and what was dropped leaves nothing behind.
+  // Errors are reported by wr_complete, and aborted requests have no effect.
   ibv_wr_start(ex);
   ibv_wr_send(ex);
   EXPECT_EQ(ibv_wr_complete(ex), EINVAL);  // not connected
@@ -392,13 +413,13 @@ TEST_F(VerbsTest, OnlyAskedForQueuePairsAndQueuesHaveTheExtendedCalls) {
   ibv_wr_start(ex);
   EXPECT_EQ(ibv_wr_complete(ex), 0);
   ibv_wr_start(ex);
-  ibv_wr_set_sge(ex, 0, 0, 0);  // of no request
+  ibv_wr_set_sge(ex, 0, 0, 0);  // no request was started
   EXPECT_EQ(ibv_wr_complete(ex), EINVAL);
   EXPECT_EQ(ibv_destroy_qp(qp), 0);
   EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
-TEST_F(VerbsTest, WhatIsNotSupportedFails) {
+TEST_F(VerbsTest, UnsupportedCallsFail) {
   errno = 0;
   ibv_ah_attr ah{};
   EXPECT_EQ(ibv_create_ah(pd_, &ah), nullptr);
@@ -412,7 +433,7 @@ TEST_F(VerbsTest, WhatIsNotSupportedFails) {
 }
 
 // proves: DI-1
-TEST_F(VerbsTest, AChannelWithoutADescriptorSaysSo) {
+TEST_F(VerbsTest, AChannelWithoutADescriptorFailsWithEmfile) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   const int next = dup(0);

@@ -1,5 +1,5 @@
-// RoCE and iWARP at work on one port at once: each byte of both is right, and each work request
-// completes once, in its order.
+// RoCE and iWARP work on one port at once: each byte of both is correct, and each work request
+// completes once and in order.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -16,7 +16,7 @@ using verbs::WrOp;
 
 constexpr std::size_t kSlot = 4096;
 
-// A request of either transport, and what it must leave behind.
+// A request of either transport, and its expected effect.
 struct Mixed {
   WrOp op;
   std::uint32_t length;
@@ -27,7 +27,7 @@ constexpr Mixed kMixed[] = {
     {WrOp::Read, 1024},  {WrOp::SendInv, 2000},
 };
 
-// What a request leaves in the memory of both ends. Sends go to the place of their receive.
+// The effect of a request on the memory of both ends. Sends go to the place of their receive.
 void expect_done(const Mixed& m, std::size_t offset, std::uint64_t value, Bytes* mine,
                  Bytes* there) {
   std::uint8_t* const a = mine->data() + offset;
@@ -47,7 +47,7 @@ bool uses_receive(WrOp op) {
 
 struct BothTransports : RoceEnds, ::testing::WithParamInterface<const char*> {};
 
-TEST_P(BothTransports, WorkByTurnsOnOnePortAndEachByteIsRight) {
+TEST_P(BothTransports, ShareOnePortAndEachByteIsCorrect) {
   sim::PairOptions options = both();
   options.faults_left = options.faults_right = GetParam();
   up(options);

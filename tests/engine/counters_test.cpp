@@ -1,5 +1,5 @@
-// No counter is for show (E-48): each of the lists in urnic/stats.h moves when what it counts
-// happens, and one that nothing here moves fails the test by its name.
+// Every counter works (E-48): each one in urnic/stats.h moves when its event happens, and one that
+// nothing here moves fails the test by name.
 #include <gtest/gtest.h>
 
 #include <sys/socket.h>
@@ -28,7 +28,7 @@ struct Path : RxPath {
   void TestBody() override {}
 };
 
-// ---- frames that are no segment of a connection
+// ---- frames that do not belong to a connection
 
 Bytes ip_frame(HandPeer& p) {
   net::HeaderTemplateConfig c;
@@ -44,7 +44,7 @@ Bytes ip_frame(HandPeer& p) {
 
 void strange_frames(Moved* moved) {
   HandPeer p;
-  p.flood = 50;  // cookies_sent, cookies_taken
+  p.flood = 50;  // cookies_sent, cookies_accepted
   ASSERT_TRUE(p.up());
   Bytes bad = ip_frame(p);
   bad[net::kEthernetHeader + 10] ^= 1;
@@ -131,13 +131,13 @@ void a_send_waits(Moved* moved) {
   moved->add(p);
 }
 
-// ---- what TCP has to do again
+// ---- repetitions of TCP
 
 void nobody_acknowledges(Moved* moved) {
   HandPeer p;
   p.memory.ring = 4;  // tx_full: the first window is larger
   ASSERT_TRUE(p.up());
-  p.send(0, p.write(0, Bytes(100, 1)));  // before it the responder says nothing (RFC 5044, 7.1.2)
+  p.send(0, p.write(0, Bytes(100, 1)));  // the responder sends nothing before it (RFC 5044, 7.1.2)
   const verbs::Sge sge{p.to(0), 40000, p.stag};
   verbs::SendWr wr;
   wr.op = verbs::WrOp::Write;
@@ -167,7 +167,7 @@ struct Two {
   static constexpr std::uint8_t kAll =
       verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kRemoteRead | verbs::kRemoteAtomic;
   std::uint64_t at(int side) { return reinterpret_cast<std::uintptr_t>(bytes[side].data()); }
-  // Left asks; rights of the other side's key as given.
+  // Posts a request of the left end with the given key of the other side.
   void post(verbs::WrOp op, std::uint8_t flags, std::uint32_t key, std::uint32_t invalidate = 0) {
     const verbs::Sge sge{at(0), verbs::is_atomic(op) ? 8u : 1000u, stag[0]};
     verbs::SendWr wr;
@@ -226,7 +226,7 @@ void refused_access(Moved* moved) {
   t.add_to(moved);
 }
 
-// ---- what only a real port counts
+// ---- counters of a real port only
 
 void a_port_of_the_system(Moved* moved) {
   char folder[] = "/tmp/urnic-counters-XXXXXX";
@@ -270,12 +270,12 @@ void too_many_connections(Moved* moved) {
   ASSERT_TRUE(first.qp.connect_start(to, patient).ok());
   auto request = listener->next(60000);
   ASSERT_TRUE(request.ok());
-  const auto refused = second.qp.connect(to, patient);  // turned_away
+  const auto refused = second.qp.connect(to, patient);  // connections_refused
   EXPECT_FALSE(refused.ok());
   moved->add(server.stats());
 }
 
-// Of the peer's two addresses one is denied, and the other has as many connections as it may.
+// One of the peer's two addresses is denied, and the other has as many connections as allowed.
 void refused_at_the_gate(Moved* moved) {
   sim::PairOptions o;
   o.right.gate.access.deny(*IpPrefix::parse("10.0.0.1"));
@@ -295,7 +295,7 @@ void refused_at_the_gate(Moved* moved) {
 }
 
 // proves: E-48
-TEST(Counters, EachOfThemMovesWhenWhatItCountsHappens) {
+TEST(Counters, EachCounterMovesWhenItsEventHappens) {
   Moved moved;
   strange_frames(&moved);
   downgrade_and_upgrade(&moved);

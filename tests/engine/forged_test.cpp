@@ -1,5 +1,5 @@
-// Frames that nobody honest sends (E-46): SYNs from addresses no other host has, and what would
-// make an engine talk to itself; the throttle on challenge ACKs; clocks that tell nothing.
+// Forged frames (E-46): SYNs from addresses that no other host has, and frames that would make an
+// engine talk to itself; the limit of challenge ACKs; timestamps that do not reveal the clock.
 #include <gtest/gtest.h>
 
 #include "tests/support/hand_peer.h"
@@ -19,11 +19,11 @@ TEST(Forged, ASynFromTheWireWithAnImpossibleSourceIsDroppedAndCounted) {
   const SocketAddress sources[] = {
       {own, 7000},                               // our own end: we would answer ourselves
       {own, 1234},                               // another port of ours
-      {IpAddress::v4(10, 0, 0, 255), 1234},      // the broadcast of our network
+      {IpAddress::v4(10, 0, 0, 255), 1234},      // the broadcast address of our network
       {IpAddress::v4(10, 0, 0, 0), 1234},        // ... and its old form
       {IpAddress::v4(127, 0, 0, 1), 1234},       // loopback
-      {IpAddress::v4(224, 0, 0, 5), 1234},       // a group
-      {IpAddress::v4(255, 255, 255, 255), 1234}  // everybody
+      {IpAddress::v4(224, 0, 0, 5), 1234},       // a multicast group
+      {IpAddress::v4(255, 255, 255, 255), 1234}  // the limited broadcast address
   };
   std::uint64_t before = dropped();
   for (const SocketAddress& from : sources) {
@@ -32,7 +32,7 @@ TEST(Forged, ASynFromTheWireWithAnImpossibleSourceIsDroppedAndCounted) {
     EXPECT_EQ(p.node().engine().tables(), tables) << from.ip.to_string();
     EXPECT_GT(p.node().engine().next_deadline(), p.now) << "the engine may sleep";
   }
-  // To nobody in particular: not ours at all.
+  // To a broadcast or multicast address: not for us.
   for (const IpAddress to : {IpAddress::v4(10, 0, 0, 255), IpAddress::v4(224, 0, 0, 5)}) {
     EXPECT_TRUE(p.forged_syn({IpAddress::v4(10, 0, 0, 1), 1234}, to).empty());
     EXPECT_EQ(p.node().engine().tables(), tables);
@@ -63,14 +63,14 @@ TEST(Forged, ChallengesAreLimitedPerConnectionAndCounted_RFC5961_7) {
 }
 
 // proves: E-46
-TEST(Forged, TimestampsDoNotTellTheClock_RFC7323_5_4) {
+TEST(Forged, TimestampsDoNotRevealTheClock_RFC7323_5_4) {
   HandPeer p;
   p.options.tcp.timestamps = true;
   ASSERT_TRUE(p.up());
   const tcp::Config& config = p.connection()->tcb.config;
   EXPECT_NE(config.ts_offset, 0u);
   EXPECT_NE(config.challenge_key, 0u);
-  // Another seed, another clock.
+  // Another seed gives another clock.
   HandPeer q;
   q.options.seed = 6;
   q.options.tcp.timestamps = true;

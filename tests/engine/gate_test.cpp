@@ -1,5 +1,5 @@
-// The gate in front of a listener: who is refused finds nobody listening, and nothing of him is
-// kept; over own TCP and RoCE. (gate_real_test.cpp has the kernel's TCP.)
+// The gate of a listener: a peer that is refused finds a closed port, and no state is kept for it;
+// over our own TCP and RoCE. (gate_real_test.cpp tests the kernel's TCP.)
 #include <gtest/gtest.h>
 
 #include <map>
@@ -18,24 +18,22 @@ GateRules denies(const std::string& prefix) {
   return rules;
 }
 
-// Why somebody was turned away last.
+// The reason of the last refusal.
 std::string last_reason(const sim::Node& n) {
   return n.turned_away.empty() ? "" : n.turned_away.back().why;
 }
 
-// Connections of iWARP over own TCP from the left end to a listener of the right one. The left
+// iWARP connections over our own TCP from the left end to a listener of the right end. The left
 // end's two addresses are two peers.
 class OwnTcpGate : public ::testing::Test {
  protected:
   void open(const GateRules& rules) {
     sim::PairOptions o;
     o.right.gate = rules;
-    o.left.mpa.revision = o.right.mpa.revision = 1;  // one TCP connection for each attempt
+    o.left.mpa.revision = o.right.mpa.revision = 1;  // one TCP connection per attempt
     o.left.tcp.time_wait = o.right.tcp.time_wait = Duration::ms(1);
     pair = std::make_unique<sim::Pair>(o);
-    Error error;
-    listener = pair->right().engine().iwarp().listen(7000, 16, &error);
-    ASSERT_NE(listener, nullptr) << error.message;
+    listener = pair->right().engine().iwarp().listen(7000, 16).value();
   }
   verbs::QueuePair* ask(bool v6 = false) {
     engine::Engine& e = pair->left().engine();
@@ -44,7 +42,7 @@ class OwnTcpGate : public ::testing::Test {
     EXPECT_TRUE(e.iwarp().connect(*qp, *to, e.iwarp().default_params(), pair->now()).ok());
     return qp;
   }
-  // What becomes of it, said by either end; accepted where it was asked for.
+  // The outcome, reported by either end; a request is accepted.
   std::optional<Kind> outcome(verbs::QueuePair* qp) {
     std::optional<Kind> kind;
     pair->run_until(
@@ -58,7 +56,7 @@ class OwnTcpGate : public ::testing::Test {
     return kind;
   }
   bool comes(bool v6 = false) { return outcome(last = ask(v6)) == Kind::Established; }
-  // Refused as by a port where nobody listens.
+  // True if refused like by a port without a listener.
   bool is_refused(bool v6 = false) {
     codes.clear();
     return outcome(last = ask(v6)) == Kind::ConnectFailed && codes[last] == Errc::refused;
@@ -101,7 +99,7 @@ class OwnTcpGate : public ::testing::Test {
 };
 
 // proves: AC-2
-TEST_F(OwnTcpGate, WhoIsDeniedFindsNobodyListeningAndLeavesNothing) {
+TEST_F(OwnTcpGate, ADeniedPeerFindsAClosedPortAndLeavesNoState) {
   open(denies("10.0.0.0/24"));
   EXPECT_TRUE(is_refused());
   EXPECT_EQ(stats().peers_denied, 1u);
@@ -118,7 +116,7 @@ TEST_F(OwnTcpGate, WhoIsDeniedFindsNobodyListeningAndLeavesNothing) {
 }
 
 // proves: AC-3
-TEST_F(OwnTcpGate, AsManyAsTheListenerMayHaveAndOneMoreWhenOneEnds) {
+TEST_F(OwnTcpGate, ConnectionsAreLimitedAndOneMoreFitsWhenOneEnds) {
   open({.most = 2});
   ASSERT_TRUE(comes());
   verbs::QueuePair* first = last;
@@ -135,7 +133,7 @@ TEST_F(OwnTcpGate, AsManyAsTheListenerMayHaveAndOneMoreWhenOneEnds) {
 }
 
 // proves: AC-3
-TEST_F(OwnTcpGate, AnAddressHasItsShareAndTheOtherIsNotAsked) {
+TEST_F(OwnTcpGate, TheLimitOfOneAddressDoesNotAffectAnother) {
   open({.most_of_peer = 1});
   ASSERT_TRUE(comes());
   verbs::QueuePair* first = last;
@@ -147,7 +145,7 @@ TEST_F(OwnTcpGate, AnAddressHasItsShareAndTheOtherIsNotAsked) {
 }
 
 // proves: AC-3
-TEST_F(OwnTcpGate, SoManyComeInASecond) {
+TEST_F(OwnTcpGate, ConnectionsPerSecondAreLimited) {
   open({.rate = 2});
   EXPECT_TRUE(comes());
   EXPECT_TRUE(comes());
@@ -159,9 +157,9 @@ TEST_F(OwnTcpGate, SoManyComeInASecond) {
   EXPECT_EQ(stats().peers_over_limit, 2u);
 }
 
-// Both SYNs are answered before either handshake is done: whose is done first has the place.
+// Both SYNs are answered before either handshake is complete: the first to complete gets the place.
 // proves: AC-4
-TEST_F(OwnTcpGate, TheHandshakeTakesThePlaceAndNotTheSyn) {
+TEST_F(OwnTcpGate, TheCompletedHandshakeTakesThePlaceAndNotTheSyn) {
   open({.most = 1});
   verbs::QueuePair *a = ask(), *b = ask(true);
   const auto first = outcome(a), second = outcome(b);
@@ -172,9 +170,9 @@ TEST_F(OwnTcpGate, TheHandshakeTakesThePlaceAndNotTheSyn) {
   EXPECT_EQ(connections(), 1u);
 }
 
-// The consumer rejects it: its place is free when it has gone.
+// The consumer rejects it: its place is free when it has ended.
 // proves: AC-3
-TEST_F(OwnTcpGate, ARejectedOneGivesItsPlaceBack) {
+TEST_F(OwnTcpGate, ARejectedConnectionGivesItsPlaceBack) {
   open({.most = 1});
   ask();
   ASSERT_TRUE(pair->run_until([&] { return !pair->right().events.empty(); }, Duration::s(5)));
@@ -185,7 +183,7 @@ TEST_F(OwnTcpGate, ARejectedOneGivesItsPlaceBack) {
 }
 
 // proves: AC-4
-TEST_F(OwnTcpGate, WhoIsThereNoticesNothingOfTheOthersAndOutlivesTheListener) {
+TEST_F(OwnTcpGate, AConnectionIsNotAffectedByRefusedOnesAndOutlivesTheListener) {
   open({.most = 1});
   ASSERT_TRUE(comes());
   verbs::QueuePair* first = last;
@@ -195,13 +193,13 @@ TEST_F(OwnTcpGate, WhoIsThereNoticesNothingOfTheOthersAndOutlivesTheListener) {
   pair->run_for(Duration::s(5));
   EXPECT_EQ(outcomes[first], Kind::Established);
   EXPECT_EQ(connections(), 1u);
-  end(first);  // behind its gate, which it kept
+  end(first);  // after its gate, which it kept
   EXPECT_EQ(connections(), 0u);
 }
 
-// Whoever sends SYNs in the name of others takes nothing from them.
+// SYNs with forged addresses take no place from the owners of these addresses.
 // proves: AC-4
-TEST(Gate, SynsThatNobodyStandsBehindUseNoPlaceUp) {
+TEST(Gate, SynsFromForgedAddressesTakeNoPlace) {
   HandPeer p;
   p.options.gate = {{}, 1, 1, 1};
   p.flood = 50;
@@ -252,7 +250,7 @@ class RoceGate : public RoceConnectEnds {
 };
 
 // proves: AC-2
-TEST_F(RoceGate, WhoIsDeniedFindsNobodyListeningAndLeavesNothing) {
+TEST_F(RoceGate, ADeniedPeerFindsAClosedPortAndLeavesNoState) {
   open_with(denies("10.0.0.1"));
   EXPECT_TRUE(is_refused());
   EXPECT_EQ(stats().peers_denied, 1u);
@@ -268,7 +266,7 @@ TEST_F(RoceGate, WhoIsDeniedFindsNobodyListeningAndLeavesNothing) {
 }
 
 // proves: AC-3
-TEST_F(RoceGate, LimitsAreKeptAndAPlaceIsFreeWhenItsConnectionHasEnded) {
+TEST_F(RoceGate, LimitsApplyAndAPlaceIsFreeWhenItsConnectionHasEnded) {
   open_with({.most = 2, .most_of_peer = 1});
   ASSERT_TRUE(comes());
   verbs::QueuePair* first = left;
@@ -283,7 +281,7 @@ TEST_F(RoceGate, LimitsAreKeptAndAPlaceIsFreeWhenItsConnectionHasEnded) {
 }
 
 // proves: AC-3
-TEST_F(RoceGate, ARejectedOneGivesItsPlaceBackAndTheRateIsKept) {
+TEST_F(RoceGate, ARejectedConnectionGivesItsPlaceBackAndTheRateIsLimited) {
   open_with({.most = 1, .rate = 2});
   ASSERT_TRUE(ask().ok());
   ASSERT_TRUE(asked());
@@ -299,7 +297,7 @@ TEST_F(RoceGate, ARejectedOneGivesItsPlaceBackAndTheRateIsKept) {
 }
 
 // proves: AC-4
-TEST_F(RoceGate, ARepeatedRequestIsTheOneThatIsThereAndTheOthersGoOn) {
+TEST_F(RoceGate, ARepeatedRequestTakesNoSecondPlaceAndOthersGoOn) {
   open_with({.most = 1});
   pair->set_faults_right("loss=0.5");
   ASSERT_TRUE(comes());

@@ -1,4 +1,4 @@
-// What the engine makes of what its port says of the link.
+// The engine's reaction to link changes of its port.
 #include <gtest/gtest.h>
 
 #include "engine/engine.h"
@@ -13,7 +13,7 @@ struct NoHooks : Hooks {
   void on_completion(verbs::CompletionQueue*) override {}
 };
 
-// A port without frames, whose link the test moves.
+// A port without frames, whose link the test controls.
 struct LinkPort {
   std::uint8_t up = 0;
   std::uint32_t epoch = 0;
@@ -52,7 +52,7 @@ struct LinkPort {
   }
 };
 
-TEST(Link, IsUpWhenThePortSaysSoWhateverItsEpoch) {
+TEST(Link, IsUpWhenThePortReportsItWithAnyEpoch) {
   LinkPort link;
   port::Port port = link.port();
   NoHooks hooks;
@@ -76,9 +76,9 @@ TEST(Link, IsUpWhenThePortSaysSoWhateverItsEpoch) {
   EXPECT_FALSE(looks_up(0, 6));
 }
 
-// Whoever sleeps wakes up when a lost link has been waited for long enough.
+// A sleeping thread wakes up when the link timeout has passed.
 // proves: E-43, E-51
-TEST(Link, TheEndOfWaitingForItIsATimer) {
+TEST(Link, TheLinkTimeoutIsADeadlineOfTheEngine) {
   LinkPort link;
   link.up = 1;
   link.epoch = 1;
@@ -93,15 +93,15 @@ TEST(Link, TheEndOfWaitingForItIsATimer) {
   ASSERT_TRUE(engine.interface().is_up());
   link.up = 0;
   link.epoch = 2;
-  now = now + Duration::s(100);  // the interface has nothing left to do by itself
+  now = now + Duration::s(100);  // the interface has no work of its own left
   for (int i = 0; i < 200 && engine.interface().is_up(); ++i) engine.poll(now);
   ASSERT_FALSE(engine.interface().is_up());
   EXPECT_LE(engine.next_deadline(), now + Duration::s(7));
   EXPECT_GT(engine.next_deadline(), now);
 }
 
-// The time at which it is given up is that of its last loss.
-TEST(Link, ALinkThatIsBackIsNotGivenUpForHavingBeenLostOnce) {
+// The timeout runs from the last loss.
+TEST(Link, ALinkThatIsBackIsNotGivenUp) {
   LinkPort at;
   port::Port port = at.port();
   NoHooks hooks;

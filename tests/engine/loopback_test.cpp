@@ -1,4 +1,4 @@
-// Connections of an engine with itself (E-30): they work, and what is on its way to ourselves is
+// Connections of an engine with itself (E-30): they work, and the frames on the way to itself are
 // bounded (E-46).
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ struct Loopback : ::testing::Test {
     now = now + Duration::us(10);
     most = std::max(most, node->engine().tables().looped);
   }
-  // A connection with ourselves; the end that opened it.
+  // Connects to itself; returns the end that opened the connection.
   verbs::QueuePair* connect() {
     verbs::QueuePair* qp = node->make_qp();
     const SocketAddress to{IpAddress::v4(10, 0, 0, 2), 7000};
@@ -64,9 +64,8 @@ struct Loopback : ::testing::Test {
 };
 
 // proves: E-46, E-30
-TEST_F(Loopback, WhatIsOnItsWayToOurselvesIsBounded) {
-  Error error;
-  ASSERT_NE(node->engine().iwarp().listen(7000, 32, &error), nullptr);
+TEST_F(Loopback, LoopedFramesAreBounded) {
+  ASSERT_TRUE(node->engine().iwarp().listen(7000, 32));
   std::vector<verbs::QueuePair*> qps;
   for (int i = 0; i < 40; ++i) qps.push_back(connect());
   const auto at = reinterpret_cast<std::uintptr_t>(memory.data());
@@ -90,9 +89,9 @@ TEST_F(Loopback, WhatIsOnItsWayToOurselvesIsBounded) {
   EXPECT_LE(most, 5200u);
 }
 
-// What was sent to ourselves outside a poll is work: nobody may sleep over it.
+// A frame sent to ourselves outside a poll is work: the thread must not sleep.
 // proves: E-30, E-51
-TEST_F(Loopback, WhatIsOnItsWayToOurselvesIsWorkAtOnce) {
+TEST_F(Loopback, LoopedFramesAreWorkAtOnce) {
   for (int i = 0; i < 100; ++i) poll();
   verbs::QueuePair* qp = node->make_qp();
   const SocketAddress to{IpAddress::v4(10, 0, 0, 2), 7000};

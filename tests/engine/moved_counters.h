@@ -1,4 +1,4 @@
-// What of the lists in urnic/stats.h has moved so far.
+// The counters in urnic/stats.h that have moved so far.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace urnic::test {
 
-// What has moved so far, by name; counters by opcode and reason by their labels too.
+// By name; counters by opcode and reason also by their labels.
 class Moved {
  public:
   void add(const EngineStats& s) {
@@ -26,7 +26,7 @@ class Moved {
     e.fill_stats(&s);
     add(s);
   }
-  // Those that have not, by name.
+  // The names of counters that have not moved.
   std::string still() const {
     std::string out;
     const auto look = [&](const std::string& name) {

@@ -1,4 +1,4 @@
-// A completion queue that overruns ends what completes on it: all of that, with the cause, once
+// A completion queue that overruns ends all queue pairs that complete on it, with the cause, once
 // (E-47).
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ struct Overrun : ::testing::Test {
     node().events.clear();
   }
   sim::Node& node() { return pair.left(); }
-  // More than there is room for, each complete as soon as it has left.
+  // Posts more than there is room for; each completes as soon as it has been sent.
   void post_too_many() {
     const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(memory.data()), 16, key};
     for (int i = 0; i < 6; ++i) {
@@ -37,7 +37,7 @@ struct Overrun : ::testing::Test {
       wr.sges = {&sge, 1};
       ASSERT_EQ(busy->sq.post(wr), verbs::Post::Ok);
     }
-    node().engine().work_posted(*busy, pair.now());
+    node().engine().work_posted(*busy, verbs::kPostedSends, pair.now());
   }
   sim::Pair pair{small()};
   verbs::QueuePair *busy = nullptr, *idle = nullptr, *ended = nullptr;
@@ -45,16 +45,16 @@ struct Overrun : ::testing::Test {
   std::uint32_t key = 0;
 };
 
-// Who posts knows at once: perhaps nothing else ever happens.
+// The post itself reports the error: perhaps nothing else ever happens.
 // proves: E-47
-TEST_F(Overrun, ByPostingEndsTheQueuePairWithThePost) {
+TEST_F(Overrun, CausedByAPostEndsTheQueuePairWithinThePost) {
   post_too_many();
   EXPECT_EQ(busy->state, verbs::QpState::Error);
   EXPECT_EQ(idle->state, verbs::QpState::Error);
 }
 
 // proves: E-47
-TEST_F(Overrun, WhatHasEndedAlreadyIsNotToldOfAgain) {
+TEST_F(Overrun, AQueuePairThatHasEndedIsNotReportedAgain) {
   post_too_many();
   pair.run_for(Duration::ms(1));
   int told = 0;
@@ -66,9 +66,9 @@ TEST_F(Overrun, WhatHasEndedAlreadyIsNotToldOfAgain) {
   EXPECT_EQ(told, 2);
 }
 
-// What was posted to a queue pair without a connection comes back, where its queue has room.
+// Receives posted to an unconnected queue pair are flushed, if their queue has room.
 // proves: E-47
-TEST_F(Overrun, ReceivesOfAnIdleQueuePairComeBack) {
+TEST_F(Overrun, ReceivesOfAnIdleQueuePairAreFlushed) {
   const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(memory.data()), 64, key};
   for (std::uint64_t id : {1, 2}) {
     ASSERT_TRUE(node().post_receive(*idle, {id, {&sge, 1}}, pair.now()));

@@ -1,5 +1,5 @@
-// RoCE's side in an engine, beside iWARP's: which frames are whose, who has which number, who is
-// told of what befalls a queue pair, and that each has its turn.
+// RoCE's side in an engine, beside iWARP's: frames of each, queue pair numbers, reports of
+// failures, and turns.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ using RoceEngine = RoceEnds;
 
 // One long message each: neither waits for the end of the other, though the port has little room.
 // proves: E-51
-TEST(RoceTurns, NeitherTransportHasThePortForItself) {
+TEST(RoceTurns, NeitherTransportMonopolizesThePort) {
   auto [a, b] = port::make_memory_pair({.max_frame = 1518, .ring = 8});
   engine::Options options;
   options.speaks_roce = true;
@@ -44,8 +44,7 @@ TEST(RoceTurns, NeitherTransportHasThePortForItself) {
   connect(one, *roce[0], {}, 0, roce[1]->number(), 1, now);
   connect(two, *roce[1], {}, 1, roce[0]->number(), 0, now);
   verbs::QueuePair* stream[2] = {one.make_qp(), two.make_qp()};
-  Error error;
-  ASSERT_NE(two.engine().iwarp().listen(7000, 1, &error), nullptr);
+  ASSERT_TRUE(two.engine().iwarp().listen(7000, 1));
   ASSERT_TRUE(one.engine().iwarp().connect(*stream[0], *SocketAddress::parse("10.0.0.2:7000"),
                                            one.engine().iwarp().default_params(), now));
   for (int i = 0; i < 1000 && stream[0]->state != QpState::Rts; ++i) {
@@ -91,9 +90,9 @@ TEST(RoceTurns, NeitherTransportHasThePortForItself) {
   EXPECT_EQ(to[1].bytes, from.bytes);
 }
 
-// ---- whose frames
+// ---- frames
 
-// An engine alone, whose port's other end is the test's.
+// An engine alone, whose port's other end is the test.
 struct Alone {
   explicit Alone(engine::Options o) {
     auto [a, b] = port::make_memory_pair({.max_frame = 1518});
@@ -139,7 +138,7 @@ engine::Options speaks(bool iwarp, bool roce) {
   return o;
 }
 
-TEST(RoceFrames, AreTakenByAnEngineThatSpeaksIt) {
+TEST(RoceFrames, AreAcceptedByAnEngineWithRoce) {
   Alone e(speaks(true, true));
   e.arrive(kPeer, kUs);
   EXPECT_EQ(e.statistics().received, 1u);
@@ -147,13 +146,13 @@ TEST(RoceFrames, AreTakenByAnEngineThatSpeaksIt) {
 }
 
 // proves: IB-2
-TEST(RoceFrames, AreNobodysInOneThatDoesNot) {
+TEST(RoceFrames, AreDroppedByAnEngineWithoutRoce) {
   Alone e(speaks(true, false));
   e.arrive(kPeer, kUs);
   EXPECT_EQ(e.statistics().received, 0u);
 }
 
-TEST(RoceFrames, ToOthersOrFromAnOwnAddressAreDroppedBeforeTheyAreLookedAt) {
+TEST(RoceFrames, ToOthersOrFromAnOwnAddressAreDroppedBeforeParsing) {
   Alone e(speaks(true, true));
   e.arrive(kPeer, kOther);
   EXPECT_EQ(e.dropped(net::DropReason::NotForUs), 1u);
@@ -163,13 +162,12 @@ TEST(RoceFrames, ToOthersOrFromAnOwnAddressAreDroppedBeforeTheyAreLookedAt) {
 }
 
 // proves: IB-2
-TEST_F(RoceEngine, ASegmentIsNobodysWhereRoceAloneIsSpoken) {
+TEST_F(RoceEngine, ATcpSegmentIsDroppedByAnEngineWithRoceOnly) {
   sim::PairOptions options = both();
   options.right.speaks_iwarp = false;
   up(options);
   verbs::QueuePair* const stream = pair->left().make_qp();
-  Error error;
-  pair->right().engine().iwarp().listen(7000, 1, &error);
+  ASSERT_TRUE(pair->right().engine().iwarp().listen(7000, 1));
   engine::ConnectParams params = pair->left().engine().iwarp().default_params();
   params.timeout = Duration::s(1);
   ASSERT_TRUE(pair->left().engine().iwarp().connect(*stream, *SocketAddress::parse("10.0.0.2:7000"),
@@ -187,9 +185,9 @@ TEST_F(RoceEngine, ASegmentIsNobodysWhereRoceAloneIsSpoken) {
 
 // ---- numbers
 
-// Two engines of one seed choose alike.
+// Two engines with the same seed choose the same numbers.
 // proves: E-49
-TEST_F(RoceEngine, NoTwoQueuePairsHaveOneNumber) {
+TEST_F(RoceEngine, NoTwoQueuePairsHaveTheSameNumber) {
   std::vector<std::uint32_t> of_roce, of_iwarp;
   {
     sim::Pair first(both());
@@ -217,17 +215,17 @@ TEST_F(RoceEngine, NoTwoQueuePairsHaveOneNumber) {
     all.push_back(qp->number());
     EXPECT_EQ(chosen(qp->number()), nullptr) << "taken by RoCE";
   }
-  // One that has gone is free again for whoever asks for it.
+  // A number that is free again can be requested.
   verbs::QueuePair* const qp = node.make_roce_qp();
   const std::uint32_t free = qp->number();
   qp->control->destroy(qp, second.now());
   EXPECT_NE(chosen(free), nullptr);
 }
 
-// ---- what befalls a queue pair
+// ---- failures of a queue pair
 
 // proves: IB-71
-TEST_F(RoceEngine, WhatIsLostIsSentAgainWhenItsTimeHasCome) {
+TEST_F(RoceEngine, ALostPacketIsResentAfterTheTimeout) {
   up();
   rooms(4096);
   post(*left, WrOp::Write, 1, 10, 0);
@@ -241,7 +239,7 @@ TEST_F(RoceEngine, WhatIsLostIsSentAgainWhenItsTimeHasCome) {
   EXPECT_GE(pair->left().engine().roce().statistics().requesters.timeouts, 1u);
 }
 
-TEST_F(RoceEngine, APeerThatIsSilentEndsItAndItsOwnerIsTold) {
+TEST_F(RoceEngine, ASilentPeerEndsTheQueuePairAndIsReported) {
   up();
   rooms(4096);
   pair->set_faults_left("loss=1");
@@ -257,7 +255,7 @@ TEST_F(RoceEngine, APeerThatIsSilentEndsItAndItsOwnerIsTold) {
 }
 
 // proves: IB-76
-TEST_F(RoceEngine, NobodyAnswersForTheAddressUntilSomebodyDoes) {
+TEST_F(RoceEngine, WorkSucceedsOnceTheAddressIsResolved) {
   sim::PairOptions options = both();
   options.faults_left = options.faults_right = "loss=1";  // not even ARP gets through
   ByHand h;
@@ -276,7 +274,7 @@ TEST_F(RoceEngine, NobodyAnswersForTheAddressUntilSomebodyDoes) {
 }
 
 // proves: E-43
-TEST_F(RoceEngine, WithinOneDeviceFramesComeStraightBack) {
+TEST_F(RoceEngine, WithinOneDeviceFramesAreLoopedBack) {
   sim::Pair only(both());
   sim::Node& node = only.left();
   verbs::QueuePair *one = node.make_roce_qp(), *two = node.make_roce_qp();
@@ -293,14 +291,14 @@ TEST_F(RoceEngine, WithinOneDeviceFramesComeStraightBack) {
   ASSERT_EQ(node.send_done.size(), 1u);
   EXPECT_EQ(node.send_done[0].completion.status, Status::Success);
   EXPECT_EQ(to.bytes, from.bytes);
-  // The link is not what they stand on.
+  // They do not depend on the link.
   node.engine().roce_control().give_up_link("it is gone", only.now());
   EXPECT_EQ(one->state, QpState::Rts);
   EXPECT_TRUE(node.events.empty());
 }
 
 // proves: E-43
-TEST_F(RoceEngine, ALinkThatIsGivenUpEndsThoseWithAPeerBehindIt) {
+TEST_F(RoceEngine, GivingUpTheLinkEndsQueuePairsWithAPeerBeyondIt) {
   up();
   verbs::QueuePair* const fresh = pair->left().make_roce_qp();
   pair->left().engine().roce_control().give_up_link("the link is gone", pair->now());
@@ -311,7 +309,7 @@ TEST_F(RoceEngine, ALinkThatIsGivenUpEndsThoseWithAPeerBehindIt) {
   EXPECT_EQ(pair->left().events[0].message, "the link is gone");
 }
 
-// The completion queues of a node are those of all its queue pairs.
+// The completion queues of a node are shared by all its queue pairs.
 // proves: E-47
 TEST_F(RoceEngine, AnOverrunByOneTransportEndsTheQueuePairsOfBoth) {
   sim::PairOptions options = both();
@@ -342,7 +340,7 @@ TEST_F(RoceEngine, AnOverrunByOneTransportEndsTheQueuePairsOfBoth) {
 }
 
 // proves: E-47
-TEST_F(RoceEngine, WhoPostsToTheEndOfAQueueKnowsAtOnce) {
+TEST_F(RoceEngine, APostThatOverrunsAQueueEndsOtherQueuePairsOnItAtOnce) {
   sim::PairOptions options = both();
   options.completions = 2;
   up(options);
@@ -355,9 +353,10 @@ TEST_F(RoceEngine, WhoPostsToTheEndOfAQueueKnowsAtOnce) {
   EXPECT_EQ(other->state, QpState::Error) << "it is on that queue too";
 }
 
-// Modify QP may complete what overruns a queue: the next poll comes soon, and ends who is on it.
+// Modify QP may overrun a queue with its completions: the next poll comes soon, and ends the queue
+// pairs on it.
 // proves: E-47
-TEST_F(RoceEngine, AnOverrunByModifyIsActedOnByTheNextPoll) {
+TEST_F(RoceEngine, AnOverrunByModifyIsHandledByTheNextPoll) {
   sim::PairOptions options = both();
   options.completions = 2;
   up(options);
@@ -374,8 +373,8 @@ TEST_F(RoceEngine, AnOverrunByModifyIsActedOnByTheNextPoll) {
   EXPECT_EQ(other->state, QpState::Error);
 }
 
-// E-25 is about what iWARP keeps; a queue pair of RoCE in between is passed over.
-TEST_F(RoceEngine, MemoryInUseByAConnectionGoesWithQueuePairsOfBothAround) {
+// E-25 is about resources of iWARP; a RoCE queue pair in between is skipped.
+TEST_F(RoceEngine, MemoryInUseByAConnectionIsDeregisteredWithQueuePairsOfBothTransports) {
   up();
   verbs::QueuePair* const stream = pair->left().make_qp();
   ASSERT_TRUE(pair->connect(*stream, *pair->right().make_qp()));
@@ -391,7 +390,7 @@ TEST_F(RoceEngine, MemoryInUseByAConnectionGoesWithQueuePairsOfBothAround) {
   EXPECT_EQ(std::memcmp(theirs->bytes.data(), was.data(), 1000), 0);
 }
 
-TEST_F(RoceEngine, AQueuePairIsDestroyedInTheMiddleOfItsWork) {
+TEST_F(RoceEngine, AQueuePairMayBeDestroyedInTheMiddleOfItsWork) {
   up();
   rooms(1 << 20);
   post(*left, WrOp::Write, 1, 1 << 20, 0);

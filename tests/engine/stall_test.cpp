@@ -1,5 +1,5 @@
-// A process that loses its processor behind a burst, or in the middle of it, finds timers due when
-// it comes back: the peer had no chance to answer yet.
+// A process that loses its processor after a burst, or in the middle of it, finds timers due when
+// it continues, although the peer had no chance to respond yet.
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -23,7 +23,7 @@ struct Hooks : engine::Hooks {
   int established = 0;
 };
 
-// Two engines of devices; the test says who looks when. The least time-out is 20 ms.
+// Two engines of devices; the test decides when each polls. The least timeout is 20 ms.
 struct StallTest : ::testing::Test {
   static Options options(const char* address) {
     Config c;
@@ -31,8 +31,7 @@ struct StallTest : ::testing::Test {
     return device::options_from(c, "mem");
   }
   void SetUp() override {
-    Error error;
-    ASSERT_NE(right.iwarp().listen(7, 1, &error), nullptr);
+    ASSERT_TRUE(right.iwarp().listen(7, 1));
     ASSERT_TRUE(left.iwarp()
                     .connect(*here, *SocketAddress::parse("10.77.0.2:7"),
                              left.iwarp().default_params(), now)
@@ -46,7 +45,7 @@ struct StallTest : ::testing::Test {
                       .ok());
     }
     ASSERT_EQ(left_hooks.established + right_hooks.established, 2);
-    for (int i = 0; i < 100; ++i) {  // a round trip is measured
+    for (int i = 0; i < 100; ++i) {  // to measure a round trip
       send(4096);
       for (int k = 0; k < 100; ++k) both();
     }
@@ -57,7 +56,7 @@ struct StallTest : ::testing::Test {
     left.poll(now);
     right.poll(now);
   }
-  // From left to right, now.
+  // Sends from left to right, now.
   void send(std::uint32_t length) {
     verbs::Sge into{reinterpret_cast<std::uint64_t>(sink), sizeof sink, right_key};
     ASSERT_EQ(there->rq.post({1, {&into, 1}}), verbs::ReceiveQueue::Post::Ok);
@@ -65,7 +64,7 @@ struct StallTest : ::testing::Test {
     verbs::SendWr wr;
     wr.sges = {&from, 1};
     ASSERT_EQ(here->sq.post(wr), verbs::Post::Ok);
-    left.work_posted(*here, now);
+    left.work_posted(*here, verbs::kPostedSends, now);
     verbs::Cqe out[64];
     cq.poll(out);
   }
@@ -91,16 +90,16 @@ struct StallTest : ::testing::Test {
   Instant now = Instant::from_ns(1'000'000'000);
 };
 
-TEST_F(StallTest, ATimerThatIsDueAtTheFirstLookBehindABurstWaitsTwoRoundTrips) {
+TEST_F(StallTest, ATimerDueAtTheFirstPollAfterABurstWaitsTwoRoundTrips) {
   send(32768);
-  now = now + Duration::ms(30);  // no processor for longer than the least time-out
+  now = now + Duration::ms(30);  // no processor for longer than the least timeout
   left.poll(now);
   EXPECT_EQ(retransmits(), 0u);
   for (int i = 0; i < 300; ++i) both();
   EXPECT_EQ(retransmits(), 0u) << "the peer answered in time";
 }
 
-TEST_F(StallTest, NoLongerThanThat) {
+TEST_F(StallTest, TheTimerWaitsNoLongerThanTwoRoundTrips) {
   send(32768);
   now = now + Duration::ms(30);
   left.poll(now);
@@ -111,7 +110,7 @@ TEST_F(StallTest, NoLongerThanThat) {
   EXPECT_EQ(retransmits(), 1u);
 }
 
-TEST_F(StallTest, WhoLookedMeanwhileRetransmitsInTime) {
+TEST_F(StallTest, AnEngineThatPolledMeanwhileRetransmitsInTime) {
   send(32768);
   left.poll(now + Duration::us(100));
   now = now + Duration::ms(30);

@@ -1,4 +1,4 @@
-// What both sides have to send behind a burst, and whether it waits.
+// The pending output of both sides after a burst, and whether it waits.
 #include "engine/to_send.h"
 
 #include <gtest/gtest.h>
@@ -10,14 +10,14 @@ constexpr ToSend kNothing{false, false}, kAcks{true, true}, kAcksWithoutTurn{tru
     kMore{false, true};
 
 // proves: S-11
-TEST(ToSend, AcksOfOneSideWaitWhereTheOtherHasNothing) {
+TEST(ToSend, AcksOfOneSideWaitIfTheOtherHasNothing) {
   EXPECT_TRUE(acks_alone(kAcks, kNothing));
   EXPECT_TRUE(acks_alone(kNothing, kAcks));
   EXPECT_TRUE(acks_alone(kAcks, kAcks));
   EXPECT_TRUE(acks_alone(kAcksWithoutTurn, kNothing));
 }
 
-TEST(ToSend, NothingWaitsBesideWhatMayNot) {
+TEST(ToSend, NothingWaitsBesideAPacketThatMayNotWait) {
   EXPECT_FALSE(acks_alone(kAcks, kMore));
   EXPECT_FALSE(acks_alone(kMore, kAcks));
   EXPECT_FALSE(acks_alone(kNothing, kNothing)) << "nothing is there to wait";

@@ -1,4 +1,4 @@
-// Fig 3 by row (T1..T10), by case (A..E) and with section 4, from bytes to verdict.
+// Fig 3 by row (T1..T10), by case (A..E) and with section 4, from bytes to decision.
 #include "fastpath/fig3.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using testing::append;
 using testing::Bytes;
 using testing::random_bytes;
 
-// Bytes of a stream with markers, from grid position `pos` on, and the segments cut from it.
+// Bytes of a stream with markers, from grid position `pos` on, and its segments.
 struct Segment {
   explicit Segment(std::uint32_t at, Policy p = Policy::Markers) : pos(at), policy(p) {}
   Segment& fpdu(std::size_t ulpdu) {
@@ -38,7 +38,7 @@ struct Segment {
     bytes[at] ^= 0x20;
     return *this;
   }
-  // The first marker of the segment says `distance`.
+  // Sets the first marker of the segment to `distance`.
   Segment& marker(std::uint16_t distance, std::uint16_t reserved = 0) {
     const std::uint32_t at = mpa::to_marker(pos);
     store_be16(bytes.data() + at, reserved);
@@ -71,11 +71,11 @@ struct Fig3 {
   explicit Fig3(std::uint32_t max = 0) {
     c.config.variant = InLogicVariant::Fig3;
     c.config.max_recovery_attempts = max;
-    c.config.max_same_segment = 0;  // R-31 is asked without E-8
+    c.config.max_same_segment = 0;  // R-31 is tested without E-8
     c.config.upgrade_after = c.upgrade_needed = 1;
     c.startup = false;
   }
-  // Out of order and without a neighbour unless said otherwise: Cases B to E.
+  // By default out of order and without a neighbour: Cases B to E.
   PathDecision arrive(const Segment& s, std::uint32_t sn = 1000, Arrival a = Arrival::OutOfOrder,
                       bool known_end = false) {
     const Validation v = s.validation();
@@ -105,14 +105,14 @@ void expect(const PathDecision& v, Row row, PathAction action, Reason reason) {
 
 // ---- the five cases (Fig 1C)
 
-// A segment whose first marker lies `at` bytes into it, invalid.
+// An invalid segment whose first marker is `at` bytes from its start.
 Segment invalid_with_marker(std::uint32_t at) {
   Segment s(512 - at);
   s.fpdu(900).flip(600);
   return s;
 }
 
-TEST(Fig3Case, A_AKnownFrameEndDecidesWhateverTheMarkersSay) {
+TEST(Fig3Case, A_AKnownFrameEndDecidesWhateverTheMarkersHold) {
   const Segment s = invalid_with_marker(100).marker(8);
   EXPECT_EQ(header_case(true, s.bytes, s.pos, s.validation()), HeaderCase::A);
 }
@@ -131,7 +131,7 @@ TEST(Fig3Case, C_TheMarkerPointsOutside) {
   }
 }
 
-TEST(Fig3Case, C_WhatIsNoMarkerPointsNowhere_ReservedBitsOrNoMultipleOfFour) {
+TEST(Fig3Case, C_AnInvalidMarkerCountsAsPointingOutside) {
   const Segment reserved = invalid_with_marker(100).marker(100, 1);
   EXPECT_EQ(header_case(false, reserved.bytes, reserved.pos, reserved.validation()), HeaderCase::C);
   const Segment odd = invalid_with_marker(100).marker(101);
@@ -145,11 +145,11 @@ TEST(Fig3Case, D_TheMarkerPointsInside) {
   }
 }
 
-TEST(Fig3Case, E_NoMarkerInTheSegmentOrOnlyBehindTheFirstFrame_Q9) {
+TEST(Fig3Case, E_NoMarkerInTheSegmentOrOnlyAfterTheFirstFrame_Q9) {
   Segment none(8);
   none.fpdu(300).flip(40);
   EXPECT_EQ(header_case(false, none.bytes, none.pos, none.validation()), HeaderCase::E);
-  Segment behind(200);  // the marker lies 312 bytes in, in the second frame
+  Segment behind(200);  // the marker is 312 bytes in, in the second frame
   behind.fpdu(100).fpdu(700).flip(40);
   EXPECT_EQ(header_case(false, behind.bytes, behind.pos, behind.validation()), HeaderCase::E);
 }
@@ -247,7 +247,7 @@ TEST(Fig3, SeveralValidFramesAreCutThrough) {
 }
 
 // proves: R-20, T-8
-TEST(Fig3, TheFirstOfSeveralInvalidIsAsIfItWereAlone) {
+TEST(Fig3, AnInvalidFirstFrameIsTreatedAsIfItWereAlone) {
   const auto several = [](std::uint32_t at) {
     Segment s(512 - at);
     s.fpdu(400).fpdu(500);
@@ -301,9 +301,9 @@ TEST(Fig3, TheFirstErrorDecides) {
 }
 
 // proves: T-6
-TEST(Fig3, AGoodCrcWithAMarkerThatSaysOtherwiseIsNoFrame) {
+TEST(Fig3, ACorrectCrcWithAWrongMarkerPointerIsNotAFrame) {
   Segment s(412);
-  s.fpdu(400).marker(40);  // the first marker lies 100 bytes in
+  s.fpdu(400).marker(40);  // the first marker is 100 bytes in
   store_le32(s.bytes.data() + s.bytes.size() - 4,
              crc32c(ByteView(s.bytes).first(s.bytes.size() - 4)));
   Fig3 alone;
@@ -314,7 +314,7 @@ TEST(Fig3, AGoodCrcWithAMarkerThatSaysOtherwiseIsNoFrame) {
 }
 
 // proves: R-26
-TEST(Fig3, AGoodRetransmissionOfWhatWasDroppedIsCutThrough) {
+TEST(Fig3, AGoodRetransmissionOfADroppedSegmentIsCutThrough) {
   Fig3 k;
   Segment s(100);
   s.fpdu(800);
@@ -342,7 +342,7 @@ TEST(Fig3, Q11_AnOverlapWithItsSeamInsideAFrameIsAsT2) {
 }
 
 // proves: R-7
-TEST(Fig3, OutOfOrderIsPlacedWhateverHoldsWithoutMarkers) {
+TEST(Fig3, OutOfOrderIsPlacedEvenInStoreMode) {
   Fig3 k;
   k.c.config.place_out_of_order = false;  // ooo_without_markers = store
   Segment s(100);
@@ -393,7 +393,7 @@ TEST(Fig3Limited, RepairedCorruptionInCasesCDEStaysFast) {
 }
 
 // proves
-TEST(Fig3Limited, WhatEndsARecovery) {
+TEST(Fig3Limited, OnlyAnInOrderSegmentBeyondTheRecoveryEndsIt) {
   Segment bad(16), good(16);
   bad.fpdu(900).drop_tail(8);
   good.fpdu(300);
@@ -413,7 +413,7 @@ TEST(Fig3Limited, WhatEndsARecovery) {
 }
 
 // proves
-TEST(Fig3Limited, AlsoASegmentDroppedAsCorruptEndsARecoveryItLiesBeyond) {
+TEST(Fig3Limited, ACorruptSegmentBeyondTheRecoveryEndsIt) {
   Segment bad(16), corrupt(16);
   bad.fpdu(900).drop_tail(8);
   corrupt.fpdu(300).flip(50);
@@ -439,7 +439,7 @@ TEST(Fig3Limited, MaxZeroIsFig3Alone) {
 }
 
 // proves: E-8
-TEST(Fig3Limited, TheSegmentAtRcvNxtIsNotRefusedForEver) {
+TEST(Fig3Limited, TheSegmentAtRcvNxtIsRefusedAtMostMaxSameSegmentTimes) {
   Segment bad(16);
   bad.fpdu(900).drop_tail(8);
   Fig3 k(32);
@@ -466,7 +466,7 @@ TEST(Fig3, AnAlignedSegmentUpgradesAMisalignedOneDoesNot) {
   EXPECT_TRUE(k.fast());
 }
 
-// ---- the table against itself, over everything a wire can make of a segment
+// ---- consistency of the table, over all possible segments
 
 class Fig3Policies : public ::testing::TestWithParam<Policy> {};
 INSTANTIATE_TEST_SUITE_P(Framing, Fig3Policies,
@@ -503,7 +503,7 @@ TEST_P(Fig3Policies, OnlyWholeValidAlignedFramesAreCutThrough) {
     ++rows[static_cast<std::size_t>(v.row)];
     if (v.action == PathAction::Fast) {
       EXPECT_FALSE(corrupt && !cut && !shift);
-      // Every byte lies in a frame that stands by itself.
+      // Every byte lies in a frame that is valid on its own.
       std::uint32_t at = 0;
       while (at < s.bytes.size()) {
         const ByteView rest = ByteView(s.bytes).subspan(at);

@@ -1,4 +1,4 @@
-// FPDUs for tests, made by the plain definition (RFC 5044, 4.1) and not by the code under test.
+// FPDUs for tests, built from the definition (RFC 5044, 4.1), not by the code under test.
 #pragma once
 
 #include <cstdint>

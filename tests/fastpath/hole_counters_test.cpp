@@ -25,7 +25,7 @@ MessageCounts sends(std::uint32_t n) {
   return c;
 }
 
-// Receive side of one connection: what TCP commits is counted, what may be delivered is returned.
+// The receive side of one connection: counts what TCP commits, and returns what may be delivered.
 struct Receive {
   struct Delivered {
     HoleChange change;
@@ -55,7 +55,6 @@ struct Receive {
 };
 
 // ---- the table of section 9.2, row by row
-// --------------------------------------------------------
 
 // proves: H-1
 TEST(HoleCounters, InOrderWithoutHolesIsDeliveredAtOnce) {
@@ -126,7 +125,7 @@ TEST(HoleCounters, FillingTheRightEndOfAHoleAddsToThatHole) {
 }
 
 // proves: R-98, H-6
-TEST(HoleCounters, ASplitKeepsWhatWasCountedWithTheUpperPart) {
+TEST(HoleCounters, ASplitKeepsTheCountsWithTheUpperPart) {
   Receive r;
   r.commit(500, 600, 4);
   EXPECT_EQ(r.commit(200, 300, 1).change, HoleChange::Split);
@@ -160,7 +159,7 @@ TEST(HoleCounters, DowngradeDiscardsAllCounts) {
   r.holes.forget();
   r.counters.discard();
   r.expect_counts({});
-  // The messages come again and are counted again, once.
+  // The messages arrive again, and are counted once.
   EXPECT_EQ(r.commit(0, 200, 1).own.sends, 1u);
   EXPECT_EQ(r.commit(200, 400, 1).own.sends, 1u);
 }
@@ -181,7 +180,7 @@ TEST(HoleCounters, EveryKindOfMessageIsCountedOnItsOwn) {
 }
 
 // proves: R-95
-TEST(HoleCounters, AHundredThousandSendsBehindOneHoleCostOneHole) {
+TEST(HoleCounters, AHundredThousandSendsAfterOneHoleCostOneHole) {
   Receive r;
   r.commit(64, 128, 1);
   const std::size_t before = mallinfo2().uordblks;
@@ -194,7 +193,6 @@ TEST(HoleCounters, AHundredThousandSendsBehindOneHoleCostOneHole) {
 }
 
 // ---- random arrival
-// --------------------------------------------------------------------------------
 
 enum Type : std::uint8_t { kWrite, kSend, kReadResponse, kReadRequest, kTypes };
 
@@ -226,7 +224,7 @@ void count(MessageCounts& c, Type t) {
 class HoleCountersModel : public ::testing::TestWithParam<std::uint64_t> {};
 
 // proves
-TEST_P(HoleCountersModel, AnyOrderDeliversEverythingOnceWhenItIsCompleteAndInOrder) {
+TEST_P(HoleCountersModel, AnyOrderOfArrivalDeliversEachMessageOnceInOrder) {
   SCOPED_TRACE(::testing::Message() << "seed " << GetParam());
   Rng rng(GetParam());
   std::vector<Message> messages;
@@ -257,7 +255,7 @@ TEST_P(HoleCountersModel, AnyOrderDeliversEverythingOnceWhenItIsCompleteAndInOrd
     ASSERT_LT(round, 2000) << "the stream never completes";
     for (std::size_t i = order.size() - 1; i > 0; --i) std::swap(order[i], order[rng.below(i + 1)]);
     for (const std::size_t i : order) {
-      if (rng.chance(0.1)) continue;  // lost this time
+      if (rng.chance(0.1)) continue;  // lost in this round
       const Segment& s = segments[i];
       if (!r.holes.any_new(at(s.begin), at(s.end))) {
         ASSERT_TRUE(received[i]);
@@ -269,7 +267,7 @@ TEST_P(HoleCountersModel, AnyOrderDeliversEverythingOnceWhenItIsCompleteAndInOrd
       received[i] = true;
       delivered += d.own;
       delivered += d.behind;
-      // By the definition: delivered is what ends where everything earlier has been received.
+      // By definition, messages are delivered that end where all earlier bytes were received.
       std::uint64_t in_order = 0;
       for (std::size_t k = 0; k < segments.size() && received[k]; ++k) in_order = segments[k].end;
       ASSERT_EQ(r.holes.rcv_nxt(), at(in_order));

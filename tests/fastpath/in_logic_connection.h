@@ -1,4 +1,4 @@
-// One connection as InLogic sees it, fed with segments whose validation results the test chooses.
+// One connection for InLogic, with segments whose validation results the test chooses.
 #pragma once
 
 #include <initializer_list>
@@ -26,12 +26,12 @@ inline constexpr auto kValid = FrameStatus::Valid;
 inline constexpr auto kInvalid = FrameStatus::Invalid;
 inline constexpr auto kTooLong = FrameStatus::TooLong;
 
-// One connection and the segments that come in on it; each step decides and applies.
+// One connection and the segments that arrive on it. Each step decides and applies.
 struct Connection {
   explicit Connection(InLogicVariant variant = InLogicVariant::Fig9, std::uint32_t max = 3) {
     c.config.variant = variant;
     c.config.max_recovery_attempts = max;
-    c.config.max_same_segment = 0;  // R-31 is asked without E-8
+    c.config.max_same_segment = 0;  // R-31 is tested without E-8
     c.config.upgrade_after = 1;
     c.upgrade_needed = 1;
     c.startup = false;
@@ -43,7 +43,7 @@ struct Connection {
     f.validation = &v;
     const ConnectionContext before = c;
     const PathDecision verdict = decide(c, f);
-    // decide() is pure: the same question has the same answer.
+    // decide() is pure: the same input gives the same result.
     const PathDecision again = decide(before, f);
     EXPECT_EQ(verdict.action, again.action);
     EXPECT_EQ(verdict.reason, again.reason);
@@ -56,7 +56,7 @@ struct Connection {
   PathDecision bad(std::uint32_t sn, Arrival a = Arrival::InOrder) {
     return arrive(sn, a, results({kInvalid}));
   }
-  // Half of an FPDU: it ends, or begins, at `cut`.
+  // One half of an FPDU, which ends, or begins, at `cut`.
   PathDecision first_half(std::uint32_t cut, std::uint32_t bytes = 1444) {
     facts.payload = bytes;
     return arrive(cut - bytes, Arrival::InOrder, results({kTooLong}));

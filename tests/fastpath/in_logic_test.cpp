@@ -41,7 +41,7 @@ TEST_P(BothVariants, TheFourResultsLeadToFastPathOrDropNeverToADowngrade) {
       {{kValid, kValid, kValid}, PathAction::Fast, Reason::Aligned},     // case 4
       {{kValid, kInvalid}, PathAction::Drop, Reason::CrcLater},          // case 4, middle
       {{kValid, kValid, kInvalid}, PathAction::Drop, Reason::CrcLater},  // case 4, last
-      {{kValid, kTooLong}, PathAction::Drop, Reason::TooLongLast},       // case 4, not whole
+      {{kValid, kTooLong}, PathAction::Drop, Reason::TooLongLast},       // case 4, incomplete
       {{kValid, kValid, kValid, kTooLong}, PathAction::Drop, Reason::TooLongLast},
   };
   for (const Row& row : rows) {
@@ -89,7 +89,7 @@ TEST_P(BothVariants, PersistentMisalignmentEndsSlowAfterExactlyMaxDrops) {
   }
 }
 
-TEST(InLogic, TheErrorThatMetTheLimitIsKept) {
+TEST(InLogic, TheErrorThatReachedTheLimitIsReported) {
   Connection k(InLogicVariant::Fig9, 1);
   k.bad(10);
   const PathDecision v = k.arrive(10, Arrival::InOrder, results({kValid, kTooLong}));
@@ -98,7 +98,7 @@ TEST(InLogic, TheErrorThatMetTheLimitIsKept) {
 }
 
 // proves
-TEST_P(BothVariants, TheSlowCheckComesFirst) {
+TEST_P(BothVariants, ASlowConnectionStoresEverySegment) {
   Connection k = connection();
   k.c.type = ConnectionType::Slow;
   k.c.config.initiated_as = ConnectionType::Slow;
@@ -120,7 +120,7 @@ TEST_P(BothVariants, OutOfOrderTakesTheFastPathWithoutMarkers) {
 }
 
 // proves: R-26
-TEST_P(BothVariants, AGoodRetransmissionIsTakenFast) {
+TEST_P(BothVariants, AGoodRetransmissionTakesTheFastPath) {
   Connection k = connection();
   EXPECT_EQ(k.bad(100).action, PathAction::Drop);
   EXPECT_EQ(k.good(100).action, PathAction::Fast);
@@ -128,7 +128,6 @@ TEST_P(BothVariants, AGoodRetransmissionIsTakenFast) {
 }
 
 // ---- limited retransmission attempts, Figs 4A and 4B
-// -----------------------------------------------
 
 // proves: R-31, L-1, L-2, L-6
 TEST_P(BothVariants, WorkedExample) {
@@ -199,7 +198,7 @@ TEST_P(BothVariants, AnOverlapThatBeginsAtRcvNxtIsInOrderForTheReset) {
 }
 
 // proves: R-38
-TEST_P(BothVariants, TheRulesHoldAcrossTheWrap) {
+TEST_P(BothVariants, TheRulesHoldAcrossTheWrapAround) {
   Connection k = connection(10);
   k.bad(0xffffff00u);
   k.bad(0x00000100u, Arrival::OutOfOrder);
@@ -230,13 +229,13 @@ TEST_P(BothVariants, RepairedCorruptionNeverDowngradesHoweverOften) {
 }
 
 // proves: R-40, L-4
-TEST_P(BothVariants, AStaleLastRecoverySnTakesNoPart) {
+TEST_P(BothVariants, AStaleLastRecoverySnIsIgnored) {
   Connection k = connection(10);
   k.bad(100);
   k.good(100);
   k.good(200);
   ASSERT_EQ(k.c.recovery_attempts, 0u);
-  // More than 2^31 bytes later the old number would compare as larger.
+  // More than 2^31 bytes later, the old number would compare as larger.
   const std::uint32_t later = 100 + 0x80000010u;
   k.bad(later);
   EXPECT_EQ(k.c.last_recovery_sn, Seq(later));
@@ -273,10 +272,9 @@ TEST(InLogic, Fig10ResetsOnlyOnSegmentsThatPassed) {
 }
 
 // ---- E-8
-// -----------------------------------------------------------------------------------------
 
 // proves: E-8
-TEST_P(BothVariants, TheSegmentAtRcvNxtIsRefusedSoManyTimesThenStored) {
+TEST_P(BothVariants, TheSegmentAtRcvNxtIsRefusedUpToTheLimitThenStored) {
   Connection k = connection(32);
   k.c.config.max_same_segment = 4;
   for (int i = 0; i < 4; ++i) EXPECT_EQ(k.bad(100).action, PathAction::Drop);
@@ -289,7 +287,7 @@ TEST_P(BothVariants, TheSegmentAtRcvNxtIsRefusedSoManyTimesThenStored) {
 }
 
 // proves: E-8
-TEST_P(BothVariants, RefusalsOutOfOrderAreNotCountedAndDoNotBreakTheRow) {
+TEST_P(BothVariants, OutOfOrderRefusalsNeitherCountNorRestartTheCount) {
   Connection k = connection(32);
   k.c.config.max_same_segment = 4;
   for (int i = 0; i < 10; ++i) EXPECT_EQ(k.bad(900, Arrival::OutOfOrder).action, PathAction::Drop);
@@ -302,7 +300,7 @@ TEST_P(BothVariants, RefusalsOutOfOrderAreNotCountedAndDoNotBreakTheRow) {
 }
 
 // proves: E-8
-TEST_P(BothVariants, AcceptanceBreaksTheRow) {
+TEST_P(BothVariants, AnAcceptedSegmentRestartsTheCountOfRefusals) {
   Connection k = connection(1000);
   k.c.config.max_same_segment = 4;
   for (std::uint32_t sn = 100; sn < 2000; sn += 100) {
@@ -313,11 +311,11 @@ TEST_P(BothVariants, AcceptanceBreaksTheRow) {
 }
 
 // proves: E-8
-TEST_P(BothVariants, TheRowIsOfOneSegmentWhereverRcvNxtHasMovedFrom) {
+TEST_P(BothVariants, AnAdvanceOfRcvNxtRestartsTheCountOfRefusals) {
   Connection k = connection(1000);
   k.c.config.max_same_segment = 4;
   for (int i = 0; i < 4; ++i) ASSERT_EQ(k.bad(100).action, PathAction::Drop);
-  // RCV.NXT moves on by a segment that begins below it.
+  // A segment that begins below RCV.NXT advances it.
   k.facts.seam_on_boundary = true;
   ASSERT_EQ(k.good(50, Arrival::Overlap).action, PathAction::Fast);
   for (int i = 0; i < 4; ++i) ASSERT_EQ(k.bad(200).action, PathAction::Drop) << i;
@@ -334,7 +332,7 @@ TEST_P(BothVariants, AnOverlapAtRcvNxtCountsToo) {
 }
 
 // proves: E-8
-TEST_P(BothVariants, FpdusThatComeCutInTwoDowngradeAfterTheLimit) {
+TEST_P(BothVariants, FpdusCutInTwoDowngradeAfterTheLimit) {
   Connection k = connection(32);
   k.c.config.max_cut_frames = 2;
   k.both_halves_are_dropped(2000);
@@ -384,7 +382,7 @@ TEST_P(BothVariants, TheSameCutAgainCountsAgain) {
 }
 
 // proves: E-8
-TEST_P(BothVariants, TheSecondHalfOfACutBeginsNone) {
+TEST_P(BothVariants, TheSecondHalfOfACutDoesNotBeginAnother) {
   Connection k = connection(32);
   k.c.config.max_cut_frames = 2;
   k.both_halves_are_dropped(2000);
@@ -393,7 +391,7 @@ TEST_P(BothVariants, TheSecondHalfOfACutBeginsNone) {
 }
 
 // proves: E-8
-TEST_P(BothVariants, CorruptedLengthsAreNotTakenForCuts) {
+TEST_P(BothVariants, CorruptedLengthsDoNotCountAsCuts) {
   Connection k = connection(1000);
   k.c.config.max_cut_frames = 1;
   for (std::uint32_t sn = 10000; sn < 50000; sn += 2000) {
@@ -418,7 +416,7 @@ TEST_P(BothVariants, CutsFarApartDoNotAddUp) {
 }
 
 // proves: E-8
-TEST_P(BothVariants, CutsAreOnlyCountedWhenAskedFor) {
+TEST_P(BothVariants, CutsCountOnlyIfConfigured) {
   Connection k = connection(32);
   for (int i = 0; i < 15; ++i) {
     k.both_halves_are_dropped(2000);
@@ -427,16 +425,15 @@ TEST_P(BothVariants, CutsAreOnlyCountedWhenAskedFor) {
 }
 
 // proves: E-8
-TEST_P(BothVariants, OffLeavesOnlyTheRecoveryLimit) {
+TEST_P(BothVariants, WithoutMaxSameSegmentOnlyTheRecoveryLimitDowngrades) {
   Connection k = connection(32);
   for (int i = 0; i < 32; ++i) ASSERT_EQ(k.bad(100).action, PathAction::Drop);
   EXPECT_EQ(k.bad(100).reason, Reason::RecoveryExhausted);
 }
 
 // ---- Q-11, E-12
-// ----------------------------------------------------------------------------------
 
-TEST_P(BothVariants, Q11_PartlyNewWithTheSeamOnAFrameBoundaryIsTakenFast) {
+TEST_P(BothVariants, Q11_AnOverlapWithTheSeamOnAFrameBoundaryTakesTheFastPath) {
   Connection k = connection();
   k.facts.seam_on_boundary = true;
   EXPECT_EQ(k.arrive(100, Arrival::Overlap, results({kValid, kValid})).action, PathAction::Fast);
@@ -455,7 +452,7 @@ TEST_P(BothVariants, Q11_AnyOtherSeamIsARecoveryAttempt) {
   EXPECT_EQ(v.error, Reason::Seam);
 }
 
-TEST_P(BothVariants, Q11_AnErrorInAnOverlapIsTheErrorsRow) {
+TEST_P(BothVariants, Q11_AnErrorInAnOverlapIsReportedAsThatError) {
   Connection k = connection();
   k.facts.seam_on_boundary = true;
   EXPECT_EQ(k.bad(100, Arrival::Overlap).reason, Reason::CrcFirst);
@@ -483,7 +480,7 @@ TEST_P(BothVariants, StoreModePlacesNothingOutOfOrderAndCountsNothing) {
   }
   EXPECT_EQ(k.c.recovery_attempts, 0u);
   EXPECT_EQ(k.good(100).action, PathAction::Fast);
-  // An error is an error in either mode.
+  // An error counts as an error in either mode.
   EXPECT_EQ(k.bad(500, Arrival::OutOfOrder).reason, Reason::CrcFirst);
   EXPECT_EQ(k.c.recovery_attempts, 1u);
 }

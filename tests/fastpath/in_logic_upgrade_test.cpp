@@ -56,7 +56,7 @@ TEST(InLogicUpgrade, NotOnASegmentThatIsNotInOrder) {
 }
 
 // proves: R-54
-TEST(InLogicUpgrade, NeverOfAConnectionInitiatedSlow) {
+TEST(InLogicUpgrade, NeverForAConnectionInitiatedSlow) {
   Slow k;
   k.c.config.initiated_as = ConnectionType::Slow;
   for (int i = 0; i < 1000; ++i) ASSERT_EQ(k.good(100).action, PathAction::Store);
@@ -113,7 +113,8 @@ TEST(InLogicUpgrade, AlignedSegmentsCountWhileTheBufferIsBusyButTheLastMustFindI
   EXPECT_EQ(k.good(100).action, PathAction::Fast);
 }
 
-// Drives a FAST connection into SLOW; returns how many aligned segments it then takes to come back.
+// Downgrades a FAST connection, and returns how many aligned segments it then needs to be FAST
+// again.
 std::uint32_t segments_to_upgrade(Connection& k, Instant downgraded_at) {
   k.facts.now = downgraded_at;
   while (k.fast()) k.bad(1);
@@ -146,7 +147,7 @@ TEST(InLogicUpgrade, NIsHalvedPerMinuteSpentFast) {
   for (const std::uint32_t n : {64u, 128u, 256u, 512u}) EXPECT_EQ(segments_to_upgrade(k, t), n);
   t = t + Duration::s(2 * 60 + 59);  // 512 -> 128, doubled
   EXPECT_EQ(segments_to_upgrade(k, t), 256u);
-  t = t + Duration::s(100 * 60 * 60);  // never below what is configured
+  t = t + Duration::s(100 * 60 * 60);  // never below the configured value
   EXPECT_EQ(segments_to_upgrade(k, t), 128u);
 }
 
@@ -159,7 +160,7 @@ TEST(InLogicUpgrade, FastSlowFastSlowWithNOne) {
   EXPECT_EQ(segments_to_upgrade(k, Instant::from_ns(0)), 2u);
   EXPECT_EQ(k.c.recovery_attempts, 0u);
   EXPECT_TRUE(k.fast());
-  // And the limit is whole again.
+  // The full number of attempts is available again.
   for (int i = 0; i < 3; ++i) EXPECT_EQ(k.bad(9).action, PathAction::Drop);
   EXPECT_EQ(k.bad(9).action, PathAction::Downgrade);
 }

@@ -68,7 +68,7 @@ TEST_P(ValidationPolicies, SeveralFramesInOrderMarkersBetweenThemBelongToTheSeco
     for (int i = 0; i < 8; ++i) {
       starts.push_back(static_cast<std::uint32_t>(p.size()));
       const auto pos = start + static_cast<std::uint32_t>(p.size());
-      // Now and then up to the next marker exactly.
+      // Sometimes end exactly at the next marker.
       const std::uint32_t d = mpa::to_marker(pos);
       const std::size_t n = rng.chance(0.3) && d >= 8 ? d - 6 : rng.below(400);
       append(p, frame(GetParam(), pos, random_bytes(rng, n)));
@@ -83,7 +83,7 @@ TEST_P(ValidationPolicies, SeveralFramesInOrderMarkersBetweenThemBelongToTheSeco
 }
 
 // proves: R-71
-TEST_P(ValidationPolicies, EveryBitCountsThoseOfMarkersToo) {
+TEST_P(ValidationPolicies, EveryFlippedBitInvalidatesTheFrameAlsoInMarkers) {
   Rng rng(3);
   const Bytes good = frame(GetParam(), 500, random_bytes(rng, 61));
   Validation v;
@@ -96,7 +96,7 @@ TEST_P(ValidationPolicies, EveryBitCountsThoseOfMarkersToo) {
 }
 
 // proves: R-70
-TEST_P(ValidationPolicies, WhatRunsPastThePayloadOrIsTooSmallForAFrameIsTooLong) {
+TEST_P(ValidationPolicies, AFrameBeyondThePayloadAndATooSmallRestAreTooLong) {
   Rng rng(4);
   for (const std::uint32_t pos : {0u, 8u, 508u}) {
     const Bytes f = frame(GetParam(), pos, random_bytes(rng, 300));
@@ -110,13 +110,13 @@ TEST_P(ValidationPolicies, WhatRunsPastThePayloadOrIsTooSmallForAFrameIsTooLong)
   }
 }
 
-TEST_P(ValidationPolicies, AnEmbeddedFrameIsFoundOutByTheMarkersItCannotHave) {
-  // Bytes of a payload that are a whole frame with a good CRC by themselves, placed so that a
-  // marker of the real stream falls into them: the marker points at the real frame's start.
+TEST_P(ValidationPolicies, AnEmbeddedFrameIsDetectedByItsMissingMarkers) {
+  // Payload bytes that form a whole frame with a correct CRC, placed so that a marker of the real
+  // stream lies in them. That marker points at the start of the real frame.
   Rng rng(5);
   const Bytes fake = frame(GetParam(), 400, random_bytes(rng, 200));
   Bytes p = fake;
-  store_be16(p.data() + 112 + 2, 412);  // as the real stream has it
+  store_be16(p.data() + 112 + 2, 412);  // as in the real stream
   store_le32(p.data() + p.size() - 4,
              crc32c_finish(crc32c_update_portable(kCrc32cInit, ByteView(p).first(p.size() - 4))));
   Validation v;
@@ -128,7 +128,7 @@ TEST_P(ValidationPolicies, AnEmbeddedFrameIsFoundOutByTheMarkersItCannotHave) {
 }
 
 // proves: R-72
-TEST_P(ValidationPolicies, AnyBytesAreOnlyEverSummedAndJudged) {
+TEST_P(ValidationPolicies, AnyBytesAreChecksummedAndClassified) {
   for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
     Rng rng(seed);
     Bytes p = random_bytes(rng, 1 + rng.below(rng.chance(0.2) ? 9000 : 64));
@@ -150,16 +150,16 @@ TEST(ValidationModified, AtStep100AZeroWordIsAMarkerTheNextHoldsTheLength) {
   Validation v;
   validate_modified(f, v);
   EXPECT_TRUE(v.passed());
-  // The same frame without its leading marker has another CRC, and is none.
+  // The same frame without its leading marker has another CRC, so it is not a frame.
   validate_modified(ByteView(f).subspan(4), v);
   EXPECT_FALSE(v.passed());
 }
 
 // proves: R-78
-TEST(ValidationModified, NoContextIsNeededTheGridMayLieAnywhere) {
+TEST(ValidationModified, NeedsNoContextWhereverTheGridLies) {
   Rng rng(7);
   const Bytes data = random_bytes(rng, 1400);
-  for (std::uint32_t pos = 4; pos < 512; pos += 4) {  // the same call, whatever the grid
+  for (std::uint32_t pos = 4; pos < 512; pos += 4) {  // the same call for every grid
     Validation v;
     validate_modified(frame(Policy::ModifiedLength, pos, data), v);
     ASSERT_TRUE(v.passed());

@@ -103,7 +103,7 @@ TEST(ValidationUnit, ATailTooSmallForAFrameIsTooLong) {
     for (const bool leading : {false, true}) {
       Bytes p;
       if (leading) append(p, random_fpdu(rng, 33));
-      append(p, Bytes(tail, 0));  // zero: a length field that asks for the smallest frame
+      append(p, Bytes(tail, 0));  // zero: a length field of the smallest frame
       Validation v;
       validate(p, v);
       ASSERT_EQ(v.frames.size(), leading ? 2u : 1u);
@@ -116,7 +116,7 @@ TEST(ValidationUnit, ATailTooSmallForAFrameIsTooLong) {
 }
 
 // proves: R-24
-TEST(ValidationUnit, InvalidBeforeATooLongTailIsWhatIsReported) {
+TEST(ValidationUnit, AnInvalidFrameIsReportedBeforeATooLongTail) {
   Rng rng(6);
   Bytes p = random_fpdu(rng, 100);
   p[20] ^= 1;
@@ -157,11 +157,11 @@ TEST(ValidationUnit, TheLargestFpduAndTheSmallest) {
 }
 
 // proves: R-72
-TEST(ValidationUnit, AnyBytesAreOnlyEverSummedAndJudged) {
+TEST(ValidationUnit, AnyBytesAreChecksummedAndClassified) {
   for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
     Rng rng(seed);
-    // Exactly sized on the heap, so that a sanitizer sees every byte too many.
+    // Exactly sized on the heap, so that a sanitizer detects any read beyond the end.
     Bytes p = random_bytes(rng, 1 + rng.below(rng.chance(0.2) ? 9000 : 64));
     if (rng.chance(0.5) && p.size() > 2)
       store_be16(p.data(), static_cast<std::uint16_t>(rng.below(40)));
@@ -173,7 +173,7 @@ TEST(ValidationUnit, AnyBytesAreOnlyEverSummedAndJudged) {
   }
 }
 
-TEST(ValidationUnit, AResultIsNotMixedWithTheOneBefore) {
+TEST(ValidationUnit, AResultHoldsNothingOfThePreviousOne) {
   Rng rng(9);
   Validation v;
   Bytes many;

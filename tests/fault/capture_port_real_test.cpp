@@ -1,4 +1,4 @@
-// What another program reads in our capture files.
+// Checks that another program can read our capture files.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -13,7 +13,7 @@ namespace {
 using test::Bytes;
 using urnic::test::tcp_frame;
 
-// What `tshark` prints for the file; empty when there is no tshark.
+// The output of `tshark` for the file; empty if tshark is not installed.
 std::string tshark(const std::string& path, const std::string& arguments) {
   if (std::system("command -v tshark >/dev/null 2>&1") != 0) return "";
   const std::string command = "tshark -r '" + path + "' " + arguments + " 2>/dev/null";
@@ -72,7 +72,7 @@ TEST(CapturePort, TwoPortsShareOneFile) {
   EXPECT_EQ(out, "left\nright\n");
 }
 
-TEST(CaptureFile, TsharkReadsFramesThatWereCut) {
+TEST(CaptureFile, TsharkReadsTruncatedFrames) {
   const captured::TempDir dir;
   const std::string path = dir / "a.pcapng";
   CaptureOptions o;

@@ -17,7 +17,7 @@ namespace {
 using test::Bytes;
 using urnic::test::tcp_frame;
 
-// draft-ietf-opsawg-pcapng, 4: block layout, checked byte by byte.
+// draft-ietf-opsawg-pcapng, 4: the layout of blocks, compared byte by byte.
 TEST(Pcapng, BlocksMatchTheFormat) {
   std::vector<std::uint8_t> out;
   append_section(out, "urnic");
@@ -37,13 +37,13 @@ TEST(Pcapng, BlocksMatchTheFormat) {
             "0600000034000000070000004433221188776655050000000500000001020304050000000200"
             "0400020000000000000034000000");
   out.clear();
-  append_packet(out, 0, Direction::Rx, 1, head, tail, 2);  // cut short
+  append_packet(out, 0, Direction::Rx, 1, head, tail, 2);  // truncated
   EXPECT_EQ(load_le32(&out[20]), 2u);
   EXPECT_EQ(load_le32(&out[24]), 5u);
   EXPECT_EQ(out.size() % 4, 0u);
 }
 
-TEST(CapturePort, FramesGivenBackAreNotRecorded) {
+TEST(CapturePort, FramesReturnedUnsentAreNotRecorded) {
   const captured::TempDir dir;
   auto file = *CaptureFile::create(dir / "a.pcapng");
   auto [inner, peer] = port::make_memory_pair();
@@ -59,7 +59,7 @@ TEST(CapturePort, FramesGivenBackAreNotRecorded) {
   EXPECT_EQ(p.stats().tx_frames, 1u);
 }
 
-TEST(CaptureFile, LimitsAreKeptAndCounted) {
+TEST(CaptureFile, LimitsAreRespectedAndMissingFramesCounted) {
   const captured::TempDir dir;
   const std::string path = dir / "a.pcapng";
   CaptureOptions o;
@@ -85,7 +85,7 @@ TEST(CaptureFile, WrongPathsAreRefusedWithOneLine) {
   EXPECT_FALSE(CaptureFile::create(dir.path).ok());  // a folder
   const std::string fifo = dir / "fifo";
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
-  EXPECT_FALSE(CaptureFile::create(fifo).ok());  // refused, not waited for
+  EXPECT_FALSE(CaptureFile::create(fifo).ok());  // refused without blocking
   EXPECT_FALSE(CaptureFile::create("/dev/full").ok());
 }
 
@@ -96,7 +96,7 @@ TEST(CaptureFile, AFullDiskEndsTheCaptureNotTheTraffic) {
   auto file = *CaptureFile::create(dir / "a.pcapng", o);
   auto [inner, peer] = port::make_memory_pair();
   port::Port p = wrap_capture(std::move(inner), file, "x", captured::kClock);
-  // The file may not grow beyond this size; the signal that says so would end the process.
+  // The file must not exceed this size; the signal for that would end the process.
   rlimit before{};
   getrlimit(RLIMIT_FSIZE, &before);
   rlimit small = before;

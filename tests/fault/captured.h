@@ -1,4 +1,4 @@
-// Ports whose frames go to a capture file, under a clock that stands still.
+// Ports whose frames are captured to a file, with a clock that does not advance.
 #pragma once
 
 #include <unistd.h>

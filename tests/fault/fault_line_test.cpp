@@ -27,11 +27,11 @@ FaultPlan plan(const char* text) {
 struct Line {
   explicit Line(const char* text, Direction d = Direction::Rx) : line(plan(text), d, 0, &log) {}
   void push(const Bytes& b, Instant now, std::uint8_t csum = URNIC_CSUM_UNKNOWN) {
-    // In two spans, as ports may have it.
+    // In two spans, as ports may provide it.
     const std::size_t cut = std::min<std::size_t>(b.size(), 60);
     line.push(ByteView(b).first(cut), ByteView(b).subspan(cut), csum, now);
   }
-  // Everything that can leave at `now`.
+  // All frames that can leave at `now`.
   std::vector<Frame> take(Instant now) {
     std::vector<Frame> out;
     while (line.ready(now) != 0) out.push_back(line.pop());
@@ -53,7 +53,7 @@ std::vector<std::uint32_t> seqs(const std::vector<Frame>& frames) {
   return out;
 }
 
-TEST(FaultLine, NothingPlannedNothingChanged) {
+TEST(FaultLine, AnEmptyPlanChangesNothing) {
   Line l("");
   EXPECT_TRUE(l.line.transparent());
   const Bytes b = segment(0);
@@ -66,7 +66,7 @@ TEST(FaultLine, NothingPlannedNothingChanged) {
   EXPECT_TRUE(l.line.next_release().is_never());
 }
 
-TEST(FaultLine, LossIsAsLikelyAsPlannedAndCounted) {
+TEST(FaultLine, LossHasThePlannedProbabilityAndIsCounted) {
   Line l("loss=0.1,seed=5");
   for (std::uint32_t i = 0; i < 10000; ++i) l.push(segment(i, 10), at(i));
   const auto out = l.take(at(10000));
@@ -85,7 +85,7 @@ TEST(FaultLine, LossIsAsLikelyAsPlannedAndCounted) {
   for (std::uint32_t i = 0; i < 10000; ++i) ASSERT_EQ(all[i], 1 + i * 10);
 }
 
-TEST(FaultLine, SameSeedSameFaultsOtherDirectionOthers) {
+TEST(FaultLine, TheSameSeedGivesTheSameFaultsPerDirection) {
   const auto survivors = [](const char* text, Direction d) {
     Line l(text, d);
     for (std::uint32_t i = 0; i < 500; ++i) l.push(segment(i, 10), at(i));
@@ -118,7 +118,7 @@ TEST(FaultLine, CorruptionKeepsTheTcpChecksumAndBreaksTheCrc) {
       judged.csum = URNIC_CSUM_UNKNOWN;
       ASSERT_TRUE(tcp_checksum_ok(judged, v));
       ASSERT_NE(crc32c(payload_of(out[0])), crc32c(payload_of(was)));
-      // One burst of at most 32 bits, nothing else but the checksum.
+      // One burst of at most 32 bits; otherwise only the checksum has changed.
       std::size_t first = b.size(), last = 0;
       for (std::size_t k = 0; k < b.size(); ++k) {
         if (b[k] == out[0].bytes[k] || k - v.net.l4_offset - 16 < 2) continue;
@@ -171,20 +171,20 @@ TEST(FaultLine, CorruptionAndBadSumExcludeEachOther) {
   EXPECT_NEAR(static_cast<double>(bad), 500, 120);
 }
 
-TEST(FaultLine, DuplicatesFollowAtOnce) {
+TEST(FaultLine, DuplicatesFollowImmediately) {
   Line l("at=dup:2");
   for (std::uint32_t i = 0; i < 3; ++i) l.push(segment(i), at(i));
   EXPECT_EQ(seqs(l.take(at(3))), (std::vector<std::uint32_t>{1, 101, 101, 201}));
 }
 
-TEST(FaultLine, ReorderedByFramesIsOvertakenBySoMany) {
+TEST(FaultLine, AReorderedFrameIsOvertakenByTheGivenNumber) {
   Line l("at=reorder:2,reorder=0:3");
   for (std::uint32_t i = 0; i < 7; ++i) l.push(segment(i), at(i));
   EXPECT_EQ(seqs(l.take(at(7))), (std::vector<std::uint32_t>{1, 201, 301, 401, 101, 501, 601}));
   EXPECT_EQ(l.count(FaultKind::Reorder), 1u);
 }
 
-TEST(FaultLine, ReorderedByFramesWaitsNoLongerThanHold) {
+TEST(FaultLine, AReorderedFrameWaitsNoLongerThanHold) {
   Line l("at=reorder:1,hold=500us");
   l.push(segment(0), at(100));
   EXPECT_TRUE(l.take(at(599)).empty());
@@ -192,7 +192,7 @@ TEST(FaultLine, ReorderedByFramesWaitsNoLongerThanHold) {
   EXPECT_EQ(l.take(at(600)).size(), 1u);
 }
 
-TEST(FaultLine, ReorderedByTimeIsLate) {
+TEST(FaultLine, AFrameReorderedByTimeIsLate) {
   Line l("at=reorder:1,reorder=0:5ms,delay=1ms");
   l.push(segment(0), at(0));
   l.push(segment(1), at(10));
@@ -214,7 +214,7 @@ TEST(FaultLine, DelayIsExact) {
   EXPECT_EQ(l.line.backlog(), 0u);
 }
 
-TEST(FaultLine, JitterStaysInItsBoundsAndKeepsTheOrder) {
+TEST(FaultLine, JitterStaysWithinItsLimitsAndKeepsTheOrder) {
   Line l("delay=1ms,jitter=500us");
   std::uint32_t next = 0;
   for (std::int64_t us = 0; us < 100000; us += 10) {
@@ -230,7 +230,7 @@ TEST(FaultLine, JitterStaysInItsBoundsAndKeepsTheOrder) {
   EXPECT_GT(next, 900u);
 }
 
-TEST(FaultLine, RateSpacesFramesByTheirLength) {
+TEST(FaultLine, TheRateSpacesFramesByTheirLength) {
   Line l("rate=8mbit");  // one byte per microsecond
   const Bytes b = segment(0, 946);
   ASSERT_EQ(b.size(), 1000u);
@@ -240,12 +240,12 @@ TEST(FaultLine, RateSpacesFramesByTheirLength) {
   EXPECT_EQ(l.take(at(1000)).size(), 1u);
   EXPECT_TRUE(l.take(at(1999)).empty());
   EXPECT_EQ(l.take(at(2000)).size(), 1u);
-  l.push(b, at(10000));  // idle time is not saved up
+  l.push(b, at(10000));  // unused time does not accumulate
   EXPECT_TRUE(l.take(at(10999)).empty());
   EXPECT_EQ(l.take(at(11000)).size(), 1u);
 }
 
-TEST(FaultLine, AFullQueueLosesWhatComes) {
+TEST(FaultLine, AFullQueueDropsNewFrames) {
   Line l("rate=8mbit,limit=5");
   for (std::uint32_t i = 0; i < 12; ++i) l.push(segment(i), at(0));
   EXPECT_EQ(l.count(FaultKind::Overflow), 7u);
@@ -266,7 +266,7 @@ TEST(FaultLine, ResegmentationKeepsTheStream) {
   for (const Frame& f : all) {
     ASSERT_EQ(view(f).seq, seq);
     expect_sound(f);
-    EXPECT_LE(f.bytes.size(), 14u + 20 + 20 + 777);  // no larger than the largest seen
+    EXPECT_LE(f.bytes.size(), 14u + 20 + 20 + 777);  // not larger than the largest seen
     seq += view(f).payload_len;
   }
   EXPECT_EQ(seq, 1 + 500 * 777u);
@@ -284,14 +284,14 @@ TEST(FaultLine, ExactCutMakesPieces) {
   EXPECT_EQ(l.count(FaultKind::Cut), 1u);
 }
 
-TEST(FaultLine, FramesThatAreNotTcpSufferTheSame) {
+TEST(FaultLine, NonTcpFramesHaveTheSameFaults) {
   Line l("loss=1");
   Bytes arp(42);
   store_be16(&arp[12], 0x0806);
   l.push(arp, at(0));
   EXPECT_EQ(l.count(FaultKind::Loss), 1u);
   EXPECT_FALSE(l.log.records()[0].tcp);
-  // Unless the plan is for payload only.
+  // Unless the plan applies only to payload.
   Line p("loss=1,payload_only=0,corrupt=1,badsum=1,reseg=1,dup=1,reorder=1");
   p.push(arp, at(0));
   p.push(tcp_frame({.payload = 0}), at(0));
@@ -308,7 +308,7 @@ TEST(FaultLine, PayloadOnlyHasAThreshold) {
   EXPECT_EQ(l.take(at(0)).size(), 1u);
 }
 
-TEST(FaultLine, AfterSparesTheBeginningOfEachStream) {
+TEST(FaultLine, AfterProtectsTheBeginningOfEachStream) {
   Line l("loss=1,after=1000");
   l.push(tcp_frame({.seq = 0xfffffe00, .flags = tcp::kSyn}), at(0));
   std::uint32_t seq = 0xfffffe01;
@@ -319,12 +319,12 @@ TEST(FaultLine, AfterSparesTheBeginningOfEachStream) {
   }
   EXPECT_EQ(passed, 1u + 10);
   EXPECT_EQ(l.line.counters().spared, 11u);
-  // A stream whose beginning was not seen is not spared.
+  // A stream whose beginning was not seen is not protected.
   l.push(tcp_frame({.seq = 5, .payload = 10, .src_port = 9}), at(100));
   EXPECT_TRUE(l.take(at(100)).empty());
 }
 
-TEST(FaultLine, SkipHandshakeSparesSynAndMpaStartUp) {
+TEST(FaultLine, SkipHandshakeProtectsSynAndMpaStartUp) {
   for (const std::size_t private_data : {0u, 100u}) {
     Line l("loss=1,skip_handshake");
     mpa::StartupOptions options;
@@ -342,7 +342,7 @@ TEST(FaultLine, SkipHandshakeSparesSynAndMpaStartUp) {
   }
 }
 
-TEST(FaultLine, SkipHandshakeDoesNotSpareOtherProtocols) {
+TEST(FaultLine, SkipHandshakeDoesNotProtectOtherProtocols) {
   Line l("loss=1,skip_handshake");
   l.push(tcp_frame({.seq = 100, .flags = tcp::kSyn}), at(0));
   l.push(tcp_frame({.seq = 101, .payload = 100}), at(1));
@@ -358,13 +358,13 @@ TEST(FaultLine, PlansChangeWhileFramesFlow) {
   l.push(segment(2), at(10));
   l.push(segment(3), at(10));
   EXPECT_EQ(l.count(FaultKind::Loss), 1u);  // the second since the change
-  // The delayed one keeps its time, the others do not overtake it.
+  // The delayed frame keeps its time, and the others do not overtake it.
   EXPECT_EQ(seqs(l.take(at(1000))), (std::vector<std::uint32_t>{1, 101, 301}));
   l.line.set_plan({});
   EXPECT_TRUE(l.line.transparent());
 }
 
-// The segment that is to come twice and late is held to be joined; the new plan has neither.
+// The segment to be duplicated and delayed is held for joining; the new plan has neither fault.
 TEST(FaultLine, ANewPlanInheritsNothingOfTheOldOne) {
   Line l("at=dup:1+reorder:1,reseg=1,hold=1ms,seed=3");
   std::uint32_t sent = 0;
@@ -383,8 +383,8 @@ TEST(FaultLine, ANewPlanInheritsNothingOfTheOldOne) {
   EXPECT_EQ(l.count(FaultKind::Reorder), late);
 }
 
-// Working in place is only a shortcut: same frames, same seed, same faults.
-TEST(FaultLine, InPlaceDoesTheSameAsThroughTheLine) {
+// Working in place is only an optimization: the same frames and seed give the same faults.
+TEST(FaultLine, WorkingInPlaceGivesTheSameResult) {
   const char* text = "loss=0.1:2,corrupt=0.2,badsum=0.2,at=corrupt:5,skip_handshake,seed=6";
   Line through(text), in_place(text);
   EXPECT_TRUE(in_place.line.in_place());
@@ -453,7 +453,7 @@ TEST(FaultLine, EveryFrameIsAccountedFor) {
       ASSERT_GT(l.line.next_release(), at(us));
       ASSERT_EQ(l.line.next_release().is_never(), l.line.backlog() == 0);
     }
-    // Whoever follows next_release gets everything out.
+    // A caller that follows next_release gets all frames out.
     while (l.line.backlog() != 0) {
       ASSERT_FALSE(l.line.next_release().is_never());
       out += l.take(l.line.next_release()).size();
@@ -470,7 +470,7 @@ TEST(FaultLine, EveryFrameIsAccountedFor) {
   }
 }
 
-TEST(FaultLine, HostileFramesPassOrVanishButDoNoHarm) {
+TEST(FaultLine, HostileFramesAreHarmless) {
   constexpr std::uint64_t kSeed = 31;
   SCOPED_TRACE(kSeed);
   Rng rng(kSeed);

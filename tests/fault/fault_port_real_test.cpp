@@ -1,4 +1,4 @@
-// A faulty wire under the machine's clock, and one that another thread controls.
+// A faulty wire with the real clock, and one that another thread controls.
 #include <poll.h>
 #include <time.h>
 
@@ -15,8 +15,7 @@ std::uint64_t monotonic(void*) {
   return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-// With a real clock a sleeper is woken when a frame is due that the line delays, on its way in or
-// out.
+// With a real clock, a sleeping thread is woken when a delayed frame is due, in either direction.
 TEST_F(FaultPortTest, SleepersAreWokenForDelayedFrames) {
   for (const bool out : {false, true}) {
     auto [inner, other] = port::make_memory_pair();
@@ -37,13 +36,13 @@ TEST_F(FaultPortTest, SleepersAreWokenForDelayedFrames) {
     EXPECT_GE(monotonic(nullptr) - before, 20000000u);
     made.port.disarm(0);
     EXPECT_EQ(poll(p, 2, 0), 0);  // disarm clears
-    if (out) receive(made.port);  // any call moves what is due
+    if (out) receive(made.port);  // any call moves due frames
     EXPECT_EQ(receive(to).size(), 1u);
   }
 }
 
-// Counters may be read and plans set from another thread (for the thread sanitizer); each frame is
-// counted to the plan that it met.
+// Another thread may read counters and set plans (for the thread sanitizer); each frame is counted
+// for the plan that applied to it.
 TEST_F(FaultPortTest, ControlIsThreadSafe) {
   open("loss=0.1", "");
   std::thread watcher([&] {

@@ -39,7 +39,7 @@ TEST_F(FaultPortTest, CorruptionOnSendLeavesTheSendersMemoryAlone) {
   open("", "corrupt=1");
   Bytes bytes = segment(0);
   const Bytes before = bytes;
-  ASSERT_TRUE(send(a, bytes, true));  // payload is in the second span
+  ASSERT_TRUE(send(a, bytes, true));  // the payload is in the second span
   EXPECT_EQ(bytes, before);
   const auto got = receive(b);
   ASSERT_EQ(got.size(), 1u);
@@ -48,7 +48,7 @@ TEST_F(FaultPortTest, CorruptionOnSendLeavesTheSendersMemoryAlone) {
   EXPECT_TRUE(tcp_checksum_ok(f, view(f)));
 }
 
-TEST_F(FaultPortTest, ABurstThatIsLostWholeDoesNotHideTheNext) {
+TEST_F(FaultPortTest, ACompletelyLostBurstDoesNotHideTheNext) {
   open("loss=0:40,at=loss:1", "");
   for (std::uint32_t i = 0; i < 50; ++i) ASSERT_TRUE(send(b, segment(i)));
   port::Frame f[8];
@@ -59,7 +59,7 @@ TEST_F(FaultPortTest, ABurstThatIsLostWholeDoesNotHideTheNext) {
   EXPECT_EQ(control->counters(Direction::Rx).of(FaultKind::Loss), 40u);
 }
 
-TEST_F(FaultPortTest, LossOnSendGivesBuffersBack) {
+TEST_F(FaultPortTest, LossOnSendReturnsBuffers) {
   open("", "loss=1", {.max_frame = 2000, .ring = 4});
   for (std::uint32_t i = 0; i < 100; ++i) ASSERT_TRUE(send(a, segment(i)));
   EXPECT_TRUE(receive(b).empty());
@@ -68,7 +68,7 @@ TEST_F(FaultPortTest, LossOnSendGivesBuffersBack) {
   EXPECT_EQ(receive(b), std::vector<Bytes>{segment(7)});
 }
 
-TEST_F(FaultPortTest, FramesGivenBackAreNotSent) {
+TEST_F(FaultPortTest, FramesReturnedUnsentAreNotSent) {
   open("", "at=loss:9");
   port::Frame f[3];
   ASSERT_EQ(a.tx_reserve(0, 1000, f, 3), 3u);
@@ -89,13 +89,13 @@ TEST_F(FaultPortTest, DelaysFollowTheGivenClock) {
   EXPECT_TRUE(receive(a).empty());
   EXPECT_EQ(control->next_release(), Instant::from_ns(1001000));
   EXPECT_EQ(control->backlog(), 2u);
-  EXPECT_FALSE(a.arm(0));  // nothing to do yet; the owner of a virtual clock asks next_release
+  EXPECT_FALSE(a.arm(0));  // nothing to do yet; the owner of a virtual clock uses next_release
   a.disarm(0);
   now_ns = 1001000;
   EXPECT_EQ(receive(a), std::vector<Bytes>{segment(1)});
   EXPECT_TRUE(receive(b).empty());
   now_ns = 2001000;
-  receive(a);  // any call moves what is due
+  receive(a);  // any call moves due frames
   EXPECT_EQ(receive(b), std::vector<Bytes>{segment(0)});
   EXPECT_TRUE(control->next_release().is_never());
 }
@@ -122,7 +122,7 @@ TEST_F(FaultPortTest, PhasesCanBeChangedWithFramesInsideAndOutside) {
   EXPECT_TRUE(receive(a).empty());
   control->set_plan(Direction::Rx, {});
   send(b, segment(2));
-  EXPECT_TRUE(receive(a).empty());  // does not overtake the delayed one
+  EXPECT_TRUE(receive(a).empty());  // it must not overtake the delayed frame
   now_ns += 1000000;
   EXPECT_EQ(receive(a), (std::vector<Bytes>{segment(1), segment(2)}));
   send(b, segment(3));

@@ -14,7 +14,7 @@
 
 namespace urnic::fault {
 
-// A faulty port `a` joined to a plain port `b`, under a clock that the test moves.
+// A faulty port `a` connected to a plain port `b`, with a clock that the test advances.
 struct FaultPortTest : ::testing::Test {
   using Bytes = test::Bytes;
   static FaultPlan plan(const char* text) { return *FaultPlan::parse(text); }

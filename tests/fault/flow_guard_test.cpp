@@ -1,4 +1,4 @@
-// Streams whose beginning is spared: how many of them are known at a time.
+// Protected beginnings of streams: the limit of known streams.
 #include "fault/flow_guard.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 using namespace test;
 
-TEST(FlowGuard, AFullTableForgetsOneForEachThatComes) {
+TEST(FlowGuard, AFullTableForgetsOneStreamForEachNewOne) {
   FaultPlan plan;
   plan.after = 1000;
   FlowGuard guard;
@@ -33,7 +33,7 @@ TEST(FlowGuard, AFullTableForgetsOneForEachThatComes) {
     spared += spares(static_cast<std::uint16_t>(i % 65'536), i >= 65'536, kAck, 2) ? 1 : 0;
   }
   EXPECT_EQ(spared, 65'536u) << "those that are forgotten are spared no more";
-  // Behind what is guarded a stream gives its place back.
+  // After the protected part, a stream frees its entry.
   for (std::uint32_t i = 0; i < 70'000; ++i) {
     spares(static_cast<std::uint16_t>(i % 65'536), i >= 65'536, kAck, 5000);
   }

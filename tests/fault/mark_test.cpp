@@ -31,7 +31,7 @@ Frame datagram(bool v6, std::uint8_t traffic_class) {
   return f;
 }
 
-TEST(MarkFrame, SetsCeWhereTheSenderTakesPart) {
+TEST(MarkFrame, SetsCeOnlyIfTheSenderSupportsEcn) {
   for (const bool v6 : {false, true}) {
     for (const std::uint8_t ecn : {0, 1, 2, 3}) {
       Frame f = datagram(v6, static_cast<std::uint8_t>(0xb8 | ecn));
@@ -49,7 +49,7 @@ TEST(MarkFrame, SetsCeWhereTheSenderTakesPart) {
   EXPECT_FALSE(mark_frame(&none));
 }
 
-TEST(FaultLineMark, MarksWhatWaitsTooLong) {
+TEST(FaultLineMark, MarksFramesThatWaitTooLong) {
   const auto plan = FaultPlan::parse("rate=8mbit,mark=300us");
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->to_string(), "rate=8000000bit,mark=300us");

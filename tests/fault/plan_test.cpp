@@ -52,7 +52,7 @@ TEST(FaultPlan, NothingIsIdle) {
   }
 }
 
-TEST(FaultPlan, ErrorsNameTheItemAndWhatWasExpected) {
+TEST(FaultPlan, ErrorsNameTheItemAndTheExpectedFormat) {
   const auto error = [](const char* text) {
     const auto p = FaultPlan::parse(text);
     return p.ok() ? std::string() : p.error();

@@ -1,4 +1,4 @@
-// A pump between two wires, and what goes in and comes out at their ends.
+// A pump between two wires, and the frames that enter and leave at their ends.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What a pump that cannot go on costs of a processor.
+// The CPU time of a pump that is blocked.
 #include <time.h>
 
 #include <chrono>
@@ -8,7 +8,7 @@
 namespace urnic::fault {
 namespace {
 
-TEST_F(PumpTest, AStuckDirectionDoesNotSpin) {
+TEST_F(PumpTest, ABlockedDirectionDoesNotSpin) {
   open({.ring = 64}, {.ring = 4});
   PumpThread t(a, b);
   for (std::uint32_t i = 0; i < 40; ++i) ASSERT_TRUE(send(left, segment(i)));

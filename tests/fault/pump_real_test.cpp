@@ -20,11 +20,11 @@ TEST_F(PumpTest, SleepsWhenIdleAndWakesForFrames) {
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   t.end();
   EXPECT_TRUE(t.slept_well);
-  // Each frame takes a few; there is nothing else to wake for, however long it takes.
+  // Each frame takes a few; nothing else may wake it, however long it takes.
   EXPECT_LT(t.switches, 100);
 }
 
-TEST_F(PumpTest, SleepingPumpDeliversWhatAFaultyWireDelays) {
+TEST_F(PumpTest, ASleepingPumpDeliversDelayedFrames) {
   open();
   FaultOptions o;
   o.rx = *FaultPlan::parse("delay=20ms");

@@ -42,7 +42,7 @@ TEST_F(PumpTest, ASlowReceiverHoldsTheSenderBackAndLosesNothing) {
   for (std::uint32_t i = 0; i < 1000; ++i) ASSERT_EQ(got[i], segment(i));
 }
 
-TEST_F(PumpTest, FramesTooLargeForTheOtherSideAreCutWhenTcpElseLost) {
+TEST_F(PumpTest, OversizedTcpFramesAreSplitAndOthersAreLost) {
   open({.max_frame = 9014}, {.max_frame = 1514});
   Pump pump(a, b);
   ASSERT_TRUE(send(left, segment(0, 8000)));
@@ -50,7 +50,7 @@ TEST_F(PumpTest, FramesTooLargeForTheOtherSideAreCutWhenTcpElseLost) {
   store_be16(&other[12], 0x88b5);
   ASSERT_TRUE(send(left, other));
   Bytes broken = segment(1, 8000);
-  broken.back() ^= 1;  // a wrong checksum must not be mended
+  broken.back() ^= 1;  // a wrong checksum must not be repaired
   ASSERT_TRUE(send(left, broken));
   pump.run_once();
   const auto got = receive(right);
@@ -68,7 +68,7 @@ TEST_F(PumpTest, FramesTooLargeForTheOtherSideAreCutWhenTcpElseLost) {
   EXPECT_EQ(pump.a_to_b().too_long, 2u);
 }
 
-TEST_F(PumpTest, AWireWithNobodyAtItsEndLosesFrames) {
+TEST_F(PumpTest, AWireWithoutAPeerLosesFrames) {
   open();
   right = {};
   Pump pump(a, b);

@@ -1,4 +1,4 @@
-// A pump that runs in a thread of its own, and sleeps when it has nothing to do.
+// A pump that runs in its own thread and sleeps when idle.
 #pragma once
 
 #include <sys/eventfd.h>
@@ -38,7 +38,7 @@ struct PumpThread {
     return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u +
            static_cast<std::uint64_t>(t.tv_nsec);
   }
-  // Until so many frames have come; only a test that fails waits for twenty seconds.
+  // Waits for `n` frames; only a failing test waits for twenty seconds.
   static bool wait_for(port::Port& p, std::size_t n, std::vector<test::Bytes>& got) {
     const std::uint64_t end = monotonic(nullptr) + 20000000000u;
     while (got.size() < n && monotonic(nullptr) < end) {

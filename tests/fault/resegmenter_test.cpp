@@ -20,12 +20,12 @@ struct Passage {
   ResegmentStats stats;
 };
 
-// `count` segments of `size` bytes through a resegmenter, all flushed at the end.
+// Passes `count` segments of `size` bytes through a resegmenter and flushes it at the end.
 Passage run(std::uint64_t seed, double p, std::size_t count, std::size_t size, bool v6 = false,
             std::uint32_t mtu = 1500) {
   Resegmenter r{Rng(seed)};
   Passage result;
-  std::uint32_t seq = 0xffff0000;  // wraps on the way
+  std::uint32_t seq = 0xffff0000;  // wraps around on the way
   for (std::size_t i = 0; i < count; ++i) {
     SegmentSpec s{.seq = seq, .payload = size, .v6 = v6, .tsval = 5};
     if (i % 4 == 3) s.flags |= tcp::kPsh;
@@ -45,7 +45,7 @@ Passage run(std::uint64_t seed, double p, std::size_t count, std::size_t size, b
   return result;
 }
 
-// The stream is the same: in order, complete, right content, FIN on the last segment only.
+// The stream is unchanged: in order, complete, correct content, FIN only on the last segment.
 void expect_same_stream(const Passage& r, std::size_t bytes, std::uint32_t mtu) {
   std::uint32_t seq = 0xffff0000;
   for (std::size_t i = 0; i < r.out.size(); ++i) {
@@ -61,7 +61,7 @@ void expect_same_stream(const Passage& r, std::size_t bytes, std::uint32_t mtu) 
 }
 
 // proves: E-37
-TEST(Resegmenter, StreamStaysTheSameAndBoundariesMove) {
+TEST(Resegmenter, TheStreamIsUnchangedAndBoundariesMove) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(seed);
     for (const std::size_t size : {1u, 7u, 300u, 1428u}) {
@@ -70,7 +70,7 @@ TEST(Resegmenter, StreamStaysTheSameAndBoundariesMove) {
       EXPECT_GT(r.stats.joined, 0u);
       if (size > 2) {
         EXPECT_GT(r.stats.cut, 0u);
-        // Some segment begins where none began before, and some spans an old boundary.
+        // Some segment begins at a new boundary, and some segment spans an old one.
         std::set<std::uint32_t> starts;
         bool spans = false;
         for (const Frame& f : r.out) {
@@ -102,7 +102,7 @@ TEST(Resegmenter, SameSeedSameResult) {
   EXPECT_TRUE(differs);
 }
 
-TEST(Resegmenter, HeldBytesLeaveWhenTheirTimeIsUp) {
+TEST(Resegmenter, HeldBytesAreReleasedAtTheirDeadline) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     Resegmenter r{Rng(seed)};
     std::vector<Frame> out;
@@ -127,7 +127,7 @@ TEST(Resegmenter, HeldBytesLeaveWhenTheirTimeIsUp) {
   FAIL() << "no seed held anything";
 }
 
-TEST(Resegmenter, WhatIsNotPlainDataPassesInOrderAndPushesOutWhatIsHeld) {
+TEST(Resegmenter, SpecialSegmentsPassInOrderAndReleaseHeldBytes) {
   for (const SegmentSpec& special :
        {SegmentSpec{.seq = 105, .payload = 0}, SegmentSpec{.seq = 105, .flags = tcp::kRst},
         SegmentSpec{.seq = 105, .payload = 3, .flags = tcp::kSyn},
@@ -172,7 +172,7 @@ TEST(Resegmenter, WrongChecksumsAreNotRepaired) {
   }
 }
 
-TEST(Resegmenter, FlowsDoNotMix) {
+TEST(Resegmenter, FlowsAreNotMixed) {
   Resegmenter r{Rng(4)};
   std::vector<Frame> out;
   std::map<std::uint16_t, std::uint32_t> next;

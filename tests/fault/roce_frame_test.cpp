@@ -1,5 +1,4 @@
-// Packets of RoCE on a faulty line: what is seen of them, and that damage is for the ICRC alone to
-// find.
+// RoCE packets on a faulty line: how they are parsed, and that only the ICRC can detect the damage.
 #include "fault/roce_frame.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +30,7 @@ struct PacketSpec {
   std::size_t payload = 100;
   std::uint32_t dest_qp = 77;
   bool v6 = false;
-  bool checksum = false;  // of UDP
+  bool checksum = false;  // UDP checksum
   std::uint16_t port = ib::kUdpPort;
 };
 
@@ -88,7 +87,7 @@ bool checksum_is_right(const Frame& f, const RoceView& v) {
 Instant at(std::int64_t us) {
   return Instant::from_ns(0) + Duration::us(us);
 }
-// All that leaves a line of this plan.
+// All frames that leave a line with this plan.
 struct Line {
   explicit Line(const char* plan) : line(*FaultPlan::parse(plan), Direction::Rx, 0, &log) {}
   std::vector<Frame> pass(std::initializer_list<Bytes> frames) {
@@ -101,7 +100,7 @@ struct Line {
   FaultLine line;
 };
 
-TEST(RoceFrame, ItsPartsAreFoundWithEitherIp) {
+TEST(RoceFrame, ItsPartsAreFoundOverBothIpVersions) {
   for (const bool v6 : {false, true}) {
     const Bytes b = frame({.operation = Operation::WriteFirst, .payload = 101, .v6 = v6});
     const FrameView v = look_at(b, static_cast<std::uint32_t>(b.size()));
@@ -115,7 +114,7 @@ TEST(RoceFrame, ItsPartsAreFoundWithEitherIp) {
   }
 }
 
-TEST(RoceFrame, OtherDatagramsAreNone) {
+TEST(RoceFrame, OtherDatagramsAreNotRoce) {
   const auto is = [](Bytes b) {
     return look_at(b, static_cast<std::uint32_t>(b.size())).roce.has_value();
   };
@@ -125,12 +124,12 @@ TEST(RoceFrame, OtherDatagramsAreNone) {
   store_be16(lying.data() + 14 + 20 + 4, 2000);  // longer than the IP datagram
   EXPECT_FALSE(is(lying));
   Bytes cut = frame({.operation = Operation::CmpSwap, .payload = 0});
-  store_be16(cut.data() + 14 + 20 + 4, 8 + 12 + 4);  // without the headers of its opcode
+  store_be16(cut.data() + 14 + 20 + 4, 8 + 12 + 4);  // without the headers that its opcode requires
   EXPECT_FALSE(is(cut));
   EXPECT_FALSE(is(tcp_frame({.payload = 100})));
 }
 
-TEST(RoceFrame, DamageIsForTheIcrcAloneToFind) {
+TEST(RoceFrame, OnlyTheIcrcDetectsTheDamage) {
   for (const bool v6 : {false, true}) {
     for (const bool checksum : {false, true}) {
       const Bytes whole = frame({.v6 = v6, .checksum = checksum});
@@ -145,7 +144,7 @@ TEST(RoceFrame, DamageIsForTheIcrcAloneToFind) {
         if (checksum) {
           EXPECT_TRUE(checksum_is_right(out[0], *v.roce)) << seed;
         }
-        // BTH and what is before it are as they were.
+        // The BTH and everything before it are unchanged.
         EXPECT_EQ(std::memcmp(out[0].bytes.data(), whole.data(), 36), 0);
         const auto records = l.log.records();
         ASSERT_EQ(records.size(), 1u);
@@ -158,15 +157,15 @@ TEST(RoceFrame, DamageIsForTheIcrcAloneToFind) {
   }
 }
 
-// An ACK has no payload, but headers under the ICRC.
-TEST(RoceFrame, AcknowledgementsCanBeDamagedToo) {
+// An ACK has no payload, but has headers covered by the ICRC.
+TEST(RoceFrame, AcknowledgmentsCanBeDamagedToo) {
   Line l("corrupt=1");
   const auto out = l.pass({frame({.operation = Operation::Acknowledge, .payload = 0})});
   EXPECT_EQ(l.line.counters().of(FaultKind::Corrupt), 1u);
   EXPECT_FALSE(icrc_is_right(out[0], *look_at(out[0]).roce));
 }
 
-TEST(RoceFrame, AWrongChecksumIsForTcpAlone) {
+TEST(RoceFrame, BadSumAppliesOnlyToTcp) {
   Line l("badsum=1");
   const Bytes whole = frame({});
   const auto out = l.pass({whole});
@@ -174,7 +173,7 @@ TEST(RoceFrame, AWrongChecksumIsForTcpAlone) {
   EXPECT_EQ(l.line.counters().of(FaultKind::BadSum), 0u);
 }
 
-TEST(RoceFrame, AFrameThatStaysInPlaceIsDamagedTheSameWay) {
+TEST(RoceFrame, AFrameInPlaceIsDamagedInTheSameWay) {
   FaultLine line(*FaultPlan::parse("corrupt=1"), Direction::Rx, 0, nullptr);
   ASSERT_TRUE(line.in_place());
   Bytes whole = frame({});
@@ -188,7 +187,7 @@ TEST(RoceFrame, AFrameThatStaysInPlaceIsDamagedTheSameWay) {
   EXPECT_FALSE(icrc_is_right(changed, *look_at(changed).roce));
 }
 
-TEST(RoceFrame, LossDoublingAndReorderingKnowPackets) {
+TEST(RoceFrame, LossDuplicationAndReorderingApplyToPackets) {
   const Bytes a = frame({.payload = 10}), b = frame({.payload = 20}), c = frame({.payload = 30});
   Line l("at=loss:1+dup:2+reorder:2");
   const auto out = l.pass({a, b, c});
@@ -198,7 +197,7 @@ TEST(RoceFrame, LossDoublingAndReorderingKnowPackets) {
   for (const FaultRecord& r : l.log.records()) EXPECT_TRUE(r.roce);
 }
 
-TEST(RoceFrame, ConnectionManagementIsSparedWhenAsked) {
+TEST(RoceFrame, ConnectionManagementIsProtectedOnRequest) {
   const Bytes cm = frame({.payload = 256, .dest_qp = 1});
   Line spared("loss=1,skip_handshake=on");
   EXPECT_EQ(spared.pass({cm, frame({})}).size(), 1u);
@@ -207,7 +206,7 @@ TEST(RoceFrame, ConnectionManagementIsSparedWhenAsked) {
   EXPECT_EQ(lost.pass({cm, frame({})}).size(), 0u);
 }
 
-TEST(RoceFrame, OnlyPacketsWithMorePayload) {
+TEST(RoceFrame, PayloadOnlySelectsPacketsWithMorePayload) {
   Line l("loss=1,payload_only=100");
   const auto out = l.pass({frame({.payload = 100}), frame({.payload = 101}),
                            frame({.operation = Operation::Acknowledge, .payload = 0})});

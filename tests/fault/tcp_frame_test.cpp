@@ -62,7 +62,7 @@ TEST(TcpFrame, PiecesHaveTheirSequenceFlagsAndChecksums) {
       EXPECT_EQ(pv.has(tcp::kFin), i == 3);
       EXPECT_EQ(pv.has(tcp::kPsh), i == 3);
       EXPECT_EQ(pv.has(tcp::kCwr), i == 0);
-      // Options are copied as they are.
+      // Options are copied unchanged.
       EXPECT_EQ(
           Bytes(pieces[i].bytes.begin() + pv.net.l4_offset + 20,
                 pieces[i].bytes.begin() + pv.payload_offset()),
@@ -98,7 +98,7 @@ TEST(TcpFrame, JoinTakesTheNewerHeaderAndBothFlags) {
   EXPECT_EQ(load_be32(&j.bytes[v.net.l4_offset + 24u]), 11u);
 }
 
-TEST(TcpFrame, WhatMustNotBeJoinedIsNot) {
+TEST(TcpFrame, ForbiddenJoinsAreRefused) {
   const auto joinable = [](const SegmentSpec& a, const SegmentSpec& b) {
     const Frame fa = as_frame(a), fb = as_frame(b);
     return can_join(view(fa), view(fb));

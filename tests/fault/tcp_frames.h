@@ -1,5 +1,5 @@
-// TCP segments as frames for the tests of this room, and the stream that a receiver would make of
-// them.
+// TCP segments as frames for the tests of this folder, and the stream that a receiver would
+// reassemble.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ struct SegmentSpec {
   std::uint32_t tsval = 0;  // != 0: timestamps
   bool sack = false;        // a SACK block as well
   std::uint8_t ecn = 0;
-  std::size_t padding = 0;  // Ethernet padding behind the datagram
+  std::size_t padding = 0;  // Ethernet padding after the datagram
 };
 
 // Byte of the stream at sequence number `seq`.
@@ -90,7 +90,7 @@ inline Bytes payload_of(const fault::Frame& f) {
   const auto at = f.bytes.begin() + v.payload_offset();
   return {at, at + v.payload_len};
 }
-// Header checksums right, content as stream_byte says.
+// Checks that header checksums are right and the content is as in stream_byte.
 inline void expect_sound(const fault::Frame& f) {
   const auto v = view(f);
   EXPECT_TRUE(fault::tcp_checksum_ok(f, v));

@@ -1,9 +1,9 @@
-// main() of a fuzz target where libFuzzer is not: inputs made from seeds, and files.
+// main() of a fuzz target without libFuzzer: inputs are generated from seeds, or read from files.
 //
 //   fuzz_NAME [--seconds N] [--seed FIRST] [--runs N] [--longest BYTES] [FILE or FOLDER...]
 //
-// First every file, then inputs of seeds FIRST, FIRST + 1, ... until the runs or the seconds are
-// over. Whatever goes wrong, the seed or the file is told, and `--seed S --runs 1` does it again.
+// First runs every file, then inputs of seeds FIRST, FIRST + 1, ... until the runs or the seconds
+// are over. On any failure it prints the seed or the file; `--seed S --runs 1` repeats the run.
 #include <signal.h>
 #include <unistd.h>
 
@@ -20,7 +20,7 @@
 #include "base/rng.h"
 #include "tests/fuzz/input.h"
 
-// A finding of a sanitizer is told with the input as well.
+// Reports of a sanitizer also name the input.
 extern "C" const char* __asan_default_options() {
   return "abort_on_error=1:detect_leaks=1";
 }
@@ -30,7 +30,7 @@ extern "C" const char* __ubsan_default_options() {
 
 namespace {
 
-constexpr unsigned kLongestRun = 60;  // seconds; more is a hang
+constexpr unsigned kLongestRun = 60;  // seconds; a longer run is a hang
 
 char what[512] = "nothing was run";
 
@@ -45,7 +45,7 @@ void report(int signal) {
 
 void run(const std::vector<std::uint8_t>& input) {
   alarm(kLongestRun);
-  // Of its own, so that reading beyond it is seen.
+  // A separate allocation, so that reading beyond it is detected.
   std::vector<std::uint8_t> exact(input.begin(), input.end());
   exact.shrink_to_fit();
   LLVMFuzzerTestOneInput(exact.data(), exact.size());

@@ -1,5 +1,5 @@
 // The devices of the C library's fuzzer: the kernel's TCP and RoCE over its UDP, each connected
-// with itself, and two at the ends of a wire of memory.
+// with itself, and two devices at the ends of a memory wire.
 #pragma once
 
 #include <string>

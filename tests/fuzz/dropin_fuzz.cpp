@@ -1,12 +1,13 @@
-// The C libraries, libibverbs and librdmacm, with four devices of one process: each byte of the
-// input is a call, in any order, with anything for arguments that a program could give without
-// going astray itself: objects of another device, missing members, masks and states that do not
-// fit, lists of requests of which one is wrong, objects destroyed in any order, events not
-// acknowledged; memory and descriptors may run out in any of them. Engines, threads, sockets and
-// clocks are real, so an input repeats the calls, not each of their moments.
+// The C libraries, libibverbs and librdmacm, with four devices in one process. Each byte of the
+// input is a call, in any order, with any arguments that do not violate memory safety: objects of
+// another device, missing members, unsuitable masks and states, lists of requests with a wrong one,
+// objects destroyed in any order, unacknowledged events. Memory and descriptors may run out in any
+// call. Engines, threads, sockets and clocks are real, so an input repeats the calls but not their
+// exact timing.
 //
-// What must hold: as verbs_fuzz.cpp has it, as far as C shows it; what is in use does not go and
-// says EBUSY, what is not goes; in the end no object is counted any more and no descriptor is left.
+// Requirements: the same as in verbs_fuzz.cpp, as far as it is visible in C. Destroying an object
+// in use fails with EBUSY; destroying any other succeeds. At the end no object is counted any more,
+// and no descriptor is left.
 #include <dirent.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -31,7 +32,7 @@ int descriptors() {
   return n;
 }
 
-// What lasts from one input to the next: the devices, and on them what nobody touches.
+// State that lasts from one input to the next: the devices and their untouched connections.
 class Machine {
  public:
   Machine() {
@@ -51,7 +52,7 @@ class Machine {
     for (const auto& a : process.adapters()) {
       require(a->device().wait_link(10000), "a device has no link");
     }
-    // The last eight channels that were destroyed stay.
+    // The last eight destroyed channels are kept.
     for (int i = 0; i < 16; ++i) rdma_destroy_event_channel(rdma_create_event_channel());
     make_spared();
   }
@@ -63,7 +64,7 @@ class Machine {
       s.listen();
     }
   }
-  // After something was refused for want of memory they may have ended; others take their place.
+  // They may have ended after an out-of-memory failure; then they are replaced.
   void finish(bool may_have_ended) {
     if (may_have_ended) {
       for (SparedConnection& s : spared_) s.allow_end();
@@ -81,8 +82,8 @@ class Machine {
     for (const auto& a : dropin::Process::get().adapters()) {
       const std::uint64_t wanted = spared_.empty() ? 0 : kSpared[a->index()];
       const auto left = [&] { return a->device().stats().verbs.regions; };
-      // What a queue pair had to send when it was destroyed is in a region of the engine's until
-      // its peer has it or is given up, which one that never answers is after ten seconds.
+      // Data that a destroyed queue pair still had to send is in a region of the engine until its
+      // peer has received it or is given up, which takes ten seconds for a peer that never answers.
       for (int i = 0; i < 60 && left() != wanted; ++i) usleep(500'000);
       require(left() == wanted, "a region is left behind");
       const dropin::Counts& c = a->counts();
@@ -143,7 +144,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Input in(data, size);
   run(in);
   machine().require_nothing_left();
-  // Ends that are under way take theirs along.
+  // Ends that are still closing release their descriptors.
   for (int i = 0; descriptors() > before; ++i) {
     require(i < 1500, "a descriptor is left behind");
     usleep(10000);

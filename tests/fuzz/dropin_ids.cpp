@@ -1,4 +1,4 @@
-// Identifiers of rdma_cm, their events and connections; and which call is next.
+// Identifiers of rdma_cm, their events and connections; and the choice of the next call.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
@@ -10,7 +10,7 @@
 namespace urnic::fuzz {
 namespace {
 
-// Of one of the devices, or of nobody.
+// An address of one of the devices, or one that no host has.
 sockaddr_in some_address(Input& in) {
   sockaddr_in a{};
   a.sin_family = AF_INET;
@@ -73,7 +73,7 @@ void CProgram::acknowledge_cm() {
   cm_events_.clear();
 }
 
-// A program that does what is next of it, often enough to come to connections.
+// Acts like a real program often enough that connections are established.
 void CProgram::take_cm_events(Input& in) {
   rdma_cm_event* e = nullptr;
   if (call([&] { return rdma_get_cm_event(cm_[in.below(2)], &e); }) != 0) return;
@@ -175,7 +175,7 @@ void CProgram::move_id(Input& in) {
       destroy_id(static_cast<std::size_t>(std::find(ids_.begin(), ids_.end(), id) - ids_.begin()));
       return;
     case 13: {
-      acknowledge_cm();  // it waits for those of the old channel
+      acknowledge_cm();  // waits for the events of the old channel
       rdma_event_channel* to = cm_[in.below(2)];
       call([&] { return rdma_migrate_id(id, to); });
       return;

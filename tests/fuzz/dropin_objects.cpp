@@ -1,4 +1,4 @@
-// Objects of the C library but for queue pairs and identifiers.
+// Objects of the C library except queue pairs and identifiers.
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -74,7 +74,7 @@ void CProgram::move_context(Input& in) {
     contexts_.push_back(c);
     return;
   }
-  // With objects of it left or without; its events are acknowledged before.
+  // With or without remaining objects; its events are acknowledged before.
   if (static_cast<int>(contexts_.size()) <= many_devices_) return;
   acknowledge(0);
   ibv_context* c = contexts_.back();
@@ -103,7 +103,7 @@ void CProgram::move_domain(Input& in) {
       ibv_parent_domain_init_attr a{};
       a.pd = in.often(32) ? nullptr : domains_.front();
       pd = call([&] { return ibv_alloc_parent_domain(c, &a); });
-      // Its parent would be in use by it, which is counted nowhere here.
+      // Its parent would be in use by it, which is not counted here.
       if (pd != nullptr) require(call([&] { return ibv_dealloc_pd(pd); }) == 0, "it does not go");
       return;
     }
@@ -358,7 +358,7 @@ void CProgram::move_handle(Input& in) {
   drop(handles_, at);
 }
 
-// Asynchronous events; some are not acknowledged for a while.
+// Asynchronous events; some remain unacknowledged for a while.
 void CProgram::take_events(Input& in) {
   ibv_context* c = pick(contexts_, in);
   ibv_async_event e{};
@@ -414,7 +414,7 @@ void CProgram::check_memory() const {
   graves_.check();
 }
 
-// Whatever is in use stays until its users have gone, so several times over.
+// An object in use remains until its users are destroyed, so this takes several rounds.
 void CProgram::finish(Input& in) {
   shortage_->end();
   acknowledge_cm();

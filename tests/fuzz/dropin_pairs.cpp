@@ -1,4 +1,4 @@
-// Queue pairs of the C library, and their work.
+// Queue pairs of the C library, and their work requests.
 #include <errno.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ bool is_roce(const ibv_context* c) {
   return std::string_view(c->device->name) == "rocky";
 }
 
-// All that a move may need of a queue pair of that type.
+// All attributes that a transition of a queue pair of that type may need.
 int mask_of(ibv_qp_type type, ibv_qp_state to) {
   const bool rc = type == IBV_QPT_RC, ud = type == IBV_QPT_UD;
   switch (to) {
@@ -109,7 +109,7 @@ void CProgram::destroy_pair(std::size_t at) {
     }
     return ibv_destroy_qp(p.qp);
   });
-  // Its completions go with it.
+  // Its completions are discarded too.
   ledger_.forget(p.sends);
   if (std::none_of(shared_.begin(), shared_.end(),
                    [&](const CShared& s) { return s.name == p.receives; })) {
@@ -142,7 +142,7 @@ int CProgram::lead(ibv_qp* qp, ibv_qp_state to, const ibv_qp* peer) {
   return call([&] { return ibv_modify_qp(qp, &a, mask_of(qp->qp_type, to)); });
 }
 
-// Two that have told each other their addresses and numbers.
+// Connects two queue pairs that have exchanged their addresses and numbers.
 void CProgram::pair_up(Input& in) {
   const CPair* p = any(pairs_, in);
   if (p == nullptr) return;
@@ -299,7 +299,7 @@ void CProgram::poll(CQueue& q, int most) {
   if (n < 0) q.overrun = true;
   for (int i = 0; i < n; ++i) {
     const bool success = wc[i].status == IBV_WC_SUCCESS;
-    // Of a failed one the opcode means nothing in verbs; here it is told all the same.
+    // In verbs the opcode of a failed completion is undefined; here it is set nevertheless.
     const bool receive = (wc[i].opcode & IBV_WC_RECV) != 0;
     const bool elsewhere = wc[i].opcode == IBV_WC_RECV_RDMA_WITH_IMM;
     ledger_.complete(wc[i].wr_id, wc[i].qp_num, receive, success, elsewhere ? 0 : wc[i].byte_len);

@@ -1,5 +1,5 @@
-// What a program in C has of the verbs libraries, and what is known of each object: who uses whom,
-// which events are not acknowledged, what was posted.
+// The verbs objects of a program in C, and the known state of each: which objects use it, which
+// events are not acknowledged, what was posted.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -32,7 +32,7 @@ struct CQueue {
 struct CPair {
   ibv_qp* qp = nullptr;
   std::uint64_t sends = 0, receives = 0;  // names of its work queues
-  rdma_cm_id* id = nullptr;               // whose it is; null: made by ibv_create_qp
+  rdma_cm_id* id = nullptr;               // the owner; null: created by ibv_create_qp
 };
 
 struct CShared {
@@ -48,7 +48,7 @@ class CProgram {
   CProgram& operator=(const CProgram&) = delete;
 
   void move(Input& in);
-  // All work comes to its end, then everything goes; `in` says in which order.
+  // Completes all work, then destroys everything; `in` determines the order.
   void finish(Input& in);
   void check_memory() const;
   const WorkLedger& ledger() const { return ledger_; }
@@ -57,7 +57,7 @@ class CProgram {
  private:
   static constexpr std::size_t kMost = 6;  // of each kind of object
 
-  // dropin_objects.cpp
+  // Defined in dropin_objects.cpp.
   void move_context(Input& in);
   void move_domain(Input& in);
   void move_region(Input& in);
@@ -74,7 +74,7 @@ class CProgram {
   bool free_domain(std::size_t at);
   void look(Input& in);
 
-  // dropin_pairs.cpp
+  // Defined in dropin_pairs.cpp.
   void make_pair(Input& in);
   void adopt(ibv_qp* qp, rdma_cm_id* id);
   void destroy_pair(std::size_t at);
@@ -88,7 +88,7 @@ class CProgram {
   void poll_all();
   bool is_settled();
 
-  // dropin_ids.cpp
+  // Defined in dropin_ids.cpp.
   void move_id(Input& in);
   void make_id(Input& in);
   void resolve(rdma_cm_id* id, Input& in);
@@ -110,7 +110,7 @@ class CProgram {
   auto call(F&& f) -> decltype(f()) {
     return (*shortage_)(std::forward<F>(f));
   }
-  // A call that the program's objects allow: 0, or for want of memory or descriptors another.
+  // The result of a permitted call: 0, or another value if memory or descriptors ran out.
   void require_done(int result, const char* what) const;
   std::size_t users_of(const ibv_pd* pd) const;
 

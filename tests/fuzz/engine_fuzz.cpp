@@ -1,12 +1,13 @@
-// Two engines in virtual time, each as initiator and as listener with several connections, over a
-// wire that is the fuzzer: it delivers, changes, drops, doubles, reorders and invents frames, lets
-// peers vanish, sends ICMP errors, takes the link and the room to send away; and the consumers at
-// both ends connect, answer late or never, post, disconnect, abort and destroy whenever they like.
+// Two engines in virtual time, each as initiator and listener with several connections, over a wire
+// that the fuzzer controls: it delivers, changes, drops, duplicates, reorders and forges frames,
+// makes peers disappear, sends ICMP errors, and takes away the link and the room to send. The
+// programs at both ends connect, answer late or never, post, disconnect, abort and destroy at any
+// moment.
 //
-// What must hold, besides what the sanitizers watch: an engine always comes to rest, and time
-// always moves on; a request that was kept is never somebody else's; the connection nobody touches
-// delivers what it carries exactly once; and when everything was given back and time has passed,
-// nothing is left in any table.
+// Requirements, besides the sanitizers' checks: an engine always becomes idle, and time always
+// advances; a stored request never refers to another connection; the untouched connection delivers
+// its data exactly once; and after everything was released and time has passed, all tables are
+// empty.
 #include <algorithm>
 #include <optional>
 
@@ -38,12 +39,12 @@ class World {
   }
 
  private:
-  // What one host has sent and the other has not received.
+  // Frames that one host has sent and the other has not received.
   struct Way {
     std::deque<Bytes> frames;
-    std::vector<Bytes> seen;  // segments of victims, the last ones
-    bool vanished = false;    // nothing of the victims comes through any more, for a while
-    int full = 0, down = 0;   // moves until there is room again, or a link
+    std::vector<Bytes> seen;  // the last segments of victims
+    bool vanished = false;    // all frames of the victims are dropped for a while
+    int full = 0, down = 0;   // number of moves until there is room, or a link, again
   };
 
   static IpAddress address(std::uint8_t n) { return IpAddress::v4(10, 0, 0, n); }
@@ -89,8 +90,8 @@ class World {
     return fault::parse_tcp_frame(frame, static_cast<std::uint32_t>(frame.size())).has_value();
   }
 
-  // What the hosts have sent goes on the wire. What is not for the fuzzer passes at once: the
-  // spared connection's, and whatever finds addresses.
+  // Puts the hosts' frames on the wire. Frames that the fuzzer must not change are delivered at
+  // once: those of the untouched connection, and those for address resolution.
   void collect() {
     for (unsigned n = 0; n < 2; ++n) {
       for (Bytes& f : host(n).wire.take()) {
@@ -108,8 +109,7 @@ class World {
       }
     }
   }
-  // A frame that the fuzzer has a hand in reaches the other host; it is never one of the spared
-  // ones.
+  // Delivers a frame that the fuzzer may have changed; never one of the untouched connection.
   void deliver(unsigned to, const Bytes& frame) {
     if (!frame.empty() && frame.size() <= kMtu + kHeader && !is_spared(frame))
       host(to).wire.put(frame);
@@ -122,7 +122,7 @@ class World {
       now_ = now_ + Duration::us(1);
     }
   }
-  // Everything on the wire arrives, and what that draws.
+  // Delivers everything on the wire, and the answers.
   void deliver_all(int rounds) {
     for (int i = 0; i < rounds; ++i) {
       bool any = false;
@@ -143,7 +143,7 @@ class World {
   Instant next_deadline() {
     return earlier(host(0).engine().next_deadline(), host(1).engine().next_deadline());
   }
-  // To the next deadline, at most until `limit`. False when there is none before it.
+  // Advances to the next deadline, at most to `limit`. False if there is none before it.
   bool step_time(Instant limit) {
     const Instant next = next_deadline();
     if (next > limit) {
@@ -151,7 +151,8 @@ class World {
       settle();
       return false;
     }
-    // A deadline that was met and stays is no progress; the engines may need a few polls for it.
+    // A passed deadline that does not change is no progress; the engines may need a few polls for
+    // it.
     stuck_ = next <= now_ ? stuck_ + 1 : 0;
     if (stuck_ > 1000) fail("a deadline has passed, and nothing is done about it");
     now_ = std::max(next, now_ + Duration::ns(1));
@@ -170,16 +171,16 @@ class World {
   // ---- the run
 
   void begin() {
-    Error error;
     for (Host& h : hosts_) {
       h.make_region(SparedStream::kRegion);
       h.make_pair(64);
       h.make_region(8000);
-      h.listeners.push_back(h.engine().iwarp().listen(kVictimPort, 4, &error));
-      require(h.listeners.back() != nullptr, "nobody can listen");
+      auto victim = h.engine().iwarp().listen(kVictimPort, 4);
+      require(victim.ok(), "nobody can listen");
+      h.listeners.push_back(victim.value());
     }
-    engine::Listener* l = host(1).engine().iwarp().listen(kSparedPort, 2, &error);
-    require(l != nullptr, "nobody can listen");
+    auto spared = host(1).engine().iwarp().listen(kSparedPort, 2);
+    require(spared.ok(), "nobody can listen");
     verbs::QueuePair& a = *host(0).pairs[0]->qp;
     verbs::QueuePair& b = *host(1).pairs[0]->qp;
     forward_.prepare(now_);
@@ -210,7 +211,7 @@ class World {
     }
     require(established_[0] && established_[1], "the spared connection does not come up");
     spared_port_ = r.peer.port;
-    host(1).engine().iwarp().close_listener(l, now_);
+    host(1).engine().iwarp().close_listener(spared.value(), now_);
   }
 
   void hear() {
@@ -242,30 +243,30 @@ class World {
     if (!w.frames.empty()) treat(n, w, what);
   }
 
-  // One frame on the wire.
+  // Handles one frame on the wire.
   void treat(unsigned n, Way& w, unsigned what) {
     const std::size_t at = in_.below(static_cast<std::uint32_t>(w.frames.size()));
     Bytes frame = w.frames[at];
     const auto place = w.frames.begin() + static_cast<std::ptrdiff_t>(at);
-    if (what < 212) {  // now, before the others
+    if (what < 212) {  // deliver now, before the others
       w.frames.erase(place);
       return deliver(n + 1, frame);
     }
-    if (what < 220) {  // never
+    if (what < 220) {  // drop
       w.frames.erase(place);
       return;
     }
-    if (what < 226) {  // twice
+    if (what < 226) {  // duplicate
       w.frames.push_back(frame);
       return;
     }
-    if (what < 234) {  // in two pieces
+    if (what < 234) {  // deliver in two pieces
       w.frames.erase(place);
       for (const Bytes& piece : cut(frame, in_)) deliver(n + 1, piece);
       return;
     }
     Bytes changed = mutate(std::move(frame), in_);
-    if (in_.often(128)) w.frames.erase(place);  // instead of the real one, or before it
+    if (in_.often(128)) w.frames.erase(place);  // instead of the original, or before it
     deliver(n + 1, changed);
   }
 
@@ -309,8 +310,8 @@ class World {
   }
 
   void let_time_pass(unsigned how) {
-    // With a link down or nothing to be sent, only a moment: the spared connection gives up as
-    // well.
+    // With the link down or no room to send, only a moment: otherwise the untouched connection
+    // gives up too.
     const bool hindered = from(0).down + from(0).full + from(1).down + from(1).full != 0;
     if (hindered) return pass(Duration::ms(20), false);
     switch (how) {

@@ -14,14 +14,14 @@ namespace {
 
 using fault::TcpView;
 
-// Lengths and checksums of a frame whose payload is what follows the headers.
+// Sets lengths and checksums of a frame whose payload is everything after the headers.
 Bytes finished(Bytes bytes, const TcpView& v) {
   fault::Frame f{std::move(bytes), URNIC_CSUM_UNKNOWN};
   fault::finish_tcp_frame(f, v, static_cast<std::uint32_t>(f.bytes.size() - v.payload_offset()));
   return std::move(f.bytes);
 }
 
-// Every whole FPDU of the payload gets the CRC that belongs to what is in it now.
+// Sets the correct CRC for the current content of every whole FPDU in the payload.
 void repair_crcs(std::uint8_t* p, std::size_t n) {
   while (n >= 2) {
     const std::uint32_t size = mpa::fpdu_size(load_be16(p));
@@ -69,14 +69,14 @@ Bytes mutate(Bytes frame, Input& in) {
     case 1:
       change_header(frame, *v, in);
       break;
-    case 2:  // the TCP checksum finds it
+    case 2:  // the TCP checksum detects it
       frame[in.below(static_cast<std::uint32_t>(frame.size()))] ^=
           static_cast<std::uint8_t>(1u << in.below(8));
       return frame;
-    case 3:  // only the CRC finds it
+    case 3:  // only the CRC detects it
       if (v->payload_len != 0) payload[in.below(v->payload_len)] ^= in.u8();
       break;
-    case 4:  // nobody finds it but the protocol: headers of start-up frames and of FPDUs
+    case 4:  // headers of start-up frames and FPDUs: only the protocol can detect it
     case 5:
       for (unsigned n = 1 + in.below(3); v->payload_len != 0 && n > 0; --n) {
         payload[in.below(std::min(v->payload_len, 48u))] = in.u8();
@@ -131,14 +131,14 @@ Bytes forge(const Bytes& seen, bool back, Input& in) {
     case 4:
       s.flags |= tcp::kSyn;
       break;
-    case 5:  // what another segment said, here
+    case 5:  // the payload of a segment that was seen
       payload.assign(seen.begin() + v->payload_offset(),
                      seen.begin() + v->payload_offset() + v->payload_len);
       break;
     case 6:
       payload = in.bytes(1 + in.below(100));
       break;
-    case 7:  // a start-up frame that refuses, with the end behind it
+    case 7:  // a rejecting start-up frame, in some cases followed by FIN
       payload.assign(
           {'M', 'P', 'A', ' ', 'I', 'D', ' ', 'R', 'e', 'p', ' ', 'F', 'r', 'a', 'm', 'e'});
       payload.push_back(in.u8());

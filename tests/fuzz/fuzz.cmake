@@ -1,6 +1,6 @@
-# fuzz_<name>: a target of tests/fuzz, with a driver of our own that makes inputs from seeds; ctest gives each a
-# few seconds and the inputs that once found something (tests/fuzz/found/<name>). With URNIC_FUZZ and clang they
-# are libFuzzer's instead (tools/fuzz).
+# fuzz_<name>: a target of tests/fuzz with our own driver, which generates inputs from seeds. ctest
+# runs each for a few seconds and with the inputs that once found a bug (tests/fuzz/found/<name>).
+# With URNIC_FUZZ and clang the targets use libFuzzer instead (tools/fuzz).
 option(URNIC_FUZZ "fuzz targets for libFuzzer; needs clang" OFF)
 
 add_library(urnic_fuzz_driver OBJECT ${CMAKE_CURRENT_LIST_DIR}/driver.cpp)
@@ -21,11 +21,11 @@ function(urnic_fuzz name)
   if(NOT EXISTS ${found})
     set(found)
   endif()
-  # A number of runs, not seconds: the same inputs on every machine.
+  # A fixed number of runs instead of seconds: the same inputs on every machine.
   set(command fuzz_${name} --runs ${F_RUNS} ${found})
   if(F_NEEDS_DESCRIPTORS AND URNIC_SANITIZE MATCHES undefined)
-    # UBSan sees by a pipe whether an object may be read; where this fuzzer has left no descriptor it finds a fault
-    # in each.
+    # UBSan uses a pipe to check whether an object may be read; if this fuzzer has left no
+    # descriptor, each check reports an error.
     set(command sh -c "echo 'skipped: UBSan needs descriptors, and this fuzzer takes them away' && exit 77")
   endif()
   set(kind virtual)
@@ -43,8 +43,8 @@ urnic_fuzz(ib RUNS 20000 SOURCES ib_fuzz.cpp LINK urnic_ib)
 urnic_fuzz(ib_cm RUNS 20000 SOURCES ib_cm_fuzz.cpp LINK urnic_ib_cm)
 urnic_fuzz(verbs RUNS 1000 SOURCES verbs_fuzz.cpp verbs_end.cpp verbs_connect.cpp verbs_post.cpp
            LINK urnic_device urnic_test_allocator urnic_test_virtual_time)
-# The calls as a program in C has them, by names without nodes, over the library as it is: so that its operator
-# new is the one that fails.
+# The calls as a program in C makes them, by unversioned names, with the unmodified library: so the
+# library's operator new is the one that fails.
 if(TARGET urnic_dropin)
   enable_language(ASM)
   urnic_fuzz(dropin REAL NEEDS_DESCRIPTORS RUNS 300 SOURCES dropin_fuzz.cpp dropin_ids.cpp dropin_objects.cpp dropin_pairs.cpp

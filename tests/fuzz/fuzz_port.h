@@ -1,6 +1,5 @@
-// A port whose wire is the fuzzer: what the engine sends is taken out frame by frame, what it
-// receives is put in, and the link and the room to send are switches. Each frame lies in memory of
-// exactly its length.
+// A port whose wire is the fuzzer: it takes the engine's frames one by one and inserts received
+// frames; link and room to send are switches. Each frame is in an allocation of exactly its length.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Memory that a program registers, with some on either side that nobody may touch; and what of it
-// is no longer registered, which nobody may touch either.
+// Memory that a program registers, with guard areas on both sides that must not change. After
+// deregistration the memory itself must not change either.
 #pragma once
 
 #include <algorithm>
@@ -25,15 +25,15 @@ class GuardedMemory {
   std::size_t size() const { return bytes_; }
   std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(data()); }
 
-  // Nobody has asked for anything to be written there so far, and nobody may.
+  // No request has named this memory as a destination yet, so it must not change.
   bool may_change = false;
-  // A request that was posted names it as what is to be written to. Whether it may is decided when
-  // that is done, by the rights that the region has then: they may be given behind the request.
+  // A posted request names it as a destination. Access is decided when the request is executed, by
+  // the rights that the region then has: they may be granted after posting.
   void name_to_write(bool has_right) {
     is_named_ = true;
     may_change = may_change || has_right;
   }
-  // Of a region that is registered anew, with what `before` was named for.
+  // For a region that is registered again: inherits the destinations of `before`.
   void take_names(const GuardedMemory& before) { is_named_ = is_named_ || before.is_named_; }
   void change_rights(bool local_write, bool remote) {
     may_change = may_change || remote || (is_named_ && local_write);
@@ -67,7 +67,7 @@ class GuardedMemory {
   bool is_closed_ = false, is_named_ = false;
 };
 
-// What was registered, for as long as somebody might still write to it.
+// Memory that was registered, kept as long as some operation might still write to it.
 class Graveyard {
  public:
   void bury(std::unique_ptr<GuardedMemory> m) {

@@ -6,7 +6,7 @@ namespace urnic::fuzz {
 namespace {
 
 constexpr std::size_t kMostPairs = 12, kMostRegions = 8, kMostRequests = 12;
-constexpr int kMostPolls = 50000;  // in a row with something done in each
+constexpr int kMostPolls = 50000;  // consecutive polls that did some work
 
 template <class T>
 T& one_of(std::vector<T>& all, Input& in) {
@@ -27,7 +27,7 @@ Host::~Host() {
 }
 
 void Host::settle(Instant now) {
-  // A port without room is asked again and again, which is the caller's to end.
+  // A port without room is tried again and again; the caller must end that.
   for (int i = 0; engine_->poll(now); ++i) {
     if (i == kMostPolls) fail("the engine finds something to do for ever, without new frames");
   }
@@ -80,12 +80,12 @@ Region& Host::make_region(std::uint32_t length) {
 
 void Host::post_send(Pair& p, const verbs::SendWr& wr, Instant now) {
   if (p.qp->sq.post(wr) != verbs::Post::Ok) return;
-  engine_->work_posted(*p.qp, now);
+  engine_->work_posted(*p.qp, verbs::kPostedSends, now);
 }
 
 void Host::post_receive(Pair& p, const verbs::RecvWr& wr, Instant now) {
   if (p.qp->rq.post(wr) != verbs::ReceiveQueue::Post::Ok) return;
-  engine_->work_posted(*p.qp, now);
+  engine_->work_posted(*p.qp, verbs::kPostedReceives, now);
 }
 
 engine::ConnectParams Host::params(Input& in) const {
@@ -110,10 +110,10 @@ void Host::connect(const IpAddress& to, Input& in, Instant now) {
   Pair& p = make_pair(4 + in.below(28), in.often(40) ? shared_ : nullptr);
   const unsigned where = in.u8();
   SocketAddress target{to, kVictimPort};
-  if (where < 16) target.port = 7009;                                      // nobody listens
-  if (where >= 16 && where < 24) target.ip = IpAddress::v4(10, 0, 0, 7);   // nobody is there
-  if (where >= 24 && where < 32) target.ip = IpAddress::v4(192, 0, 2, 1);  // no way there
-  if (where >= 32 && where < 40) target.ip = own;                          // ourselves
+  if (where < 16) target.port = 7009;                                      // no listener
+  if (where >= 16 && where < 24) target.ip = IpAddress::v4(10, 0, 0, 7);   // no host
+  if (where >= 24 && where < 32) target.ip = IpAddress::v4(192, 0, 2, 1);  // no route
+  if (where >= 32 && where < 40) target.ip = own;                          // a local address
   engine::ConnectParams c = params(in);
   ++tag_;
   c.private_data = {static_cast<std::uint8_t>(tag_ >> 8), static_cast<std::uint8_t>(tag_)};
@@ -134,7 +134,7 @@ void Host::answer(Input& in, Instant now) {
     engine_->iwarp().reject(r.id, in.bytes(in.below(20)), now);
     return;
   }
-  if (pairs.size() >= kMostPairs) {  // not before the end
+  if (pairs.size() >= kMostPairs) {  // answered at the end
     unanswered_.push_back(r.id);
     return;
   }
@@ -147,7 +147,7 @@ void Host::answer(Input& in, Instant now) {
 }
 
 void Host::post(Host& peer, Input& in, Instant now) {
-  // The first pair is the spared connection's.
+  // The first pair belongs to the untouched connection.
   if (pairs.size() < 2 || regions.size() < 2) return;
   Pair& p = *pairs[1 + in.below(static_cast<std::uint32_t>(pairs.size() - 1))];
   if (p.qp == nullptr) return;
@@ -170,7 +170,7 @@ void Host::post(Host& peer, Input& in, Instant now) {
   wr.flags = in.often(200) ? verbs::kSignaled : 0;
   if (in.often(40)) wr.flags |= verbs::kFence;
   if (in.often(40) &&
-      length <= 256) {  // read when posted, without a key: it must be the consumer's
+      length <= 256) {  // read when posted, without a key: it must be the program's memory
     wr.flags |= verbs::kInline;
     sge.addr = mine.to();
   }
@@ -218,7 +218,7 @@ void Host::move(Host& peer, Input& in, Instant now) {
     case 11:
       if (p != nullptr && p->qp != nullptr) destroy_pair(*p, now);
       return;
-    case 12:  // with what was not polled
+    case 12:  // with its unpolled completions
       std::erase_if(pairs, [&](const auto& q) { return q->qp == nullptr && q.get() == p; });
       return;
     case 13: {
@@ -241,10 +241,9 @@ void Host::move(Host& peer, Input& in, Instant now) {
         engine_->iwarp().close_listener(listeners.back(), now);
         listeners.pop_back();
       } else if (listeners.empty()) {
-        Error error;
-        listeners.push_back(
-            engine_->iwarp().listen(kVictimPort, static_cast<int>(1 + in.below(6)), &error));
-        require(listeners.back() != nullptr, "the port of a closed listener is not free");
+        auto again = engine_->iwarp().listen(kVictimPort, static_cast<int>(1 + in.below(6)));
+        require(again.ok(), "the port of a closed listener is not free");
+        listeners.push_back(again.value());
       }
       return;
   }
@@ -265,7 +264,7 @@ void Host::give_back(Instant now) {
     require(engine_->deregister(r.stag), "a region cannot be deregistered");
   }
   regions.clear();
-  // A request outlives its listener: it is the consumer's until it is answered.
+  // A request outlives its listener: it belongs to the program until it is answered.
   for (const Request& r : requests) engine_->iwarp().reject(r.id, {}, now);
   for (const std::uint64_t id : unanswered_) engine_->iwarp().reject(id, {}, now);
   requests.clear();

@@ -1,6 +1,6 @@
-// One end: an engine on a fuzzed wire, and a consumer that does what it is told at any moment. What
-// it gives to the engine lives exactly as long as it must: a region's memory goes with its
-// registration, completion queues with (or long after) their queue pair.
+// One end: an engine on a fuzzed wire, and a program that makes calls at any moment. Objects that
+// it gives to the engine live exactly as long as necessary: a region's memory until deregistration,
+// completion queues as long as (or much longer than) their queue pair.
 #pragma once
 
 #include <deque>
@@ -21,18 +21,18 @@ struct Region {
   std::uint64_t to() const { return reinterpret_cast<std::uintptr_t>(bytes.get()); }
 };
 
-// A queue pair with completion queues of its own.
+// A queue pair with its own completion queues.
 struct Pair {
   std::unique_ptr<verbs::CompletionQueue> send, receive;
-  verbs::QueuePair* qp = nullptr;  // null: destroyed, completions may still be polled
+  verbs::QueuePair* qp = nullptr;  // null: destroyed; completions may still be polled
 };
 
-// A connection request, as it was when it came.
+// A connection request as it arrived.
 using Request = verbs::ConnectionRequest;
 
 class Host : public engine::Hooks {
  public:
-  // `own`: the one address in `options`.
+  // `own`: the only address in `options`.
   Host(const engine::Options& options, const IpAddress& own, std::uint32_t max_frame);
   ~Host() override;
 
@@ -48,21 +48,21 @@ class Host : public engine::Hooks {
   std::vector<engine::Listener*> listeners;
 
   engine::Engine& engine() { return *engine_; }
-  // Until there is nothing to do; an engine that never has nothing to do is a finding.
+  // Runs until the engine is idle; an engine that never becomes idle is a finding.
   void settle(Instant now);
-  // Takes the events: requests are kept; `spared` may not end, and must be established once only.
+  // Takes the events and keeps requests. `spared` must not end, and must be established only once.
   void hear(const verbs::QueuePair* spared, bool* established);
 
   Pair& make_pair(std::uint32_t depth, verbs::SharedReceiveQueue* shared = nullptr);
   Region& make_region(std::uint32_t length);
   void post_send(Pair& p, const verbs::SendWr& wr, Instant now);
   void post_receive(Pair& p, const verbs::RecvWr& wr, Instant now);
-  // What the consumer of a victim does next. `peer` is where to, with whose memory.
+  // The next call of a victim's program. `peer`: the destination and its memory.
   void move(Host& peer, Input& in, Instant now);
   void destroy_pair(Pair& p, Instant now);
-  // Everything that was asked for is given back.
+  // Releases everything that was requested.
   void give_back(Instant now);
-  // What is left; empty when it is nothing.
+  // The remaining resources as text; empty if there are none.
   std::string leftovers() const;
 
  private:

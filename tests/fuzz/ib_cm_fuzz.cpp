@@ -1,6 +1,6 @@
-// Connection management: messages of any bytes, read, written and read again; and one end that
-// anything comes to, mostly MADs that fit what it waits for, while its owner does what it likes:
-// memory is bounded, a handle has nothing behind its release, everything comes to its end.
+// Connection management: messages of arbitrary bytes are parsed, written and parsed again. One end
+// receives arbitrary packets, mostly MADs that match its state, while its owner makes arbitrary
+// calls. Memory is bounded, a handle has no events after its release, and every exchange ends.
 #include <algorithm>
 #include <map>
 
@@ -38,7 +38,7 @@ Mad again(const MadHeader& h, const Mad& m) {
   }
 }
 
-// What is written of what was read is the same but for reserved bytes, and stays so.
+// Writing a parsed message gives the same bytes except reserved ones, and the same again.
 void message(const Bytes& b) {
   const auto h = read_header(b);
   if (!h.ok()) {
@@ -110,13 +110,13 @@ class Owner {
   }
 
   void begin() {
-    AddressPair way{host(1), host(2 + in_.below(3))};
+    AddressPair addresses{host(1), host(2 + in_.below(3))};
     if (in_.often(64)) {
-      if (const auto h = manager_.sidr().resolve({way, kUdp, 1}, {}, now_); h.ok()) own(*h);
+      if (const auto h = manager_.sidr().resolve({addresses, kUdp, 1}, {}, now_); h.ok()) own(*h);
       return;
     }
     Connect c;
-    c.way = way;
+    c.addresses = addresses;
     c.service = kTcp;
     c.qp.qpn = 2 + in_.below(8);
     c.response_timeout = static_cast<std::uint8_t>(in_.below(32));
@@ -164,7 +164,7 @@ class Owner {
     }
   }
 
-  // One that fits, with some bytes of it changed, or cut.
+  // A matching message, possibly with some bytes changed or truncated.
   void arrive() {
     const IpAddress from = host(2 + in_.below(3));
     const Handle h = any_handle();
@@ -177,7 +177,8 @@ class Owner {
     }
     const std::size_t bytes = in_.often(250) ? m.size() : in_.below(kMadBytes);
     const Bytes exact(m.begin(), m.begin() + static_cast<std::ptrdiff_t>(bytes));
-    manager_.take({host(1), c != nullptr && in_.often(200) ? c->way.remote : from}, exact, now_);
+    manager_.take({host(1), c != nullptr && in_.often(200) ? c->addresses.remote : from}, exact,
+                  now_);
   }
   Mad fitting(const IpAddress& from, Handle h, std::uint32_t theirs, std::uint64_t exchange,
               std::uint32_t qpn) {
@@ -247,7 +248,7 @@ class Owner {
   Input& in_;
   Manager manager_;
   Instant now_ = Instant::from_ns(1);
-  std::map<Handle, bool> handles_;  // whether it is released
+  std::map<Handle, bool> handles_;  // true if released
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
-// Packets of the InfiniBand transport, and a responder that any packets come to: what is read can
-// be written and reads the same; whatever a peer sends, nothing beyond the memory it was given is
-// touched, the expected PSN moves for what is accepted alone, answers are packets of the transport
-// and come to an end, and a queue pair that has failed is silent.
+// Packets of the InfiniBand transport, and a responder that receives arbitrary packets. A parsed
+// packet can be written and parses to the same values. Whatever a peer sends: only granted memory
+// is accessed, the expected PSN moves only for accepted packets, responses are valid packets of
+// finite number, and a failed queue pair is silent.
 #include <algorithm>
 
 #include "ib/check.h"
@@ -56,7 +56,7 @@ class Peer {
     lkey_ = table_.register_memory(3, {base, kAddress, kRegion}, verbs::kLocalWrite);
   }
 
-  // One connection after another: most end by an error.
+  // One connection after another; most end with an error.
   void run() {
     while (!in_.empty()) connection();
     const std::uint8_t* const m = bytes();
@@ -104,7 +104,7 @@ class Peer {
     require(pool_.in_use() == 0, "what was kept is not given back");
   }
 
-  // The letter, or not.
+  // By the specification, or with our extensions.
   void choose_rules() {
     qp_.loss.type = in_.often(64) ? ConnectionType::Slow : ConnectionType::Fast;
     qp_.loss.store_packets = 1 + in_.below(40);
@@ -115,7 +115,7 @@ class Peer {
     qp_.loss.out_of_order = in_.often(128) ? OutOfOrder::Place : OutOfOrder::Store;
   }
 
-  // All that has its turn.
+  // Handles all held packets whose turn it is.
   void held(Responder& r) {
     verbs::Completion c;
     std::uint32_t n = 0;
@@ -149,12 +149,12 @@ class Peer {
     return open == Family::Write ? kWrite[in_.below(4)] : kFirst[in_.below(12)];
   }
 
-  // Near the expected one mostly, and mostly what may come next.
+  // Mostly near the expected PSN, and mostly a valid next packet.
   ParsedPacket make(const ResponderState& s) {
     ParsedPacket p;
     PacketHeader& h = p.header;
-    h.bth.opcode = Opcode(ServiceType::Rc, operation(s.message.family));
-    if (h.row().response()) h.bth.opcode = Opcode(ServiceType::Rc, Operation::WriteOnly);
+    h.bth.opcode = ib::Opcode(ServiceType::Rc, operation(s.message.family));
+    if (h.row().response()) h.bth.opcode = ib::Opcode(ServiceType::Rc, Operation::WriteOnly);
     h.bth.psn = in_.often(200) ? s.expected : s.expected + in_.u8() - 128;
     if (in_.often(4)) h.bth.psn = Psn(in_.u32());
     h.bth.ack_request = in_.often(128);
@@ -176,7 +176,7 @@ class Peer {
     return p;
   }
 
-  // The end of a WRITE as long as was announced.
+  // Makes the end of a WRITE match the announced length.
   static void fit_write(const ResponderState& s, ParsedPacket* p) {
     if (p->header.row().begins()) {
       p->header.reth.length = static_cast<std::uint32_t>(p->payload.size());
@@ -196,7 +196,7 @@ class Peer {
     completed_ += got.completed;
     require(completed_ <= posted_, "more receives complete than were posted");
     const bool accepted = got.verdict == Verdict::Accept;
-    // One whose key stays has come all the same.
+    // If the verdict is KeyStays, the packet has been accepted too.
     const bool taken = accepted || got.verdict == Verdict::KeyStays;
     require(taken || (s.expected == expected && s.msn == msn), "what was not accepted counts");
     if (!accepted) {
@@ -219,7 +219,7 @@ class Peer {
     while (n != most && r.next_response(&out)) {
       ++n;
       const OpcodeRow& row = out.header.row();
-      // What is kept may still be told of behind one that asks to come again.
+      // Kept packets may still be reported after a NAK that requests a retry.
       require(!failed && (!nak || row.family == Family::Sack),
               "something follows a NAK, or a failure");
       require(row.response() &&

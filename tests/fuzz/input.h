@@ -1,5 +1,5 @@
-// What a fuzzer is given, taken byte by byte. Every sequence means something; behind its end all
-// is zero, so that a shorter input is the beginning of the same run.
+// The fuzzer's input, taken byte by byte. Every sequence is valid. After its end all bytes are
+// zero, so that a shorter input is the beginning of the same run.
 #pragma once
 
 #include <cstddef>
@@ -21,11 +21,11 @@ class Input {
   std::uint8_t u8() { return at_ < size_ ? data_[at_++] : std::uint8_t{0}; }
   std::uint16_t u16() { return static_cast<std::uint16_t>(u8() << 8 | u8()); }
   std::uint32_t u32() { return std::uint32_t{u16()} << 16 | u16(); }
-  // One of [0, n), n > 0; one byte while that is enough.
+  // A number in [0, n), n > 0; uses one byte if that is sufficient.
   std::uint32_t below(std::uint32_t n) {
     return (n <= 256 ? u8() : n <= 65536 ? u16() : u32()) % n;
   }
-  // n times of 256.
+  // True with probability n/256.
   bool often(unsigned n) { return u8() < n; }
   std::vector<std::uint8_t> bytes(std::size_t n) {
     std::vector<std::uint8_t> out(n);
@@ -40,7 +40,7 @@ class Input {
   std::size_t at_ = 0;
 };
 
-// What must hold does not: both kinds of driver report the input and end.
+// A requirement is violated: both drivers report the input and end.
 [[noreturn]] inline void fail(const std::string& what) {
   std::fprintf(stderr, "fuzz: %s\n", what.c_str());
   std::abort();
@@ -51,5 +51,5 @@ inline void require(bool holds, const char* what) {
 
 }  // namespace urnic::fuzz
 
-// What each target defines: one run. Returns 0.
+// Defined by each target: one run. Returns 0.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);

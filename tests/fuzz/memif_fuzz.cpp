@@ -1,5 +1,5 @@
-// The control socket of a memif server: a peer that is allowed to connect and then says whatever it
-// likes, with descriptors of any kind, and whatever it likes in the rings it shares.
+// The control socket of a memif server, with a peer that may connect and then sends arbitrary
+// messages, with any kind of descriptor, and writes arbitrary data to the shared rings.
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -21,7 +21,7 @@ namespace {
 using namespace port::memif;  // NOLINT: speaks the protocol
 using port::Fd;
 
-// A folder that nobody else may write to.
+// A folder that no other user may write to.
 struct Folder {
   Folder() { require(mkdtemp(name) != nullptr, "no folder"); }
   ~Folder() {
@@ -63,7 +63,7 @@ class Session {
       port::Frame f[8];
       const unsigned n = server_.rx_burst(0, f, 8);
       for (unsigned k = 0; k < n; ++k) {
-        // All of it can be read.
+        // All bytes must be readable.
         unsigned sum = 0;
         for (int s = 0; s < 2; ++s) {
           for (std::uint32_t o = 0; o < f[k].len[s]; ++o) sum += f[k].data[s][o];
@@ -84,10 +84,10 @@ class Session {
 
   void move() {
     switch (in_.below(8)) {
-      case 0:  // as it should be
+      case 0:  // a correct handshake
         shake(false);
         return;
-      case 1:  // nearly
+      case 1:  // a nearly correct one
         shake(true);
         return;
       case 2:
@@ -161,7 +161,7 @@ class Session {
     say(m, 0);
   }
 
-  // Indices and descriptors, at any time.
+  // Writes indexes and descriptors at any time.
   void write_ring() {
     if (base_ == nullptr) return;
     std::uint8_t* r = base_ + in_.below(2) * 1024;

@@ -1,4 +1,4 @@
-// Calls for which memory or descriptors run out at some point, which the input says.
+// Calls during which memory or descriptors run out at a point that the input determines.
 #pragma once
 
 #include <fcntl.h>
@@ -14,7 +14,7 @@ namespace urnic::fuzz {
 
 class Shortage {
  public:
-  // Of the calls that follow: of memory, of descriptors, or of nothing.
+  // Selects what runs out in the following calls: memory, descriptors, or nothing.
   void choose(Input& in) {
     kind_ = Kind::None;
     const unsigned what = in.u8();
@@ -24,7 +24,7 @@ class Shortage {
     many_ = what % 4 == 0 ? testing::NoMemory::kForEver : 1 + what % 4;
   }
   void end() { kind_ = Kind::None; }
-  // How often something was refused so far.
+  // How many calls have been affected so far.
   std::uint64_t refused() const { return refused_; }
 
   template <class F>
@@ -32,7 +32,7 @@ class Shortage {
     if (kind_ == Kind::None) return call();
     try {
       if (kind_ == Kind::Descriptors) {
-        ++refused_;  // perhaps
+        ++refused_;  // possibly
         const Descriptors few(after_);
         return call();
       }
@@ -51,7 +51,7 @@ class Shortage {
     const testing::NoMemory& plan;
     ~Counted() { all += plan.failed(); }
   };
-  // `n` more can be opened meanwhile.
+  // Limits the number of descriptors that can be opened to `n` more.
   class Descriptors {
    public:
     explicit Descriptors(std::uint64_t n) {

@@ -1,6 +1,6 @@
-// The connection nobody touches: whatever happens to others beside it, what it carries arrives
-// once, in order and as it was. Each message is a Write into a slot of the peer's memory and a Send
-// that announces it.
+// The untouched connection: whatever happens to the connections beside it, its data arrives once,
+// in order and intact. Each message is a Write into a slot of the peer's memory and a Send that
+// announces it.
 #pragma once
 
 #include <array>
@@ -9,16 +9,16 @@
 
 namespace urnic::fuzz {
 
-// One direction of it. The first pair and the first region of either host are its own.
+// One direction of it. It owns the first pair and the first region of either host.
 class SparedStream {
  public:
   SparedStream(Host& from, Host& to) : from_(from), to_(to) {}
 
-  // Receives before the first message.
+  // Posts receives before the first message.
   void prepare(Instant now) {
     while (receives_ < kSlots) post_receive(now);
   }
-  // One more message, if fewer than all slots are under way.
+  // Sends one more message if slots are free.
   void say(Instant now) {
     if (sent_ - heard_ >= kSlots / 2) return;
     Region& r = from_.regions[0];
@@ -39,7 +39,7 @@ class SparedStream {
     from_.post_send(*from_.pairs[0], wr, now);
     ++sent_;
   }
-  // What has arrived is what was said, in order.
+  // Received messages must be those sent, in order.
   void listen(Instant now) {
     verbs::Cqe done[8];
     Pair& p = *to_.pairs[0];
@@ -54,8 +54,8 @@ class SparedStream {
   }
   bool all_heard() const { return heard_ == sent_; }
 
-  // Of a region: first what is written by its host's peer is sent from, then where it is received,
-  // then where it is written.
+  // The layout of a region: first the source of outgoing messages, then the receives, then the
+  // destination of incoming Writes.
   static constexpr std::uint32_t kSlots = 16, kSlot = 3000, kArea = kSlots * kSlot;
   static constexpr std::uint32_t kRegion = 3 * kArea;
 

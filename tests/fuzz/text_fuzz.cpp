@@ -1,5 +1,6 @@
-// What people write: configuration files and settings, ports, scenarios, fault plans, addresses.
-// Whatever it is, the answer is a value or one line; and what is printed reads as the same value.
+// Texts that users write: configuration files and settings, ports, scenarios, fault plans,
+// addresses. For any text, the result is a value or one line of error, and a printed value parses
+// to the same value.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -13,14 +14,14 @@
 namespace urnic::fuzz {
 namespace {
 
-// Unless it repeats what has several itself, which the command prints escaped.
+// Unless the text itself has several lines and is repeated in the error; the command escapes it.
 void one_line(const std::string& said, const std::string& text) {
   require(!said.empty(), "an error without a word");
   require(said.find('\n') == std::string::npos || text.find('\n') != std::string::npos,
           "an error of several lines");
 }
 
-// Pieces of such texts, so that whole ones come about.
+// Pieces of such texts, so that complete ones occur.
 std::string text(Input& in) {
   constexpr std::string_view kWords[] = {"mtu",
                                          "=",
@@ -120,7 +121,7 @@ void port_text(const std::string& t) {
   a.on_off("offload", true);
   a.has("name");
   if (const std::string wrong = a.finish(); !wrong.empty()) one_line(wrong, t);
-  // Ports that touch nothing of the machine.
+  // Only ports that do not use the machine's resources.
   for (const char* kind : {"mem:", ""}) {
     if (*kind == 0 && t.find("mem") == std::string::npos && t.find(':') != std::string::npos)
       continue;

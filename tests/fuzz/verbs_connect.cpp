@@ -1,4 +1,4 @@
-// Queue pairs of an end, and how they are connected.
+// Queue pairs of an end, and their connections.
 #include "tests/fuzz/verbs_end.h"
 
 namespace urnic::fuzz {
@@ -7,7 +7,7 @@ namespace {
 constexpr std::uint32_t kPsn = 0xfffff0;
 constexpr std::uint32_t kQkey = 0x11111111;
 
-// One that may be asked for by either transport, one by RoCE alone, and one where nobody ever is.
+// A port that either transport may use, one for RoCE only, and one without a listener.
 std::uint16_t port_of(Transport t, unsigned which) {
   return static_cast<std::uint16_t>((t == Transport::roce ? 7100 : 7200) + which);
 }
@@ -64,7 +64,7 @@ QpAttributes attributes(Service service, QpState to, const std::string& peer,
   }
 }
 
-// Something is missing, or too much, or cannot be.
+// Makes an attribute missing, superfluous or invalid.
 void spoil(QpAttributes* a, Input& in) {
   switch (in.below(6)) {
     case 0:
@@ -253,7 +253,7 @@ bool End::lead(Pair& p, QpState to, const std::string& peer, std::uint32_t numbe
   return call([&] { return p.qp.modify(to, a); }).ok();
 }
 
-// A pair here and one there, as their programs have agreed.
+// Connects a pair here with one of the peer, by agreement of their programs.
 void End::pair_up(End& peer, Input& in) {
   Pair* p = any(pairs_, in);
   if (p == nullptr || p->transport != Transport::roce) return;
@@ -359,7 +359,7 @@ void End::take_event(Event& e) {
   }
 }
 
-// One of each transport, to begin with: listen, connect, accept.
+// Establishes one connection of each transport at the beginning: listen, connect, accept.
 void End::begin(End& peer) {
   for (const Transport t : {Transport::iwarp, Transport::roce}) {
     QpOptions o;
@@ -407,7 +407,7 @@ void End::check_outcomes() {
 
 void End::end_all_work() {
   for (Pair& p : pairs_) {
-    if (p.qp.state() == QpState::reset) continue;  // which has no work
+    if (p.qp.state() == QpState::reset) continue;  // it has no work
     const auto moved = p.qp.modify(QpState::error);
     if (!moved) fail("a queue pair cannot be moved to error: " + moved.error().message);
   }

@@ -1,4 +1,4 @@
-// The objects of an end but for queue pairs.
+// The objects of an end except queue pairs.
 #include "tests/fuzz/verbs_end.h"
 
 namespace urnic::fuzz {
@@ -7,7 +7,7 @@ namespace {
 constexpr std::uint32_t kAll = access_local_write | access_remote_write | access_remote_read |
                                access_remote_atomic | access_bind_window;
 
-// Which of them goes is the input's.
+// The input determines which of them is destroyed.
 template <class T>
 void drop_any(std::vector<T>& of, Input& in) {
   if (of.empty()) return;
@@ -107,7 +107,7 @@ void End::make_region(std::uint32_t access, std::uint32_t bytes, Input& in) {
   regions_.push_back({std::move(memory), std::move(*made), access});
 }
 
-// With or without a word: what windows are bound to goes by destruction alone.
+// With or without an explicit call: bound windows disappear only by destruction.
 void End::close_region(std::size_t at) {
   Region& r = regions_[at];
   const auto gone = call([&] { return r.mr.deregister(); });
@@ -224,7 +224,8 @@ void End::move_shared(Input& in) {
       }
       return;
     default:
-      // Queue pairs keep it; its work may still complete, and its events come, until they go.
+      // Queue pairs keep it alive; until they are destroyed, its work may still complete and its
+      // events may arrive.
       if (s != nullptr && in.often(64)) {
         std::swap(*s, shared_.back());
         shared_.pop_back();
@@ -306,7 +307,7 @@ void End::move_handle(End& peer, Input& in) {
   }
 }
 
-// Calls that change nothing, and a domain that nobody needs.
+// Calls that change nothing, and an unused domain.
 void End::look(Input& in) {
   switch (in.below(8)) {
     case 0:
@@ -329,13 +330,13 @@ void End::look(Input& in) {
     case 5:
       static_cast<void>(call([&] { return device.source_for("10.77.0.9"); }));
       return;
-    case 6: {  // a blocking call to where nobody is
+    case 6: {  // a blocking call to an address without a host
       Pair* p = any(pairs_, in);
       if (p == nullptr || p->pending) return;
       ConnectionOptions o;
       o.timeout_ms = static_cast<int>(in.below(200));
       p->may_be_told = true;
-      // Its outcome waits for memory (docs/decisions/out-of-memory.md), so there is some.
+      // Its outcome requires memory (docs/decisions/out-of-memory.md), so it is available here.
       static_cast<void>(p->qp.connect("10.77.0.9:1", o));
       return;
     }
@@ -350,7 +351,7 @@ void End::check_memory() const {
   graves_.check();
 }
 
-// In an order of the input's, what others stand on before them too.
+// In an order that the input determines, including objects that others depend on.
 void End::destroy_all(Input& in) {
   services_.clear();
   for (unsigned left = 0x7ff, n = 0; left != 0; ++n) {

@@ -1,5 +1,5 @@
-// One of the two devices of the verbs fuzzer, with the objects a program has on it and what is
-// known of each.
+// One of the two devices of the verbs fuzzer, with the program's objects on it and the known state
+// of each.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace urnic::fuzz {
 
-// Objects have names that never come again: they are the contexts of events, too.
+// Objects have unique names, which are also the contexts of events.
 using Name = std::uint64_t;
 
 template <class T>
@@ -40,17 +40,17 @@ struct Queue {
 struct Shared {
   Name name = 0;
   SharedReceiveQueue queue;
-  bool is_certain = true;  // no receive of it can have been lost with a queue pair
+  bool is_certain = true;  // none of its receives can have been lost with a queue pair
 };
 
 struct Pair {
-  Name name = 0, sends = 0, receives = 0;  // and of its work queues
+  Name name = 0, sends = 0, receives = 0;  // also the names of its work queues
   QueuePair qp;
   Name send_cq = 0, receive_cq = 0, srq = 0, events = 0;
   Transport transport = Transport::iwarp;
   Service service = Service::rc;
   bool signal_all = false;
-  // An attempt to connect whose outcome is to be told; whether there has been one.
+  // A connection attempt without an outcome yet; whether there has been an attempt.
   bool pending = false, may_be_told = false;
 };
 
@@ -61,13 +61,13 @@ class End {
   End(const End&) = delete;
   End& operator=(const End&) = delete;
 
-  // One call, or a few.
+  // Makes one call, or a few.
   void move(End& peer, Input& in);
-  // A queue pair of each transport, connected to one of the peer's.
+  // Connects a queue pair of each transport to one of the peer's.
   void begin(End& peer);
   void poll_all();
 
-  // At the end: what was begun has had its outcome; all work comes to its end; nothing is left.
+  // At the end: every attempt has had its outcome; all work completes; nothing is left.
   void check_outcomes();
   void end_all_work();
   void check_work();
@@ -82,7 +82,7 @@ class End {
  private:
   static constexpr std::size_t kMost = 6;  // of each kind of object
 
-  // verbs_end.cpp: objects
+  // Objects: verbs_end.cpp.
   void move_queue(Input& in);
   void move_region(Input& in);
   void move_window(Input& in);
@@ -95,7 +95,7 @@ class End {
   void make_region(std::uint32_t access, std::uint32_t bytes, Input& in);
   void close_region(std::size_t at);
 
-  // verbs_connect.cpp: queue pairs and their connections
+  // Queue pairs and their connections: verbs_connect.cpp.
   void make_pair(Input& in);
   void add_pair(const ProtectionDomain& pd, const QpOptions& o, const Queue& send,
                 const Queue& receive);
@@ -109,7 +109,7 @@ class End {
   void listen(Input& in);
   void take_event(Event& e);
 
-  // verbs_post.cpp: work
+  // Work: verbs_post.cpp.
   void post_send(End& peer, Input& in);
   void post_receive(Input& in);
   void poll(Queue& q, std::size_t most);
@@ -140,7 +140,7 @@ class End {
   WorkLedger ledger_;
   Graveyard graves_;
   Name last_name_ = 0;
-  std::set<Name> alive_;  // of what events may come
+  std::set<Name> alive_;  // objects that may still have events
   std::uint64_t established_ = 0;
 
   std::vector<Named<EventQueue>> events_;

@@ -1,12 +1,12 @@
-// Two devices that speak both transports, joined by a wire of memory and driven by their program
-// alone, in virtual time; each byte of the input is a call, on either, in any order, with anything
-// for arguments that C++ lets through; or a while that passes. Memory and descriptors may run out
-// in any of them.
+// Two devices that support both transports, connected by a memory wire and driven only by their
+// program, in virtual time. Each byte of the input is a call on either device, in any order, with
+// any arguments that C++ accepts; or an interval of time. Memory and descriptors may run out in any
+// call.
 //
-// What must hold: work completes once and in order (work_ledger.h); memory that nobody gave away is
-// as it was (guarded_memory.h); what was begun has its outcome, and no event is of what has gone;
-// two connections nobody touches, one of each transport, carry what they carry; in the end every
-// table is empty, and with the devices go all memory and all descriptors.
+// Requirements: work completes once and in order (work_ledger.h); memory that was not granted is
+// unchanged (guarded_memory.h); every attempt has an outcome, and no event refers to a destroyed
+// object; two untouched connections, one of each transport, deliver their data; at the end all
+// tables are empty, and destroying the devices releases all memory and descriptors.
 #include <dirent.h>
 
 #include "tests/fuzz/verbs_end.h"
@@ -45,8 +45,8 @@ Config configuration(Input& in) {
   if (what % 8 == 6) set("ooo_without_markers", "store");
   if (what >= 192) {
     set("faults", "loss=0.02,reorder=0.02:3,dup=0.01,seed=7");
-    // Three probes of an idle connection, or their answers, are lost together once in some ten
-    // thousand times, and the connection that nobody touches ends.
+    // About once in ten thousand runs, three keepalive probes or their answers are lost together,
+    // and the untouched connection ends.
     set("keepalive", "off");
   }
   return c;
@@ -120,7 +120,7 @@ class World {
     }
     drive(2);
   }
-  // So many milliseconds, from one deadline to the next.
+  // Advances by `ms` milliseconds, from one deadline to the next.
   void pass(int ms) {
     const std::int64_t until = test::VirtualTime::now_ns() + std::int64_t{ms} * 1000000;
     for (int steps = 0; test::VirtualTime::now_ns() < until; ++steps) {
@@ -167,7 +167,7 @@ class World {
     check();
     for (End& e : ends_) e.destroy_all(in_);
     spared_.clear();
-    // Behind lost frames the peer's FIN may come late, and TIME-WAIT begins anew.
+    // After lost frames the peer's FIN may arrive late, and TIME-WAIT restarts.
     for (int i = 0; i < 4 && !(is_empty(ends_[0].device) && is_empty(ends_[1].device)); ++i) {
       pass(150000);
     }
@@ -182,7 +182,7 @@ class World {
   }
   static engine::EngineTables left_in(Device& d) {
     engine::EngineTables t = engine_of(d).tables();
-    t.neighbours = 0;  // stay a while
+    t.neighbours = 0;  // may remain for a while
     return t;
   }
   static bool is_empty(Device& d) { return left_in(d) == engine::EngineTables{}; }
@@ -199,7 +199,7 @@ class World {
          " regions, " + std::to_string(t.reassembly_bytes) + " bytes, " +
          std::to_string(t.roce_connections) + " connections of RoCE, " +
          std::to_string(t.cm_connections) + " of its management, " +
-         std::to_string(t.resting_numbers) + " numbers");
+         std::to_string(t.numbers_in_time_wait) + " numbers");
   }
 
   static constexpr std::uint64_t kMostMemory = 256 << 20;
@@ -226,7 +226,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::uint64_t before = testing::allocated_bytes();
   fuzz::run(data, size);
   const std::uint64_t once = testing::allocated_bytes();
-  // What is made once and kept is made once.
+  // One-time allocations happen only in the first run.
   if (once > before) {
     fuzz::run(data, size);
     if (testing::allocated_bytes() > once) fuzz::fail("memory is left behind");

@@ -1,9 +1,9 @@
-// Work of an end: posted, polled, and held against what was posted.
+// Work of an end: posted, polled, and compared with what was posted.
 #include "tests/fuzz/verbs_end.h"
 
 namespace urnic::fuzz {
 
-// Mostly a piece of a region; or beyond it, with another key, of another region.
+// Mostly a piece of a region; sometimes beyond it, with another key, or of another region.
 Sge End::sge(Input& in, bool written) {
   Region* r = any(regions_, in);
   if (r == nullptr) return {};
@@ -20,7 +20,7 @@ Sge End::sge(Input& in, bool written) {
   return {r->mr.remote_address() + at, length, key};
 }
 
-// The peer's memory it goes to.
+// Chooses the destination in the peer's memory.
 void End::aim(SendRequest* r, End& peer, Input& in) {
   const Region* region = any(peer.regions_, in);
   if (region == nullptr) return;
@@ -74,7 +74,7 @@ void End::post_send(End& peer, Input& in) {
     if (atomic && in.often(250)) pieces[i].length = std::min(pieces[i].length, 8u);
   }
   r.sges = {pieces, n};
-  // Inline bytes are the program's to read: they have to be there.
+  // Inline data is read by the program itself, so it must exist.
   std::uint8_t text[2048] = {1, 2, 3};
   if (!sink && in.often(32)) {
     r.flags |= send_inline;
@@ -145,7 +145,7 @@ void End::poll(Queue& q, std::size_t most) {
   for (int i = 0; i < n; ++i) {
     ledger_.complete(c[i].wr_id, c[i].qp_number, c[i].opcode == Opcode::receive,
                      c[i].status == WcStatus::success,
-                     c[i].behind_write ? 0 : c[i].byte_len);  // those are elsewhere
+                     c[i].behind_write ? 0 : c[i].byte_len);  // their data is elsewhere
   }
 }
 

@@ -1,5 +1,5 @@
-// The connection of two devices that nobody touches (spared.h has that of two engines): whatever
-// calls are made beside it, what it carries arrives once, in order and as it was.
+// The untouched connection of two devices (spared.h is the counterpart for two engines): whatever
+// calls are made beside it, its data arrives once, in order and intact.
 #pragma once
 
 #include <unistd.h>
@@ -16,7 +16,7 @@ namespace urnic::fuzz {
 
 class SparedConnection {
  public:
-  // From a to b, at that address of b's.
+  // From a to b, at that address of b.
   SparedConnection(Device& a, Device& b, Transport transport, const std::string& address) {
     Device* const devices[] = {&a, &b};
     for (int i = 0; i < 2; ++i) sides_[i].make(*devices[i], transport);
@@ -36,12 +36,12 @@ class SparedConnection {
       a.progress();
       b.progress();
       for (Side& s : sides_) s.take_events();
-      if (i > 100) usleep(200);  // where others drive the devices
+      if (i > 100) usleep(200);  // if other threads drive the devices
     }
     require(sides_[0].up && sides_[1].up, "the spared connection does not come about");
   }
 
-  // One more message from that end, if fewer than half of the slots are under way.
+  // Sends one more message from that end, if fewer than half of the slots are in use.
   void say(unsigned from) {
     Side &s = sides_[from], &to = sides_[1 - from];
     if (is_over_ || s.sent - to.heard >= kSlots / 2) return;
@@ -67,7 +67,7 @@ class SparedConnection {
     if (taken != 2 && end("the spared connection takes nothing: " + why.message)) return;
     ++s.sent;
   }
-  // What has arrived is what was said.
+  // Received messages must be those sent.
   void listen() {
     for (unsigned i = 0; i < 2 && !is_over_; ++i) {
       Completion c[8];
@@ -80,7 +80,7 @@ class SparedConnection {
   bool all_heard() const {
     return is_over_ || (sides_[0].sent == sides_[1].heard && sides_[1].sent == sides_[0].heard);
   }
-  // From now on it may end as well: there was no memory.
+  // From now on it may end: there was no memory.
   void allow_end() { may_end_ = true; }
   bool is_over() const { return is_over_; }
   std::uint64_t heard() const { return sides_[0].heard + sides_[1].heard; }

@@ -1,6 +1,6 @@
-// What comes over a wire and is read before anybody is trusted: TCP segments, IP and ARP, ICMP, MPA
-// start-up frames, DDP headers, Terminates, FPDUs. What one end reads it can write again, and reads
-// the same.
+// Data that is parsed from a wire before any peer is trusted: TCP segments, IP and ARP, ICMP, MPA
+// start-up frames, DDP headers, Terminates, FPDUs. Parsed data can be written again and parses to
+// the same values.
 #include <algorithm>
 
 #include "ddp_rdma/header.h"
@@ -36,7 +36,7 @@ void segment(const Bytes& b) {
   const std::size_t n = tcp::emit_header(*s, again);
   std::size_t again_header = 0;
   const auto t = tcp::parse_segment({again, n}, &again_header);
-  // Options that do not belong to such a segment, or find no room, are left out.
+  // Options that do not belong in such a segment, or do not fit, are omitted.
   require(n <= tcp::kHeaderMax && t.ok() && t->seq == s->seq && t->ack == s->ack &&
               t->flags == s->flags && t->window == s->window &&
               t->opts.sack_count <= s->opts.sack_count,
@@ -92,7 +92,7 @@ void startup_frame(const Bytes& b, Input& in) {
     iwarp::Startup s = active ? iwarp::Startup::active(o, {}) : iwarp::Startup::passive(o);
     s.set_first_sns(in.u32(), in.u32());
     if (active) s.request_bytes();
-    // Byte by byte at first: it must not matter how they come.
+    // Byte by byte at first: the boundaries of arrivals must not matter.
     std::size_t have = 0;
     while (have < b.size()) {
       have = std::min(b.size(), have + 1 + in.below(40));
@@ -157,7 +157,7 @@ void fpdus(const Bytes& b) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace urnic::fuzz;
   Input in(data, size);
-  // What follows comes first behind the few bytes that say what it is: most are short.
+  // The data follows the few bytes that select its kind; most inputs are short.
   const unsigned what = in.below(5);
   const unsigned begin = in.u8();
   Bytes b = in.bytes(in.often(200) ? in.below(200) : in.below(2000));

@@ -1,4 +1,4 @@
-// Work requests and what became of them: each that asks for a completion has exactly one, in the
+// Work requests and their results: each one that requests a completion has exactly one, in the
 // order of posting, unless its queue pair was destroyed or reset, or its completion queue has
 // overrun.
 #pragma once
@@ -12,23 +12,24 @@
 namespace urnic::fuzz {
 
 struct Work {
-  std::uint64_t queue = 0;      // whose: a name of the program's own for a work queue
-  std::uint32_t qp_number = 0;  // 0: of a shared queue, any
-  std::uint32_t most = 0;       // bytes it has room for
+  std::uint64_t queue = 0;      // the program's name for the work queue
+  std::uint32_t qp_number = 0;  // 0: a shared queue, any QP
+  std::uint32_t most = 0;       // room in bytes
   bool receive = false, signaled = true;
 };
 
 class WorkLedger {
  public:
-  // A name for the next request; it counts once post() says that it was taken.
+  // A name for the next request; it is valid once post() was successful.
   std::uint64_t next_id() const { return last_ + 1; }
   void post(const Work& work) {
     entries_.emplace(++last_, Entry{work});
     ++queues_[work.queue].open;
   }
-  // Nothing of that queue comes any more: it was reset, or discarded with its completions.
+  // The queue was reset, or discarded with its completions: no more completions may arrive.
   void forget(std::uint64_t queue) { queues_[queue].forgotten_to = last_; }
-  // What comes of it is not certain: destroyed, or lost for want of room.
+  // Completions of the queue are uncertain: it was destroyed, or they were lost because there was
+  // no room.
   void lose(std::uint64_t queue) { queues_[queue].lost_to = last_; }
 
   void complete(std::uint64_t id, std::uint32_t qp_number, bool receive, bool success,
@@ -53,13 +54,13 @@ class WorkLedger {
     --q.open;
     ++done_;
   }
-  // Everything of that queue has come to its end.
+  // All work of that queue must have completed.
   void settle(std::uint64_t queue) const {
     if (const std::uint64_t id = unsettled(queue); id != 0) {
       fail("a work request never completed: " + text(id));
     }
   }
-  // One that has not, 0 if there is none.
+  // The first request that has not completed; 0 if there is none.
   std::uint64_t unsettled(std::uint64_t queue) const {
     const auto found = queues_.find(queue);
     if (found == queues_.end()) return 0;
@@ -71,7 +72,7 @@ class WorkLedger {
     return 0;
   }
   bool knows(std::uint64_t queue) const { return queues_.contains(queue); }
-  // Posted to it and not completed.
+  // The number of posted requests that have not completed.
   std::size_t open(std::uint64_t queue) const { return knows(queue) ? queues_.at(queue).open : 0; }
   std::uint64_t posted() const { return last_; }
   std::uint64_t done() const { return done_; }
@@ -82,7 +83,7 @@ class WorkLedger {
     bool done = false;
   };
   struct Queue {
-    std::uint64_t last = 0;  // completed
+    std::uint64_t last = 0;  // last completed
     std::uint64_t forgotten_to = 0, lost_to = 0;
     std::size_t open = 0;
   };

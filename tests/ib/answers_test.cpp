@@ -1,4 +1,4 @@
-// What a responder answers, and in which order.
+// The responses of a responder, and their order.
 #include "ib/answers.h"
 
 #include "base/buffer_pool.h"
@@ -20,7 +20,7 @@ Bytes copy(ByteView v) {
 }
 
 // proves: IB-32, IB-34
-TEST_F(Answers, AreInTheOrderOfTheRequestsReadsIncluded) {
+TEST_F(Answers, FollowTheOrderOfTheRequestsIncludingReads) {
   next(read(psn, 0, 3 * kPmtu));
   next(fetch_add(psn, 1024, 5));
   next(read(psn, 512, 10));
@@ -46,7 +46,7 @@ TEST_F(Answers, AnAckNamesTheLastNewRequest) {
   EXPECT_EQ(one.psn, qp.rq_psn);
   for (int i = 0; i < 5; ++i) next(write_only(psn, 0, counting(4)));
   EXPECT_EQ(only_response().psn, qp.rq_psn + 5);
-  // Of a message of which more is to come as well.
+  // Also if the message is not complete yet.
   ParsedPacket first = write(Operation::WriteFirst, psn, 0, 300, counting(kPmtu));
   first.header.bth.ack_request = true;
   next(first);
@@ -89,7 +89,7 @@ TEST_F(Answers, AReadIsAnsweredByConsecutivePacketsOfTheRightLengths) {
 }
 
 // proves: IB-35
-TEST_F(Answers, FirstLastAndOnlySayWhatIsAcknowledgedAndMiddleDoesNot) {
+TEST_F(Answers, FirstLastAndOnlyHaveAnAethAndMiddleDoesNot) {
   post(1);
   next(read(psn, 0, 3 * kPmtu));
   ResponsePacket p;
@@ -108,7 +108,7 @@ TEST_F(Answers, FirstLastAndOnlySayWhatIsAcknowledgedAndMiddleDoesNot) {
 }
 
 // proves: IB-37
-TEST_F(Answers, MemoryThatGoesAwayInAReadIsToldInThePlaceOfItsPacket) {
+TEST_F(Answers, ANakReplacesAReadResponseWhoseMemoryIsGone) {
   next(write_only(psn, 0, counting(4)));
   const Psn first = psn;
   next(read(psn, 0, 4 * kPmtu));
@@ -120,7 +120,7 @@ TEST_F(Answers, MemoryThatGoesAwayInAReadIsToldInThePlaceOfItsPacket) {
   ASSERT_TRUE(response(&r));
   EXPECT_TRUE(r.is_nak(NakCode::RemoteAccess));
   EXPECT_EQ(r.psn, first + 2);
-  EXPECT_EQ(r.msn, Msn(1));  // the READ does not count
+  EXPECT_EQ(r.msn, Msn(1));  // the failed READ does not count
   EXPECT_TRUE(responses().empty());
   EXPECT_TRUE(responder().failed());
   EXPECT_EQ(responder().failure(), Verdict::RemoteAccess);
@@ -128,12 +128,12 @@ TEST_F(Answers, MemoryThatGoesAwayInAReadIsToldInThePlaceOfItsPacket) {
 }
 
 // proves: IB-38
-TEST_F(Answers, WhatFollowsAReadIsNotAcknowledgedBeforeItsResponses) {
+TEST_F(Answers, RequestsAfterAReadAreAcknowledgedAfterItsResponses) {
   post(1);
   const Psn first = psn;
   next(read(psn, 0, 2 * kPmtu));
   next(packet(Operation::SendOnly, psn, counting(5)));
-  EXPECT_EQ(completions.size(), 1u);  // it is carried out
+  EXPECT_EQ(completions.size(), 1u);  // it has been executed
   Response r;
   ASSERT_TRUE(response(&r));
   EXPECT_EQ(r.psn, first);
@@ -147,7 +147,7 @@ TEST_F(Answers, WhatFollowsAReadIsNotAcknowledgedBeforeItsResponses) {
 }
 
 // proves: IB-39
-TEST_F(Answers, AnAtomicIsAnsweredUnderItsOwnPsnWithWhatWasThere) {
+TEST_F(Answers, AnAtomicIsAnsweredAtItsOwnPsnWithTheOriginalValue) {
   auto* const number = reinterpret_cast<std::uint64_t*>(target() + 64);
   *number = 40;
   next(fetch_add(psn, 64, 2));
@@ -164,7 +164,7 @@ TEST_F(Answers, AnAtomicIsAnsweredUnderItsOwnPsnWithWhatWasThere) {
   r = only_response();
   EXPECT_EQ(r.psn, qp.rq_psn + 1);
   EXPECT_EQ(r.original, 42u);
-  EXPECT_EQ(*number, 42u);  // something else was there
+  EXPECT_EQ(*number, 42u);  // the value differed
   swap.header.atomic.compare = 42;
   next(swap);
   EXPECT_EQ(only_response().original, 42u);
@@ -172,7 +172,7 @@ TEST_F(Answers, AnAtomicIsAnsweredUnderItsOwnPsnWithWhatWasThere) {
 }
 
 // proves: IB-40
-TEST_F(Answers, WhoeverAsksIsAnswered) {
+TEST_F(Answers, EveryRequestForAnAckIsAnswered) {
   ParsedPacket p = write_only(psn, 0, counting(4));
   p.header.bth.ack_request = false;
   next(p);
@@ -186,7 +186,7 @@ TEST_F(Answers, WhoeverAsksIsAnswered) {
   EXPECT_TRUE(responder().due());
   EXPECT_TRUE(asking.before(only_response().psn));
   EXPECT_FALSE(responder().due());
-  next(read(psn, 0, 1));  // is one that asks
+  next(read(psn, 0, 1));  // a READ requests a response
   EXPECT_TRUE(responder().due());
 }
 
@@ -206,13 +206,13 @@ TEST_F(Answers, OneAckAnswersABurst) {
   const Response ack = only_response();
   EXPECT_EQ(ack.psn, qp.rq_psn + 99);
   EXPECT_EQ(ack.msn, Msn(100));
-  // As many as ask are answered by one as well.
+  // Several requests for an ACK are answered by one as well.
   for (int i = 0; i < 10; ++i) next(write_only(psn, 0, counting(4)));
   EXPECT_EQ(only_response().psn, qp.rq_psn + 109);
 }
 
 // proves: IB-77
-TEST_F(Answers, TheMsnCountsEachNewMessageOnceInEveryAnswer) {
+TEST_F(Answers, EveryResponseHasTheMsnThatCountsEachNewMessageOnce) {
   post(1);
   post(2);
   std::uint32_t messages = 0;
@@ -245,7 +245,7 @@ TEST_F(Answers, TheMsnCountsEachNewMessageOnceInEveryAnswer) {
 }
 
 // proves: IB-77
-TEST_F(Answers, TheMsnWraps) {
+TEST_F(Answers, TheMsnWrapsAround) {
   ParsedPacket p = write_only(psn, 0, {});
   p.header.bth.ack_request = false;
   for (std::uint32_t i = 0; i < (1u << 24) - 1; ++i) {
@@ -260,7 +260,7 @@ TEST_F(Answers, TheMsnWraps) {
 }
 
 // proves: IB-78
-TEST_F(Answers, AReadCountsInItsLastPacketAtTheLatest) {
+TEST_F(Answers, TheMsnCountsAReadByItsLastResponse) {
   next(read(psn, 0, 3 * kPmtu));
   const auto all = responses();
   ASSERT_EQ(all.size(), 3u);
@@ -269,7 +269,7 @@ TEST_F(Answers, AReadCountsInItsLastPacketAtTheLatest) {
 }
 
 // proves: IB-80
-TEST_F(Answers, CreditsAreTheReceivesPosted) {
+TEST_F(Answers, CreditsCountThePostedReceives) {
   const auto credits = [this] {
     next(write_only(psn, 0, counting(4)));
     return only_response().syndrome;
@@ -290,7 +290,7 @@ TEST_F(Answers, CreditsAreTheReceivesPosted) {
 }
 
 // proves: IB-82
-TEST_F(Answers, ASharedReceiveQueueTellsNoCredits) {
+TEST_F(Answers, ASharedReceiveQueueAdvertisesNoCredits) {
   verbs::SharedReceiveQueue shared(kPd, 8, 1);
   BufferPool pool;
   verbs::ReceiveQueue mine(&shared, &pool, 0);
@@ -302,14 +302,14 @@ TEST_F(Answers, ASharedReceiveQueueTellsNoCredits) {
   EXPECT_EQ(only_response().syndrome, Syndrome::ack(kNoCredits));
 }
 
-TEST_F(Answers, CreditsMayBeLeftOut) {
+TEST_F(Answers, CreditsAreNotAdvertisedIfSwitchedOff) {
   qp.tells_credits = false;
   post(1);
   next(write_only(psn, 0, counting(4)));
   EXPECT_EQ(only_response().syndrome, Syndrome::ack(kNoCredits));
 }
 
-TEST_F(Answers, AnAckNobodyAskedForRepeatsTheLast) {
+TEST_F(Answers, AnUnsolicitedAckRepeatsTheLastPsn) {
   post(1);
   responder().queue_unsolicited_ack();
   Response r = only_response();

@@ -1,4 +1,4 @@
-// Requests behind a gap on a FAST queue pair: kept, not counted, and carried out in their turn.
+// Requests past a gap on a FAST queue pair: kept, not counted, and executed when their turn comes.
 #include "ib/responder.h"
 #include "responder_fixture.h"
 
@@ -12,7 +12,7 @@ using test::Response;
 struct BehindGap : test::ResponderFixture {
   BehindGap() { qp.loss.type = ConnectionType::Fast; }
 
-  // Only the Nth packet from the next one on; the peer has sent all.
+  // The Nth packet after the next one; the peer has sent all of them.
   ParsedPacket send_only(std::uint32_t ahead, Bytes payload = counting(8)) {
     return packet(Operation::SendOnly, psn + ahead, std::move(payload));
   }
@@ -41,9 +41,9 @@ TEST_F(BehindGap, NothingCountsBeforeTheGapIsClosed) {
 }
 
 // proves: S-3, S-4
-TEST_F(BehindGap, WhenItClosesAllThatWasKeptIsCarriedOutInOrder) {
+TEST_F(BehindGap, ClosingTheGapExecutesTheKeptRequestsInOrder) {
   for (int i = 0; i < 4; ++i) post(i);
-  verdict(read(psn + 4, 512, 3 * kPmtu));  // sees the WRITE before it
+  verdict(read(psn + 4, 512, 3 * kPmtu));  // must see the WRITE before it
   verdict(send_only(7, counting(20)));
   verdict(write_only(psn + 2, 512, counting(64)));
   verdict(fetch_add(psn + 3, 0, 5));
@@ -69,27 +69,27 @@ TEST_F(BehindGap, WhenItClosesAllThatWasKeptIsCarriedOutInOrder) {
 }
 
 // proves: S-4
-TEST_F(BehindGap, OneSequenceNakForTheGap) {
+TEST_F(BehindGap, AGapDrawsOneSequenceNak) {
   for (std::uint32_t i = 1; i < 20; ++i) {
     verdict(write_only(psn + i, 8 * i, counting(8)));
     const auto all = responses();
     EXPECT_EQ(all.size(), i == 1 ? 1u : 0u);
   }
-  // They come again, as to one that has dropped them.
+  // The peer repeats them, as if they had been dropped.
   for (std::uint32_t i = 1; i < 20; ++i) verdict(write_only(psn + i, 8 * i, counting(8)));
   EXPECT_TRUE(responses().empty());
   EXPECT_EQ(responder().counters().held, 19u);
 }
 
 // proves: S-4
-TEST_F(BehindGap, WhatIsRepeatedIsADuplicateAnsweredWithTheNewestPsn) {
+TEST_F(BehindGap, RepeatedRequestsAreDuplicatesAnsweredWithTheNewestPsn) {
   for (std::uint32_t i = 1; i < 10; ++i) verdict(write_only(psn + i, 8 * i, counting(8)));
   responses();
   verdict(write_only(psn, 0, counting(8)));
   const Response first = only_response();
   EXPECT_TRUE(first.is_ack());
   EXPECT_EQ(first.psn, psn + 9);
-  // The repetition goes on, and loses another packet: that costs nothing.
+  // The repetition loses another packet; that does not matter.
   for (const std::uint32_t i : {1u, 2u, 4u, 5u, 6u, 7u, 8u, 9u}) {
     EXPECT_EQ(verdict(write_only(psn + i, 8 * i, counting(8))), Verdict::Duplicate);
     const Response r = only_response();
@@ -99,7 +99,7 @@ TEST_F(BehindGap, WhatIsRepeatedIsADuplicateAnsweredWithTheNewestPsn) {
 }
 
 // proves: S-4
-TEST_F(BehindGap, WhoDidNotAskIsToldHowFarItHasCome) {
+TEST_F(BehindGap, ClosingTheGapIsAcknowledgedEvenWithoutARequestForAnAck) {
   auto quiet = [this](std::uint32_t ahead) {
     ParsedPacket p = write_only(psn + ahead, 8 * ahead, counting(8));
     p.header.bth.ack_request = false;
@@ -113,13 +113,14 @@ TEST_F(BehindGap, WhoDidNotAskIsToldHowFarItHasCome) {
 }
 
 // proves: S-4
-TEST_F(BehindGap, TheNextGapHasItsOwnNakWhenItShows) {
+TEST_F(BehindGap, TheNextGapDrawsItsOwnNakWhenItIsReached) {
   for (const std::uint32_t i : {1u, 3u, 4u}) verdict(write_only(psn + i, 8 * i, counting(8)));
   responses();
   verdict(write_only(psn, 0, counting(8)));
   EXPECT_EQ(state().expected, psn + 2);
   EXPECT_TRUE(only_response().is_ack());
-  // The peer repeats all behind the first one, and what lies before the second gap is lost again.
+  // The peer repeats everything after the first one, and the packet before the second gap is lost
+  // again.
   verdict(write_only(psn + 3, 24, counting(8)));
   const Response nak = only_response();
   EXPECT_TRUE(nak.is_nak(NakCode::SequenceError));
@@ -129,7 +130,7 @@ TEST_F(BehindGap, TheNextGapHasItsOwnNakWhenItShows) {
 }
 
 // proves: S-3
-TEST_F(BehindGap, WhatIsRefusedInItsTurnHasItsNakAndNothingBehindItCounts) {
+TEST_F(BehindGap, AKeptRequestRefusedInItsTurnDrawsItsNakAndLaterOnesAreDropped) {
   post(1);
   verdict(write_only(psn + 1, kBytes - 4, counting(8)));  // beyond the region
   verdict(send_only(2));
@@ -145,16 +146,16 @@ TEST_F(BehindGap, WhatIsRefusedInItsTurnHasItsNakAndNothingBehindItCounts) {
 }
 
 // proves: S-3
-TEST_F(BehindGap, AKeyThatWentMeanwhileIsRefusedInItsTurn) {
+TEST_F(BehindGap, AKeptRequestWithAnInvalidatedKeyIsRefusedInItsTurn) {
   verdict(write_only(psn + 1, 256, counting(8, 9)));
   table.invalidate(rkey, qp.peer());
   const Bytes before(target() + 256, target() + 264);
-  verdict(packet(Operation::WriteOnly, psn));  // of nothing, and without a key
+  verdict(packet(Operation::WriteOnly, psn));  // no bytes, and no key
   EXPECT_EQ(turns, std::vector<Verdict>{Verdict::RemoteAccess});
   EXPECT_EQ(Bytes(target() + 256, target() + 264), before);
 }
 
-TEST_F(BehindGap, OneThatFindsNoReceiveInItsTurnComesAgainAndTheRestIsKept) {
+TEST_F(BehindGap, AKeptRequestWithoutAReceiveIsRepeatedAndTheRestStaysKept) {
   verdict(send_only(1, counting(10)));
   verdict(write_only(psn + 2, 0, counting(16)));
   responses();
@@ -169,7 +170,7 @@ TEST_F(BehindGap, OneThatFindsNoReceiveInItsTurnComesAgainAndTheRestIsKept) {
 }
 
 // proves: S-8
-TEST_F(BehindGap, AGapThatIsARefusalIsNoRecovery) {
+TEST_F(BehindGap, AGapCausedByAnRnrNakIsNotCountedAsARecovery) {
   qp.loss.max_recovery_attempts = 0;
   for (int i = 0; i < 5; ++i) {
     EXPECT_EQ(verdict(send_only(0)), Verdict::NotReady);
@@ -184,13 +185,13 @@ TEST_F(BehindGap, AGapThatIsARefusalIsNoRecovery) {
   }
   EXPECT_EQ(responder().counters().downgrades, 0u);
   EXPECT_EQ(responder().counters().recovery_attempts, 0u);
-  // Further on it is a loss.
+  // A gap further on is a loss.
   EXPECT_EQ(verdict(send_only(0)), Verdict::NotReady);
   verdict(send_only(2));
   EXPECT_EQ(responder().counters().downgrades, 1u);
 }
 
-TEST_F(BehindGap, AReadThatReachesOverWhatIsKeptMakesItADuplicate) {
+TEST_F(BehindGap, AReadOverThePsnOfAKeptRequestMakesItADuplicate) {
   verdict(write_only(psn + 1, 0, counting(8, 77)));
   const Bytes before(target(), target() + 8);
   responses();
@@ -200,7 +201,7 @@ TEST_F(BehindGap, AReadThatReachesOverWhatIsKeptMakesItADuplicate) {
   EXPECT_EQ(state().expected, psn + 3);
 }
 
-TEST_F(BehindGap, AMessageOfManyPacketsHasItsHoleFilled) {
+TEST_F(BehindGap, AMissingMiddlePacketCompletesTheKeptMessage) {
   post(1);
   const Bytes message = counting(3 * kPmtu + 5);
   const auto part = [&](std::uint32_t i, std::size_t n) {
@@ -216,12 +217,12 @@ TEST_F(BehindGap, AMessageOfManyPacketsHasItsHoleFilled) {
   EXPECT_EQ(Bytes(inbox() + 1000, inbox() + 1000 + message.size()), message);
 }
 
-TEST_F(BehindGap, APacketLongerThanAnyIsNotKept) {
+TEST_F(BehindGap, APacketLongerThanThePathMtuIsNotKept) {
   verdict(packet(Operation::SendOnly, psn + 1, counting(kPmtu + 4)));
   EXPECT_TRUE(state().held.empty());
 }
 
-TEST_F(BehindGap, SlowIsTheLetter) {
+TEST_F(BehindGap, ASlowQueuePairKeepsNothing) {
   for (const bool by_type : {true, false}) {
     qp.loss.type = by_type ? ConnectionType::Slow : ConnectionType::Fast;
     qp.loss.out_of_order = by_type ? OutOfOrder::Store : OutOfOrder::Drop;
@@ -239,7 +240,7 @@ TEST_F(BehindGap, SlowIsTheLetter) {
 // ---- bounded recovery
 
 // proves: S-8
-TEST_F(BehindGap, OneGapTooManyMakesItSlowAndForgetsWhatWasKept) {
+TEST_F(BehindGap, OneGapTooManyMakesItSlowAndDropsTheKeptRequests) {
   qp.loss.max_recovery_attempts = 3;
   for (const std::uint32_t i : {1u, 3u, 4u, 6u}) verdict(write_only(psn + i, 0, counting(8)));
   EXPECT_EQ(state().recovery.type(), ConnectionType::Fast);
@@ -267,16 +268,16 @@ TEST_F(BehindGap, AFullStoreMakesItSlow) {
 }
 
 // proves: S-8
-TEST_F(BehindGap, SoManyInOrderMakeItFastAgain) {
+TEST_F(BehindGap, EnoughRequestsInOrderMakeItFastAgain) {
   qp.loss.max_recovery_attempts = 0;
   qp.loss.upgrade_after = 4;
   verdict(write_only(psn + 1, 0, counting(8)));
   EXPECT_EQ(state().recovery.type(), ConnectionType::Slow);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(next(write_only(psn, 0, counting(8))), Verdict::Accept);
-  verdict(write_only(psn + 1, 0, counting(8)));  // the row is broken
+  verdict(write_only(psn + 1, 0, counting(8)));  // not consecutive
   for (int i = 0; i < 3; ++i) EXPECT_EQ(next(write_only(psn, 0, counting(8))), Verdict::Accept);
   EXPECT_EQ(state().recovery.type(), ConnectionType::Slow);
-  verdict(write_only(psn - 1, 0, counting(8)));  // a duplicate says nothing
+  verdict(write_only(psn - 1, 0, counting(8)));  // a duplicate has no effect
   next(write_only(psn, 0, counting(8)));
   EXPECT_EQ(state().recovery.type(), ConnectionType::Fast);
   EXPECT_EQ(responder().counters().upgrades, 1u);
@@ -297,9 +298,9 @@ TEST_F(BehindGap, GapsFarApartNeverMakeItSlow) {
   EXPECT_EQ(responder().counters().downgrades, 0u);
 }
 
-// What an engine lends has a bound; who asks for more is SLOW, others are not harmed.
+// The engine's memory is bounded: a queue pair that gets none is SLOW, others are not affected.
 // proves: S-8
-TEST_F(BehindGap, MemoryThatIsLentToOthersMakesItSlow) {
+TEST_F(BehindGap, AnExhaustedPoolMakesItSlow) {
   HeldPool small(0);
   Responder mine(qp, &rq, &table, &small);
   verbs::Completion c;

@@ -1,4 +1,4 @@
-// What a requester keeps in books of so many entries: at the last one, and behind it.
+// Bounded tables of a requester and a responder: at the last entry, and beyond it.
 #include <gtest/gtest.h>
 
 #include "ib/read_ahead.h"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr Instant kNow = Instant::from_ns(1'000'000);
 
-TEST(SentLogBound, OneMoreThanItHoldsCoversNothingUntilItBeginsAnew) {
+TEST(SentLogBound, AFullLogRestartsAndCoversOnlyLaterPackets) {
   HeldPool pool;
   SentLog log(&pool, 10);
   for (std::uint32_t i = 0; i < 10; ++i) log.append(Psn(i), Psn(i + 1), kNow);
@@ -24,7 +24,7 @@ TEST(SentLogBound, OneMoreThanItHoldsCoversNothingUntilItBeginsAnew) {
   EXPECT_EQ(pool.in_use(), 0u);
 }
 
-TEST(ResourcesBound, SoManyPartsWaitAndOneMoreIsDropped) {
+TEST(ResourcesBound, PartsUpToTheLimitWaitAndOneMoreIsDropped) {
   Resources all(1);
   Resource read;
   read.family = Family::Read;
@@ -46,14 +46,14 @@ TEST(ResourcesBound, SoManyPartsWaitAndOneMoreIsDropped) {
   EXPECT_EQ(r->asides, 0u) << "what is not answered any more has no parts";
 }
 
-TEST(ReadAheadBound, SoManyPartsAreAskedForAtOnce) {
+TEST(ReadAheadBound, PartsUpToTheLimitAreRequestedAtOnce) {
   HeldPool pool;
   ReadAhead ahead(&pool);
   for (std::uint32_t i = 0; i < ReadAhead::kMostParts; ++i) {
     EXPECT_TRUE(ahead.ask(Psn(10 * i), Psn(10 * i + 2), Psn(0), kNow)) << i;
   }
   EXPECT_FALSE(ahead.ask(Psn(1000), Psn(1001), Psn(0), kNow));
-  // The first has come: its place is free.
+  // The first has arrived: its place is free.
   ahead.keep(Psn(0), kNow);
   ahead.keep(Psn(1), kNow);
   Instant until;

@@ -1,4 +1,4 @@
-// What two Linux rxe ends sent each other, read by our codec: see tests/golden/roce/README.md.
+// Captured packets of two Linux rxe ends, read by our codec: see tests/golden/roce/README.md.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -66,7 +66,7 @@ TEST(RoceCaptures, EveryPacketOfLinuxRxeIsParsedAndCountedAsByTshark) {
 }
 
 // proves: IB-1
-TEST(RoceCaptures, EveryIcrcOfLinuxRxeIsOurs) {
+TEST(RoceCaptures, EveryIcrcOfLinuxRxeMatchesOurs) {
   for (const Expected& e : expected()) {
     SCOPED_TRACE(e.file);
     for (const Captured& c : roce_capture(e.file)) {
@@ -75,7 +75,7 @@ TEST(RoceCaptures, EveryIcrcOfLinuxRxeIsOurs) {
   }
 }
 
-// Out of what was understood alone, ICRC included.
+// Rebuilt from the parsed values alone, ICRC included.
 TEST(RoceCaptures, EveryPacketIsRebuiltByteForByte) {
   for (const Expected& e : expected()) {
     SCOPED_TRACE(e.file);
@@ -100,7 +100,7 @@ TEST(RoceCaptures, EveryPacketIsRebuiltByteForByte) {
   }
 }
 
-// Another length than the datagram's own is never the packet, wherever it is cut.
+// With any other length than that of the datagram it is not a valid packet.
 TEST(RoceCaptures, ATruncatedPacketIsRefused) {
   for (const Expected& e : expected()) {
     SCOPED_TRACE(e.file);

@@ -33,7 +33,7 @@ struct CheckTest : testing::Test {
   IpAddress source = *IpAddress::parse("192.0.2.1");
 };
 
-TEST_F(CheckTest, RequestsAreTheRespondersAndResponsesTheRequesters) {
+TEST_F(CheckTest, RequestsGoToTheResponderAndResponsesToTheRequester) {
   ASSERT_TRUE(verdict().ok());
   EXPECT_EQ(*verdict(), Half::Responder);
   header.bth.opcode = Opcode(ServiceType::Rc, Operation::Acknowledge);
@@ -42,7 +42,7 @@ TEST_F(CheckTest, RequestsAreTheRespondersAndResponsesTheRequesters) {
 }
 
 // proves: IB-2
-TEST_F(CheckTest, AnUnknownQueuePairOrAnotherServiceIsASilentDrop) {
+TEST_F(CheckTest, AnUnknownQueuePairOrAnotherServiceIsDroppedSilently) {
   const auto nobody = check(header, source, nullptr, QpState::Rts);
   ASSERT_FALSE(nobody.ok());
   EXPECT_EQ(nobody.error(), Drop::NoQueuePair);
@@ -53,7 +53,7 @@ TEST_F(CheckTest, AnUnknownQueuePairOrAnotherServiceIsASilentDrop) {
 }
 
 // proves: IB-164
-TEST_F(CheckTest, AnEndOfXrcHasOneHalf) {
+TEST_F(CheckTest, AnXrcEndAcceptsPacketsForItsOwnHalfOnly) {
   qp.service = ServiceType::Xrc;
   header.bth.opcode = Opcode(ServiceType::Xrc, Operation::SendOnly);
   expect_drop(Drop::WrongService);
@@ -69,7 +69,7 @@ TEST_F(CheckTest, AnEndOfXrcHasOneHalf) {
 }
 
 // proves: IB-164
-TEST_F(CheckTest, XrcIsNotRc) {
+TEST_F(CheckTest, XrcAndRcPacketsAreDroppedByEachOther) {
   qp.service = ServiceType::Xrc;
   header.bth.opcode = Opcode(ServiceType::Rc, Operation::Acknowledge);
   expect_drop(Drop::WrongService);
@@ -82,8 +82,8 @@ TEST_F(CheckTest, XrcIsNotRc) {
   expect_drop(Drop::WrongService);
 }
 
-// Hellos, SACKs and CNPs are of no service.
-TEST_F(CheckTest, WhatUrnicEndsSayToEachOtherComesToEitherEndOfXrc) {
+// Hellos, SACKs and CNPs belong to no service.
+TEST_F(CheckTest, EitherEndOfXrcAcceptsHellosSacksAndCnps) {
   qp.service = ServiceType::Xrc;
   for (const bool receives : {false, true}) {
     qp.xrc.receives = receives;
@@ -123,7 +123,7 @@ TEST_F(CheckTest, PkeysMatchInTheLower15BitsWithAtLeastOneFullMember) {
 }
 
 // proves: IB-132, IB-2
-TEST_F(CheckTest, APkeyThatDoesNotMatchIsASilentDropForEveryService) {
+TEST_F(CheckTest, APkeyMismatchIsDroppedSilentlyForEveryService) {
   for (const ServiceType s : {ServiceType::Rc, ServiceType::Uc, ServiceType::Ud}) {
     qp.service = s;
     header.bth.opcode = Opcode(s, Operation::SendOnly);
@@ -134,7 +134,7 @@ TEST_F(CheckTest, APkeyThatDoesNotMatchIsASilentDropForEveryService) {
   }
 }
 
-TEST_F(CheckTest, AConnectedQueuePairHearsItsPeerAlone) {
+TEST_F(CheckTest, AConnectedQueuePairAcceptsPacketsFromItsPeerOnly) {
   for (const ServiceType s : {ServiceType::Rc, ServiceType::Uc}) {
     qp.service = s;
     header.bth.opcode = Opcode(s, Operation::SendOnly);
@@ -158,7 +158,7 @@ TEST_F(CheckTest, ADatagramNeedsTheQkey) {
   EXPECT_TRUE(verdict().ok());
 }
 
-TEST_F(CheckTest, AStateThatTakesNothingDropsSilently) {
+TEST_F(CheckTest, AStateThatAcceptsNothingDropsSilently) {
   for (const QpState s : {QpState::Reset, QpState::Init, QpState::Error}) {
     header.bth.opcode = Opcode(ServiceType::Rc, Operation::SendOnly);
     expect_drop(Drop::WrongState, s);
@@ -205,7 +205,7 @@ TEST_F(OpenTest, AWholePacketIsOpened) {
 }
 
 // proves: IB-2
-TEST_F(OpenTest, TruncatedDamagedAndForeignVersionsAreSilentDrops) {
+TEST_F(OpenTest, TruncatedOrDamagedPacketsAndOtherVersionsAreDroppedSilently) {
   const Bytes good = packet();
   for (std::size_t n = 0; n < good.size(); ++n) {
     const Drop d = drop_of(Bytes(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(n)));
@@ -218,7 +218,7 @@ TEST_F(OpenTest, TruncatedDamagedAndForeignVersionsAreSilentDrops) {
   EXPECT_EQ(drop_of(packet()), Drop::BadVersion);
 }
 
-TEST(DropCounters, EachReasonHasItsOwnAndAName) {
+TEST(DropCounters, EachReasonHasItsOwnCounterAndName) {
   DropCounters counters;
   counters.count(Drop::BadQkey);
   counters.count(Drop::BadQkey);

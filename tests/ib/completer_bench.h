@@ -1,4 +1,4 @@
-// A requester's bench with what tests of the completer post and look at.
+// A requester's bench with helpers for tests of the completer.
 #pragma once
 
 #include "ib/requester_bench.h"

@@ -16,7 +16,7 @@ using verbs::WrOp;
 // ---- the window
 
 // proves: IB-58
-TEST_F(Completer, AcksInTheWindowAreTakenAndOthersNot) {
+TEST_F(Completer, OnlyAcksInTheWindowAreAccepted) {
   post_sends(3);
   leave();
   EXPECT_EQ(ack(103), Response::Ghost) << "one beyond the highest";
@@ -30,7 +30,7 @@ TEST_F(Completer, AcksInTheWindowAreTakenAndOthersNot) {
 }
 
 // proves: IB-59
-TEST_F(Completer, AGhostBeyondTheHighestDoesNothing) {
+TEST_F(Completer, AGhostAckBeyondTheHighestPsnHasNoEffect) {
   post_sends(2);
   leave();
   const Instant due = r().due();
@@ -44,7 +44,7 @@ TEST_F(Completer, AGhostBeyondTheHighestDoesNothing) {
 }
 
 // proves: IB-60
-TEST_F(Completer, ADuplicateAckDoesNothing) {
+TEST_F(Completer, ADuplicateAckHasNoEffect) {
   post_sends(2);
   leave();
   ack(100);
@@ -63,12 +63,12 @@ TEST_F(Completer, ADuplicateAckDoesNothing) {
 }
 
 // proves: IB-126
-TEST_F(Completer, WhatLiesHalfTheNumbersBehindTheHighestIsAGhost) {
+TEST_F(Completer, AnAckHalfThePsnSpaceBeforeTheHighestIsAGhost) {
   qp.sq_psn = Psn(0);
   rules.obey_credits = true;
   post_sends(10);
   leave();
-  const std::uint32_t highest = 0;  // one limited Send has left
+  const std::uint32_t highest = 0;  // one limited Send has been sent
   EXPECT_EQ(ack(highest - (1u << 23), 0, 4), Response::Ghost);
   EXPECT_EQ(r().state().credits.lsn(), Msn(0));
   EXPECT_EQ(ack(highest - ((1u << 23) - 1), 0, 4), Response::Duplicate);
@@ -76,7 +76,7 @@ TEST_F(Completer, WhatLiesHalfTheNumbersBehindTheHighestIsAGhost) {
 }
 
 // proves: IB-62
-TEST_F(Completer, ARetriedRequestAnsweredFurtherOnCompletesAllBeforeIt) {
+TEST_F(Completer, AnAckPastARepeatedRequestCompletesEverythingBeforeIt) {
   post_sends(5);
   leave();
   pass_until_due();
@@ -87,7 +87,7 @@ TEST_F(Completer, ARetriedRequestAnsweredFurtherOnCompletesAllBeforeIt) {
 }
 
 // proves: IB-68
-TEST_F(Completer, CompletionsComeInTheOrderOfPosting) {
+TEST_F(Completer, CompletionsFollowTheOrderOfPosting) {
   post(WrOp::Send, 1);
   post(WrOp::Read, 10, 4096);
   post(WrOp::Write, 1);
@@ -103,7 +103,7 @@ TEST_F(Completer, CompletionsComeInTheOrderOfPosting) {
   EXPECT_THAT(done(), ElementsAre(3));
 }
 
-// ---- what is no response
+// ---- invalid responses
 
 // proves: IB-4
 TEST_F(Completer, ReservedSyndromesAreDiscarded) {
@@ -141,14 +141,14 @@ TEST_F(Completer, AnAcknowledgeWithPayloadIsDropped) {
   EXPECT_EQ(r().counters().malformed, 3u);
 }
 
-TEST_F(Completer, RequestsAreNoResponses) {
+TEST_F(Completer, ARequestIsDiscardedAsAResponse) {
   post_sends(1);
   leave();
   EXPECT_EQ(take(response(Operation::SendOnly, 100)), Response::Malformed);
   EXPECT_EQ(take(response(Operation::Resync, 100)), Response::Malformed);
 }
 
-TEST_F(Completer, AReadResponseThatIsANakIsNone) {
+TEST_F(Completer, AReadResponseWithANakSyndromeIsDiscarded) {
   post(WrOp::Read, 1);
   leave();
   ParsedPacket p = response(Operation::ReadResponseOnly, 100);
@@ -164,7 +164,7 @@ TEST_F(Completer, AReadResponseThatIsANakIsNone) {
 // ---- NAKs
 
 // proves: IB-65
-TEST_F(Completer, ANakAcknowledgesWhatIsBeforeIt) {
+TEST_F(Completer, ANakAcknowledgesEverythingBeforeIt) {
   post_sends(4);
   leave();
   EXPECT_EQ(nak(102, NakCode::SequenceError), Response::SequenceNak);
@@ -175,7 +175,7 @@ TEST_F(Completer, ANakAcknowledgesWhatIsBeforeIt) {
 }
 
 // proves: IB-66
-TEST_F(Completer, NaksThatAreNotRepeatedEndTheQueue) {
+TEST_F(Completer, FatalNaksFailTheSendQueue) {
   struct Row {
     NakCode code;
     Status status;
@@ -205,7 +205,7 @@ TEST_F(Completer, NaksThatAreNotRepeatedEndTheQueue) {
 }
 
 // proves: IB-66
-TEST_F(Completer, ARefusalBehindAnUnansweredReadIsTold) {
+TEST_F(Completer, AFatalNakAfterAnUnansweredReadIsReported) {
   post(WrOp::Read, 1, 4096);
   post(WrOp::Write, 1);
   leave();
@@ -223,7 +223,7 @@ TEST_F(Completer, ANakInPlaceOfAReadsResponseEndsTheRead) {
 }
 
 // proves: IB-67
-TEST_F(Completer, OperationInProgressReloadsTheTimerAndRepeatsNothing) {
+TEST_F(Completer, OperationInProgressRestartsTheTimerAndRepeatsNothing) {
   post_sends(2);
   leave();
   now = now + Duration::ms(3);
@@ -243,7 +243,7 @@ TEST_F(Completer, OperationInProgressReloadsTheTimerAndRepeatsNothing) {
 TEST_F(Completer, TheMsnNamesTheNewestCompletedRequest) {
   post_sends(4);
   leave();
-  // A repeated answer to something older, which knows more.
+  // A duplicate response to an older request, with a newer MSN.
   EXPECT_EQ(ack(99, 3), Response::Duplicate);
   EXPECT_THAT(done(), ElementsAre(1, 2, 3));
   EXPECT_EQ(ack(99, 5), Response::Duplicate) << "of what has not been sent";
@@ -251,7 +251,7 @@ TEST_F(Completer, TheMsnNamesTheNewestCompletedRequest) {
 }
 
 // proves: IB-77
-TEST_F(Completer, TheMsnWraps) {
+TEST_F(Completer, TheMsnWrapsAround) {
   const std::uint32_t kAll = 1u << 24;
   qp.ack_timeout = 0;
   for (std::uint32_t i = 0; i < kAll - 2; i += 64) {
@@ -272,7 +272,7 @@ TEST_F(Completer, TheMsnWraps) {
 }
 
 // proves: IB-78, IB-149
-TEST_F(Completer, AReadsMsnMayComeWithItsFirstResponse) {
+TEST_F(Completer, AReadsFirstResponseMayHaveItsMsn) {
   post(WrOp::Read, 2 * kPmtu, 4096);
   leave();
   EXPECT_EQ(data(Operation::ReadResponseFirst, 100, bytes_of(kPmtu, 1), 1), Response::ReadData);
@@ -303,7 +303,7 @@ TEST_F(Completer, CompletionByMsnStopsAtAnUnansweredAtomic) {
   EXPECT_THAT(done(), IsEmpty());
 }
 
-TEST_F(Completer, AMessageThatHasNotLeftWhollyIsNotCompletedByAnMsn) {
+TEST_F(Completer, AnMsnDoesNotCompleteAPartlySentMessage) {
   rules.window = 2;
   post(WrOp::Send, 3 * kPmtu);
   leave();

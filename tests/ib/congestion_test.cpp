@@ -17,7 +17,8 @@ class RequesterCongestion : public RequesterBench {
   std::uint32_t next_psn() { return r().state().fresh.psn.value(); }
   void post_packets(std::uint32_t n) { post(WrOp::Write, n * kPmtu); }
 
-  // Writes go on, each window answered after 50 us, until it holds `packets`, or 100 round trips.
+  // Sends Writes, each window answered after 50 us, until the window has `packets` packets, or for
+  // 100 round trips.
   void open(std::uint32_t packets) {
     for (int i = 0; i < 100 && window() < packets; ++i) {
       if (r().state().wqes.queue().all_started()) post_packets(200);
@@ -28,7 +29,7 @@ class RequesterCongestion : public RequesterBench {
     }
     ASSERT_GE(window(), packets);
   }
-  // Something more is in flight, as much as may be.
+  // Fills the window; returns the packets in flight.
   std::uint32_t fill() {
     leave();
     while (r().state().in_flight < window()) {
@@ -40,7 +41,7 @@ class RequesterCongestion : public RequesterBench {
 };
 
 // proves: S-10
-TEST_F(RequesterCongestion, InFlightIsAWindowAtMost) {
+TEST_F(RequesterCongestion, AtMostAWindowOfPacketsIsInFlight) {
   post_packets(200);
   EXPECT_EQ(leave().size(), AimdWindow::kFirst);
   ack(next_psn() - 1 - AimdWindow::kFirst / 2);
@@ -50,7 +51,7 @@ TEST_F(RequesterCongestion, InFlightIsAWindowAtMost) {
 }
 
 // proves: S-10
-TEST_F(RequesterCongestion, OffItIsTheWindowOfTheRules) {
+TEST_F(RequesterCongestion, WithCongestionControlOffTheConfiguredWindowApplies) {
   rules.congestion = CongestionRule::Off;
   rules.window = 77;
   post_packets(200);
@@ -64,7 +65,7 @@ TEST_F(RequesterCongestion, OffItIsTheWindowOfTheRules) {
 }
 
 // proves: S-10
-TEST_F(RequesterCongestion, AWindowThatIsFullAsksForAnAckAndAClosedOneAsksByQuarters) {
+TEST_F(RequesterCongestion, AFullWindowRequestsAnAckAndAReducedOneEveryQuarter) {
   rules.ack_every = 1000;
   post_packets(200);
   const auto sent = leave();
@@ -75,14 +76,14 @@ TEST_F(RequesterCongestion, AWindowThatIsFullAsksForAnAckAndAClosedOneAsksByQuar
 }
 
 // proves: S-10, IB-146
-TEST_F(RequesterCongestion, ACnpClosesItOnceForWhatWasInFlight) {
+TEST_F(RequesterCongestion, ACnpReducesTheWindowOncePerFlight) {
   open(256);
   ASSERT_EQ(fill(), 256u);
   for (int i = 0; i < 50; ++i) r().notified(now);
   EXPECT_EQ(window(), 128u);
   EXPECT_EQ(counted().cnps, 50u);
   EXPECT_EQ(counted().cnps_ignored, 49u);
-  // What left before has come: the next says something new.
+  // The packets sent before have arrived: the next CNP is new information.
   ack(next_psn() - 1);
   EXPECT_EQ(fill(), 128u);
   r().notified(now);
@@ -101,7 +102,7 @@ TEST_F(RequesterCongestion, ACnpWithNothingInFlightIsIgnoredAndCounted) {
 }
 
 // proves: S-10
-TEST_F(RequesterCongestion, AFloodOfCnpsLeavesTheFloor) {
+TEST_F(RequesterCongestion, AFloodOfCnpsDoesNotReduceTheWindowBelowTheFloor) {
   open(256);
   for (int i = 0; i < 200; ++i) {
     ASSERT_GE(fill(), AimdWindow::kFloor);
@@ -114,7 +115,7 @@ TEST_F(RequesterCongestion, AFloodOfCnpsLeavesTheFloor) {
 }
 
 // proves: S-10
-TEST_F(RequesterCongestion, ATimeoutClosesItAndWhatLeavesAgainKeepsToIt) {
+TEST_F(RequesterCongestion, ATimeoutReducesTheWindowToTheFloorForRepetitionsToo) {
   open(256);
   ASSERT_EQ(fill(), 256u);
   pass(Duration::ms(5));
@@ -128,7 +129,7 @@ TEST_F(RequesterCongestion, ATimeoutClosesItAndWhatLeavesAgainKeepsToIt) {
 }
 
 // proves: S-10
-TEST_F(RequesterCongestion, SingleLossesDoNotCloseIt) {
+TEST_F(RequesterCongestion, SingleLossesDoNotReduceTheWindow) {
   open(256);
   for (int i = 0; i < 5; ++i) {
     ASSERT_EQ(fill(), 256u);
@@ -144,14 +145,14 @@ TEST_F(RequesterCongestion, SingleLossesDoNotCloseIt) {
 }
 
 // proves: S-10
-TEST_F(RequesterCongestion, ATwentiethOfAWindowLostClosesIt) {
+TEST_F(RequesterCongestion, LosingMoreThanATwentiethReducesTheWindow) {
   qp.peer_selective = true;
   open(256);
   for (const std::uint32_t lost : {12u, 13u}) {
     ASSERT_EQ(fill(), 256u);
     const Psn una = r().state().una.psn;
     pass(Duration::us(50));
-    // Everything else has come, behind the first one.
+    // Everything after the first one has arrived.
     SackBytes bytes;
     SackWriter writer(&bytes, lost);
     for (std::uint32_t i = lost; i < 256; ++i) writer.set(i);
@@ -165,7 +166,7 @@ TEST_F(RequesterCongestion, ATwentiethOfAWindowLostClosesIt) {
     pass(Duration::us(50));
     ack(next_psn() - 1);
     completions();
-    for (int i = 0; i < 3; ++i) {  // windows pass, and what was lost of the first is forgotten
+    for (int i = 0; i < 3; ++i) {  // later windows forget the losses of the first
       fill();
       pass(Duration::us(50));
       ack(next_psn() - 1);
@@ -175,7 +176,7 @@ TEST_F(RequesterCongestion, ATwentiethOfAWindowLostClosesIt) {
 }
 
 // proves: S-10
-TEST_F(RequesterCongestion, LongerRoundTripsCloseIt) {
+TEST_F(RequesterCongestion, LongerRoundTripsReduceTheWindow) {
   open(256);
   for (int i = 0; i < 3; ++i) {
     fill();
@@ -188,7 +189,7 @@ TEST_F(RequesterCongestion, LongerRoundTripsCloseIt) {
 }
 
 // proves: S-10
-TEST_F(RequesterCongestion, WhatLeftAgainTellsNoRoundTrip) {
+TEST_F(RequesterCongestion, ARepeatedPacketIsNotUsedToMeasureARoundTrip) {
   open(256);
   fill();
   const std::uint32_t una = r().state().una.psn.value();
@@ -202,7 +203,7 @@ TEST_F(RequesterCongestion, WhatLeftAgainTellsNoRoundTrip) {
 }
 
 // proves: S-10
-TEST_F(RequesterCongestion, ReadsBehindAClosedWindowAreAskedForOneByOne) {
+TEST_F(RequesterCongestion, WithAReducedWindowReadsAreSentOneByOne) {
   post_packets(200);
   for (int i = 0; i < 20; ++i) {
     leave();
@@ -227,7 +228,7 @@ TEST_F(RequesterCongestion, ReadsBehindAClosedWindowAreAskedForOneByOne) {
 }
 
 // proves: S-10
-TEST_F(RequesterCongestion, DcqcnClosesByCnpsAndNotByLength) {
+TEST_F(RequesterCongestion, DcqcnReactsToCnpsAndNotToRoundTrips) {
   rules.congestion = CongestionRule::Dcqcn;
   EXPECT_EQ(fill(), 256u);
   pass(Duration::ms(1));
@@ -247,9 +248,9 @@ TEST_F(RequesterCongestion, DcqcnClosesByCnpsAndNotByLength) {
   EXPECT_GT(window(), 190u);
 }
 
-// The ACK of a packet that was sent behind a loss may have waited for the repetition.
+// The ACK of a packet sent after a loss may have waited for the repetition.
 // proves: S-10
-TEST(Congestion, ARoundInWhichSomethingWasLostIsNoMeasure) {
+TEST(Congestion, ARoundWithALossIsNotUsedToMeasureARoundTrip) {
   constexpr std::uint32_t kMost = 256;
   const Duration trip = Duration::us(50);
   for (const bool loses : {false, true}) {

@@ -20,7 +20,7 @@ class Dcqcn : public ::testing::Test {
 };
 
 // proves: S-10
-TEST_F(Dcqcn, BeginsOpenAndTheFirstCnpHalvesIt) {
+TEST_F(Dcqcn, TheWindowBeginsOpenAndTheFirstCnpHalvesIt) {
   EXPECT_EQ(w.packets(), kMost);
   EXPECT_TRUE(w.cut(now));
   EXPECT_EQ(w.packets(), kMost / 2);
@@ -38,7 +38,7 @@ TEST_F(Dcqcn, AlphaFallsWithoutCnpsSoThatTheNextCutIsSmaller) {
 }
 
 // proves: S-10
-TEST_F(Dcqcn, ComesBackHalfWayEachPeriodAtFirst) {
+TEST_F(Dcqcn, TheRateRecoversHalfWayEachPeriodAtFirst) {
   w.cut(now);
   pass(DcqcnWindow::kPeriod);
   EXPECT_EQ(w.packets(), 192u);
@@ -49,7 +49,7 @@ TEST_F(Dcqcn, ComesBackHalfWayEachPeriodAtFirst) {
 }
 
 // proves: S-10
-TEST_F(Dcqcn, BehindManyCnpsItComesBackByAdditions) {
+TEST_F(Dcqcn, AfterManyCnpsTheRateRecoversByAdditions) {
   for (int i = 0; i < 20; ++i) {
     now = now + Duration::us(50);
     w.cut(now);
@@ -63,7 +63,7 @@ TEST_F(Dcqcn, BehindManyCnpsItComesBackByAdditions) {
 }
 
 // proves: S-10
-TEST_F(Dcqcn, WhatWasSentBringsItBackAsWell) {
+TEST_F(Dcqcn, PacketsSentAlsoMakeTheRateRecover) {
   DcqcnWindow idle{kMost};
   for (DcqcnWindow* one : {&w, &idle}) {
     for (int i = 0; i < 20; ++i) one->cut(now + Duration::us(50) * i);
@@ -76,7 +76,7 @@ TEST_F(Dcqcn, WhatWasSentBringsItBackAsWell) {
 }
 
 // proves: S-10
-TEST_F(Dcqcn, AFloodOfCnpsIsOneForEach50us) {
+TEST_F(Dcqcn, OnlyOneCnpPer50usIsActedUpon) {
   EXPECT_TRUE(w.cut(now));
   for (int i = 0; i < 1000; ++i) EXPECT_FALSE(w.cut(now + Duration::ns(49'999)));
   EXPECT_EQ(w.packets(), kMost / 2);
@@ -85,14 +85,14 @@ TEST_F(Dcqcn, AFloodOfCnpsIsOneForEach50us) {
 }
 
 // proves: S-10
-TEST_F(Dcqcn, ATimeoutLeavesTheFloor) {
+TEST_F(Dcqcn, ATimeoutReducesTheRateToTheFloor) {
   w.time_out(now);
   EXPECT_EQ(w.packets(), DcqcnWindow::kFloor);
   w.time_out(now);
   EXPECT_EQ(w.packets(), DcqcnWindow::kFloor);
 }
 
-TEST_F(Dcqcn, ALongSilenceIsCaughtUpWithAtOnce) {
+TEST_F(Dcqcn, TheRateCatchesUpAtOnceAfterALongSilence) {
   w.cut(now);
   pass(Duration::s(3600));
   EXPECT_EQ(w.packets(), kMost);

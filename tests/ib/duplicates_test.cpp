@@ -1,4 +1,4 @@
-// What comes twice is done once and answered twice.
+// Duplicates: executed once and answered twice.
 #include "responder_fixture.h"
 
 namespace urnic::ib {
@@ -9,7 +9,7 @@ using test::counting;
 using test::Response;
 
 struct Duplicates : test::ResponderFixture {
-  // The state that no duplicate may move.
+  // A duplicate must not change this state.
   void expect_untouched(const ParsedPacket& p) {
     const Psn expected = responder().state().expected;
     const Msn msn = responder().state().msn;
@@ -25,7 +25,7 @@ struct Duplicates : test::ResponderFixture {
 };
 
 // proves: IB-42, IB-123
-TEST_F(Duplicates, ASendOrWriteIsNotDoneAgainAndTheLastCompletedIsAcknowledged) {
+TEST_F(Duplicates, ASendOrWriteIsNotExecutedAgainAndTheLastCompletedIsAcknowledged) {
   post(1);
   post(2);
   const ParsedPacket send = packet(Operation::SendOnly, psn, counting(8));
@@ -76,11 +76,11 @@ TEST_F(Duplicates, AReadIsReadAgain) {
 }
 
 // proves: IB-44, IB-150
-TEST_F(Duplicates, APartOfAReadIsServedAndWhatLiesOutsideIsNot) {
+TEST_F(Duplicates, APartOfAReadIsServedButNothingOutsideOfIt) {
   const Psn first = psn;
   next(read(psn, 1024, 4 * kPmtu));
   EXPECT_EQ(responses().size(), 4u);
-  // From the third packet on, as who misses it asks.
+  // From the third packet on, as requested by a peer that misses it.
   EXPECT_EQ(verdict(read(first + 2, 1024 + 2 * kPmtu, 2 * kPmtu)), Verdict::Duplicate);
   auto all = responses();
   ASSERT_EQ(all.size(), 2u);
@@ -88,7 +88,7 @@ TEST_F(Duplicates, APartOfAReadIsServedAndWhatLiesOutsideIsNot) {
   EXPECT_EQ(all[0].psn, first + 2);
   EXPECT_EQ(all[0].payload, Bytes(target() + 1024 + 2 * kPmtu, target() + 1024 + 3 * kPmtu));
   EXPECT_EQ(all[1].operation, Operation::ReadResponseLast);
-  // And all of it once more.
+  // All of it again.
   EXPECT_EQ(verdict(read(first, 1024, 4 * kPmtu)), Verdict::Duplicate);
   EXPECT_EQ(responses().size(), 4u);
 
@@ -108,7 +108,7 @@ TEST_F(Duplicates, APartOfAReadIsServedAndWhatLiesOutsideIsNot) {
 }
 
 // proves: IB-45
-TEST_F(Duplicates, AnAtomicIsAnsweredFromWhatWasSaved) {
+TEST_F(Duplicates, AnAtomicIsAnsweredWithTheSavedResult) {
   number(64) = 10;
   const Psn first = psn;
   next(fetch_add(psn, 64, 1));
@@ -125,7 +125,7 @@ TEST_F(Duplicates, AnAtomicIsAnsweredFromWhatWasSaved) {
 }
 
 // proves: IB-46
-TEST_F(Duplicates, AnAtomicThatIsForgottenOrNeverWasOneIsDropped) {
+TEST_F(Duplicates, AnAtomicWithoutASavedResultIsDropped) {
   const Psn first = psn;
   next(fetch_add(psn, 64, 1));
   next(write_only(psn, 0, counting(4)));
@@ -148,7 +148,7 @@ TEST_F(Duplicates, MoveNeitherTheExpectedPsnNorTheMsn) {
   next(write_only(psn, 0, counting(4)));
   next(read(psn, 0, 300));
   next(fetch_add(psn, 64, 1));
-  // In the middle of a message, which goes on.
+  // In the middle of a message, which continues.
   next(packet(Operation::SendFirst, psn, counting(kPmtu)));
   expect_untouched(write_only(first, 0, counting(4)));
   expect_untouched(read(first + 1, 0, 300));
@@ -178,7 +178,7 @@ TEST_F(Duplicates, AReadIsAnsweredBeforeALaterSendIsAcknowledged) {
 }
 
 // proves: IB-49
-TEST_F(Duplicates, AnEarlierOnePreemptsAReadUnderWay) {
+TEST_F(Duplicates, AnEarlierDuplicatePreemptsAReadInProgress) {
   const Psn first = psn;
   next(read(psn, 0, kPmtu));
   const Psn second = psn;
@@ -190,28 +190,28 @@ TEST_F(Duplicates, AnEarlierOnePreemptsAReadUnderWay) {
   verdict(read(first, 0, kPmtu));
   ASSERT_TRUE(response(&r));
   EXPECT_EQ(r.psn, first);
-  // What was interrupted begins anew.
+  // The interrupted response begins anew.
   const auto all = responses();
   ASSERT_EQ(all.size(), 3u);
   EXPECT_EQ(all[0].operation, Operation::ReadResponseFirst);
   EXPECT_EQ(all[0].psn, second);
 }
 
-// As the probe of a requester asks, which is not patient with us.
+// Like the probe of a requester that does not wait for our response.
 // proves: IB-43
-TEST_F(Duplicates, AnAnswerUnderWayGoesOnWhereAPartOfItIsAskedForAgain) {
+TEST_F(Duplicates, AResponseInProgressContinuesWhenAPartIsRequestedAgain) {
   const Psn first = psn;
   next(read(psn, 1024, 6 * kPmtu));
   Response r;
   ASSERT_TRUE(response(&r));
   ASSERT_TRUE(response(&r));
   ASSERT_TRUE(response(&r));
-  // What has yet to leave comes anyway.
+  // The requested part has not been sent yet, and will be sent anyway.
   verdict(read(first + 3, 1024 + 3 * kPmtu, kPmtu));
   ASSERT_TRUE(response(&r));
   EXPECT_EQ(r.psn, first + 3);
   EXPECT_EQ(r.operation, Operation::ReadResponseMiddle);
-  // What has left begins again there, and goes on to the end.
+  // The requested part has been sent: the response restarts there, and continues to the end.
   verdict(read(first + 2, 1024 + 2 * kPmtu, kPmtu));
   const auto all = responses();
   ASSERT_EQ(all.size(), 4u);
@@ -224,7 +224,7 @@ TEST_F(Duplicates, AnAnswerUnderWayGoesOnWhereAPartOfItIsAskedForAgain) {
 }
 
 // proves: IB-44
-TEST_F(Duplicates, OtherBytesUnderItsPsnsDoNotReachBeyondTheEnd) {
+TEST_F(Duplicates, ADuplicateReadDoesNotExtendTheResponseBeyondItsEnd) {
   const Psn first = psn;
   next(read(psn, 1024, 6 * kPmtu));
   Response r;
@@ -233,7 +233,7 @@ TEST_F(Duplicates, OtherBytesUnderItsPsnsDoNotReachBeyondTheEnd) {
   const auto all = responses();
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all[0].psn, first + 5);
-  // Nor does one that asks for more than what is left of a part.
+  // A request for more than the rest of a part is not served either.
   verdict(read(first, 1024, 2 * kPmtu));
   ASSERT_TRUE(response(&r));
   verdict(read(first + 1, 1024 + kPmtu, 5 * kPmtu));
@@ -256,7 +256,7 @@ TEST_F(Duplicates, AreNeverNaked) {
   silent(packet(Operation::SendOnly, first + 3, counting(kPmtu + 1)));
   silent(packet(Operation::SendFirst, first + 3, counting(3)));
   silent(read(first, kBytes, 4));
-  // The memory goes away before the first packet, and behind it.
+  // The memory is deregistered before the first packet, and after it.
   Response r;
   verdict(read(first, 0, 2 * kPmtu));
   ASSERT_TRUE(response(&r));
@@ -264,14 +264,14 @@ TEST_F(Duplicates, AreNeverNaked) {
   EXPECT_TRUE(responses().empty());
   silent(read(first, 0, 2 * kPmtu));
   EXPECT_FALSE(responder().due());
-  // No receive is needed, no right.
+  // Neither a receive nor a right is needed.
   qp.access = 0;
   verdict(packet(Operation::SendOnly, first + 3, counting(4)));
   EXPECT_TRUE(only_response().is_ack());
 }
 
 // proves: IB-123
-TEST_F(Duplicates, EachOfManyIsAnsweredInTheOrderOfPsns) {
+TEST_F(Duplicates, ManyDuplicatesAreAnsweredInTheOrderOfPsns) {
   post(1);
   const Psn first = psn;
   next(read(psn, 0, kPmtu));

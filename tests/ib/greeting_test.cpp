@@ -14,7 +14,7 @@ QpAttributes attributes() {
 }
 
 // proves: S-7
-TEST(Greeting, AsksThreeTimesAndNoMore) {
+TEST(Greeting, SendsAtMostThreeHellos) {
   Greeting g;
   EXPECT_TRUE(g.due().is_never());
   Instant now = Instant::from_ns(1000);
@@ -40,7 +40,7 @@ TEST(Greeting, AsksThreeTimesAndNoMore) {
 }
 
 // proves: S-7
-TEST(Greeting, IsOverWhenTheOtherEndIsHeardAndAnswersWhoAsks) {
+TEST(Greeting, StopsWhenThePeerIsHeardAndAnswersAHelloThatAsks) {
   Greeting g;
   Hello hello;
   g.begin(Instant::from_ns(0));
@@ -58,7 +58,7 @@ TEST(Greeting, IsOverWhenTheOtherEndIsHeardAndAnswersWhoAsks) {
 }
 
 // proves: S-7
-TEST(Greeting, OfSomebodyWhoKnowsNoFirstPsnIsNotThePeers) {
+TEST(Greeting, AHelloWithoutAFirstPsnIsNotFromThePeer) {
   PacketHeader h;
   for (const std::uint32_t psn : {0u, 5u, 9u}) {
     h.bth.psn = Psn(psn);

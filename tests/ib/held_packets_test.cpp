@@ -1,4 +1,4 @@
-// What is kept behind a gap, as memory: order, bounds, and what is given back.
+// The store for packets past a gap: order, bounds, and memory that is returned.
 #include "ib/held_packets.h"
 
 #include <gtest/gtest.h>
@@ -41,8 +41,8 @@ struct HeldPacketsTest : testing::Test {
   HeldPackets held{&pool, 100, 1024};
 };
 
-TEST_F(HeldPacketsTest, ComeInTheOrderOfTheirPsnsWhateverTheOrderOfArrival) {
-  // Over the wrap.
+TEST_F(HeldPacketsTest, AreReturnedInTheOrderOfPsnsForAnyOrderOfArrival) {
+  // Across the wrap of PSNs.
   std::vector<std::uint32_t> psns(100);
   std::iota(psns.begin(), psns.end(), 0xffffff - 50u);
   const auto sorted = psns;
@@ -58,8 +58,8 @@ TEST_F(HeldPacketsTest, ComeInTheOrderOfTheirPsnsWhateverTheOrderOfArrival) {
   EXPECT_EQ(pool.in_use(), 0u);
 }
 
-// Whoever sends them so: the most there may be, each before all others, then each between two.
-TEST_F(HeldPacketsTest, ComeInOrderThoughTheyWereSentTheOtherWayRound) {
+// Reverse order with the most packets allowed, then each between two others.
+TEST_F(HeldPacketsTest, AreReturnedInOrderAlsoWhenTheyArriveInReverse) {
   HeldPool large;
   HeldPackets most(&large, 4096, 256);
   ParsedPacket p;
@@ -70,7 +70,7 @@ TEST_F(HeldPacketsTest, ComeInOrderThoughTheyWereSentTheOtherWayRound) {
       ASSERT_EQ(most.keep(p), Kept::Already);
     }
   };
-  give(3000);  // down over the wrap
+  give(3000);  // downwards across the wrap
   give(3001);
   EXPECT_EQ(most.keep({}), Kept::Already) << "0 is among them";
   for (std::uint32_t i = 0; i < 4096; ++i) {
@@ -79,7 +79,7 @@ TEST_F(HeldPacketsTest, ComeInOrderThoughTheyWereSentTheOtherWayRound) {
   }
 }
 
-TEST_F(HeldPacketsTest, GoOnWhileSomeAreTakenAndOthersCome) {
+TEST_F(HeldPacketsTest, StayInOrderWhileSomeAreRemovedAndOthersAreAdded) {
   std::uint32_t next = 5, behind = 5;
   for (int round = 0; round < 1000; ++round) {
     while (held.size() < 60) ASSERT_EQ(keep(behind++), Kept::Yes);
@@ -99,7 +99,7 @@ TEST_F(HeldPacketsTest, TheFirstCopyIsKept) {
   EXPECT_EQ(held.first().payload.size(), 10u);
 }
 
-TEST_F(HeldPacketsTest, AreNoMoreThanSoMany) {
+TEST_F(HeldPacketsTest, AreAtMostTheLimit) {
   for (std::uint32_t i = 0; i < 100; ++i) ASSERT_EQ(keep(2 * i), Kept::Yes);
   EXPECT_EQ(keep(7), Kept::NoRoom);
   EXPECT_EQ(keep(8), Kept::Already);
@@ -107,7 +107,7 @@ TEST_F(HeldPacketsTest, AreNoMoreThanSoMany) {
   EXPECT_EQ(keep(7), Kept::Yes);
 }
 
-TEST_F(HeldPacketsTest, AReadEndsBehindItsLastResponse) {
+TEST_F(HeldPacketsTest, TheEndOfAReadIsAfterItsLastResponse) {
   ParsedPacket p;
   p.header.bth.opcode = Opcode(ServiceType::Rc, Operation::ReadRequest);
   p.header.bth.psn = Psn(10);
@@ -116,7 +116,7 @@ TEST_F(HeldPacketsTest, AReadEndsBehindItsLastResponse) {
   EXPECT_EQ(held.end(), Psn(13));
 }
 
-TEST_F(HeldPacketsTest, OwnNothingWhenNoneIsLeft) {
+TEST_F(HeldPacketsTest, ReturnAllMemoryWhenNoneIsLeft) {
   EXPECT_EQ(pool.in_use(), 0u);
   keep(1);
   keep(2, 0);
@@ -135,7 +135,7 @@ TEST_F(HeldPacketsTest, OwnNothingWhenNoneIsLeft) {
   EXPECT_EQ(pool.in_use(), 0u);
 }
 
-TEST_F(HeldPacketsTest, ThePoolIsAboveAll) {
+TEST_F(HeldPacketsTest, ThePoolLimitsAllQueuePairsTogether) {
   HeldPool small(5 * 4096);  // the book of ten takes one or two blocks
   HeldPackets mine(&small, 10, 4096);
   ParsedPacket p;
@@ -149,7 +149,7 @@ TEST_F(HeldPacketsTest, ThePoolIsAboveAll) {
   EXPECT_GE(kept, 3u);
   EXPECT_LE(kept, 4u);
   EXPECT_LE(small.in_use(), 5u * 4096);
-  // One without payload has room; and another queue pair has none.
+  // A packet without payload fits; a packet of another queue pair does not.
   p.payload = {};
   p.header.bth.psn = Psn(20);
   EXPECT_EQ(mine.keep(p), Kept::Yes);

@@ -1,5 +1,5 @@
-// A responder that answers what nobody asked, and not what was asked: nothing but the queue pair
-// it is connected to suffers, and that one ends with the right status or goes on.
+// A peer that sends responses without a request, and wrong responses: only its own queue pair is
+// affected, which ends with the right status or continues.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using verbs::WrOp;
 
 class HostilePeer : public RequesterBench {
  protected:
-  // Everything a response may be made of, near the window or anywhere.
+  // Any fields of a response, near the window or anywhere.
   ParsedPacket any_response(Rng* rng) {
     constexpr Operation kOperations[] = {
         Operation::ReadResponseFirst, Operation::ReadResponseMiddle,
@@ -40,7 +40,7 @@ class HostilePeer : public RequesterBench {
         break;
     }
     ParsedPacket p = response(kOperations[rng->below(std::size(kOperations))], psn);
-    // Mostly positive, or none would live long.
+    // Mostly positive, or no queue pair would live long.
     const bool ack = rng->chance(0.8);
     p.header.aeth.syndrome.byte = static_cast<std::uint8_t>(rng->below(ack ? 32 : 256));
     p.header.aeth.msn = Msn(s.ssn.value() + 3 - static_cast<std::uint32_t>(rng->below(8)));
@@ -53,7 +53,7 @@ class HostilePeer : public RequesterBench {
   std::vector<std::uint8_t> noise = std::vector<std::uint8_t>(4096, 0xee);
 };
 
-TEST_F(HostilePeer, AnswersWithoutAQuestionDoNothing) {
+TEST_F(HostilePeer, ResponsesWithoutARequestHaveNoEffect) {
   for (const std::uint32_t psn : {0u, 99u, 100u, 101u, 100u + (1u << 23), 99u - (1u << 23)}) {
     ack(psn, 1);
     nak(psn, NakCode::RemoteAccess);
@@ -71,10 +71,10 @@ TEST_F(HostilePeer, AnswersWithoutAQuestionDoNothing) {
   EXPECT_THAT(done(), ElementsAre(1));
 }
 
-// Requests of all kinds under any responses, many times over: each completes once and in order, the
-// first that fails has a status of its own and what is behind it is flushed; only sinks change, and
-// another queue pair of the same memory goes on.
-TEST_F(HostilePeer, AnyResponsesHarmNothingElse) {
+// Requests of all kinds with any responses, many times over: each completes once and in order. The
+// first that fails has a status of its own, and those after it are flushed. Only sinks change, and
+// another queue pair with the same memory continues.
+TEST_F(HostilePeer, AnyResponsesAffectOnlyTheirOwnQueuePair) {
   std::uint64_t ended = 0, completed = 0;
   for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
     Rng rng(seed);
@@ -140,7 +140,7 @@ TEST_F(HostilePeer, AnyResponsesHarmNothingElse) {
 class PatientResponder : public test::ResponderFixture {};
 
 // proves: IB-148
-TEST_F(PatientResponder, ADuplicateIsAnsweredHoweverOftenItComes) {
+TEST_F(PatientResponder, EveryRepetitionOfADuplicateIsAnswered) {
   take(write_only(qp.rq_psn, 0, test::counting(8)));
   for (int i = 0; i < 1000; ++i) {
     take(write_only(qp.rq_psn, 0, test::counting(8)));

@@ -15,7 +15,7 @@ using urnic::test::to_hex;
 struct Vector {
   const char *ip_udp, *covered, *icrc;
 };
-// Made by hand from the text of the transport; checked against captures of others.
+// Computed by hand from the specification; checked against captures of other implementations.
 constexpr Vector kVectors[] = {
     {"45000034000040004011b6b5c0000201c0000202 c00112b700200000",
      "0470ffff000000118000000168656c6c6f000000", "aea74be2"},
@@ -49,7 +49,7 @@ bool free_of(const Bytes& ip, std::size_t bit) {
   return (bit >= 4 && bit < 8) || (byte >= 1 && byte < 4) || byte == 7;
 }
 
-// Headers and packet in one piece, as they mostly are, and apart.
+// Headers and packet contiguous, as usual, and separate.
 bool good_both_ways(const Bytes& ip_udp, const Bytes& packet) {
   Bytes all = ip_udp;
   all.insert(all.end(), packet.begin(), packet.end());
@@ -60,10 +60,10 @@ bool good_both_ways(const Bytes& ip_udp, const Bytes& packet) {
 }
 
 // proves: IB-1
-TEST(Icrc, EveryBitButThoseRoutersChangeIsCovered) {
+TEST(Icrc, EveryBitIsCoveredExceptThoseThatRoutersChange) {
   for (const Vector& v : kVectors) {
     const Bytes ip_udp = from_hex(v.ip_udp), packet = whole(v);
-    // Not the version nor the header length, which say where the rest lies.
+    // Except the version and the header length, which determine the position of the rest.
     const std::size_t first = ip_udp[0] >> 4 == 4 ? 8 : 4;
     for (std::size_t bit = first; bit < ip_udp.size() * 8; ++bit) {
       Bytes changed = ip_udp;
@@ -78,7 +78,7 @@ TEST(Icrc, EveryBitButThoseRoutersChangeIsCovered) {
   }
 }
 
-TEST(Icrc, HeadersMadeFromASocketsFieldsServeAsWell) {
+TEST(Icrc, PseudoHeadersFromSocketFieldsGiveTheSameIcrc) {
   DatagramFields f;
   f.source = *IpAddress::parse("192.0.2.1");
   f.destination = *IpAddress::parse("192.0.2.2");
@@ -95,7 +95,7 @@ TEST(Icrc, HeadersMadeFromASocketsFieldsServeAsWell) {
 }
 
 // proves: IB-1
-TEST(Icrc, OptionsAreCoveredAsTheyAreWhereverThePacketLies) {
+TEST(Icrc, OptionsAreCoveredForAContiguousAndASeparatePacket) {
   Bytes ip_udp = from_hex(kVectors[0].ip_udp);
   ip_udp[0] = 0x4f;
   for (std::uint8_t i = 0; i < 40; ++i) ip_udp.insert(ip_udp.begin() + 20 + i, i);
@@ -115,9 +115,9 @@ TEST(Icrc, OptionsAreCoveredAsTheyAreWhereverThePacketLies) {
   }
 }
 
-// A socket does not tell the identification of what arrives.
+// A socket does not report the identification of a received packet.
 // proves: IB-1
-TEST(Icrc, AHiddenIdentificationIsFoundWhateverItIs) {
+TEST(Icrc, AnyHiddenIdentificationIsFound) {
   Rng rng(4791);
   for (const std::size_t length :
        {std::size_t{24}, std::size_t{63}, std::size_t{64}, std::size_t{1052}, std::size_t{4124}}) {
@@ -133,7 +133,7 @@ TEST(Icrc, AHiddenIdentificationIsFoundWhateverItIs) {
       f.identification = 0;
       const IpUdpHeaders known = pseudo_headers(f, length);
       EXPECT_TRUE(icrc_good_for_some_identification(known.view(), packet));
-      // One bit of what is covered, anywhere but in the byte that routers change.
+      // One covered bit, anywhere except in the byte that routers change.
       std::size_t bit = rng.below(length * 8);
       if (bit / 8 == 4) bit += 8;
       packet[bit / 8] ^= static_cast<std::uint8_t>(0x80 >> bit % 8);
@@ -142,7 +142,7 @@ TEST(Icrc, AHiddenIdentificationIsFoundWhateverItIs) {
   }
 }
 
-// What this leaves: a broken packet is taken once in 2^16.
+// The cost: a damaged packet is accepted once in 2^16.
 TEST(Icrc, OneInSixtyFiveThousandBrokenPacketsPassesWithAHiddenIdentification) {
   Rng rng(1);
   DatagramFields f;
@@ -159,7 +159,7 @@ TEST(Icrc, OneInSixtyFiveThousandBrokenPacketsPassesWithAHiddenIdentification) {
   EXPECT_LE(passed, 40);  // 16 expected
 }
 
-TEST(Icrc, SixHidesNothing) {
+TEST(Icrc, Ipv6HasNoHiddenIdentification) {
   Rng rng(6);
   for (const Vector& v : kVectors) {
     const Bytes ip_udp = from_hex(v.ip_udp);

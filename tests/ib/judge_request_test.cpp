@@ -1,4 +1,4 @@
-// Which requests a responder refuses, and how: the checks in their order.
+// Refused requests and their NAKs: the checks in their order.
 #include "ib/judge_request.h"
 
 #include "responder_fixture.h"
@@ -30,7 +30,7 @@ TEST_F(RequestCheck, AMiddleOrLastAtTheStartIsAnInvalidRequest) {
 }
 
 // proves: IB-18
-TEST_F(RequestCheck, AMessageIsNotBrokenIntoNorChanged) {
+TEST_F(RequestCheck, AMessageMustNotBeInterruptedOrChangeItsKind) {
   post(1);
   const auto begin = [this](bool send) {
     again();
@@ -57,7 +57,7 @@ TEST_F(RequestCheck, AMessageIsNotBrokenIntoNorChanged) {
 }
 
 // proves: IB-19
-TEST_F(RequestCheck, WhatIsNotEnabledIsAnInvalidRequest) {
+TEST_F(RequestCheck, AnOperationThatIsNotEnabledIsAnInvalidRequest) {
   qp.access = verbs::kRemoteRead | verbs::kRemoteAtomic;
   expect_refused(write_only(psn, 0, counting(4)), NakCode::InvalidRequest);
   again();
@@ -98,17 +98,17 @@ TEST_F(RequestCheck, APadOnFirstOrMiddleIsAnInvalidRequest) {
 }
 
 // proves: IB-22
-TEST_F(RequestCheck, MoreReadsAndAtomicsThanMayWaitAreAnInvalidRequest) {
+TEST_F(RequestCheck, MoreReadsAndAtomicsThanResourcesAreAnInvalidRequest) {
   for (int i = 0; i < 4; ++i) {
     EXPECT_EQ(next(i % 2 == 0 ? read(psn, 0, 8) : fetch_add(psn, 8, 1)), Verdict::Accept);
   }
   EXPECT_EQ(verdict(read(psn, 0, 8)), Verdict::InvalidRequest);
   const auto all = responses();
-  ASSERT_EQ(all.size(), 5u);  // the four that waited first
+  ASSERT_EQ(all.size(), 5u);  // the four that waited come first
   EXPECT_TRUE(all[4].is_nak(NakCode::InvalidRequest));
   EXPECT_EQ(all[4].psn, psn);
   again();
-  // Answered ones make room.
+  // READs that are answered make room.
   for (int i = 0; i < 20; ++i) {
     EXPECT_EQ(next(read(psn, 0, 8)), Verdict::Accept);
     EXPECT_EQ(responses().size(), 1u);
@@ -119,7 +119,7 @@ TEST_F(RequestCheck, MoreReadsAndAtomicsThanMayWaitAreAnInvalidRequest) {
 }
 
 // proves: IB-23
-TEST_F(RequestCheck, AKeyRangeRightOrDomainThatDoesNotAllowItIsARemoteAccessError) {
+TEST_F(RequestCheck, AWrongKeyRangeRightOrDomainIsARemoteAccessError) {
   const auto all_three = [this](std::uint32_t key, std::uint64_t address) {
     ParsedPacket w = write_only(psn, 0, counting(8));
     w.header.reth = {address, key, 8};
@@ -146,7 +146,7 @@ TEST_F(RequestCheck, AKeyRangeRightOrDomainThatDoesNotAllowItIsARemoteAccessErro
 }
 
 // proves: IB-24
-TEST_F(RequestCheck, NothingIsReadOrWrittenWithAnyKey) {
+TEST_F(RequestCheck, AnAccessOfNoBytesSucceedsWithAnyKey) {
   ParsedPacket w = write_only(psn, 0, {});
   w.header.reth = {0, 0xdeadbeef, 0};
   EXPECT_EQ(next(w), Verdict::Accept);
@@ -165,7 +165,7 @@ TEST_F(RequestCheck, NothingIsReadOrWrittenWithAnyKey) {
 }
 
 // proves: IB-26
-TEST_F(RequestCheck, ASendLongerThanItsReceiveIsAnInvalidRequestAndALengthErrorHere) {
+TEST_F(RequestCheck, ASendLongerThanItsReceiveIsAnInvalidRequestAndALocalLengthError) {
   post(1, 100);
   post(2, 300);
   expect_refused(packet(Operation::SendOnly, psn, counting(101)), NakCode::InvalidRequest);
@@ -213,7 +213,7 @@ TEST_F(RequestCheck, APayloadTooLongOrTooShortForItsOpcodeIsAnInvalidRequest) {
   expect_refused(r, NakCode::InvalidRequest);
 }
 
-TEST_F(RequestCheck, AWriteIsAsLongAsItSays) {
+TEST_F(RequestCheck, AWriteMustHaveItsAnnouncedLength) {
   expect_refused(write(Operation::WriteOnly, psn, 0, 7, counting(8)), NakCode::InvalidRequest);
   again();
   expect_refused(write(Operation::WriteOnly, psn, 0, 9, counting(8)), NakCode::InvalidRequest);
@@ -222,13 +222,13 @@ TEST_F(RequestCheck, AWriteIsAsLongAsItSays) {
   expect_refused(packet(Operation::WriteLast, psn, counting(45)), NakCode::InvalidRequest);
 }
 
-TEST_F(RequestCheck, AnAtomicLiesOnEightBytes) {
+TEST_F(RequestCheck, AnAtomicMustBeAlignedToEightBytes) {
   expect_refused(fetch_add(psn, 4, 1), NakCode::InvalidRequest);
 }
 
 // proves: IB-28
 TEST_F(RequestCheck, AReadOfMoreThanTheLargestMessageIsAnInvalidRequest) {
-  // Nothing of it is ever touched.
+  // Its memory is never touched.
   constexpr std::uint64_t kHuge = 3ull << 30;
   const std::uint32_t huge = table.register_memory(kPd, {target(), 0, kHuge}, kAll);
   ParsedPacket r = read(psn, 0, 0);
@@ -250,7 +250,7 @@ TEST_F(RequestCheck, AReceiveThatCannotBeWrittenIsARemoteOperationalError) {
   EXPECT_EQ(completions[0].wr_id, 9u);
   EXPECT_EQ(completions[0].status, verbs::Status::LocalProtection);
   again();
-  // Of two pieces the second; of the first nothing is written.
+  // Two pieces, the second of which is not writable; the first is not written.
   post(1);
   const verbs::Sge two[] = {{0, 4, lkey}, {0, 100, rkey ^ 1}};
   rq.pop();
@@ -260,7 +260,7 @@ TEST_F(RequestCheck, AReceiveThatCannotBeWrittenIsARemoteOperationalError) {
 }
 
 // proves: IB-30
-TEST_F(RequestCheck, AWriteThatLeavesTheRegionIsRefusedWhereItDoes) {
+TEST_F(RequestCheck, AWriteBeyondTheRegionIsRefusedAtThePacketThatLeavesIt) {
   const std::uint64_t offset = kBytes - 2 * kPmtu;
   EXPECT_EQ(next(write(Operation::WriteFirst, psn, offset, 3 * kPmtu, counting(kPmtu))),
             Verdict::Accept);
@@ -270,7 +270,7 @@ TEST_F(RequestCheck, AWriteThatLeavesTheRegionIsRefusedWhereItDoes) {
 }
 
 // proves: IB-31
-TEST_F(RequestCheck, NoFailureMovesTheExpectedPsn) {
+TEST_F(RequestCheck, AFailureDoesNotChangeTheExpectedPsn) {
   const Psn expected = psn;
   const auto unmoved = [&](const ParsedPacket& p, Verdict want) {
     again();
@@ -290,7 +290,7 @@ TEST_F(RequestCheck, NoFailureMovesTheExpectedPsn) {
   unmoved(packet(Operation::SendOnly, psn, counting(8)), Verdict::Operational);
 }
 
-// The order of the checks: what comes first decides.
+// The first check that fails decides.
 TEST_F(RequestCheck, TheFirstCheckThatFailsDecides) {
   // Sequence before support, support before readiness.
   ParsedPacket p = write(Operation::WriteLastImm, psn, 0, 0, counting(4));

@@ -18,7 +18,7 @@ QpAttributes attributes() {
 class KeepaliveTest : public ::testing::Test {
  protected:
   KeepaliveTest() { k.begin(kIdle, now); }
-  // Its next look, at its time.
+  // Its next check, at its time.
   bool look(std::uint64_t heard, bool busy = false) {
     now = k.due();
     return k.on_time(heard, busy, kIdle, now);
@@ -29,7 +29,7 @@ class KeepaliveTest : public ::testing::Test {
 };
 
 // proves: E-43
-TEST_F(KeepaliveTest, AsksThreeTimesAndGivesUp) {
+TEST_F(KeepaliveTest, GivesUpAfterThreeProbes) {
   EXPECT_EQ(k.due(), now + kIdle);
   for (int n = 0; n < Keepalive::kQuestions; ++n) {
     EXPECT_FALSE(k.asks());
@@ -44,7 +44,7 @@ TEST_F(KeepaliveTest, AsksThreeTimesAndGivesUp) {
 }
 
 // proves: E-43
-TEST_F(KeepaliveTest, WhoIsHeardOrOwesAnAnswerIsNotAsked) {
+TEST_F(KeepaliveTest, APeerThatIsHeardOrHasRequestsOutstandingIsNotProbed) {
   EXPECT_FALSE(look(1));
   EXPECT_FALSE(k.asks());
   EXPECT_EQ(k.due(), now + kIdle);
@@ -55,7 +55,7 @@ TEST_F(KeepaliveTest, WhoIsHeardOrOwesAnAnswerIsNotAsked) {
 }
 
 // proves: E-43
-TEST_F(KeepaliveTest, AnAnswerBeginsItAnew) {
+TEST_F(KeepaliveTest, AResponseRestartsTheIdleTime) {
   for (int round = 0; round < 5; ++round) {
     EXPECT_FALSE(look(1 + static_cast<std::uint64_t>(round)));
     for (int n = 0; n < Keepalive::kQuestions; ++n) {
@@ -64,9 +64,9 @@ TEST_F(KeepaliveTest, AnAnswerBeginsItAnew) {
   }
 }
 
-// Whoever was stopped has asked nobody meanwhile.
+// A process that was stopped has sent no probes meanwhile.
 // proves: E-43
-TEST_F(KeepaliveTest, AfterALeapOfTimeItIsAskedAgainBeforeItIsGivenUp) {
+TEST_F(KeepaliveTest, AfterALeapOfTimeThePeerIsProbedAgainBeforeItIsGivenUp) {
   for (int n = 0; n < Keepalive::kQuestions; ++n) ASSERT_FALSE(look(0));
   k.question(attributes(), Psn(6));
   now = now + Duration::s(3600);
@@ -78,7 +78,7 @@ TEST_F(KeepaliveTest, AfterALeapOfTimeItIsAskedAgainBeforeItIsGivenUp) {
 }
 
 // proves: IB-42, E-43
-TEST_F(KeepaliveTest, TheQuestionIsADuplicateOfNothing) {
+TEST_F(KeepaliveTest, TheProbeIsADuplicateWriteOfNoBytes) {
   ASSERT_FALSE(look(0));
   const PacketHeader h = k.question(attributes(), Psn(0));
   EXPECT_EQ(h.bth.psn, Psn(0xffffff));
@@ -90,7 +90,7 @@ TEST_F(KeepaliveTest, TheQuestionIsADuplicateOfNothing) {
 }
 
 // proves: E-43
-TEST_F(KeepaliveTest, IsAnsweredWithoutAHalf) {
+TEST_F(KeepaliveTest, AProbeIsAnsweredWithoutAResponderHalf) {
   ParsedPacket p;
   p.header.bth.opcode = Opcode(ServiceType::Rc, Operation::WriteOnly);
   p.header.bth.ack_request = true;
@@ -112,7 +112,7 @@ TEST_F(KeepaliveTest, IsAnsweredWithoutAHalf) {
 }
 
 // proves: E-43
-TEST_F(KeepaliveTest, TakesTheAnswerWithoutAHalf) {
+TEST_F(KeepaliveTest, AResponseIsAcceptedWithoutARequesterHalf) {
   ParsedPacket p;
   p.header.bth.opcode = Opcode(ServiceType::Rc, Operation::Acknowledge);
   p.header.aeth.syndrome = Syndrome::ack(3);

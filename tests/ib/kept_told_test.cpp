@@ -1,5 +1,5 @@
-// A responder whose peer is urnic as well tells what it keeps (S-6), and puts Writes in their place
-// at once where that is allowed (S-2).
+// A responder whose peer is urnic, too, reports what it keeps (S-6), and places Writes at once if
+// that is allowed (S-2).
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -20,12 +20,12 @@ class KeptTold : public test::ResponderFixture {
     qp.loss.type = ConnectionType::Fast;
     qp.selective = qp.peer_selective = true;
   }
-  // The next write of eight bytes, `ahead` PSNs beyond the expected one.
+  // A write of eight bytes, `ahead` PSNs after the expected one.
   Verdict write_ahead(std::uint32_t ahead, unsigned value = 1) {
     const std::uint64_t at = 64 * ahead;
     return verdict(write_only(qp.rq_psn + ahead, at, counting(8, value)));
   }
-  // What the SACK that is due says is kept, as distances from the first PSN.
+  // The packets that the pending SACK reports as kept, as distances from the first PSN.
   std::vector<std::uint32_t> told(Psn* expected = nullptr) {
     std::vector<std::uint32_t> kept;
     ResponsePacket p;
@@ -45,7 +45,7 @@ class KeptTold : public test::ResponderFixture {
 };
 
 // proves: S-6
-TEST_F(KeptTold, ASackForEachBurstAndNoNak) {
+TEST_F(KeptTold, EachBurstPastAGapDrawsASackAndNoNak) {
   write_ahead(0);
   responses();
   write_ahead(2);
@@ -57,7 +57,7 @@ TEST_F(KeptTold, ASackForEachBurstAndNoNak) {
   write_ahead(6);
   EXPECT_THAT(told(), ElementsAre(2, 3, 6));
   EXPECT_THAT(serials, ElementsAre(1, 2));
-  write_ahead(1);  // one gap closes, the other is told of with the ACK that is due
+  write_ahead(1);  // one gap closes; the other is reported with the pending ACK
   EXPECT_THAT(told(&expected), ElementsAre(6));
   EXPECT_EQ(expected, qp.rq_psn + 4);
   write_ahead(4);
@@ -69,14 +69,14 @@ TEST_F(KeptTold, ASackForEachBurstAndNoNak) {
 }
 
 // proves: S-6
-TEST_F(KeptTold, WhoKeepsNothingSaysNakAsBefore) {
+TEST_F(KeptTold, ASlowQueuePairSendsANakInsteadOfASack) {
   qp.loss.type = ConnectionType::Slow;
   write_ahead(1);
   EXPECT_TRUE(only_response().is_nak(NakCode::SequenceError));
 }
 
 // proves: S-6
-TEST_F(KeptTold, ADowngradeIsToldByANak) {
+TEST_F(KeptTold, ADowngradeIsReportedByANak) {
   qp.loss.store_packets = 2;
   write_ahead(1);
   write_ahead(2);
@@ -86,7 +86,7 @@ TEST_F(KeptTold, ADowngradeIsToldByANak) {
 }
 
 // proves: S-7
-TEST_F(KeptTold, APeerThatHasNotAgreedSeesNothingOfIt) {
+TEST_F(KeptTold, APeerThatHasNotAgreedGetsNoSack) {
   qp.peer_selective = false;
   write_ahead(1);
   write_ahead(2);
@@ -96,7 +96,7 @@ TEST_F(KeptTold, APeerThatHasNotAgreedSeesNothingOfIt) {
 }
 
 // proves: S-2
-TEST_F(KeptTold, TheMissingPartOfAReadGoesInBetween) {
+TEST_F(KeptTold, TheMissingPartOfAReadIsSentInBetweenTheRest) {
   EXPECT_EQ(next(read(psn, 0, 6 * kPmtu)), Verdict::Accept);
   test::Response r;
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(response(&r));
@@ -107,7 +107,7 @@ TEST_F(KeptTold, TheMissingPartOfAReadGoesInBetween) {
 }
 
 // proves: S-2
-TEST_F(KeptTold, SeveralMissingPartsOfAReadComeOneBehindTheOther) {
+TEST_F(KeptTold, SeveralMissingPartsOfAReadAreSentOneAfterTheOther) {
   EXPECT_EQ(next(read(psn, 0, 8 * kPmtu)), Verdict::Accept);
   const auto order = [&] {
     std::vector<std::uint32_t> o;
@@ -118,9 +118,9 @@ TEST_F(KeptTold, SeveralMissingPartsOfAReadComeOneBehindTheOther) {
   for (int i = 0; i < 6; ++i) ASSERT_TRUE(response(&r));
   take(read(qp.rq_psn + 1, kPmtu, kPmtu));
   take(read(qp.rq_psn + 3, 3 * kPmtu, 2 * kPmtu));
-  take(read(qp.rq_psn + 3, 3 * kPmtu, 2 * kPmtu));  // the same once more
+  take(read(qp.rq_psn + 3, 3 * kPmtu, 2 * kPmtu));  // the same again
   EXPECT_THAT(order(), ElementsAre(1, 3, 4, 6, 7));
-  // Nothing is under way now.
+  // Now no response is in progress.
   take(read(qp.rq_psn + 2, 2 * kPmtu, 2 * kPmtu));
   take(read(qp.rq_psn + 5, 5 * kPmtu, kPmtu));
   std::vector<std::uint32_t> after = order();
@@ -138,19 +138,19 @@ class PlacedEarly : public KeptTold {
 };
 
 // proves: S-2
-TEST_F(PlacedEarly, AWriteWithItsOwnRethIsInItsPlaceAndCompletesInItsTurn) {
+TEST_F(PlacedEarly, AWriteWithItsOwnRethIsPlacedAtOnceAndCompletesInItsTurn) {
   write_ahead(1, 50);
   EXPECT_EQ(at(64), counting(8, 50));
   EXPECT_EQ(responder().counters().placed, 1u);
   EXPECT_EQ(responder().state().msn, Msn(0));
-  target()[64] ^= 1;  // and is not placed again
+  target()[64] ^= 1;  // it is not placed again
   write_ahead(0);
   EXPECT_EQ(responder().state().msn, Msn(2));
   EXPECT_NE(at(64), counting(8, 50));
 }
 
 // proves: S-2
-TEST_F(PlacedEarly, APartOfTheOpenWriteIsInItsPlace) {
+TEST_F(PlacedEarly, APartOfTheOpenWriteIsPlacedAtOnce) {
   next(write(Operation::WriteFirst, psn, 0, 3 * kPmtu, counting(kPmtu)));
   verdict(packet(Operation::WriteLast, qp.rq_psn + 2, counting(kPmtu, 9)));
   EXPECT_EQ(at(2 * kPmtu), counting(8, 9));
@@ -160,11 +160,11 @@ TEST_F(PlacedEarly, APartOfTheOpenWriteIsInItsPlace) {
 }
 
 // proves: S-2
-TEST_F(PlacedEarly, TheLaterWriteHasTheLastWord) {
+TEST_F(PlacedEarly, TheLaterOfOverlappingWritesIsTheLastOneWritten) {
   verdict(write_only(qp.rq_psn + 2, 4, counting(8, 90)));
-  verdict(write_only(qp.rq_psn + 1, 0, counting(8, 70)));  // over it
+  verdict(write_only(qp.rq_psn + 1, 0, counting(8, 70)));  // overlaps it
   EXPECT_THAT(told(), ElementsAre(1));
-  verdict(write_only(qp.rq_psn, 0, counting(4, 10)));  // and over that
+  verdict(write_only(qp.rq_psn, 0, counting(4, 10)));  // and overlaps that
   responses();
   EXPECT_EQ(responder().state().expected, qp.rq_psn + 1);
   verdict(write_only(qp.rq_psn + 1, 0, counting(8, 70)));
@@ -174,7 +174,7 @@ TEST_F(PlacedEarly, TheLaterWriteHasTheLastWord) {
 }
 
 // proves: S-3
-TEST_F(PlacedEarly, WhatMayNotBeThereIsNot) {
+TEST_F(PlacedEarly, AWriteWithoutAccessIsNotPlaced) {
   ParsedPacket p = write_only(qp.rq_psn + 1, 64, counting(8, 50));
   p.header.reth.rkey ^= 0x100;
   const Bytes before = at(64);

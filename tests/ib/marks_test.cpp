@@ -1,4 +1,4 @@
-// What is done about CE marks (S-10): CNPs, how they look, and how many.
+// The reaction to CE marks (S-10): the format and number of CNPs.
 #include "ib/marks.h"
 
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@ namespace urnic::ib {
 namespace {
 
 // proves: S-10, IB-146
-TEST(Marks, OneCnpForEach50us) {
+TEST(Marks, SendsAtMostOneCnpPer50us) {
   Marks m;
   Instant now = Instant::from_ns(1'000'000);
   QpAttributes qp;
@@ -25,7 +25,7 @@ TEST(Marks, OneCnpForEach50us) {
 }
 
 // proves: S-10, IB-146
-TEST(Marks, ACnpIsAsTheAnnexHasIt) {
+TEST(Marks, ACnpHasTheFormatOfAnnexA17) {
   Marks m;
   m.seen(Instant::from_ns(1));
   QpAttributes qp;

@@ -27,7 +27,7 @@ TEST_F(Naks, AreAcknowledgesWithoutPayload) {
   refused(packet(Operation::SendOnly, psn), Syndrome::rnr_nak(12));
   refused(packet(Operation::SendMiddle, psn), Syndrome::nak(NakCode::InvalidRequest));
   refused(read(psn, kBytes, 1), Syndrome::nak(NakCode::RemoteAccess));
-  // In the place of a READ response too.
+  // In place of a READ response, too.
   next(read(qp.rq_psn, 0, 300));
   again();
   EXPECT_EQ(next(read(psn, 0, 300)), Verdict::Accept);
@@ -36,7 +36,7 @@ TEST_F(Naks, AreAcknowledgesWithoutPayload) {
 }
 
 // proves: IB-25
-TEST_F(Naks, LeaveBehindTheAnswersToWhatCameBefore) {
+TEST_F(Naks, AreSentAfterTheResponsesToEarlierRequests) {
   post(1);
   for (const Verdict why : {Verdict::OutOfSequence, Verdict::NotReady, Verdict::InvalidRequest,
                             Verdict::RemoteAccess}) {
@@ -65,7 +65,7 @@ TEST_F(Naks, LeaveBehindTheAnswersToWhatCameBefore) {
 }
 
 // proves: IB-51
-TEST_F(Naks, AGapDrawsOneWithTheExpectedPsn) {
+TEST_F(Naks, AGapDrawsANakWithTheExpectedPsn) {
   next(write_only(psn, 0, counting(4)));
   responses();
   target()[0] = 0x33;
@@ -88,7 +88,7 @@ TEST_F(Naks, FurtherGapsAreSilentUntilSomethingNewIsAccepted) {
     verdict(write_only(psn + ahead, 0, counting(4)));
     EXPECT_TRUE(responses().empty());
   }
-  // A duplicate is answered and arms nothing.
+  // A duplicate is answered, and does not allow another NAK.
   verdict(write_only(psn - 1, 0, counting(4)));
   EXPECT_TRUE(only_response().is_ack());
   verdict(write_only(psn + 1, 0, counting(4)));
@@ -117,14 +117,14 @@ TEST_F(Naks, DuplicatesAreAnsweredWhileSomethingIsMissing) {
   EXPECT_EQ(ack.psn, psn - 1);
 }
 
-// What was lost comes in the same burst, behind what came first.
-TEST_F(Naks, OneThatIsOwedNamesWhatIsMissingWhenItLeaves) {
+// The lost packet arrives in the same burst, after a later one.
+TEST_F(Naks, APendingNakNamesThePacketMissingWhenItIsSent) {
   verdict(write_only(psn + 1, 0, counting(4)));
   next(write_only(psn, 0, counting(4)));
   const Response nak = only_response();
   EXPECT_TRUE(nak.is_nak(NakCode::SequenceError));
   EXPECT_EQ(nak.psn, psn);
-  // And nothing is missing at all.
+  // Then no packet is missing any more.
   again();
   verdict(write_only(psn + 1, 0, counting(4)));
   next(write_only(psn, 0, counting(4)));
@@ -135,7 +135,7 @@ TEST_F(Naks, OneThatIsOwedNamesWhatIsMissingWhenItLeaves) {
 }
 
 // proves: IB-54
-TEST_F(Naks, WithoutAReceiveThePeerIsAskedToComeAgain) {
+TEST_F(Naks, WithoutAReceiveAnRnrNakIsSent) {
   EXPECT_EQ(verdict(packet(Operation::SendOnly, psn, counting(4))), Verdict::NotReady);
   Response nak = only_response();
   EXPECT_EQ(nak.operation, Operation::Acknowledge);
@@ -143,10 +143,10 @@ TEST_F(Naks, WithoutAReceiveThePeerIsAskedToComeAgain) {
   EXPECT_EQ(nak.psn, psn);
   EXPECT_EQ(responder().state().expected, psn);
   EXPECT_FALSE(responder().failed());
-  // What follows is out of sequence, without a second NAK.
+  // The next packet is out of sequence, without a second NAK.
   EXPECT_EQ(verdict(packet(Operation::SendOnly, psn + 1, counting(4))), Verdict::OutOfSequence);
   EXPECT_TRUE(responses().empty());
-  // It comes too early, and then in time.
+  // It is repeated too early, and then in time.
   EXPECT_EQ(verdict(packet(Operation::SendOnly, psn, counting(4))), Verdict::NotReady);
   EXPECT_EQ(only_response().psn, psn);
   post(1);
@@ -157,8 +157,8 @@ TEST_F(Naks, WithoutAReceiveThePeerIsAskedToComeAgain) {
   EXPECT_EQ(completions[0].byte_len, 4u);
 }
 
-// A receive is posted before the NAK could leave.
-TEST_F(Naks, OneForAReceiveIsForgottenWhenTheRequestIsTaken) {
+// A receive is posted before the NAK is sent.
+TEST_F(Naks, APendingRnrNakIsDroppedWhenTheRequestIsAccepted) {
   verdict(packet(Operation::SendOnly, psn, counting(4)));
   post(1);
   next(packet(Operation::SendOnly, psn, counting(4)));
@@ -166,7 +166,7 @@ TEST_F(Naks, OneForAReceiveIsForgottenWhenTheRequestIsTaken) {
 }
 
 // proves: IB-55
-TEST_F(Naks, TheTimerIsTheQueuePairs) {
+TEST_F(Naks, AnRnrNakHasTheTimerOfTheQueuePair) {
   for (std::uint8_t code = 0; code < 32; ++code) {
     qp.min_rnr_timer = code;
     verdict(packet(Operation::SendFirst, psn, counting(kPmtu)));
@@ -175,7 +175,7 @@ TEST_F(Naks, TheTimerIsTheQueuePairs) {
 }
 
 // proves: IB-57
-TEST_F(Naks, AWriteWithImmediateNeedsItsReceiveWhereTheImmediateIs) {
+TEST_F(Naks, AWriteWithImmediateNeedsItsReceiveAtItsLastPacket) {
   EXPECT_EQ(next(write(Operation::WriteFirst, psn, 0, 300, counting(kPmtu))), Verdict::Accept);
   ParsedPacket last = packet(Operation::WriteLastImm, psn, counting(44, 9));
   last.header.immediate = 0x01020304;
@@ -195,9 +195,9 @@ TEST_F(Naks, AWriteWithImmediateNeedsItsReceiveWhereTheImmediateIs) {
   EXPECT_EQ(Bytes(target() + kPmtu, target() + 300), counting(44, 9));
 }
 
-// As the owner of the queue pair does it.
+// As done by the owner of the queue pair.
 // proves: IB-11, IB-107, IB-134
-TEST_F(Naks, APacketInInitIsDroppedAndServedWhenItComesAgain) {
+TEST_F(Naks, APacketInInitIsDroppedAndServedWhenItIsRepeated) {
   qp.av.remote = *IpAddress::parse("192.0.2.1");
   post(1);
   const ParsedPacket send = packet(Operation::SendOnly, psn, counting(4));

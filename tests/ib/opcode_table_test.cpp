@@ -25,7 +25,7 @@ TEST(OpcodeTable, EachServiceHasItsOperationsAndNoOthers) {
   }
 }
 
-TEST(OpcodeTable, OpcodesHaveTheNumbersOfTheWire) {
+TEST(OpcodeTable, OpcodesHaveTheirValuesOnTheWire) {
   EXPECT_EQ(Opcode(ServiceType::Rc, Operation::SendOnly).byte, 0x04);
   EXPECT_EQ(Opcode(ServiceType::Uc, Operation::WriteOnlyImm).byte, 0x2b);
   EXPECT_EQ(Opcode(ServiceType::Ud, Operation::SendOnlyImm).byte, 0x65);
@@ -33,8 +33,8 @@ TEST(OpcodeTable, OpcodesHaveTheNumbersOfTheWire) {
   EXPECT_EQ(Opcode(0x65).operation(), Operation::SendOnlyImm);
 }
 
-// The split of section 0.7: 0x0d..0x12 are the requester's, with RD as well, and so are CNPs and
-// the SACK of our own.
+// The split of section 0.7: 0x0d..0x12 are for the requester, with RD as well, and so are CNPs and
+// our SACK.
 TEST(OpcodeTable, ResponsesAreReadResponsesAndAcknowledges) {
   for (int byte = 0; byte < 256; ++byte) {
     const int service = byte >> 5;
@@ -45,7 +45,7 @@ TEST(OpcodeTable, ResponsesAreReadResponsesAndAcknowledges) {
   }
 }
 
-TEST(OpcodeTable, HeadersBehindTheBth) {
+TEST(OpcodeTable, EachOpcodeHasItsExtensionHeaders) {
   EXPECT_EQ(rc(Operation::SendFirst).header_bytes, 0);
   EXPECT_EQ(rc(Operation::SendLastImm).headers, kImmDt);
   EXPECT_EQ(rc(Operation::SendOnlyInv).headers, kIeth);
@@ -61,8 +61,8 @@ TEST(OpcodeTable, HeadersBehindTheBth) {
   EXPECT_EQ(row(Opcode(ServiceType::Ud, Operation::SendOnlyImm)).header_bytes, 12);
 }
 
-// RC behind an XRCETH, which responses do not have.
-TEST(OpcodeTable, XrcIsRcBehindTheNumberOfAQueue) {
+// RC with an XRCETH, which responses do not have.
+TEST(OpcodeTable, XrcHasTheOperationsOfRcWithAnXrcethInRequests) {
   for (unsigned operation = 0; operation < 32; ++operation) {
     const OpcodeRow& of_rc = rc(static_cast<Operation>(operation));
     const OpcodeRow& xrc = row(Opcode(ServiceType::Xrc, static_cast<Operation>(operation)));
@@ -75,13 +75,13 @@ TEST(OpcodeTable, XrcIsRcBehindTheNumberOfAQueue) {
   }
 }
 
-TEST(OpcodeTable, NoHeadersAreLongerThanTheLongest) {
+TEST(OpcodeTable, HeadersAreAtMostTheMaximum) {
   for (int byte = 0; byte < 256; ++byte) {
     EXPECT_LE(header_bytes(Opcode(static_cast<std::uint8_t>(byte))), kMaxHeaderBytes);
   }
 }
 
-TEST(OpcodeTable, PlaceSaysWhereAMessageBeginsAndEnds) {
+TEST(OpcodeTable, PlaceDeterminesWhereAMessageBeginsAndEnds) {
   EXPECT_TRUE(rc(Operation::SendFirst).begins());
   EXPECT_FALSE(rc(Operation::SendFirst).ends());
   EXPECT_FALSE(rc(Operation::WriteMiddle).begins() || rc(Operation::WriteMiddle).ends());
@@ -98,7 +98,7 @@ TEST(OpcodeTable, AReceiveIsCompletedBySendsAndImmediateData) {
   EXPECT_EQ(those, (std::set<int>{0x02, 0x03, 0x04, 0x05, 0x09, 0x0b, 0x16, 0x17}));
 }
 
-TEST(OpcodeTable, PayloadRules) {
+TEST(OpcodeTable, PayloadLengthsFollowTheRuleOfTheOpcode) {
   EXPECT_TRUE(payload_fits(PayloadRule::None, 0, 1024));
   EXPECT_FALSE(payload_fits(PayloadRule::None, 1, 1024));
   EXPECT_TRUE(payload_fits(PayloadRule::Full, 1024, 1024));

@@ -26,7 +26,7 @@ Bytes emit(const PacketHeader& h, const Bytes& payload = {}) {
   return out;
 }
 
-TEST(Packet, EveryFieldOfTheBthLiesWhereItShould) {
+TEST(Packet, EveryFieldOfTheBthHasItsOffset) {
   PacketHeader h = header_of(ServiceType::Rc, Operation::SendOnly);
   h.bth.solicited = true;
   h.bth.migrated = false;
@@ -43,7 +43,7 @@ TEST(Packet, EveryFieldOfTheBthLiesWhereItShould) {
             "00000000");
 }
 
-TEST(Packet, EveryExtensionHeaderLiesWhereItShould) {
+TEST(Packet, EveryExtensionHeaderHasItsOffset) {
   PacketHeader h = header_of(ServiceType::Rc, Operation::WriteOnlyImm);
   h.reth = {0x0102030405060708, 0x11121314, 0x21222324};
   h.immediate = 0x31323334;
@@ -66,7 +66,7 @@ TEST(Packet, EveryExtensionHeaderLiesWhereItShould) {
 }
 
 // proves: IB-161
-TEST(Packet, RequestsOfXrcNameAQueueBehindTheBthAndResponsesDoNot) {
+TEST(Packet, XrcRequestsHaveAnXrcethAfterTheBthAndResponsesDoNot) {
   PacketHeader h = header_of(ServiceType::Xrc, Operation::SendOnly);
   h.srq = 0x0a0b0c;
   EXPECT_EQ(to_hex(emit(h, {1, 2, 3, 4})),
@@ -97,7 +97,7 @@ TEST(Packet, RequestsOfXrcNameAQueueBehindTheBthAndResponsesDoNot) {
 }
 
 // proves: IB-161
-TEST(Packet, OneThatIsTooShortForTheNumberOfItsQueueIsMalformed) {
+TEST(Packet, APacketTooShortForItsXrcethIsMalformed) {
   const Bytes whole = from_hex("a440ffff0012345600abcdef000a0b0c00000000");
   const auto packet = parse_packet(whole);
   ASSERT_TRUE(packet.ok());
@@ -106,14 +106,14 @@ TEST(Packet, OneThatIsTooShortForTheNumberOfItsQueueIsMalformed) {
   const auto cut = parse_packet(ByteView(whole).first(16));
   ASSERT_FALSE(cut.ok());
   EXPECT_EQ(cut.error(), Malformed::Headers);
-  // What stands in its first byte says nothing.
+  // Its first byte is ignored.
   const auto reserved = parse_packet(from_hex("a440ffff0012345600abcdefee0a0b0c00000000"));
   ASSERT_TRUE(reserved.ok());
   EXPECT_EQ(reserved->header.srq, 0x0a0b0cu);
 }
 
-// What is written is read, for every opcode and any values.
-TEST(Packet, WhatIsWrittenReadsTheSame) {
+// Parsing returns what was written, for every opcode and any values.
+TEST(Packet, AParsedPacketEqualsTheOneWritten) {
   Rng rng(3);
   for (int byte = 0; byte < 256; ++byte) {
     const Opcode opcode(static_cast<std::uint8_t>(byte));
@@ -125,7 +125,7 @@ TEST(Packet, WhatIsWrittenReadsTheSame) {
       for (auto& b : first) b = static_cast<std::uint8_t>(rng.next());
       first[0] = opcode.byte;
       const auto read = parse_packet(first);
-      if (!read.ok()) continue;  // a pad that cannot be
+      if (!read.ok()) continue;  // an invalid pad
       const Bytes again = emit(read->header, Bytes(read->payload.begin(), read->payload.end()));
       const auto reread = parse_packet(again);
       ASSERT_TRUE(reread.ok());
@@ -163,7 +163,7 @@ TEST(Packet, PayloadIsPaddedWithZeros) {
   }
 }
 
-TEST(Packet, PayloadMayLieWhereItIsToGo) {
+TEST(Packet, PayloadMayAlreadyBeAtItsDestination) {
   const PacketHeader h = header_of(ServiceType::Rc, Operation::WriteOnly);
   Bytes out(packet_bytes(h.bth.opcode, 5), 0xee);
   const std::uint32_t at = header_bytes(h.bth.opcode);
@@ -172,7 +172,7 @@ TEST(Packet, PayloadMayLieWhereItIsToGo) {
   EXPECT_EQ(to_hex(ByteView(out).subspan(at, 8)), "0001020304000000");
 }
 
-TEST(Packet, LengthsThatCannotBeAreRefused) {
+TEST(Packet, InvalidLengthsAreRefused) {
   const Bytes write = emit(header_of(ServiceType::Rc, Operation::WriteOnly), Bytes(8, 1));
   const auto error = [](ByteView b) {
     const auto p = parse_packet(b);

@@ -1,5 +1,5 @@
-// Requests that find no receive on a FAST queue pair: they wait for one before the peer is told to
-// come again.
+// Requests that find no receive on a FAST queue pair: they wait for one before the peer is sent an
+// RNR NAK.
 #include "ib/responder.h"
 #include "responder_fixture.h"
 
@@ -19,7 +19,7 @@ struct Parked : test::ResponderFixture {
     return packet(Operation::SendOnly, psn + ahead, std::move(payload));
   }
   const ResponderState& state() { return responder().state(); }
-  // As its owner does when a receive has been posted.
+  // As done by its owner when a receive has been posted.
   void resume() {
     while (responder().receive_posted()) {
       verbs::Completion c;
@@ -33,7 +33,7 @@ struct Parked : test::ResponderFixture {
 };
 
 // proves: S-9
-TEST_F(Parked, ASendWithoutAReceiveWaitsAndDrawsNothing) {
+TEST_F(Parked, ASendWithoutAReceiveWaitsAndDrawsNoNak) {
   EXPECT_EQ(verdict(send_only(0, counting(20))), Verdict::NotReady);
   EXPECT_TRUE(responder().parked());
   EXPECT_TRUE(responses().empty());
@@ -55,7 +55,7 @@ TEST_F(Parked, ASendWithoutAReceiveWaitsAndDrawsNothing) {
 }
 
 // proves: S-9
-TEST_F(Parked, WhatFollowsWaitsAsWellAndEachHasItsReceive) {
+TEST_F(Parked, LaterRequestsWaitTooAndEachGetsItsReceive) {
   verdict(send_only(0, counting(10)));
   verdict(write_only(psn + 1, 0, counting(16)));
   verdict(send_only(2, counting(30)));
@@ -97,7 +97,7 @@ TEST_F(Parked, AWriteWithImmediateWaitsAtThePacketThatNeedsTheReceive) {
 }
 
 // proves: S-9
-TEST_F(Parked, WhenItsTimeIsUpThePeerIsToldAndWhatFollowsStays) {
+TEST_F(Parked, AfterTheTimeoutAnRnrNakIsSentAndLaterRequestsStayKept) {
   verdict(send_only(0, counting(10)));
   verdict(write_only(psn + 1, 0, counting(16)));
   responder().stop_waiting();
@@ -114,7 +114,7 @@ TEST_F(Parked, WhenItsTimeIsUpThePeerIsToldAndWhatFollowsStays) {
 }
 
 // proves: S-9
-TEST_F(Parked, SoManyWaitAndNoMore) {
+TEST_F(Parked, RequestsUpToTheLimitWaitAndNoMore) {
   for (std::uint32_t i = 0; i < 8; ++i) {
     verdict(send_only(i));
     EXPECT_TRUE(responses().empty()) << i;
@@ -127,7 +127,7 @@ TEST_F(Parked, SoManyWaitAndNoMore) {
   EXPECT_EQ(state().recovery.type(), ConnectionType::Fast);
 }
 
-TEST_F(Parked, MoreThanTheStoreHoldsAreNoReasonToBeSlow) {
+TEST_F(Parked, AFullStoreOfWaitingRequestsDoesNotMakeItSlow) {
   qp.loss.store_packets = 3;
   for (std::uint32_t i = 0; i < 4; ++i) verdict(send_only(i));
   EXPECT_FALSE(responder().parked());
@@ -137,7 +137,7 @@ TEST_F(Parked, MoreThanTheStoreHoldsAreNoReasonToBeSlow) {
 }
 
 // proves: S-9
-TEST_F(Parked, OffIsTheLetterAndSoIsSlow) {
+TEST_F(Parked, SwitchedOffOrSlowAnRnrNakIsSentAtOnce) {
   for (const bool off : {true, false}) {
     qp.loss.rnr_park = off ? 0 : 8;
     qp.loss.type = off ? ConnectionType::Fast : ConnectionType::Slow;
@@ -149,7 +149,7 @@ TEST_F(Parked, OffIsTheLetterAndSoIsSlow) {
   }
 }
 
-TEST_F(Parked, TheRepetitionOfWhatWaitsIsNothingNewAndIsTakenIfThereIsAReceive) {
+TEST_F(Parked, ARepetitionOfAWaitingRequestIsAcceptedOnlyIfThereIsAReceive) {
   verdict(send_only(0, counting(10)));
   verdict(send_only(0, counting(10)));
   verdict(send_only(0, counting(10)));
@@ -157,7 +157,7 @@ TEST_F(Parked, TheRepetitionOfWhatWaitsIsNothingNewAndIsTakenIfThereIsAReceive) 
   EXPECT_EQ(state().held.size(), 1u);
   EXPECT_EQ(responder().counters().parked, 1u);
   post(1);
-  verdict(send_only(0, counting(10)));  // comes before its owner has heard of the receive
+  verdict(send_only(0, counting(10)));  // arrives before its owner knows of the receive
   EXPECT_FALSE(responder().parked());
   EXPECT_EQ(completions.size(), 1u);
   EXPECT_EQ(state().expected, psn + 1);
@@ -165,10 +165,10 @@ TEST_F(Parked, TheRepetitionOfWhatWaitsIsNothingNewAndIsTakenIfThereIsAReceive) 
   EXPECT_FALSE(responder().receive_posted());
 }
 
-// What is missing behind one that waits could not be told of: the peer believes that there is no
-// receive. Once there is, it hears at once.
+// A loss after a waiting request could not be reported, since the peer would believe that there is
+// no receive. It is reported as soon as there is one.
 // proves: S-9
-TEST_F(Parked, ALossBehindItIsToldAsSoonAsItHasItsReceive) {
+TEST_F(Parked, ALossAfterAWaitingRequestIsReportedOnceItHasItsReceive) {
   verdict(send_only(0));
   verdict(write_only(psn + 2, 0, counting(16)));
   EXPECT_TRUE(responses().empty());
@@ -182,8 +182,8 @@ TEST_F(Parked, ALossBehindItIsToldAsSoonAsItHasItsReceive) {
   EXPECT_EQ(state().expected, psn + 3);
 }
 
-// The one that closes a gap finds no receive: the NAK for the gap is not said any more.
-TEST_F(Parked, OneThatClosesAGapMayWait) {
+// The packet that closes a gap finds no receive: the NAK for the gap is not sent any more.
+TEST_F(Parked, ARequestThatClosesAGapMayWaitForAReceive) {
   verdict(send_only(1));
   EXPECT_EQ(verdict(send_only(0)), Verdict::NotReady);
   EXPECT_TRUE(responder().parked());
@@ -198,7 +198,7 @@ TEST_F(Parked, OneThatClosesAGapMayWait) {
   EXPECT_EQ(completions.size(), 2u);
 }
 
-TEST_F(Parked, ADowngradeTellsThePeer) {
+TEST_F(Parked, ADowngradeSendsTheRnrNak) {
   qp.loss.max_recovery_attempts = 0;
   verdict(send_only(0));
   verdict(send_only(2));  // a gap: one too many
@@ -208,7 +208,7 @@ TEST_F(Parked, ADowngradeTellsThePeer) {
   EXPECT_EQ(held_pool.in_use(), 0u);
 }
 
-TEST_F(Parked, WithoutMemoryThePeerIsToldAtOnce) {
+TEST_F(Parked, WithoutMemoryAnRnrNakIsSentAtOnce) {
   HeldPool none(0);
   Responder mine(qp, &rq, &table, &none);
   verbs::Completion c;
@@ -220,7 +220,7 @@ TEST_F(Parked, WithoutMemoryThePeerIsToldAtOnce) {
   EXPECT_EQ(mine.state().recovery.type(), ConnectionType::Fast);
 }
 
-TEST_F(Parked, WhatWaitsIsJudgedInItsTurn) {
+TEST_F(Parked, AWaitingRequestIsJudgedInItsTurn) {
   verdict(send_only(0, counting(200)));
   post(1, 100);  // too small
   resume();
@@ -233,8 +233,8 @@ TEST_F(Parked, WhatWaitsIsJudgedInItsTurn) {
   EXPECT_EQ(held_pool.in_use(), 0u);
 }
 
-// A shared receive queue tells nobody of its receives: the letter.
-TEST_F(Parked, NobodyWaitsForASharedReceive) {
+// A shared receive queue does not report posts to a queue pair: an RNR NAK is sent at once.
+TEST_F(Parked, WithASharedReceiveQueueNothingWaits) {
   verbs::SharedReceiveQueue shared(kPd, 4, 2);
   BufferPool pool;
   verbs::ReceiveQueue bound(&shared, &pool, 0);
@@ -245,8 +245,8 @@ TEST_F(Parked, NobodyWaitsForASharedReceive) {
   again();
 }
 
-// A receive is there, and in use; what is waited for are READs by the key that is to go.
-TEST_F(Parked, ASendWithInvalidateThatWaitsForReadsIsToldToComeAgain) {
+// A receive is in use; the request waits for READs with the key that it invalidates.
+TEST_F(Parked, ASendWithInvalidateThatHasToWaitForReadsDrawsAnRnrNak) {
   post(0);
   next(read(psn, 0, 64));
   ParsedPacket p = packet(Operation::SendOnlyInv, psn, counting(8));
@@ -255,7 +255,7 @@ TEST_F(Parked, ASendWithInvalidateThatWaitsForReadsIsToldToComeAgain) {
   EXPECT_FALSE(responder().parked());
 }
 
-// A READ before it fails when its answer is made.
+// A READ before it fails when its response is built.
 TEST_F(Parked, WhenTheQueuePairHasFailedNothingWaits) {
   next(read(psn, 0, 64));
   verdict(send_only(0));
@@ -264,7 +264,7 @@ TEST_F(Parked, WhenTheQueuePairHasFailedNothingWaits) {
   EXPECT_TRUE(only_response().is_nak(NakCode::RemoteAccess));
   EXPECT_TRUE(responder().failed());
   EXPECT_FALSE(responder().parked());
-  verdict(send_only(0));  // lets go of what was kept
+  verdict(send_only(0));  // releases what was kept
   responder().stop_waiting();
   EXPECT_TRUE(responses().empty());
   EXPECT_EQ(held_pool.in_use(), 0u);

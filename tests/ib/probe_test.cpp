@@ -1,4 +1,4 @@
-// The requester's probe: when it leaves, what it is, and what it leaves alone.
+// The requester's probe: when it is sent, its contents, and what it does not affect.
 #include "ib/probe.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ class RequesterProbe : public RequesterBench {
 };
 
 // proves: S-5
-TEST_F(RequesterProbe, TheOldestLeavesAgainAndAsksWhenNothingCame) {
+TEST_F(RequesterProbe, ResendsTheOldestPacketWithAckRequestWhenNothingArrives) {
   rules.window = 100;
   post(WrOp::Write, 3 * kPmtu);
   leave();
@@ -43,7 +43,7 @@ TEST_F(RequesterProbe, TheOldestLeavesAgainAndAsksWhenNothingCame) {
 }
 
 // proves: S-5
-TEST_F(RequesterProbe, OffIsTheLetter) {
+TEST_F(RequesterProbe, SwitchedOffNothingIsProbed) {
   qp.probe = false;
   post_sends(1);
   leave();
@@ -68,7 +68,7 @@ TEST_F(RequesterProbe, WaitsForTwoSmoothedRoundTrips) {
 }
 
 // proves: S-5
-TEST_F(RequesterProbe, EachThatNothingCameForDoublesTheWait) {
+TEST_F(RequesterProbe, EachUnansweredProbeDoublesTheWait) {
   post_sends(1);
   leave();
   for (const int ms : {1, 2, 4, 8}) {
@@ -112,10 +112,10 @@ TEST_F(RequesterProbe, UsesUpNoRetryAndLeavesTheTransportTimerAlone) {
 }
 
 // proves: S-5
-TEST_F(RequesterProbe, NoneWithinAnRnrWait) {
+TEST_F(RequesterProbe, NoProbeIsSentDuringAnRnrWait) {
   post_sends(2);
   leave();
-  pass_until_due();  // wanted already
+  pass_until_due();  // already due
   rnr(100, 18);      // 5.12 ms
   EXPECT_EQ(r().due(), now + rnr_wait(18));
   EXPECT_THAT(leave(), IsEmpty());
@@ -127,7 +127,7 @@ TEST_F(RequesterProbe, NoneWithinAnRnrWait) {
 }
 
 // proves: S-5
-TEST_F(RequesterProbe, AnRnrNakEndsTheWaitForIt) {
+TEST_F(RequesterProbe, AnRnrNakCancelsTheProbe) {
   post_sends(1);
   leave();
   rnr(100, 18);
@@ -135,7 +135,7 @@ TEST_F(RequesterProbe, AnRnrNakEndsTheWaitForIt) {
 }
 
 // proves: S-5
-TEST_F(RequesterProbe, AlsoBehindARetransmission) {
+TEST_F(RequesterProbe, AProbeIsAlsoSentAfterARetransmission) {
   post_sends(3);
   leave();
   nak(100, NakCode::SequenceError);
@@ -147,7 +147,7 @@ TEST_F(RequesterProbe, AlsoBehindARetransmission) {
 }
 
 // proves: S-5
-TEST_F(RequesterProbe, AnAckOfTheProbeAloneSaysThatTheRestIsLost) {
+TEST_F(RequesterProbe, AnAckOfOnlyTheProbedPacketShowsThatTheRestIsLost) {
   post_sends(4);
   leave();
   pass_until_due();
@@ -163,7 +163,7 @@ TEST_F(RequesterProbe, AnAckOfTheProbeAloneSaysThatTheRestIsLost) {
 }
 
 // proves: S-5
-TEST_F(RequesterProbe, AnAckBehindTheProbeRepeatsNothing) {
+TEST_F(RequesterProbe, AnAckPastTheProbedPacketRepeatsNothing) {
   post_sends(4);
   leave();
   pass_until_due();
@@ -176,7 +176,7 @@ TEST_F(RequesterProbe, AnAckBehindTheProbeRepeatsNothing) {
 }
 
 // proves: S-5
-TEST_F(RequesterProbe, WhatLeftBehindTheProbeIsNotLost) {
+TEST_F(RequesterProbe, PacketsSentAfterTheProbeAreNotConsideredLost) {
   post_sends(1);
   leave();
   pass_until_due();
@@ -188,7 +188,7 @@ TEST_F(RequesterProbe, WhatLeftBehindTheProbeIsNotLost) {
 }
 
 // proves: S-5
-TEST_F(RequesterProbe, AResponseThatMovesNothingPutsItOff) {
+TEST_F(RequesterProbe, AResponseWithoutProgressDelaysTheProbe) {
   post_sends(3);
   leave();
   nak(101, NakCode::SequenceError);
@@ -198,10 +198,10 @@ TEST_F(RequesterProbe, AResponseThatMovesNothingPutsItOff) {
   EXPECT_EQ(r().due(), now + Duration::ms(1));
 }
 
-// It is of an answer that is on its way: a probe would make a peer begin a long READ again, and
+// The response in progress continues: a probe would make a peer restart a long READ again and
 // again.
 // proves: S-5
-TEST_F(RequesterProbe, ADuplicateResponsePutsItOff) {
+TEST_F(RequesterProbe, ADuplicateResponseDelaysTheProbe) {
   post(WrOp::Read, 3 * kPmtu, 4096);
   leave();
   data(Operation::ReadResponseFirst, 100, bytes_of(kPmtu, 1));
@@ -213,7 +213,7 @@ TEST_F(RequesterProbe, ADuplicateResponsePutsItOff) {
 }
 
 // proves: S-5
-TEST_F(RequesterProbe, MemoryThatHasGoneIsForTheTransportTimer) {
+TEST_F(RequesterProbe, APacketWhoseMemoryIsGoneIsLeftToTheTransportTimer) {
   post_sends(1);
   leave();
   table.deregister(lkey);

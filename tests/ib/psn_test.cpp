@@ -14,7 +14,7 @@ TEST(Psn, CountsModulo2To24) {
   EXPECT_EQ(++p, Psn(0));
 }
 
-TEST(Psn, BeforeIsTheNearerWayRound) {
+TEST(Psn, BeforeFollowsTheShorterDistance) {
   EXPECT_TRUE(Psn(0xfffffe).before(Psn(2)));
   EXPECT_FALSE(Psn(2).before(Psn(0xfffffe)));
   EXPECT_FALSE(Psn(7).before(Psn(7)));
@@ -31,7 +31,7 @@ TEST(Psn, WithinIncludesBothEnds) {
 }
 
 // proves: IB-10
-TEST(Psn, ARequestIsExpectedInvalidForHalfTheSpaceOrADuplicate) {
+TEST(Psn, ARequestPsnIsExpectedInvalidOrADuplicateByHalfOfTheSpace) {
   for (const std::uint32_t expected : {0u, 5u, 0x7fffffu, 0x800000u, 0xffffffu}) {
     const Psn e(expected);
     EXPECT_EQ(region(e, e), PsnRegion::Expected);

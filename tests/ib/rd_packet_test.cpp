@@ -1,4 +1,4 @@
-// Packets of RD: byte for byte, and which there are.
+// Packets of RD, byte for byte, and its opcodes.
 #include <gtest/gtest.h>
 
 #include "ib/packet.h"
@@ -27,7 +27,7 @@ Bytes emit(const PacketHeader& h, const Bytes& payload = {}) {
 }
 
 // proves: IB-170
-TEST(RdPacket, TheRdethStandsBehindTheBthAndTheDethBehindIt) {
+TEST(RdPacket, TheRdethFollowsTheBthAndTheDethFollowsIt) {
   EXPECT_EQ(to_hex(emit(header_of(Operation::SendOnly), {1, 2, 3})),
             "4450ffff0012345600abcdef"  // BTH, PadCnt 1
             "000a0b0c"                  // RDETH
@@ -51,7 +51,7 @@ TEST(RdPacket, OtherHeadersFollowThem) {
 }
 
 // proves: IB-170
-TEST(RdPacket, ResponsesHaveTheRdethAlone) {
+TEST(RdPacket, ResponsesHaveOnlyTheRdeth) {
   PacketHeader h = header_of(Operation::Acknowledge);
   h.aeth = {Syndrome::nak(NakCode::InvalidRdRequest), Msn(0x010203)};
   EXPECT_EQ(to_hex(emit(h)), "5140ffff0012345600abcdef000a0b0c6401020300000000");
@@ -64,7 +64,7 @@ TEST(RdPacket, ResponsesHaveTheRdethAlone) {
 }
 
 // proves: IB-170
-TEST(RdPacket, AResyncIsItsHeadersAlone) {
+TEST(RdPacket, AResyncHasNoPayload) {
   PacketHeader h = header_of(Operation::Resync);
   h.bth.ack_request = true;
   EXPECT_EQ(to_hex(emit(h)), "5540ffff0012345680abcdef000a0b0c112233440055aa6600000000");
@@ -73,7 +73,7 @@ TEST(RdPacket, AResyncIsItsHeadersAlone) {
   EXPECT_FALSE(h.row().response() || h.row().completes_receive());
 }
 
-TEST(RdPacket, OperationsAreThoseOfRcButKeysTakenAwayAndResync) {
+TEST(RdPacket, OperationsAreThoseOfRcWithoutInvalidationAndWithResync) {
   for (unsigned o = 0; o < 32; ++o) {
     const auto operation = static_cast<Operation>(o);
     const OpcodeRow& rd = row(Opcode(ServiceType::Rd, operation));
@@ -91,7 +91,7 @@ TEST(RdPacket, OperationsAreThoseOfRcButKeysTakenAwayAndResync) {
 }
 
 // proves: IB-170
-TEST(RdPacket, WhatIsTooShortForItsHeadersIsNone) {
+TEST(RdPacket, APacketTooShortForItsHeadersIsMalformed) {
   const Bytes whole = emit(header_of(Operation::SendOnly));
   const auto p = parse_packet(ByteView(whole).first(whole.size() - 4));
   ASSERT_FALSE(p.ok());

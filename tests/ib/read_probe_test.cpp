@@ -1,6 +1,6 @@
-// The probe of a READ: one packet of one that is being answered, all of one that nothing came of,
-// and the rest when nothing follows the answer. A peer that serves requests one behind the other,
-// as Linux rxe does, is not made to send all of it again at each pause.
+// The probe of a READ: it requests one packet if the READ has been partly answered, all of it if
+// nothing has arrived, and the rest if nothing follows the response to a probe. A peer that serves
+// requests one after the other, like Linux rxe, is not made to send all of it again at each pause.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class ReadProbe : public RequesterBench {
   Response data_at(Operation o, std::uint32_t psn, std::uint8_t value) {
     return data(o, psn, bytes_of(kPmtu, value));
   }
-  // A READ of `packets` packets, the first of which has come, and its probe has left.
+  // A READ of `packets` packets, the first of which has arrived, and whose probe has been sent.
   SentPacket probe_behind_first(std::uint32_t packets) {
     post(WrOp::Read, packets * kPmtu, 4096);
     leave();
@@ -38,20 +38,20 @@ class ReadProbe : public RequesterBench {
 };
 
 // proves: S-5
-TEST_F(ReadProbe, AsksForOnePacketOfWhatHasNotCome) {
+TEST_F(ReadProbe, RequestsOnePacketOfAPartlyAnsweredRead) {
   const SentPacket probe = probe_behind_first(3);
   EXPECT_EQ(probe.h.reth.length, kPmtu);
   EXPECT_EQ(probe.h.reth.address, 0x10000u + kPmtu);
-  data_at(Operation::ReadResponseMiddle, 101, 2);  // the first answer was only slow
+  data_at(Operation::ReadResponseMiddle, 101, 2);  // the first response was only slow
   EXPECT_EQ(data_at(Operation::ReadResponseOnly, 101, 2), Response::Duplicate);
   data_at(Operation::ReadResponseLast, 102, 3);
   EXPECT_THAT(done(), ElementsAre(1));
   EXPECT_EQ(memory[4096 + 2 * kPmtu], 3);
 }
 
-// A part of a READ that the peer has never seen would be a request of its own there, and counted.
+// Part of a READ that the peer has never seen would be a new request there, and counted.
 // proves: S-5
-TEST_F(ReadProbe, AsksForAllWhenNothingCame) {
+TEST_F(ReadProbe, RequestsTheWholeReadWhenNothingHasArrived) {
   post(WrOp::Read, 3 * kPmtu, 4096);
   leave();
   pass_until_due();
@@ -62,7 +62,7 @@ TEST_F(ReadProbe, AsksForAllWhenNothingCame) {
 }
 
 // proves: S-5
-TEST_F(ReadProbe, ItsAnswerIsTheNextPacketOfTheRead) {
+TEST_F(ReadProbe, ItsResponseIsTheNextPacketOfTheRead) {
   probe_behind_first(4);
   EXPECT_EQ(data_at(Operation::ReadResponseOnly, 101, 2), Response::ReadData);
   EXPECT_EQ(data_at(Operation::ReadResponseMiddle, 102, 3), Response::ReadData);
@@ -73,29 +73,29 @@ TEST_F(ReadProbe, ItsAnswerIsTheNextPacketOfTheRead) {
 }
 
 // proves: S-5
-TEST_F(ReadProbe, ItsAnswerMayBeALast) {
+TEST_F(ReadProbe, ItsResponseMayBeALast) {
   probe_behind_first(4);
   EXPECT_EQ(data_at(Operation::ReadResponseLast, 101, 2), Response::ReadData);
   EXPECT_EQ(data_at(Operation::ReadResponseMiddle, 102, 3), Response::ReadData);
 }
 
-// A peer that has not gone beyond there answers with what is left, from there on.
+// A peer that has not got further answers with the rest, from there on.
 // proves: S-5
-TEST_F(ReadProbe, ItsAnswerMayBeginTheRest) {
+TEST_F(ReadProbe, ItsResponseMayBeginTheRest) {
   probe_behind_first(4);
   EXPECT_EQ(data_at(Operation::ReadResponseFirst, 101, 2), Response::ReadData);
   EXPECT_EQ(data_at(Operation::ReadResponseMiddle, 102, 3), Response::ReadData);
 }
 
 // proves: S-5
-TEST_F(ReadProbe, NoOtherPacketMayStandAlone) {
+TEST_F(ReadProbe, ALastAtAnotherPsnFailsTheRead) {
   probe_behind_first(4);
   EXPECT_EQ(data_at(Operation::ReadResponseMiddle, 101, 2), Response::ReadData);
   EXPECT_EQ(data_at(Operation::ReadResponseLast, 102, 3), Response::Bad);
   EXPECT_THAT(statuses(), ElementsAre(Status::BadResponse));
 }
 
-TEST_F(ReadProbe, NorOneOfTheNextRead) {
+TEST_F(ReadProbe, AnOnlyAtAPsnOfTheNextReadFailsIt) {
   probe_behind_first(2);
   post(WrOp::Read, 3 * kPmtu, 8192);
   leave();
@@ -104,7 +104,7 @@ TEST_F(ReadProbe, NorOneOfTheNextRead) {
 }
 
 // proves: S-5
-TEST_F(ReadProbe, SilenceBehindItsAnswerAsksForTheRest) {
+TEST_F(ReadProbe, SilenceAfterItsResponseRequestsTheRest) {
   probe_behind_first(6);
   post(WrOp::Send, 1);
   leave();
@@ -118,7 +118,7 @@ TEST_F(ReadProbe, SilenceBehindItsAnswerAsksForTheRest) {
   EXPECT_EQ(rest[0].h.reth.address, 0x10000u + 2 * kPmtu);
   EXPECT_EQ(r().counters().probe_losses, 1u);
   EXPECT_EQ(r().state().retries.retries_left(), 7) << "at no cost";
-  // The rest does not come at once either: one packet again.
+  // The rest does not arrive at once either: a probe for one packet again.
   pass_until_due();
   const auto probe = leave();
   ASSERT_THAT(psns(probe), ElementsAre(102));
@@ -126,7 +126,7 @@ TEST_F(ReadProbe, SilenceBehindItsAnswerAsksForTheRest) {
 }
 
 // proves: S-5
-TEST_F(ReadProbe, WhereTheStreamWentOnBehindItOnePacketIsAskedForAgain) {
+TEST_F(ReadProbe, IfTheStreamContinuedTheNextProbeRequestsOnePacketAgain) {
   probe_behind_first(6);
   data_at(Operation::ReadResponseOnly, 101, 2);
   data_at(Operation::ReadResponseMiddle, 102, 3);
@@ -136,9 +136,9 @@ TEST_F(ReadProbe, WhereTheStreamWentOnBehindItOnePacketIsAskedForAgain) {
   EXPECT_EQ(probe[0].h.reth.length, kPmtu);
 }
 
-// A NAK was quicker: what it made leave is not asked for once more.
+// A NAK came first: the rest that it made the requester ask for is not requested again.
 // proves: S-5
-TEST_F(ReadProbe, ARestThatIsAskedForAlreadyIsNot) {
+TEST_F(ReadProbe, ARestThatIsAlreadyRequestedIsNotRequestedAgain) {
   probe_behind_first(6);
   data_at(Operation::ReadResponseOnly, 101, 2);
   EXPECT_EQ(data_at(Operation::ReadResponseMiddle, 103, 4), Response::ImpliedNak);
@@ -156,8 +156,8 @@ class SerialPeer : public ReadProbe {
  protected:
   static constexpr std::uint32_t kPackets = 200;
 
-  // Each response takes 20 us, and now and then the peer pauses for longer than a probe waits. Of
-  // what it serves the wire loses those from `lost` up to `and_on`.
+  // Each response takes 20 us, and sometimes the peer pauses for longer than a probe waits. The
+  // wire loses its responses from `lost` up to `and_on`.
   void run_to_end(std::uint32_t lost = 0, std::uint32_t and_on = 0) {
     lost_ = lost;
     and_on_ = and_on;
@@ -171,7 +171,7 @@ class SerialPeer : public ReadProbe {
       ASSERT_FALSE(r().failed());
     }
     ASSERT_EQ(finished_, 1u);
-    while (!queue_.empty()) serve();  // what was asked for once more, before anything else
+    while (!queue_.empty()) serve();  // repeated requests first
     for (std::uint32_t k = 0; k < kPackets; ++k) {
       ASSERT_EQ(memory[k * kPmtu], static_cast<std::uint8_t>(k + 1)) << k;
     }
@@ -191,7 +191,7 @@ class SerialPeer : public ReadProbe {
     const std::uint32_t left = a.length - a.sent * kPmtu;
     const Psn psn = a.psn + a.sent;
     const std::uint32_t k = psn - Psn(100);
-    // As rxe does: in the middle of the READ there is no First, and no Only.
+    // Like rxe: in the middle of the READ there is neither a First nor an Only.
     Operation o = Operation::ReadResponseMiddle;
     if (k == 0) o = Operation::ReadResponseFirst;
     if (left <= kPmtu) o = Operation::ReadResponseLast;
@@ -217,9 +217,9 @@ TEST_F(SerialPeer, EachPauseCostsOnePacket) {
   EXPECT_EQ(r().counters().repeated, probes);
 }
 
-// What is lost costs the stream that is under way and the rest, no more.
+// A loss costs the stream in progress and the rest, no more.
 // proves: S-5
-TEST_F(SerialPeer, WhatIsLostIsAskedForOnce) {
+TEST_F(SerialPeer, ALossIsRequestedOnce) {
   post(WrOp::Read, kPackets * kPmtu);
   run_to_end(50, 51);
   EXPECT_LE(served_, 2 * kPackets - 50 + r().counters().probes);
@@ -228,7 +228,7 @@ TEST_F(SerialPeer, WhatIsLostIsAskedForOnce) {
 }
 
 // proves: S-5
-TEST_F(SerialPeer, WhatIsLostAtItsEndIsAskedForBehindOnePacket) {
+TEST_F(SerialPeer, ALossAtTheEndIsRequestedAfterOneProbe) {
   post(WrOp::Read, kPackets * kPmtu);
   run_to_end(100, kPackets + 5);
   EXPECT_EQ(r().counters().probe_losses, 1u);

@@ -15,7 +15,7 @@ using verbs::WrOp;
 
 // ---- READs and atomics
 
-TEST_F(Completer, AReadsResponsesGoToAllItsPieces) {
+TEST_F(Completer, ReadResponsesFillAllSgesOfTheRead) {
   std::array<verbs::Sge, 4> sges;
   const std::array<std::uint32_t, 4> lengths = {300, 0, 7, 461};
   for (std::uint32_t i = 0; i < 4; ++i) {
@@ -40,7 +40,7 @@ TEST_F(Completer, AReadsResponsesGoToAllItsPieces) {
   EXPECT_EQ(got, all);
 }
 
-TEST_F(Completer, AnAtomicsResultIsANumberOfThisMachine) {
+TEST_F(Completer, AnAtomicResultIsStoredInHostByteOrder) {
   post_atomic(WrOp::CmpSwap, {}, 512);
   leave();
   EXPECT_EQ(result(100, 0x0102030405060708), Response::AtomicResult);
@@ -50,7 +50,7 @@ TEST_F(Completer, AnAtomicsResultIsANumberOfThisMachine) {
   EXPECT_THAT(done(), ElementsAre(1));
 }
 
-TEST_F(Completer, AReadResponseAcknowledgesWhatIsBeforeIt) {
+TEST_F(Completer, AReadResponseAcknowledgesEverythingBeforeIt) {
   post_sends(2);
   post(WrOp::Read, 2 * kPmtu, 4096);
   leave();
@@ -76,7 +76,7 @@ TEST_F(Completer, AnAckBeyondAnUnansweredReadIsAnImpliedNak) {
 }
 
 // proves: IB-63
-TEST_F(Completer, AnAckOnAReadsOwnPsnIsAnImpliedNakAsWell) {
+TEST_F(Completer, AnAckAtTheReadsOwnPsnIsAnImpliedNakToo) {
   post_sends(1);
   post(WrOp::Read, 1, 4096);
   leave();
@@ -100,7 +100,7 @@ TEST_F(Completer, ALaterResponseIsAnImpliedNakOfAnEarlierAtomic) {
 }
 
 // proves: IB-64
-TEST_F(Completer, AHoleInAReadsResponsesIsAskedForAgainFromThereOn) {
+TEST_F(Completer, AHoleInReadResponsesIsRequestedAgainFromThere) {
   post(WrOp::Read, 5 * kPmtu, 4096);
   post(WrOp::Send, 1);
   leave();
@@ -123,7 +123,7 @@ TEST_F(Completer, AHoleInAReadsResponsesIsAskedForAgainFromThereOn) {
 }
 
 // proves: IB-64
-TEST_F(Completer, TheRestMayBeAnsweredByItsFirstOrByTheMiddleItAlwaysWas) {
+TEST_F(Completer, TheRestOfAReadMayBeginWithAFirstOrAMiddle) {
   post(WrOp::Read, 3 * kPmtu, 4096);
   leave();
   data(Operation::ReadResponseFirst, 100, bytes_of(kPmtu, 1));
@@ -137,7 +137,7 @@ TEST_F(Completer, TheRestMayBeAnsweredByItsFirstOrByTheMiddleItAlwaysWas) {
 }
 
 // proves: IB-64
-TEST_F(Completer, WhenAllOfTheRestIsLostTheTimerAsksForIt) {
+TEST_F(Completer, TheTransportTimerRequestsALostRestOfARead) {
   post(WrOp::Read, 3 * kPmtu, 4096);
   leave();
   data(Operation::ReadResponseFirst, 100, bytes_of(kPmtu, 1));
@@ -148,9 +148,9 @@ TEST_F(Completer, WhenAllOfTheRestIsLostTheTimerAsksForIt) {
   EXPECT_EQ(again[0].h.reth.length, 2 * kPmtu);
 }
 
-// ---- answers that do not belong to the question
+// ---- responses that do not match the request
 
-TEST_F(Completer, AReadResponseForASendIsBad) {
+TEST_F(Completer, AReadResponseToASendFailsTheSend) {
   post_sends(3);
   leave();
   EXPECT_EQ(data(Operation::ReadResponseOnly, 101, bytes_of(1, 1)), Response::Bad);
@@ -158,23 +158,23 @@ TEST_F(Completer, AReadResponseForASendIsBad) {
   EXPECT_THAT(statuses(), ElementsAre(Status::Success, Status::BadResponse, Status::Flushed));
 }
 
-TEST_F(Completer, AnAtomicsResultForAReadIsBad) {
+TEST_F(Completer, AnAtomicResultForAReadFailsTheRead) {
   post(WrOp::Read, 8, 4096);
   leave();
   EXPECT_EQ(result(100, 1), Response::Bad);
   EXPECT_THAT(statuses(), ElementsAre(Status::BadResponse));
 }
 
-TEST_F(Completer, AReadResponseForAnAtomicIsBad) {
+TEST_F(Completer, AReadResponseToAnAtomicFailsTheAtomic) {
   post_atomic(WrOp::FetchAdd, {}, 4096);
   leave();
   EXPECT_EQ(data(Operation::ReadResponseOnly, 100, bytes_of(8, 1)), Response::Bad);
   EXPECT_THAT(statuses(), ElementsAre(Status::BadResponse));
 }
 
-TEST_F(Completer, ReadResponsesOfWrongLengthOrPlaceAreBad) {
+TEST_F(Completer, AReadResponseOfWrongLengthOrPlaceFailsTheRead) {
   struct Row {
-    std::uint32_t read;  // bytes; the first response is tried
+    std::uint32_t read;  // bytes; its first response is tried
     Operation o;
     std::uint32_t length;
   };
@@ -208,14 +208,14 @@ TEST_F(Completer, ReadResponsesOfWrongLengthOrPlaceAreBad) {
   }
 }
 
-TEST_F(Completer, AFirstInTheMiddleThatNobodyAskedForIsBad) {
+TEST_F(Completer, AFirstInTheMiddleOfAReadFailsItUnlessRequestedThere) {
   post(WrOp::Read, 3 * kPmtu, 4096);
   leave();
   data(Operation::ReadResponseFirst, 100, bytes_of(kPmtu, 1));
   EXPECT_EQ(data(Operation::ReadResponseFirst, 101, bytes_of(kPmtu, 1)), Response::Bad);
 }
 
-TEST_F(Completer, WhatMayNotBeFilledFailsItsRead) {
+TEST_F(Completer, AReadWhoseSinkIsNotWritableFails) {
   const std::uint32_t key = table.register_memory(kPd, memory.data(), 4096, verbs::kLocalWrite);
   const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(memory.data()), 8, key};
   verbs::SendWr wr = request(WrOp::Read, 0);

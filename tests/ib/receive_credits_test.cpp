@@ -5,13 +5,13 @@
 namespace urnic::ib {
 namespace {
 
-// By code, as the text has them.
+// By code, as in the specification.
 constexpr std::uint32_t kCredits[] = {
     0,   1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,  192,
     256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768};
 
 // proves: IB-81
-TEST(ReceiveCredits, CountsAreRoundedDownToWhatCanBeSaid) {
+TEST(ReceiveCredits, CountsAreRoundedDownToTheNextCode) {
   EXPECT_EQ(credit_code(5), 4);
   for (std::uint8_t code = 0; code < kNoCredits; ++code) {
     EXPECT_EQ(credit_code(kCredits[code]), code);

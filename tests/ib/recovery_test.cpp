@@ -14,7 +14,7 @@ LossRules rules(std::uint32_t attempts, std::uint32_t after) {
   return r;
 }
 
-// So many requests in a row, all after the recovery; how many until it was FAST.
+// Takes requests in order after the recovery; returns how many until it was FAST.
 std::uint32_t until_fast(Recovery* r, std::uint64_t* taken, std::uint32_t most) {
   for (std::uint32_t n = 1; n <= most; ++n) {
     ++*taken;
@@ -23,7 +23,7 @@ std::uint32_t until_fast(Recovery* r, std::uint64_t* taken, std::uint32_t most) 
   return 0;
 }
 
-TEST(RecoveryTest, IsWhatItWasInitiatedAs) {
+TEST(RecoveryTest, BeginsWithItsInitialType) {
   EXPECT_EQ(Recovery(rules(1, 1)).type(), ConnectionType::Fast);
   Recovery slow{LossRules{}};
   EXPECT_EQ(slow.type(), ConnectionType::Slow);
@@ -34,7 +34,7 @@ TEST(RecoveryTest, IsWhatItWasInitiatedAs) {
 }
 
 // proves: S-8
-TEST(RecoveryTest, ExactlySoManyGapsAreAllowed) {
+TEST(RecoveryTest, ExactlyTheLimitOfGapsIsAllowed) {
   Recovery r(rules(3, 1));
   EXPECT_FALSE(r.waits());
   for (std::uint32_t i = 0; i < 3; ++i) EXPECT_TRUE(r.gap(Psn(10 + 2 * i)));
@@ -45,9 +45,9 @@ TEST(RecoveryTest, ExactlySoManyGapsAreAllowed) {
 }
 
 // proves: S-8
-TEST(RecoveryTest, EndsWhenAllIsTakenThatCameBeforeItsFirstGapWasSeen) {
+TEST(RecoveryTest, EndsWhenEverythingUpToThePacketThatRevealedItsFirstGapIsAccepted) {
   Recovery r(rules(2, 1));
-  r.gap(Psn(0xffffff));  // shown by this one
+  r.gap(Psn(0xffffff));  // revealed by this one
   r.gap(Psn(7));
   r.taken(Psn(0xffffff), 1);
   EXPECT_FALSE(r.gap(Psn(9))) << "that one itself has not been taken";
@@ -58,7 +58,7 @@ TEST(RecoveryTest, EndsWhenAllIsTakenThatCameBeforeItsFirstGapWasSeen) {
 }
 
 // proves: S-8
-TEST(RecoveryTest, SoManyInOrderInARowBringItBack) {
+TEST(RecoveryTest, EnoughConsecutiveRequestsInOrderMakeItFastAgain) {
   Recovery r(rules(2, 5));
   std::uint64_t taken = 0;
   r.downgrade(SlowReason::StoreFull, taken);
@@ -74,14 +74,14 @@ TEST(RecoveryTest, SoManyInOrderInARowBringItBack) {
   EXPECT_TRUE(r.gap(Psn(200)));
 }
 
-TEST(RecoveryTest, EachFurtherDowngradeDoublesTheRow) {
+TEST(RecoveryTest, EachFurtherDowngradeDoublesTheRequestsNeeded) {
   Recovery r(rules(2, 5));
   std::uint64_t taken = 0;
   for (const std::uint32_t needed : {5u, 10u, 20u, 40u}) {
     r.downgrade(SlowReason::RecoveryExhausted, taken);
     EXPECT_EQ(until_fast(&r, &taken, 100), needed);
   }
-  // Halved once for each 2^16 requests taken FAST, and never less than at first.
+  // Halved once for each 2^16 requests accepted while FAST, and never below the first number.
   taken += 2 << 16;
   r.downgrade(SlowReason::RecoveryExhausted, taken);
   EXPECT_EQ(until_fast(&r, &taken, 100), 20u);
@@ -90,7 +90,7 @@ TEST(RecoveryTest, EachFurtherDowngradeDoublesTheRow) {
   EXPECT_EQ(until_fast(&r, &taken, 100), 10u);
 }
 
-TEST(RecoveryTest, TheRowHasABound) {
+TEST(RecoveryTest, TheRequestsNeededAreBounded) {
   Recovery r(rules(2, LossRules::kMostUpgradeAfter));
   std::uint64_t taken = 0;
   for (int i = 0; i < 3; ++i) {

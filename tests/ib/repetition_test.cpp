@@ -1,4 +1,4 @@
-// When a requester sends again, how often, and when it gives up.
+// When a requester resends, how often, and when it gives up.
 #include <gmock/gmock.h>
 
 #include "ib/requester.h"
@@ -23,7 +23,7 @@ class Repetition : public RequesterBench {
 // ---- the transport timer
 
 // proves: IB-69
-TEST_F(Repetition, TheTimerStartsWithWhatMustBeAnswered) {
+TEST_F(Repetition, TheTimerStartsWithAPacketThatRequestsAnAck) {
   rules.window = 100;
   post(WrOp::Write, 3 * kPmtu);
   EXPECT_TRUE(r().due().is_never());
@@ -64,10 +64,10 @@ TEST_F(Repetition, AnAckRestartsTheTimerAndTheLastStopsIt) {
 }
 
 // proves: IB-69
-TEST_F(Repetition, PacketsThatAskForNothingDoNotKeepTheTimer) {
+TEST_F(Repetition, PacketsWithoutAckRequestDoNotKeepTheTimerRunning) {
   rules.ack_every = 2;
   post(WrOp::Write, 10 * kPmtu);
-  leave(3);  // the second asks
+  leave(3);  // the second one requests an ACK
   ack(101);
   EXPECT_TRUE(r().due().is_never()) << "the third did not ask";
 }
@@ -83,7 +83,7 @@ TEST_F(Repetition, WithoutATimerNothingIsRepeated) {
 }
 
 // proves: IB-71
-TEST_F(Repetition, ADeadPeerIsTriedAsOftenAsTheCountSays) {
+TEST_F(Repetition, ADeadPeerIsRetriedAsOftenAsTheRetryCount) {
   for (std::uint8_t n = 0; n < 7; ++n) {
     verbs::SendQueue queue(8, 4, 0, sizeof(SendPart));
     QpAttributes attributes = qp;
@@ -107,7 +107,7 @@ TEST_F(Repetition, ADeadPeerIsTriedAsOftenAsTheCountSays) {
 }
 
 // proves: IB-74
-TEST_F(Repetition, ACountOfSevenIsSevenRepetitions) {
+TEST_F(Repetition, ARetryCountOfSevenMeansSevenRepetitions) {
   qp.retry_count = 7;
   post_sends(1);
   leave();
@@ -121,7 +121,7 @@ TEST_F(Repetition, ACountOfSevenIsSevenRepetitions) {
 }
 
 // proves: IB-148
-TEST_F(Repetition, SevenEndsAlsoWhenThePeerKeepsAnsweringWithoutProgress) {
+TEST_F(Repetition, SevenRetriesEndEvenIfThePeerKeepsRespondingWithoutProgress) {
   post_sends(2);
   leave();
   for (int i = 0; i < 7; ++i) {
@@ -163,7 +163,7 @@ TEST_F(Repetition, SequenceNaksWithoutProgressRunOut) {
   EXPECT_THAT(statuses(), ElementsAre(Status::RetryExceeded, Status::Flushed));
 }
 
-TEST_F(Repetition, ASecondSequenceNakOfOneLossAddsNothing) {
+TEST_F(Repetition, ASecondSequenceNakForOneLossHasNoEffect) {
   post_sends(3);
   leave();
   nak(101, NakCode::SequenceError);
@@ -173,7 +173,7 @@ TEST_F(Repetition, ASecondSequenceNakOfOneLossAddsNothing) {
   EXPECT_EQ(r().state().retries.retries_left(), 6);
 }
 
-TEST_F(Repetition, AfterATimeOutASequenceNakIsHeard) {
+TEST_F(Repetition, AfterATimeoutASequenceNakIsActedUpon) {
   post_sends(3);
   leave();
   pass_until_due();
@@ -194,7 +194,7 @@ TEST_F(Repetition, TheLastRepeatedPacketAsksForAnAck) {
   EXPECT_TRUE(again[1].ask());
 }
 
-TEST_F(Repetition, ContentsAreThoseOfTheFirstTime) {
+TEST_F(Repetition, RepeatedPacketsAreIdentical) {
   post(WrOp::Write, 700, 33);
   verbs::SendWr wr = request(WrOp::SendImm, 10, 5000);
   wr.immediate = 77;
@@ -216,7 +216,7 @@ TEST_F(Repetition, ContentsAreThoseOfTheFirstTime) {
 // ---- RNR
 
 // proves: IB-56
-TEST_F(Repetition, AfterAnRnrNakTheSameMessageComesNotBeforeItsTime) {
+TEST_F(Repetition, AfterAnRnrNakTheMessageIsNotRepeatedBeforeItsTime) {
   for (std::uint8_t code = 0; code < 32; ++code) {
     verbs::SendQueue queue(8, 4, 0, sizeof(SendPart));
     Requester other(qp, rules, &queue, &table);
@@ -239,7 +239,7 @@ TEST_F(Repetition, AfterAnRnrNakTheSameMessageComesNotBeforeItsTime) {
 }
 
 // proves: IB-73
-TEST_F(Repetition, RnrRetriesAreAsManyAsTheCountSaysAndSevenIsNoLimit) {
+TEST_F(Repetition, RnrRetriesAreLimitedByTheCountUnlessItIsSeven) {
   for (std::uint8_t n = 0; n <= 7; ++n) {
     verbs::SendQueue queue(8, 4, 0, sizeof(SendPart));
     QpAttributes attributes = qp;
@@ -284,7 +284,7 @@ TEST_F(Repetition, AGoodResponseReloadsTheRnrCount) {
 }
 
 // proves: IB-147
-TEST_F(Repetition, ASequenceNakBehindAnRnrNakCostsNothing) {
+TEST_F(Repetition, ASequenceNakAfterAnRnrNakUsesNoRetry) {
   qp.rnr_retry = 3;
   post_sends(3);
   leave();
@@ -315,7 +315,7 @@ TEST_F(Repetition, AnRnrNakInTheMiddleOfAMessageResumesThere) {
   EXPECT_EQ(again[0].operation(), Operation::SendMiddle);
 }
 
-TEST_F(Repetition, AReadThatIsAnsweredDoesNotEndTheWaitOfAnother) {
+TEST_F(Repetition, AReadResponseDoesNotEndTheRnrWaitOfAnotherRead) {
   post(WrOp::Read, 1, 4096);
   post_sends(1);
   leave();
@@ -328,7 +328,7 @@ TEST_F(Repetition, AReadThatIsAnsweredDoesNotEndTheWaitOfAnother) {
   EXPECT_THAT(psns(leave()), ElementsAre(101));
 }
 
-TEST_F(Repetition, AnAckOfWhatWasRefusedEndsTheWait) {
+TEST_F(Repetition, AnAckOfTheRefusedPacketEndsTheRnrWait) {
   post_sends(2);
   leave();
   rnr(100, 20);
@@ -336,7 +336,7 @@ TEST_F(Repetition, AnAckOfWhatWasRefusedEndsTheWait) {
   EXPECT_THAT(psns(leave()), ElementsAre(101)) << "the peer has dropped what was behind it";
 }
 
-TEST_F(Repetition, RnrBehindAnUnansweredReadRepeatsTheReadAsWell) {
+TEST_F(Repetition, AnRnrNakAfterAnUnansweredReadRepeatsTheReadToo) {
   qp.rnr_retry = 0;
   post(WrOp::Read, 1, 4096);
   post_sends(1);

@@ -1,4 +1,4 @@
-// Requests that Linux rxe sent come to our responder, which answers what Linux rxe answered.
+// Captured requests of Linux rxe go to our responder, which must answer like Linux rxe.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using urnic::test::to_hex;
 constexpr verbs::PdId kPd = 1;
 constexpr std::uint32_t kBytes = 8192;
 
-// One queue pair of the capture that requests go to.
+// One queue pair of the capture that receives requests.
 struct Replayed {
   explicit Replayed(const PacketHeader& first_request, std::uint32_t peer) : inbox(kBytes) {
     qp.pd = kPd;
@@ -49,7 +49,7 @@ struct Replayed {
   std::unique_ptr<Responder> responder;
 };
 
-// What was read or swapped there, before anything happened: out of the first answer to each byte.
+// The bytes before any request: from the first response that contains them.
 void remember(Replayed* to, const ParsedPacket& response, std::uint32_t* read) {
   if (response.header.row().family == Family::ReadResponse && *read < 5000) {
     std::copy(response.payload.begin(), response.payload.end(), to->memory() + *read);
@@ -64,7 +64,7 @@ void remember(Replayed* to, const ParsedPacket& response, std::uint32_t* read) {
 void replay(const char* file, std::size_t answers) {
   SCOPED_TRACE(file);
   std::map<std::uint32_t, std::unique_ptr<Replayed>> pairs;     // by number
-  std::map<std::uint32_t, std::vector<test::Captured>> theirs;  // by whom they are for
+  std::map<std::uint32_t, std::vector<test::Captured>> theirs;  // by destination queue pair
   const auto packets = test::roce_capture(file);
   std::uint32_t one = 0, other = 0, read = 0;
   for (const test::Captured& c : packets) {
@@ -96,7 +96,7 @@ void replay(const char* file, std::size_t answers) {
     while (r.responder->next_response(&out)) {
       auto& wanted = theirs[r.qp.dest_qp];
       ASSERT_FALSE(wanted.empty());
-      out.header.bth.migrated = false;  // Linux leaves it out
+      out.header.bth.migrated = false;  // Linux does not set it
       Bytes bytes(packet_bytes(out.header.bth.opcode, out.payload.size()));
       emit_packet(out.header, out.payload, bytes.data());
       seal(wanted.front().ip_udp, bytes);
@@ -108,7 +108,7 @@ void replay(const char* file, std::size_t answers) {
   EXPECT_EQ(answered, answers);
 }
 
-TEST(RoceReplay, OurAnswersAreThoseOfLinuxByteForByte) {
+TEST(RoceReplay, OurResponsesEqualThoseOfLinuxByteForByte) {
   replay("rxe-rxe-rc_pingpong-2500.pcap", 6);
   replay("rxe-rxe-read-5000-n6-o4.pcap", 20);
   replay("rxe-rxe-atomic-cmp_swap-5.pcap", 5);

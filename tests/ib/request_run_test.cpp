@@ -1,6 +1,6 @@
-// Packets out of the middle of a message in one go against the same one by one: two requesters have
-// the same work, the same answers and the same time, and only one of them may take the short way.
-// What leaves, and whatever can be seen of them, must be the same after each step.
+// Runs of middle packets against single packets: two requesters have the same work, responses and
+// time, and only one of them may send runs. The packets sent, and all observable state, must be the
+// same after each step.
 #include "ib/request_run.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +22,7 @@ class Hand final : public RequesterBench {
   explicit Hand(bool short_way) : short_way_(short_way) {}
   void TestBody() override {}
 
-  // Of `budget` packets; the port takes no more than `port` of a run.
+  // Sends up to `budget` packets; the port accepts at most `port` packets of a run.
   std::vector<Bytes> send(std::uint32_t budget, std::uint32_t port, bool may_begin) {
     std::vector<Bytes> all;
     RequestPacket one;
@@ -41,7 +41,7 @@ class Hand final : public RequesterBench {
     }
     return all;
   }
-  // `pieces` bytes each, one behind the other.
+  // Pieces of these sizes, contiguous in memory.
   void post_pieces(WrOp op, const std::vector<std::uint32_t>& pieces, std::uint8_t flags) {
     verbs::SendWr wr = request(op, 0);
     std::vector<verbs::Sge> sges;
@@ -56,9 +56,10 @@ class Hand final : public RequesterBench {
     post(wr);
   }
 
-  std::uint32_t run_packets = 0, runs = 0, cut = 0;  // in runs; of them the port has cut
+  // packets in runs; runs; those truncated by the port
+  std::uint32_t run_packets = 0, runs = 0, cut = 0;
 
-  // For the test's use.
+  // For use by the test.
   using RequesterBench::completions;
   using RequesterBench::held_pool;
   using RequesterBench::kPmtu;
@@ -97,7 +98,7 @@ class Hand final : public RequesterBench {
   bool short_way_;
 };
 
-// All of it that can be seen.
+// All observable state.
 struct View {
   SendPosition una, next, fresh;
   std::uint32_t in_flight, since_ack, window, sent, kept, lost;
@@ -198,7 +199,7 @@ class Both {
     EXPECT_EQ(one_.send(budget, port, may_begin), many_.send(budget, port, may_begin))
         << "step " << step_;
   }
-  // Of a packet in flight, or near it.
+  // A PSN in flight, or near.
   Psn some_psn() {
     const SendState& s = one_.r().state();
     return s.una.psn + static_cast<std::uint32_t>(rng_.below(s.outstanding() + 1));
@@ -260,7 +261,7 @@ class Both {
 };
 
 // proves: IB-12, IB-13, IB-15, IB-16, IB-56, IB-69, IB-84, S-5, S-6, S-10
-TEST(RequestRun, IsWhatWouldHaveLeftOneByOne) {
+TEST(RequestRun, SendsTheSamePacketsAsOneByOne) {
   std::uint32_t runs = 0, packets = 0, cut = 0;
   for (std::uint64_t seed = 1; seed <= 400 && !::testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -270,7 +271,7 @@ TEST(RequestRun, IsWhatWouldHaveLeftOneByOne) {
     packets += both.many().run_packets;
     cut += both.many().cut;
   }
-  // Otherwise nothing has been shown.
+  // Otherwise the test has shown nothing.
   EXPECT_GT(runs, 10'000u);
   EXPECT_GT(packets, 2 * runs);
   EXPECT_GT(cut, 500u);
@@ -278,7 +279,7 @@ TEST(RequestRun, IsWhatWouldHaveLeftOneByOne) {
 
 class RunAlone : public RequesterBench {
  protected:
-  // Of the next run; 0: there is none.
+  // The length of the next run; 0: there is none.
   std::uint32_t run(std::uint32_t most = 1000) {
     run_ = {};
     return r().next_run(most, &run_) ? run_.packets : 0;
@@ -287,7 +288,7 @@ class RunAlone : public RequesterBench {
 };
 
 // proves: IB-12
-TEST_F(RunAlone, BeginsBehindTheFirstPacketAndEndsBeforeTheLast) {
+TEST_F(RunAlone, BeginsAfterTheFirstPacketAndEndsBeforeTheLast) {
   post(WrOp::Write, 20 * kPmtu);
   EXPECT_EQ(run(), 0u);
   leave(1);

@@ -1,4 +1,4 @@
-// A requester with memory, a queue and a hand that plays its peer.
+// A requester with memory and a queue; the test plays its peer.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace urnic::ib {
 
-// What left, with its payload.
+// A packet that was sent, with its payload.
 struct SentPacket {
   PacketHeader h;
   std::vector<std::uint8_t> payload;
@@ -42,19 +42,19 @@ class RequesterBench : public ::testing::Test {
     qp.sq_psn = Psn(100);
     qp.initiator_depth = 4;
     qp.ack_timeout = 10;  // 4.19 ms
-    qp.retry_count = 7;   // equal: the most there is of both
+    qp.retry_count = 7;   // equal: the maximum of both
     qp.rnr_retry = 7;
     rules.obey_credits = false;
   }
 
-  // The requester is made at the first use, with what the test has set until then.
+  // The requester is made at the first use, with the attributes that the test has set until then.
   Requester& r() {
     if (used_ != nullptr) return *used_;
     if (!made_) made_ = std::make_unique<Requester>(qp, rules, &sq, &table, &held_pool);
     return *made_;
   }
 
-  // Another one in its place; nullptr: that one again.
+  // Replaces it by another one; nullptr: back to its own.
   void use(Requester* other) { used_ = other; }
 
   // ---- posting
@@ -80,7 +80,7 @@ class RequesterBench : public ::testing::Test {
     post(wr);
   }
 
-  // ---- what leaves
+  // ---- packets sent
   std::vector<SentPacket> leave(std::size_t most = 100'000, bool may_begin = true) {
     std::vector<SentPacket> out;
     RequestPacket p;
@@ -92,7 +92,7 @@ class RequesterBench : public ::testing::Test {
     return out;
   }
 
-  // ---- what comes
+  // ---- responses
   static ParsedPacket response(Operation o, std::uint32_t psn) {
     ParsedPacket p;
     p.header.bth.opcode = Opcode(ServiceType::Rc, o);
@@ -106,7 +106,7 @@ class RequesterBench : public ::testing::Test {
     return p;
   }
   Response take(const ParsedPacket& p) { return r().take(p, now).what; }
-  // MSN 0 is always behind: nothing is completed by it.
+  // MSN 0 is always old: nothing completes by it.
   Response ack(std::uint32_t psn, std::uint32_t msn = 0, std::uint8_t credits = kNoCredits) {
     return take(acknowledge(psn, Syndrome::ack(credits), msn));
   }
@@ -133,7 +133,7 @@ class RequesterBench : public ::testing::Test {
     return std::vector<std::uint8_t>(n, value);
   }
 
-  // ---- what is reported
+  // ---- completions
   std::vector<verbs::Completion> completions() {
     std::vector<verbs::Completion> out;
     const auto sink = [&out](const verbs::Completion& c) { out.push_back(c); };
@@ -144,7 +144,7 @@ class RequesterBench : public ::testing::Test {
     }
     return out;
   }
-  // Their wr_ids, when all are successes.
+  // Their wr_ids, if all succeeded.
   std::vector<std::uint64_t> done() {
     std::vector<std::uint64_t> out;
     for (const verbs::Completion& c : completions()) {
@@ -163,7 +163,7 @@ class RequesterBench : public ::testing::Test {
     now = now + d;
     r().on_time(now);
   }
-  // Time goes on to when the requester wants it.
+  // Advances the time to the requester's deadline.
   void pass_until_due() {
     ASSERT_FALSE(r().due().is_never());
     now = r().due();
@@ -171,7 +171,7 @@ class RequesterBench : public ::testing::Test {
   }
 
   verbs::MemoryTable table;
-  HeldPool held_pool;  // asked where the peer repeats selectively, or the queue pair is FAST
+  HeldPool held_pool;  // used if the peer repeats selectively, or the queue pair is FAST
   std::vector<std::uint8_t> memory = std::vector<std::uint8_t>(64 * 1024);
   std::uint32_t lkey = 0;
   QpAttributes qp;

@@ -35,7 +35,7 @@ TEST_F(RequesterSends, TheFirstPacketHasTheProgrammedPsn) {
 }
 
 // proves: IB-7
-TEST_F(RequesterSends, PsnsCountPacketsAndAReadsResponsesAndWrap) {
+TEST_F(RequesterSends, PsnsCountPacketsAndReadResponsesAndWrapAround) {
   qp.sq_psn = Psn(0xfffffc);
   post(WrOp::Send, 2 * kPmtu);
   post(WrOp::Read, 3 * kPmtu);
@@ -46,14 +46,14 @@ TEST_F(RequesterSends, PsnsCountPacketsAndAReadsResponsesAndWrap) {
 }
 
 // proves: IB-8
-TEST_F(RequesterSends, AReadOfNothingTakesOnePsn) {
+TEST_F(RequesterSends, AReadOfNoBytesUsesOnePsn) {
   post(WrOp::Read, 0);
   post(WrOp::Send, 0);
   EXPECT_THAT(psns(leave()), ElementsAre(100, 101));
 }
 
 // proves: IB-12, IB-13
-TEST_F(RequesterSends, OperationsAndLengthsOfEveryKindOfMessage) {
+TEST_F(RequesterSends, EveryKindOfMessageHasItsOperationsAndLengths) {
   using O = Operation;
   struct Row {
     WrOp op;
@@ -88,7 +88,7 @@ TEST_F(RequesterSends, OperationsAndLengthsOfEveryKindOfMessage) {
   }
 }
 
-TEST_F(RequesterSends, ExtensionHeadersSayWhatWasPosted) {
+TEST_F(RequesterSends, ExtensionHeadersHaveThePostedValues) {
   verbs::SendWr wr = request(WrOp::WriteImm, kPmtu + 1);
   wr.immediate = 0x55667788;
   wr.flags |= verbs::kSolicited;
@@ -121,7 +121,7 @@ TEST_F(RequesterSends, ExtensionHeadersSayWhatWasPosted) {
   EXPECT_EQ(sent[4].operation(), Operation::FetchAdd);
 }
 
-TEST_F(RequesterSends, PayloadComesOutOfAllItsPieces) {
+TEST_F(RequesterSends, PayloadIsGatheredFromAllSges) {
   std::array<verbs::Sge, 32> sges;
   std::vector<std::uint8_t> want;
   for (std::uint32_t i = 0; i < sges.size(); ++i) {
@@ -137,7 +137,7 @@ TEST_F(RequesterSends, PayloadComesOutOfAllItsPieces) {
   EXPECT_EQ(got, want);
 }
 
-TEST_F(RequesterSends, InlinePayloadIsThatOfPosting) {
+TEST_F(RequesterSends, InlinePayloadIsCopiedAtPosting) {
   verbs::SendWr wr = request(WrOp::Send, 100, 50);
   wr.flags |= verbs::kInline;
   const auto want = source(50, 100);
@@ -149,8 +149,8 @@ TEST_F(RequesterSends, InlinePayloadIsThatOfPosting) {
 }
 
 // proves: IB-14
-TEST_F(RequesterSends, TheLongestReadIsOfTwoToThe31AndHalfOfAllPsns) {
-  std::uint8_t* const huge = memory.data();  // nothing is read or written of it here
+TEST_F(RequesterSends, TheLongestReadHas2To31BytesAndHalfOfAllPsns) {
+  std::uint8_t* const huge = memory.data();  // the memory is neither read nor written here
   const std::uint32_t key = table.register_memory(kPd, huge, 1ull << 31, verbs::kLocalWrite);
   const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(huge), 1u << 31, key};
   verbs::SendWr wr = request(WrOp::Read, 0);
@@ -186,7 +186,7 @@ TEST_F(RequesterSends, NoMoreThanHalfOfAllPsnsAreOutstanding) {
 }
 
 // proves: IB-9
-TEST_F(RequesterSends, AReadLeavesOnlyWhenAllItsResponsesHaveRoom) {
+TEST_F(RequesterSends, AReadIsSentOnlyWhenAllItsPsnsFitTheWindow) {
   const std::uint32_t key =
       table.register_memory(kPd, memory.data(), 1ull << 31, verbs::kLocalWrite);
   const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(memory.data()), 1u << 31, key};
@@ -200,7 +200,7 @@ TEST_F(RequesterSends, AReadLeavesOnlyWhenAllItsResponsesHaveRoom) {
 }
 
 // proves: IB-15
-TEST_F(RequesterSends, TheLastPacketOfEachMessageAsksForAnAck) {
+TEST_F(RequesterSends, TheLastPacketOfEachMessageRequestsAnAck) {
   rules.ack_every = 1000;
   post(WrOp::Send, 5 * kPmtu);
   post(WrOp::Write, 1);
@@ -210,7 +210,7 @@ TEST_F(RequesterSends, TheLastPacketOfEachMessageAsksForAnAck) {
 }
 
 // proves: IB-15
-TEST_F(RequesterSends, LongMessagesAskInBetweenAndWhereTheWindowIsFull) {
+TEST_F(RequesterSends, LongMessagesRequestAcksInBetweenAndWhenTheWindowIsFull) {
   rules.ack_every = 3;
   rules.window = 8;
   post(WrOp::Write, 20 * kPmtu);
@@ -223,7 +223,7 @@ TEST_F(RequesterSends, LongMessagesAskInBetweenAndWhereTheWindowIsFull) {
 }
 
 // proves: IB-16
-TEST_F(RequesterSends, TheDepthOfReadsStallsAndNeverReorders) {
+TEST_F(RequesterSends, TheReadDepthStallsTheQueueAndNeverReorders) {
   qp.initiator_depth = 2;
   post(WrOp::Read, 1);
   post_atomic(WrOp::FetchAdd, {}, 64);
@@ -254,7 +254,7 @@ TEST_F(RequesterSends, AFenceWaitsForEarlierReads) {
   EXPECT_THAT(leave(), SizeIs(1)) << "behind Sends it waits for nothing";
 }
 
-TEST_F(RequesterSends, WithoutDepthAReadIsNoOperation) {
+TEST_F(RequesterSends, WithoutReadDepthAReadFails) {
   qp.initiator_depth = 0;
   post(WrOp::Send, 1);
   post(WrOp::Read, 1);
@@ -266,19 +266,19 @@ TEST_F(RequesterSends, WithoutDepthAReadIsNoOperation) {
   EXPECT_THAT(statuses(), ElementsAre(Status::Success, Status::LocalOperation, Status::Flushed));
 }
 
-TEST_F(RequesterSends, AtomicsThatThisWireHasNoWordsForAreNoOperation) {
+TEST_F(RequesterSends, AtomicsThatRoceCannotExpressFail) {
   post_atomic(WrOp::CmpSwap, {.data_mask = 1}, 0);
   EXPECT_THAT(leave(), IsEmpty());
   EXPECT_THAT(statuses(), ElementsAre(Status::LocalOperation));
 }
 
-TEST_F(RequesterSends, ASwapHasNoWords) {
+TEST_F(RequesterSends, ASwapWithoutCompareFails) {
   post_atomic(WrOp::Swap, {}, 0);
   EXPECT_THAT(leave(), IsEmpty());
   EXPECT_THAT(statuses(), ElementsAre(Status::LocalOperation));
 }
 
-TEST_F(RequesterSends, WhatMayNotBeReadIsNotSent) {
+TEST_F(RequesterSends, ARequestWhoseMemoryIsNotReadableFails) {
   post(WrOp::Send, 1);
   verbs::SendWr wr = request(WrOp::Write, 1);
   const verbs::Sge outside{reinterpret_cast<std::uintptr_t>(memory.data()) + memory.size(), 1,
@@ -301,7 +301,7 @@ TEST_F(RequesterSends, AReadsSinkMustBeWritable) {
   EXPECT_THAT(statuses(), ElementsAre(Status::LocalProtection));
 }
 
-TEST_F(RequesterSends, MemoryThatGoesWhileItIsSentFailsInItsTurn) {
+TEST_F(RequesterSends, ARequestWhoseMemoryIsDeregisteredWhileSendingFailsInItsTurn) {
   rules.window = 2;
   const std::uint32_t key = table.register_memory(kPd, memory.data(), 4096, verbs::kLocalWrite);
   const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(memory.data()), 4 * kPmtu, key};
@@ -315,7 +315,7 @@ TEST_F(RequesterSends, MemoryThatGoesWhileItIsSentFailsInItsTurn) {
   EXPECT_THAT(statuses(), ElementsAre(Status::LocalProtection));
 }
 
-TEST_F(RequesterSends, AnInvalidatedRegionStillHoldsWhatIsRepeated) {
+TEST_F(RequesterSends, AnInvalidatedRegionStillProvidesRepeatedPackets) {
   const std::uint32_t key = table.register_memory(kPd, memory.data(), 4096, verbs::kLocalWrite);
   const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(memory.data()), 10, key};
   verbs::SendWr wr = request(WrOp::Send, 0);
@@ -332,7 +332,7 @@ TEST_F(RequesterSends, AnInvalidatedRegionStillHoldsWhatIsRepeated) {
 
 // ---- local operations
 
-TEST_F(RequesterSends, InvalidationWaitsForWhatIsBeforeItAndBindsDoNot) {
+TEST_F(RequesterSends, InvalidationWaitsForEarlierRequestsAndBindsDoNot) {
   const std::uint32_t region =
       table.register_memory(kPd, memory.data(), 4096, verbs::kLocalWrite | verbs::kBindWindow);
   const std::uint32_t window = table.allocate_window(kPd, verbs::WindowType::Two);
@@ -362,7 +362,7 @@ TEST_F(RequesterSends, InvalidationWaitsForWhatIsBeforeItAndBindsDoNot) {
   EXPECT_TRUE(r().drained());
 }
 
-TEST_F(RequesterSends, RepetitionPassesOverLocalOperations) {
+TEST_F(RequesterSends, RepetitionSkipsLocalOperations) {
   const std::uint32_t window = table.allocate_window(kPd, verbs::WindowType::Two);
   const std::uint32_t region =
       table.register_memory(kPd, memory.data(), 4096, verbs::kLocalWrite | verbs::kBindWindow);
@@ -382,7 +382,7 @@ TEST_F(RequesterSends, RepetitionPassesOverLocalOperations) {
   EXPECT_THAT(done(), ElementsAre(1, 2, 3));
 }
 
-TEST_F(RequesterSends, ALocalOperationThatCannotBeFailsInItsTurn) {
+TEST_F(RequesterSends, AnInvalidLocalOperationFailsInItsTurn) {
   post(WrOp::Send, 1);
   verbs::SendWr wr = request(WrOp::LocalInv, 0);
   wr.inv_key = 0x777777;
@@ -395,7 +395,7 @@ TEST_F(RequesterSends, ALocalOperationThatCannotBeFailsInItsTurn) {
 
 // ---- SQD
 
-TEST_F(RequesterSends, InSqdWhatHasBegunGoesOnAndNothingBegins) {
+TEST_F(RequesterSends, InSqdAMessageThatHasBegunContinuesAndNoneBegins) {
   rules.window = 2;
   post(WrOp::Write, 3 * kPmtu);
   post(WrOp::Send, 1);
@@ -411,7 +411,7 @@ TEST_F(RequesterSends, InSqdWhatHasBegunGoesOnAndNothingBegins) {
   EXPECT_THAT(psns(leave()), ElementsAre(103)) << "in RTS the next follows without a gap";
 }
 
-TEST_F(RequesterSends, AttributesChangedWhenDrainedHold) {
+TEST_F(RequesterSends, AttributesChangedWhenDrainedTakeEffect) {
   qp.ack_timeout = 5;
   post(WrOp::Send, 1);
   leave();
@@ -429,7 +429,7 @@ TEST_F(RequesterSends, AttributesChangedWhenDrainedHold) {
 
 // ---- the end
 
-TEST_F(RequesterSends, AStoppedOneFlushesWhatIsThereAndWhatIsPostedLater) {
+TEST_F(RequesterSends, AStoppedRequesterFlushesPostedAndLaterRequests) {
   post(WrOp::Send, 1);
   post(WrOp::Send, 1);
   leave(1);
@@ -441,9 +441,9 @@ TEST_F(RequesterSends, AStoppedOneFlushesWhatIsThereAndWhatIsPostedLater) {
   EXPECT_TRUE(r().due().is_never());
 }
 
-// A bind is carried out when its turn comes, and completes when all before it has: never, here.
+// A bind is executed when its turn comes, and completes after everything before it: never, here.
 // proves: IB-117
-TEST_F(RequesterSends, NothingSucceedsBehindWhatIsFlushed) {
+TEST_F(RequesterSends, NothingSucceedsAfterAFlushedRequest) {
   const std::uint32_t region =
       table.register_memory(kPd, memory.data(), 4096, verbs::kLocalWrite | verbs::kBindWindow);
   const verbs::WindowBind bind{reinterpret_cast<std::uintptr_t>(memory.data()), 100, region,
@@ -459,7 +459,7 @@ TEST_F(RequesterSends, NothingSucceedsBehindWhatIsFlushed) {
   EXPECT_THAT(statuses(), ElementsAre(Status::Flushed, Status::Flushed, Status::Flushed));
 }
 
-TEST_F(RequesterSends, UnsignaledRequestsCompleteInSilenceUnlessTheyFail) {
+TEST_F(RequesterSends, UnsignaledRequestsReportACompletionOnlyIfTheyFail) {
   verbs::SendWr wr = request(WrOp::Send, 1);
   wr.flags = 0;
   post(wr);

@@ -14,7 +14,7 @@ Resource read_at(std::uint32_t psn, std::uint32_t packets = 2) {
   return r;
 }
 
-TEST(Resources, AreAnsweredInTheirOrder) {
+TEST(Resources, AreAnsweredInOrder) {
   Resources all(3);
   EXPECT_EQ(all.due(), nullptr);
   all.add(read_at(10));
@@ -54,11 +54,11 @@ TEST(Resources, ADuplicateThatWaitsDoesNotKeepANewOneOut) {
   EXPECT_FALSE(all.any_due());
 }
 
-TEST(Resources, NoneAtAllIsFull) {
+TEST(Resources, ADepthOfZeroIsFull) {
   EXPECT_TRUE(Resources(0).full());
 }
 
-TEST(Resources, AreFoundWherePsnsWrap) {
+TEST(Resources, AreFoundAcrossTheWrapOfPsns) {
   Resources all(2);
   all.add(read_at(0xfffffe, 4));
   EXPECT_EQ(all.find(Psn(0xfffffd)), nullptr);
@@ -67,13 +67,13 @@ TEST(Resources, AreFoundWherePsnsWrap) {
   EXPECT_EQ(all.find(Psn(2)), nullptr);
 }
 
-TEST(Resources, WhatIsBehindADuplicateBeginsAnew) {
+TEST(Resources, ResponsesAfterADuplicateBeginAnew) {
   Resources all(3);
   all.add(read_at(10));
   all.add(read_at(12));
   all.due()->answer.sent = 1;
   all.done(all.due());
-  all.due()->answer.sent = 1;  // the one at 12 is under way
+  all.due()->answer.sent = 1;  // the one at 12 is in progress
   all.ask_again(all.find(Psn(11)), {Psn(11), 256, 256, 0});
   EXPECT_EQ(all.due()->answer.psn, Psn(11));
   EXPECT_EQ(all.find(Psn(12))->answer.sent, 0u);

@@ -1,4 +1,4 @@
-// A responder with memory, receives and a peer that sends it packets.
+// A responder with memory and receives, and a peer that sends it packets.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace urnic::ib::test {
 
 using urnic::test::Bytes;
 
-// A response as its receiver sees it.
+// A response as seen by its receiver.
 struct Response {
   Operation operation{};
   Psn psn;
@@ -42,7 +42,7 @@ inline Bytes counting(std::size_t n, unsigned from = 1) {
 struct ResponderFixture : testing::Test {
   static constexpr std::uint32_t kPmtu = 256;
   static constexpr verbs::PdId kPd = 7;
-  static constexpr std::uint64_t kTarget = 0x10000;  // of the region peers write to and read
+  static constexpr std::uint64_t kTarget = 0x10000;  // of the region that peers write and read
   static constexpr std::uint32_t kBytes = 8192;
   static constexpr std::uint8_t kAll =
       verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kRemoteRead | verbs::kRemoteAtomic;
@@ -71,7 +71,7 @@ struct ResponderFixture : testing::Test {
     if (!responder_) responder_ = std::make_unique<Responder>(qp, queue, &table, &held_pool);
     return *responder_;
   }
-  // A receive of `bytes`, cut in two, at the inbox's byte 1000 * wr_id.
+  // Posts a receive of `bytes`, in two pieces, at byte 1000 * wr_id of the inbox.
   void post(std::uint64_t wr_id, std::uint32_t bytes = 1000) {
     const std::uint32_t first = bytes / 3;
     const verbs::Sge sges[] = {{1000 * wr_id, first, lkey},
@@ -112,7 +112,7 @@ struct ResponderFixture : testing::Test {
     return p;
   }
 
-  // With all that was kept for want of it; `turns` is what became of that.
+  // Includes the packets kept past a gap that it releases; `turns` has their verdicts.
   Received take(const ParsedPacket& p) {
     verbs::Completion c;
     const Received r = responder().take(p, &c);
@@ -125,18 +125,18 @@ struct ResponderFixture : testing::Test {
     return r;
   }
   Verdict verdict(const ParsedPacket& p) { return take(p).verdict; }
-  // The next expected packet of the peer, and the PSN behind it.
+  // The next expected packet of the peer; advances the PSN.
   Verdict next(ParsedPacket p) {
     p.header.bth.psn = psn;
     psn += p.header.row().family == Family::Read ? packets_of(p.header.reth.length, kPmtu) : 1;
     return verdict(p);
   }
 
-  // ---- what comes back
+  // ---- responses
   bool response(Response* out) {
     ResponsePacket p;
     if (!responder().next_response(&p)) return false;
-    // Over the wire.
+    // As on the wire.
     Bytes bytes(packet_bytes(p.header.bth.opcode, p.payload.size()));
     emit_packet(p.header, p.payload, bytes.data());
     const auto seen = parse_packet(bytes);
@@ -160,13 +160,13 @@ struct ResponderFixture : testing::Test {
     for (Response r; all.size() < 100 && response(&r);) all.push_back(r);
     return all;
   }
-  // The only one.
+  // The only response.
   Response only_response() {
     const auto all = responses();
     EXPECT_EQ(all.size(), 1u);
     return all.empty() ? Response{} : all[0];
   }
-  // Refused for good by this packet, at the expected PSN, and nothing moved.
+  // This packet, at the expected PSN, is refused for good, and the state does not change.
   void expect_refused(const ParsedPacket& p, NakCode code) {
     const Psn expected = responder().state().expected;
     const Msn msn = responder().state().msn;
@@ -178,7 +178,7 @@ struct ResponderFixture : testing::Test {
     EXPECT_EQ(nak.psn, p.header.bth.psn);
     EXPECT_EQ(nak.msn, msn);
     EXPECT_TRUE(responder().failed());
-    // From now on nothing is taken and nothing is said.
+    // From now on nothing is accepted and nothing is sent.
     EXPECT_EQ(verdict(p), Verdict::Ignored);
     EXPECT_TRUE(responses().empty());
   }
@@ -190,7 +190,7 @@ struct ResponderFixture : testing::Test {
 
   alignas(64) std::uint64_t memory[2 * kBytes / 8]{};
   verbs::MemoryTable table;
-  HeldPool held_pool;  // asked by a FAST queue pair alone
+  HeldPool held_pool;  // only used by a FAST queue pair
   QpAttributes qp;
   verbs::ReceiveQueue rq{16, 2, 0};
   verbs::ReceiveQueue* queue = &rq;

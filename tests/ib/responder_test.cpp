@@ -1,4 +1,4 @@
-// Requests that are accepted: what they do to memory and receives.
+// Accepted requests: their effect on memory and receives.
 #include "ib/responder.h"
 
 #include "base/buffer_pool.h"
@@ -41,7 +41,7 @@ TEST_F(Requests, ASendOfManyPacketsFillsItsReceive) {
   EXPECT_EQ(rq.posted(), 0u);
 }
 
-TEST_F(Requests, ASendSaysWhatItBrings) {
+TEST_F(Requests, ASendReportsImmediateDataAndSolicitation) {
   for (std::uint64_t i = 1; i < 4; ++i) post(i);
   ParsedPacket p = packet(Operation::SendOnlyImm, psn, counting(3));
   p.header.immediate = 0xfffefdfc;
@@ -57,7 +57,7 @@ TEST_F(Requests, ASendSaysWhatItBrings) {
   EXPECT_FALSE(completions[1].with_immediate);
 }
 
-TEST_F(Requests, ASendWithInvalidateTakesTheKeyAway) {
+TEST_F(Requests, ASendWithInvalidateInvalidatesTheKey) {
   post(1);
   post(2);
   const std::uint32_t key = table.register_memory(kPd, {target(), 0, 64}, kAll);
@@ -103,7 +103,7 @@ TEST_F(Requests, ARefusedWriteWithImmediateOfOnePacketFailsItsReceive) {
   }
 }
 
-TEST_F(Requests, AKeyIsNotTakenAwayUnderReadsThatCameBefore) {
+TEST_F(Requests, AKeyIsNotInvalidatedWhileEarlierReadsUseIt) {
   post(1);
   next(read(psn, 0, 2 * kPmtu));
   ParsedPacket p = packet(Operation::SendOnlyInv, psn, counting(3));
@@ -118,7 +118,7 @@ TEST_F(Requests, AKeyIsNotTakenAwayUnderReadsThatCameBefore) {
   EXPECT_EQ(next(p), Verdict::Accept);
   EXPECT_TRUE(only_response().is_ack());
   EXPECT_EQ(table.find(rkey), nullptr);
-  // READs by another key do not matter.
+  // READs with another key do not matter.
   post(2);
   const std::uint32_t one = table.register_memory(kPd, {target(), 0, 64}, kAll);
   const std::uint32_t other = table.register_memory(kPd, {target(), 0, 64}, kAll);
@@ -129,7 +129,7 @@ TEST_F(Requests, AKeyIsNotTakenAwayUnderReadsThatCameBefore) {
   EXPECT_EQ(next(p), Verdict::Accept);
 }
 
-TEST_F(Requests, AWriteOfManyPacketsGoesOnWhereItEnded) {
+TEST_F(Requests, EachPacketOfAWriteIsPlacedAfterTheOneBefore) {
   const Bytes before(target(), target() + kBytes);
   next(write(Operation::WriteFirst, psn, 100, 2 * kPmtu + 5, counting(kPmtu)));
   next(packet(Operation::WriteMiddle, psn, counting(kPmtu, 2)));
@@ -153,7 +153,7 @@ TEST_F(Requests, EveryLengthIsPlacedWhole) {
 }
 
 TEST_F(Requests, QueuePairsOnASharedQueueTakeReceivesAsMessagesBegin) {
-  verbs::SharedReceiveQueue shared(kPd + 1, 8, 1);  // with a domain of its own
+  verbs::SharedReceiveQueue shared(kPd + 1, 8, 1);  // in another protection domain
   const std::uint32_t theirs =
       table.register_memory(kPd + 1, {inbox(), 0, kBytes}, verbs::kLocalWrite);
   BufferPool pool;
@@ -178,7 +178,7 @@ TEST_F(Requests, QueuePairsOnASharedQueueTakeReceivesAsMessagesBegin) {
   EXPECT_EQ(shared.available(), 0u);
 }
 
-TEST_F(Requests, CountersTellWhatHappened) {
+TEST_F(Requests, CountersCountEachEvent) {
   next(write_only(psn, 0, counting(4)));
   verdict(write_only(qp.rq_psn, 0, counting(4)));
   verdict(fetch_add(qp.rq_psn, 0, 1));

@@ -1,4 +1,4 @@
-// RoCEv2 packets out of capture files (classic pcap, Ethernet).
+// Reads RoCEv2 packets from capture files (classic pcap, Ethernet).
 #pragma once
 
 #include <string>
@@ -13,13 +13,13 @@ namespace urnic::ib::test {
 
 using urnic::test::Bytes;
 
-// One packet with the headers it came behind.
+// One packet with the IP and UDP headers before it.
 struct Captured {
   Bytes ip_udp;    // IP and UDP header as on the wire
   Bytes datagram;  // BTH to ICRC
 };
 
-// IPv4 or IPv6 with UDP to kUdpPort; everything else in a frame, padding included, is left out.
+// IPv4 or IPv6 with UDP to kUdpPort; everything else in a frame, including padding, is left out.
 inline std::vector<Captured> roce_packets(const std::vector<Bytes>& frames) {
   constexpr std::size_t kEthernet = 14;
   std::vector<Captured> packets;
@@ -38,7 +38,7 @@ inline std::vector<Captured> roce_packets(const std::vector<Bytes>& frames) {
   return packets;
 }
 
-// Of tests/golden/roce.
+// From tests/golden/roce.
 inline std::vector<Captured> roce_capture(const std::string& name) {
   const auto frames = urnic::test::read_pcap(urnic::test::golden_path("roce/" + name));
   EXPECT_TRUE(frames) << "cannot read " << name;

@@ -25,7 +25,7 @@ PacketHeader sack_header(std::uint32_t psn) {
 }
 
 // proves: S-6
-TEST(Sack, LiesOnTheWireAsItIsWrittenDown) {
+TEST(Sack, HasItsDocumentedWireFormat) {
   SackBytes own;
   SackWriter writer(&own, 0xa1b2c3d4);
   EXPECT_TRUE(writer.set(1));
@@ -49,7 +49,7 @@ TEST(Sack, LiesOnTheWireAsItIsWrittenDown) {
 }
 
 // proves: S-6
-TEST(Sack, OfLengthsThatCannotBeIsNone) {
+TEST(Sack, OfAnInvalidLengthIsRejected) {
   const Bytes payload(kMostSackBytes + 8);
   for (std::size_t n = 0; n <= payload.size(); ++n) {
     ParsedPacket p;
@@ -60,7 +60,7 @@ TEST(Sack, OfLengthsThatCannotBeIsNone) {
 }
 
 // proves: S-7
-TEST(HelloPacket, LiesOnTheWireAsItIsWrittenDown) {
+TEST(HelloPacket, HasItsDocumentedWireFormat) {
   PacketHeader h;
   h.bth.opcode = kHelloOpcode;
   h.bth.psn = Psn(0x0a0b0c);

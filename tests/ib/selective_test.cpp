@@ -1,4 +1,4 @@
-// Selective repeat (S-6): what a requester makes of SACKs, by hand.
+// Selective repeat (S-6): the reaction of a requester to SACKs written by the test.
 #include "ib/selective.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ class Selective : public RequesterBench {
 
   Selective() { qp.selective = qp.peer_selective = true; }
 
-  // `n` of them, one each microsecond.
+  // Sends `n` of them, one per microsecond.
   void write(int n) {
     for (int i = 0; i < n; ++i) {
       post(WrOp::Write, 8);
@@ -47,7 +47,7 @@ class Selective : public RequesterBench {
 };
 
 // proves: S-6
-TEST_F(Selective, OnlyWhatIsLostLeavesAgainAndOnlyWhatIsAcknowledgedCompletes) {
+TEST_F(Selective, OnlyLostPacketsAreResentAndOnlyAcknowledgedRequestsComplete) {
   write(6);
   pass(kTrip - Duration::us(4));
   EXPECT_EQ(sack(101, {102, 104, 105}), Response::Sack);
@@ -67,7 +67,7 @@ TEST_F(Selective, OnlyWhatIsLostLeavesAgainAndOnlyWhatIsAcknowledgedCompletes) {
 }
 
 // proves: S-6
-TEST_F(Selective, WhatIsLateAndComesWithinTheWindowIsNotRepeatedHoweverMuchOvertookIt) {
+TEST_F(Selective, APacketLateWithinTheReorderingWindowIsNotRepeated) {
   write(50);
   pass(kTrip - Duration::us(50));
   sack(101, {102, 103, 104, 105, 106, 107, 108, 109, 110, 111, 112});
@@ -81,7 +81,7 @@ TEST_F(Selective, WhatIsLateAndComesWithinTheWindowIsNotRepeatedHoweverMuchOvert
 }
 
 // proves: S-6
-TEST_F(Selective, TheWindowGrowsWithWhatWasOnlyLate) {
+TEST_F(Selective, TheReorderingWindowGrowsWithPacketsThatWereOnlyLate) {
   write(3);
   pass(kTrip);
   ack(100);
@@ -89,7 +89,7 @@ TEST_F(Selective, TheWindowGrowsWithWhatWasOnlyLate) {
   sack(101, {102});
   pass(kTrip * 2);
   EXPECT_THAT(psns(leave()), ElementsAre(101));
-  pass(Duration::us(5));  // sooner than a round trip: that was the first one
+  pass(Duration::us(5));  // sooner than a round trip: it acknowledges the first copy
   ack(102);
   EXPECT_GT(r().state().log.reordering_window(), before);
   EXPECT_EQ(counters().needless, 0u) << "counted when losses are judged";
@@ -100,7 +100,7 @@ TEST_F(Selective, TheWindowGrowsWithWhatWasOnlyLate) {
 }
 
 // proves: S-6
-TEST_F(Selective, ABurstThatWasOnlyLateWidensItOnce) {
+TEST_F(Selective, ALateBurstWidensTheReorderingWindowOnce) {
   write(8);
   pass(kTrip);
   ack(100);
@@ -125,7 +125,7 @@ TEST_F(Selective, TheFirstRoundTripIsNotMeasuredByARepetition) {
 }
 
 // proves: S-6
-TEST_F(Selective, ALostRepetitionIsRepeatedWhenSomethingThatLeftBehindItHasCome) {
+TEST_F(Selective, ALostRepetitionIsRepeatedWhenALaterPacketHasArrived) {
   write(4);
   pass(kTrip);
   sack(100, {103});
@@ -140,24 +140,24 @@ TEST_F(Selective, ALostRepetitionIsRepeatedWhenSomethingThatLeftBehindItHasCome)
 }
 
 // proves: S-6
-TEST_F(Selective, AnOlderSackSaysNothingAndAForgottenPacketIsMissingAgain) {
+TEST_F(Selective, AnOlderSackIsIgnoredAndADroppedPacketIsMissingAgain) {
   write(4);
   pass(kTrip);
   serial_ = 9;
   sack(100, {101, 102, 103});
   serial_ = 3;
-  sack(100, {103});  // overtaken
+  sack(100, {103});  // an older SACK
   pass(kTrip * 2);
   EXPECT_THAT(psns(leave()), ElementsAre(100));
   serial_ = 20;
   pass(kTrip);
-  sack(100, {103});  // the peer has forgotten
+  sack(100, {103});  // the peer has dropped the others
   pass(kTrip * 2);
   EXPECT_THAT(psns(leave()), ElementsAre(101, 102));
 }
 
 // proves: S-6
-TEST_F(Selective, ANakOfThePeerHasTheOldMeaning) {
+TEST_F(Selective, ANakStillRepeatsEverything) {
   write(4);
   pass(kTrip);
   sack(100, {102, 103});
@@ -166,7 +166,7 @@ TEST_F(Selective, ANakOfThePeerHasTheOldMeaning) {
 }
 
 // proves: S-6
-TEST_F(Selective, BehindAnRnrNakThatPacketAloneLeavesAgain) {
+TEST_F(Selective, AfterAnRnrNakOnlyTheRefusedPacketIsResent) {
   write(4);
   pass(kTrip);
   rnr(100, 1);
@@ -176,10 +176,10 @@ TEST_F(Selective, BehindAnRnrNakThatPacketAloneLeavesAgain) {
 }
 
 // proves: S-6
-TEST_F(Selective, WithoutALogASackIsASequenceNak) {
+TEST_F(Selective, WithoutALogASackCountsAsASequenceNak) {
   qp.peer_selective = false;
   write(3);
-  qp.peer_selective = true;  // it has said so meanwhile
+  qp.peer_selective = true;  // it has agreed meanwhile
   pass(kTrip);
   sack(100, {101, 102});
   EXPECT_THAT(psns(leave()), ElementsAre(100, 101, 102));
@@ -187,24 +187,24 @@ TEST_F(Selective, WithoutALogASackIsASequenceNak) {
 }
 
 // proves: S-6
-TEST_F(Selective, LiesCompleteNothing) {
+TEST_F(Selective, AFalseSackCompletesNothing) {
   write(3);
   pass(kTrip);
-  sack(100, {100, 101, 102, 103, 900});  // all of it, and what has never left
-  EXPECT_EQ(counters().sack_lies, 1u);
+  sack(100, {100, 101, 102, 103, 900});  // all of them, and one never sent
+  EXPECT_EQ(counters().sacks_invalid, 1u);
   EXPECT_THAT(done(), IsEmpty());
-  EXPECT_EQ(sack(104, {105}), Response::Ghost);  // beyond what has left
-  sack(50, {51});                                // long behind
+  EXPECT_EQ(sack(104, {105}), Response::Ghost);  // beyond the packets sent
+  sack(50, {51});                                // long ago
   EXPECT_THAT(done(), IsEmpty());
   EXPECT_EQ(r().state().una.psn, Psn(100));
-  pass_until_due();  // the transport timer does not believe it
+  pass_until_due();  // the transport timer is not affected
   while (leave().empty()) pass_until_due();
   EXPECT_FALSE(r().failed());
 }
 
-// Any SACKs: nothing completes by them, and all is answered in the end.
+// Any SACKs: nothing completes by them, and everything is answered in the end.
 // proves: S-6
-TEST_F(Selective, AnySacksHarmNothing) {
+TEST_F(Selective, AnySacksCompleteNothingAndEverythingIsAnswered) {
   for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
     Rng rng(seed);
     verbs::SendQueue queue(16, 4, 0, sizeof(SendPart));
@@ -252,7 +252,7 @@ TEST_F(Selective, AnySacksHarmNothing) {
   use(nullptr);
 }
 
-// ---- answers behind a hole (S-2)
+// ---- responses past a hole (S-2)
 
 class AnswerHoles : public RequesterBench {
  protected:
@@ -263,7 +263,7 @@ class AnswerHoles : public RequesterBench {
 };
 
 // proves: S-2
-TEST_F(AnswerHoles, WhatIsBehindOneIsKeptAndTheMissingPartAloneIsAskedFor) {
+TEST_F(AnswerHoles, LaterResponsesAreKeptAndOnlyTheMissingPartIsRequested) {
   using enum Operation;
   post(WrOp::Read, 6 * kPmtu);
   leave();
@@ -288,7 +288,7 @@ TEST_F(AnswerHoles, WhatIsBehindOneIsKeptAndTheMissingPartAloneIsAskedFor) {
 }
 
 // proves: S-2
-TEST_F(AnswerHoles, AllMissingPartsAreAskedForAtOnceOfAPeerThatHasAgreedAndOneOfOthers) {
+TEST_F(AnswerHoles, AllMissingPartsAreRequestedAtOnceOnlyFromAPeerThatHasAgreed) {
   using enum Operation;
   for (const bool agreed : {false, true}) {
     qp.peer_parts = agreed;
@@ -322,13 +322,13 @@ TEST_F(AnswerHoles, AllMissingPartsAreAskedForAtOnceOfAPeerThatHasAgreedAndOneOf
 }
 
 // proves: S-2
-TEST_F(AnswerHoles, APartThatALaterOneHasOvertakenIsAskedForAgainBeforeItsTime) {
+TEST_F(AnswerHoles, AnOvertakenPartIsRequestedAgainEarly) {
   using enum Operation;
   qp.peer_selective = qp.peer_parts = true;
   post(WrOp::Write, 1);
   leave();
   pass(Duration::us(100));
-  ack(100, 1);  // that is how long a round trip takes
+  ack(100, 1);  // measures the round trip
   post(WrOp::Read, 6 * kPmtu);
   leave();
   part(ReadResponseFirst, 101);
@@ -338,7 +338,7 @@ TEST_F(AnswerHoles, APartThatALaterOneHasOvertakenIsAskedForAgainBeforeItsTime) 
   const Instant asked = now;
   ASSERT_THAT(psns(leave()), ElementsAre(102, 104));
   pass(Duration::us(100));
-  part(ReadResponseFirst, 104);  // its two packets; 102 has had its turn before
+  part(ReadResponseFirst, 104);  // its two packets; 102 should have come before
   part(ReadResponseLast, 105);
   EXPECT_THAT(psns(leave()), IsEmpty()) << "it may only be late";
   std::vector<std::uint32_t> again;
@@ -350,9 +350,9 @@ TEST_F(AnswerHoles, APartThatALaterOneHasOvertakenIsAskedForAgainBeforeItsTime) 
   EXPECT_LT(now - asked, Duration::us(200)) << "500 us are the least when nothing says so";
 }
 
-// What stands behind the other answers in a queue on the way is not lost.
+// A part queued behind the other responses on the path is not lost.
 // proves: S-2
-TEST_F(AnswerHoles, APartIsNotAskedForAgainWhileOtherAnswersComeButNotForEver) {
+TEST_F(AnswerHoles, WhileOtherResponsesArriveAPartIsRequestedAgainOnlyAfterALimit) {
   using enum Operation;
   qp.ack_timeout = 18;  // 1.07 s
   for (const bool it_comes : {true, false}) {
@@ -384,7 +384,7 @@ TEST_F(AnswerHoles, APartIsNotAskedForAgainWhileOtherAnswersComeButNotForEver) {
 }
 
 // proves: S-2
-TEST_F(AnswerHoles, ALaterAnswerIsKeptAndWhatItAcknowledgedIsNotForgotten) {
+TEST_F(AnswerHoles, ALaterResponseIsKeptAndItsAcknowledgmentIsRemembered) {
   using enum Operation;
   post(WrOp::Read, kPmtu);
   post(WrOp::Write, 8);
@@ -399,7 +399,7 @@ TEST_F(AnswerHoles, ALaterAnswerIsKeptAndWhatItAcknowledgedIsNotForgotten) {
 }
 
 // proves: S-2
-TEST_F(AnswerHoles, MemoryThatHasGoneMeanwhileFailsInItsTurn) {
+TEST_F(AnswerHoles, AReadWhoseMemoryIsGoneMeanwhileFailsInItsTurn) {
   using enum Operation;
   post(WrOp::Read, 3 * kPmtu);
   leave();
@@ -411,7 +411,7 @@ TEST_F(AnswerHoles, MemoryThatHasGoneMeanwhileFailsInItsTurn) {
 }
 
 // proves: S-2
-TEST_F(AnswerHoles, MemoryOfAKeptAnswerThatHasGoneFailsInItsTurn) {
+TEST_F(AnswerHoles, AKeptResponseWhoseMemoryIsGoneFailsInItsTurn) {
   using enum Operation;
   post(WrOp::Read, kPmtu);
   const std::uint32_t first = lkey;
@@ -426,7 +426,7 @@ TEST_F(AnswerHoles, MemoryOfAKeptAnswerThatHasGoneFailsInItsTurn) {
 }
 
 // proves: S-2
-TEST_F(AnswerHoles, ASlowQueuePairGoesBack) {
+TEST_F(AnswerHoles, ASlowQueuePairRepeatsEverything) {
   using enum Operation;
   qp.loss.type = ConnectionType::Slow;
   post(WrOp::Read, 4 * kPmtu);

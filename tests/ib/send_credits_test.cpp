@@ -55,7 +55,7 @@ TEST_F(Credits, NothingBeyondTheLsnIsSentFreely) {
 }
 
 // proves: IB-84
-TEST_F(Credits, OfALimitedSendOnePacketLeavesAndAsks) {
+TEST_F(Credits, ALimitedSendSendsOnePacketWithAckRequest) {
   post_sends(1, 5 * kPmtu);
   const auto sent = leave();
   ASSERT_THAT(sent, SizeIs(1));
@@ -68,7 +68,7 @@ TEST_F(Credits, OfALimitedSendOnePacketLeavesAndAsks) {
 }
 
 // proves: IB-85
-TEST_F(Credits, ALimitedWriteWithImmediateLeavesWhollyAndAsks) {
+TEST_F(Credits, ALimitedWriteWithImmediateIsSentWholeWithAckRequest) {
   post(WrOp::WriteImm, 3 * kPmtu);
   post(WrOp::Send, 1);
   const auto sent = leave();
@@ -83,7 +83,7 @@ TEST_F(Credits, ALimitedWriteWithImmediateLeavesWhollyAndAsks) {
 }
 
 // proves: IB-86
-TEST_F(Credits, WhatUsesNoReceiveIsNotHeldBackAndRaisesTheLsn) {
+TEST_F(Credits, ARequestWithoutAReceiveIsNotHeldBackAndRaisesTheLsn) {
   post_sends(1);
   leave();
   ack(100, 1, 1);  // LSN 2
@@ -118,11 +118,11 @@ TEST_F(Credits, TheUnsolicitedAckBeforeTheFirstRequestBringsCredits) {
 }
 
 // proves: IB-88
-TEST_F(Credits, WithoutVolunteeredCreditsTheFirstSendIsLimitedAndAllGoesOn) {
+TEST_F(Credits, WithoutUnsolicitedCreditsTheFirstSendIsLimitedAndAllAreSent) {
   post_sends(4);
   for (std::uint32_t i = 0; i < 4; ++i) {
     EXPECT_THAT(psns(leave()), ElementsAre(100 + i));
-    ack(100 + i, i + 1, 0);  // never a credit
+    ack(100 + i, i + 1, 0);  // never any credits
   }
   EXPECT_THAT(done(), ElementsAre(1, 2, 3, 4));
 }
@@ -158,13 +158,13 @@ TEST_F(Credits, RepetitionNeedsNoCredits) {
   ack(99, 0, 4);
   post_sends(4);
   EXPECT_THAT(leave(), SizeIs(4));
-  ack(99, 0, 0);  // they are taken back
+  ack(99, 0, 0);  // the credits are revoked
   pass_until_due();
   EXPECT_THAT(psns(leave()), ElementsAre(100, 101, 102, 103));
 }
 
 // proves: IB-127
-TEST_F(Credits, ALimitedSendsPacketIsRepeatedAndCounts) {
+TEST_F(Credits, ThePacketOfALimitedSendIsRepeatedAndUsesARetry) {
   qp.retry_count = 3;
   post_sends(1, 2 * kPmtu);
   EXPECT_THAT(psns(leave()), ElementsAre(100));
@@ -179,7 +179,7 @@ TEST_F(Credits, ALimitedSendsPacketIsRepeatedAndCounts) {
   EXPECT_TRUE(r().failed());
 }
 
-TEST_F(Credits, Code31IsNoLimitFromThenOn) {
+TEST_F(Credits, Code31RemovesTheLimitForever) {
   post_sends(50);
   leave();
   ack(100, 1, kNoCredits);
@@ -189,7 +189,7 @@ TEST_F(Credits, Code31IsNoLimitFromThenOn) {
   EXPECT_THAT(leave(), SizeIs(5)) << "for ever";
 }
 
-TEST_F(Credits, AnOlderAnswerThatComesLateSaysNothing) {
+TEST_F(Credits, AnOlderAckThatArrivesLateIsIgnored) {
   ack(99, 0, 6);
   post_sends(4);
   leave();
@@ -199,7 +199,7 @@ TEST_F(Credits, AnOlderAnswerThatComesLateSaysNothing) {
   EXPECT_EQ(r().state().credits.lsn(), Msn(6));
 }
 
-TEST_F(Credits, ByTheSwitchNoneAreNeeded) {
+TEST_F(Credits, SwitchedOffCreditsAreNotNeeded) {
   rules.obey_credits = false;
   post_sends(20);
   EXPECT_THAT(leave(), SizeIs(20));

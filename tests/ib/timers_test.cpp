@@ -37,7 +37,7 @@ TEST(AckTimer, CodeZeroIsNoTimer) {
   EXPECT_FALSE(t.expired(kStart + Duration::s(100'000)));
 }
 
-TEST(AckTimer, IsNotShorterThanItsOwnerCanTell) {
+TEST(AckTimer, IsNotShorterThanTheResolutionOfItsOwner) {
   TransportTimer t(1, Duration::us(100));
   t.start(kStart);
   EXPECT_EQ(t.due(), kStart + Duration::us(100));
@@ -55,8 +55,8 @@ TEST(AckTimer, StartLeavesARunningOneAndRestartDoesNot) {
 }
 
 // proves: IB-56
-TEST(RnrWait, All32Codes) {
-  // In microseconds, as the text has them.
+TEST(RnrWait, EachOf32CodesHasItsTime) {
+  // In microseconds, as in the specification.
   constexpr std::int64_t kUs[32] = {
       655'360, 10,     20,     30,     40,     60,      80,      120,     160,     240,    320,
       480,     640,    960,    1280,   1920,   2560,    3840,    5120,    7680,    10'240, 15'360,
@@ -67,7 +67,7 @@ TEST(RnrWait, All32Codes) {
 }
 
 // proves: IB-74
-TEST(RetryCounters, SevenIsSeven) {
+TEST(RetryCounters, SevenRetriesAreSeven) {
   RetryCounters c(7, 0);
   for (int i = 0; i < 7; ++i) EXPECT_TRUE(c.take_retry()) << i;
   EXPECT_FALSE(c.take_retry());
@@ -76,7 +76,7 @@ TEST(RetryCounters, SevenIsSeven) {
 }
 
 // proves: IB-73
-TEST(RetryCounters, SevenOfRnrIsWithoutLimit) {
+TEST(RetryCounters, SevenRnrRetriesAreUnlimited) {
   RetryCounters c(0, 7);
   for (int i = 0; i < 1000; ++i) EXPECT_TRUE(c.take_rnr_retry());
   for (std::uint8_t n = 0; n < 7; ++n) {

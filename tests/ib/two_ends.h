@@ -1,6 +1,6 @@
-// Two RC queue pairs with work for each other, and a wire between them that loses, doubles and
-// reorders in both directions. All of it out of a seed: what is posted and when, when receives
-// come, what the wire does.
+// Two RC queue pairs with work for each other, and a wire between them that loses, duplicates and
+// reorders in both directions. Everything depends on a seed: what is posted and when, when receives
+// are posted, and the faults of the wire.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,8 +25,8 @@ using verbs::Completion;
 using verbs::WrOp;
 using Bytes = std::vector<std::uint8_t>;
 
-inline constexpr std::uint32_t kSlot = 6 * 1024 + 64;  // of one message, in each of the buffers
-inline constexpr std::uint32_t kCells = 4;  // bytes of eight for atomics, behind the slots
+inline constexpr std::uint32_t kSlot = 6 * 1024 + 64;  // of one message, in each buffer
+inline constexpr std::uint32_t kCells = 4;  // eight bytes each for atomics, after the slots
 inline constexpr verbs::PdId kPd = 9;
 
 struct Case {
@@ -40,7 +40,7 @@ struct Case {
       qp->access = verbs::kRemoteWrite | verbs::kRemoteRead | verbs::kRemoteAtomic;
       qp->ack_timeout = 8;
       qp->min_rnr_timer = static_cast<std::uint8_t>(rng.between(1, 8));
-      // Half of the cases wrap soon.
+      // Half of the cases wrap around soon.
       const std::uint64_t first = rng.chance(0.5) ? kMask24 - rng.below(60) : rng.next();
       qp->sq_psn = Psn(static_cast<std::uint32_t>(first));
     }
@@ -65,7 +65,7 @@ struct Case {
     }
     return *this;
   }
-  // Both ends, or one of them, keep what lies behind a gap; stores that are too small as well.
+  // Both ends, or one of them, keep packets past a gap; some stores are too small.
   Case& with_store() {
     for (QpAttributes& qp : qps) {
       qp.loss.type = rng.chance(0.8) ? ConnectionType::Fast : ConnectionType::Slow;
@@ -81,7 +81,7 @@ struct Case {
     }
     return *this;
   }
-  // Both ends are urnic and repeat what is lost alone.
+  // Both ends are urnic and repeat selectively.
   Case& with_selective() {
     for (QpAttributes& qp : qps) {
       qp.selective = qp.peer_selective = true;
@@ -93,7 +93,7 @@ struct Case {
     }
     return *this;
   }
-  // Each end has receives in three shared queues, and each request names one of the other's.
+  // Each end has receives in three shared queues, and each request names one of the other end's.
   Case& with_xrc() {
     for (QpAttributes& qp : qps) {
       qp.service = ServiceType::Xrc;
@@ -110,14 +110,14 @@ struct Case {
   std::uint32_t messages = 30;
 };
 
-// A request and what must come of it.
+// A request and its expected result.
 struct Work {
   WrOp op = WrOp::Send;
   std::uint8_t flags = 0;
   std::uint32_t length = 0;
   std::uint64_t remote = 0;  // offset in the peer's target
   std::uint32_t value = 0;   // Immediate Data, or the key that is invalidated
-  std::size_t queue = 0;     // XRC: which of the peer's
+  std::size_t queue = 0;     // XRC: index of the peer's queue
   verbs::AtomicOperands atomic;
   bool takes_receive() const {
     return op == WrOp::Send || op == WrOp::SendImm || op == WrOp::SendInv || op == WrOp::WriteImm;
@@ -155,7 +155,7 @@ struct End {
     return table.register_memory(kPd, inbox.data(), 8, verbs::kLocalWrite);
   }
 
-  // What it will do to the other end, and what must be there afterwards.
+  // Plans the effects on the other end, and the expected contents afterwards.
   void plan(Rng* rng, End* peer) {
     other = peer;
     const std::uint32_t pmtu = qp.pmtu();
@@ -177,7 +177,7 @@ struct End {
       if (verbs::is_atomic(w.op)) plan_atomic(rng, i, &w);
       if (w.op == WrOp::LocalInv) w.length = 0;
       if (w.op == WrOp::Read) {
-        // Of a slot that has been written or never will be: a READ may be carried out twice.
+        // From a slot that has been written or never will be: a READ may be executed twice.
         w.remote = rng->between(0, i) * kSlot;
         std::memcpy(&expected_local[i * kSlot], &peer->expected_target[w.remote], w.length);
       }
@@ -266,7 +266,7 @@ struct End {
       if (r.completed) received.push_back(c);
     }
   }
-  // What waits for a receive: there may be one now, or its time is up.
+  // A request that waits for a receive: there may be one now, or its time has passed.
   void look_at_parked(Instant now) {
     while (responder.receive_posted()) {
       take_held();
@@ -306,7 +306,7 @@ struct End {
            received.size() >= takes.size();
   }
 
-  // ---- what has come of it; empty: all is right
+  // ---- the result; empty: everything is correct
   std::string wrong() const {
     std::size_t n = 0;
     for (std::uint32_t i = 0; i < work.size(); ++i) {
@@ -350,7 +350,7 @@ struct End {
   HeldPool pool;
   verbs::SendQueue sq{12, 4, 64, sizeof(SendPart)};
   BufferPool buffers;
-  verbs::CompletionQueue completions{1};  // nothing is put there: it is in `received`
+  verbs::CompletionQueue completions{1};  // unused: completions are in `received`
   verbs::SharedReceiveQueue queues[3] = {{kPd, 6, 4}, {kPd, 6, 4}, {kPd, 6, 4}};
   XrcQueues xrc_queues{SipKey{1, 2}};
   verbs::ReceiveQueue rq;
@@ -360,7 +360,7 @@ struct End {
   std::uint32_t lkey = 0, rkey = 0, inbox_key = 0;
   End* other = nullptr;
   std::vector<Work> work;
-  std::vector<std::uint32_t> takes;  // which of the peer's requests take a receive here
+  std::vector<std::uint32_t> takes;  // the peer's requests that use a receive here
   std::vector<std::uint32_t> gone;   // keys that are invalidated
   std::uint32_t posted = 0, receives = 0;
   Instant park_until = Instant::never();
@@ -374,7 +374,7 @@ class TwoEnds {
     for (int i = 0; i < 2; ++i) ends_[i].plan(&rng_, &ends_[1 - i]);
   }
 
-  // Until all is done and the wire is empty. What is wrong; empty if nothing is.
+  // Runs until everything is done and the wire is empty. Returns what is wrong, or an empty string.
   std::string run() {
     for (int steps = 0; steps < 1'000'000; ++steps) {
       if (ends_[0].failed() || ends_[1].failed()) return "a queue pair failed";
@@ -419,7 +419,7 @@ class TwoEnds {
       consumer_ = more ? now_ + Duration::us(static_cast<std::int64_t>(rng_.between(5, 300)))
                        : Instant::never();
     }
-    // Sometimes more arrives before anything leaves.
+    // Sometimes more arrives before anything is sent.
     if (sending_ > now_ && rng_.chance(0.3)) {
       sending_ = earlier(sending_, now_ + Duration::us(5));
       return true;
@@ -428,7 +428,7 @@ class TwoEnds {
     for (int i = 0; i < 2; ++i) send(i);
     return true;
   }
-  // Everything that may leave, by turns of a few packets.
+  // Sends everything allowed, in turns of a few packets.
   void send(int i) {
     Bytes bytes;
     for (bool more = true; more;) {

@@ -1,4 +1,4 @@
-// What Linux rxe sent over UC comes to our responder, and our requester sends the same.
+// Captured UC requests of Linux rxe go to our responder, and our requester must send the same.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using urnic::test::to_hex;
 constexpr verbs::PdId kPd = 1;
 constexpr std::uint32_t kBytes = 4096;
 
-// A queue pair of the capture that messages go to, and the one that could have sent them.
+// A queue pair of the capture that receives messages, and one of ours that could have sent them.
 struct Ends {
   explicit Ends(const Bth& first) : inbox(kBytes), outbox(kBytes) {
     qp.service = ServiceType::Uc;
@@ -35,7 +35,7 @@ struct Ends {
     const verbs::Sge sge{0, kBytes, in};
     rq.post({7, {&sge, 1}});
   }
-  // The same message, as the requester sends it.
+  // The same message, as our requester sends it.
   std::vector<RequestPacket> resend(std::uint32_t length) {
     std::copy(inbox.begin(), inbox.end(), outbox.begin());
     const verbs::Sge sge{0, length, out};
@@ -59,7 +59,7 @@ struct Ends {
 };
 
 Bytes on_the_wire(RequestPacket p, const test::Captured& like) {
-  p.header.bth.migrated = false;  // Linux leaves it out
+  p.header.bth.migrated = false;  // Linux does not set it
   Bytes payload(p.length);
   p.copy_payload(payload.data());
   Bytes bytes(packet_bytes(p.header.bth.opcode, payload.size()));

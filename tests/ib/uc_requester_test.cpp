@@ -1,4 +1,4 @@
-// What a UC requester sends, and when its requests are done.
+// The packets of a UC requester, and when its requests are done.
 #include <gmock/gmock.h>
 
 #include "ib/requester_bench.h"
@@ -52,7 +52,7 @@ class UcRequesting : public RequesterBench {
 };
 
 // proves: IB-91
-TEST_F(UcRequesting, EachPacketHasThePsnBehindTheOneBefore) {
+TEST_F(UcRequesting, EachPacketHasTheNextPsn) {
   qp.sq_psn = Psn(0xfffffe);
   post(WrOp::Send, 3 * kPmtu);
   post(WrOp::Write, 0);
@@ -60,7 +60,7 @@ TEST_F(UcRequesting, EachPacketHasThePsnBehindTheOneBefore) {
   EXPECT_THAT(psns(send()), ElementsAre(0xfffffe, 0xffffff, 0, 1, 2));
 }
 
-TEST_F(UcRequesting, MessagesArePacketsOfTheirKindsWithTheBytesInTheirOrder) {
+TEST_F(UcRequesting, MessagesAreSplitIntoPacketsOfTheirKindInOrder) {
   verbs::SendWr wr = request(WrOp::WriteImm, 2 * kPmtu + 5, 64);
   wr.immediate = 0xa1b2c3d4;
   wr.flags |= verbs::kSolicited;
@@ -90,7 +90,7 @@ TEST_F(UcRequesting, MessagesArePacketsOfTheirKindsWithTheBytesInTheirOrder) {
 }
 
 // proves: IB-98
-TEST_F(UcRequesting, ARequestIsDoneWithItsLastPacketAndNobodyAnswers) {
+TEST_F(UcRequesting, ARequestIsDoneWithItsLastPacketWithoutAResponse) {
   post(WrOp::Send, 2 * kPmtu);
   RequestPacket p;
   ASSERT_TRUE(uc().next_packet(true, &p));
@@ -104,7 +104,7 @@ TEST_F(UcRequesting, ARequestIsDoneWithItsLastPacketAndNobodyAnswers) {
 }
 
 // proves: IB-130
-TEST_F(UcRequesting, ThePsnStandsStillWhereNothingIsSent) {
+TEST_F(UcRequesting, ThePsnDoesNotAdvanceWhenNothingIsSent) {
   post(WrOp::Send, 2 * kPmtu);
   post(WrOp::Read, 8);
   EXPECT_TRUE(send(false).empty());  // SQD
@@ -126,7 +126,7 @@ TEST_F(UcRequesting, ThePsnStandsStillWhereNothingIsSent) {
   EXPECT_THAT(psns(send()), ElementsAre(102));
 }
 
-TEST_F(UcRequesting, WhatHasNoWordsHereFailsAndWhatIsBehindItIsFlushed) {
+TEST_F(UcRequesting, AnUnsupportedOperationFailsAndLaterRequestsAreFlushed) {
   for (const WrOp op : {WrOp::Read, WrOp::SendInv, WrOp::FetchAdd}) {
     post(WrOp::Send, 4);
     post(op, 8);
@@ -142,7 +142,7 @@ TEST_F(UcRequesting, WhatHasNoWordsHereFailsAndWhatIsBehindItIsFlushed) {
   }
 }
 
-TEST_F(UcRequesting, MemoryThatGoesAwayWithinAMessageFailsIt) {
+TEST_F(UcRequesting, AMessageWhoseMemoryIsDeregisteredFails) {
   post(WrOp::Send, 2 * kPmtu);
   RequestPacket p;
   ASSERT_TRUE(uc().next_packet(true, &p));
@@ -159,13 +159,13 @@ TEST_F(UcRequesting, MemoryThatGoesAwayWithinAMessageFailsIt) {
   EXPECT_THAT(operations(send()), ElementsAre(Operation::SendFirst, Operation::SendLast));
 }
 
-TEST_F(UcRequesting, LocalOperationsHaveTheirTurn) {
+TEST_F(UcRequesting, LocalOperationsAreExecutedInTheirTurn) {
   const std::uint32_t other = table.register_memory(kPd, memory.data(), 64, verbs::kLocalWrite);
   post(WrOp::Send, 4);
   verbs::SendWr wr = request(WrOp::LocalInv, 0);
   wr.inv_key = other;
   post(wr);
-  wr.inv_key = 0;  // nobody's
+  wr.inv_key = 0;  // an unknown key
   post(wr);
   EXPECT_EQ(send().size(), 1u);
   const auto c = flushed();
@@ -174,7 +174,7 @@ TEST_F(UcRequesting, LocalOperationsHaveTheirTurn) {
   EXPECT_EQ(c[2].status, Status::LocalProtection);
 }
 
-TEST_F(UcRequesting, AStopFlushesWhatHasNotLeft) {
+TEST_F(UcRequesting, AStopFlushesUnsentRequests) {
   post(WrOp::Send, 2 * kPmtu);
   post(WrOp::Send, 4);
   RequestPacket p;

@@ -1,4 +1,4 @@
-// What a UC responder takes, what it drops, and where it begins anew.
+// Packets that a UC responder accepts or drops, and where a new message begins.
 #include "base/rng.h"
 #include "ib/check.h"
 #include "ib/uc_fixture.h"
@@ -14,7 +14,7 @@ using verbs::Status;
 class UcResponding : public test::UcFixture {};
 
 // proves: IB-92
-TEST_F(UcResponding, AFirstOrOnlyIsTakenAtAnyPsnAndTheNextFollowsIt) {
+TEST_F(UcResponding, AFirstOrOnlyIsAcceptedAtAnyPsnAndTheNextPacketMustFollowIt) {
   post(1), post(2), post(3);
   expect_delivered_to(1, 0x123456);
   const Bytes a = counting(kPmtu), b = counting(9, 50);
@@ -32,7 +32,7 @@ TEST_F(UcResponding, AMessageWithoutItsMiddleIsDroppedAndTheNextIsDelivered) {
   post(1);
   EXPECT_EQ(come(send(Operation::SendFirst, 5, counting(kPmtu))), Verdict::Accept);
   EXPECT_EQ(come(send(Operation::SendMiddle, 7, counting(kPmtu))), Verdict::OutOfSequence);
-  // Nor does what was expected help any more.
+  // The packet that was expected does not help any more.
   EXPECT_EQ(come(send(Operation::SendMiddle, 6, counting(kPmtu))), Verdict::OutOfSequence);
   EXPECT_EQ(come(send(Operation::SendLast, 8, counting(4))), Verdict::OutOfSequence);
   EXPECT_TRUE(completions.empty());
@@ -101,7 +101,7 @@ TEST_F(UcResponding, ASendTooLongForItsReceiveIsDroppedAndTheReceiveServesTheNex
 }
 
 // proves: IB-95
-TEST_F(UcResponding, ImmediateDataBehindAWriteNeedsItsReceiveWithItself) {
+TEST_F(UcResponding, AWriteWithImmediateNeedsItsReceiveAtItsLastPacket) {
   ParsedPacket p = writing(Operation::WriteOnlyImm, 1, 16, 40, counting(40, 5));
   p.header.immediate = 0x01020304;
   EXPECT_EQ(come(p), Verdict::NotReady);
@@ -135,7 +135,7 @@ TEST_F(UcResponding, AWriteNeedsAKeyItsRangeAndThePermission) {
 }
 
 // proves: IB-96
-TEST_F(UcResponding, AWriteOfNothingSucceedsWithAnyKey) {
+TEST_F(UcResponding, AWriteOfNoBytesSucceedsWithAnyKey) {
   post(1);
   ParsedPacket p = writing(Operation::WriteOnly, 1, 0, 0, {});
   p.header.reth.rkey = 0;
@@ -147,7 +147,7 @@ TEST_F(UcResponding, AWriteOfNothingSucceedsWithAnyKey) {
 }
 
 // proves: IB-96
-TEST_F(UcResponding, AKeyThatGoesAwayWithinAWriteDropsTheRest) {
+TEST_F(UcResponding, AKeyInvalidatedWithinAWriteDropsTheRest) {
   EXPECT_EQ(come(writing(Operation::WriteFirst, 1, 0, 2 * kPmtu, counting(kPmtu, 7))),
             Verdict::Accept);
   EXPECT_TRUE(table.deregister(rkey));
@@ -199,7 +199,7 @@ TEST_F(UcResponding, AWriteHasExactlyTheBytesItAnnounced) {
 }
 
 // proves: IB-99
-TEST_F(UcResponding, NothingThatCanBeSaidIsAResponse) {
+TEST_F(UcResponding, NoOpcodeOfUcOrUdIsAResponse) {
   for (unsigned byte = 0; byte < 256; ++byte) {
     const Opcode o(static_cast<std::uint8_t>(byte));
     if (o.service() != ServiceType::Uc && o.service() != ServiceType::Ud) continue;
@@ -213,7 +213,7 @@ TEST_F(UcResponding, NothingThatCanBeSaidIsAResponse) {
   }
 }
 
-TEST_F(UcResponding, WhatIsNoOperationOfUcDoesNothing) {
+TEST_F(UcResponding, AnOperationThatUcDoesNotHaveIsDropped) {
   post(1);
   EXPECT_EQ(come(send(Operation::SendFirst, 1, counting(kPmtu))), Verdict::Accept);
   for (unsigned o = 0x0c; o < 0x20; ++o) {
@@ -235,7 +235,7 @@ TEST_F(UcResponding, AReceiveThatCannotBeWrittenFailsAndEndsTheQueuePair) {
   EXPECT_EQ(rq.posted(), 1u);
 }
 
-TEST_F(UcResponding, EachPacketOfAWriteGoesBehindTheOneBefore) {
+TEST_F(UcResponding, EachPacketOfAWriteIsPlacedAfterTheOneBefore) {
   const Bytes all = counting(2 * kPmtu + 9, 77);
   const auto at = [&all](std::size_t i) { return all.begin() + static_cast<std::ptrdiff_t>(i); };
   post(1);
@@ -254,7 +254,7 @@ TEST_F(UcResponding, EachPacketOfAWriteGoesBehindTheOneBefore) {
 
 // proves: IB-95
 TEST_F(UcResponding, AReceiveOfASharedQueueStaysWithTheQueuePairWhoseMessageWasLost) {
-  verbs::SharedReceiveQueue shared(kPd + 1, 8, 1);  // with a domain of its own
+  verbs::SharedReceiveQueue shared(kPd + 1, 8, 1);  // in another protection domain
   const std::uint32_t theirs =
       table.register_memory(kPd + 1, {inbox(), 0, kBytes}, verbs::kLocalWrite);
   BufferPool pool;
@@ -273,8 +273,8 @@ TEST_F(UcResponding, AReceiveOfASharedQueueStaysWithTheQueuePairWhoseMessageWasL
   uc.reset();
 }
 
-// Packets of any kind, at any place: what is delivered is whole, and memory is that of the region.
-TEST_F(UcResponding, AHostilePeerDeliversNothingButWholeMessages) {
+// Any packets with any PSN: only whole messages are delivered, and only the region is written.
+TEST_F(UcResponding, AHostilePeerDeliversOnlyWholeMessages) {
   Rng rng(91);
   constexpr std::uint32_t kLengths[] = {0, 1, 4, kPmtu - 1, kPmtu, kPmtu + 4, 4096};
   std::uint32_t at = 0;
@@ -284,7 +284,7 @@ TEST_F(UcResponding, AHostilePeerDeliversNothingButWholeMessages) {
     ParsedPacket p = send(o, at, Bytes(kLengths[rng.below(std::size(kLengths))], 0xee));
     const Bytes bytes(p.payload.begin(), p.payload.end());
     p.payload = bytes;
-    payloads.clear();  // those of 100 000 packets would stay
+    payloads.clear();  // otherwise those of 100 000 packets would be kept
     p.header.bth.pad = static_cast<std::uint8_t>(rng.below(4));
     p.header.reth = {kTarget + rng.below(kBytes + 64), rng.chance(0.1) ? rkey + 1 : rkey,
                      rng.chance(0.5) ? static_cast<std::uint32_t>(bytes.size())

@@ -1,4 +1,5 @@
-// Both halves of UD: what a responder takes and where it puts it, what a requester sends.
+// Both halves of UD: packets that a responder accepts and where it places them, and the packets of
+// a requester.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -57,7 +58,7 @@ struct UdResponding : test::ResponderFixture {
 };
 
 // proves: IB-101
-TEST_F(UdResponding, ADatagramIsTakenAtAnyPsn) {
+TEST_F(UdResponding, ADatagramIsAcceptedAtAnyPsn) {
   for (std::uint64_t i = 1; i < 4; ++i) post(i);
   for (const std::uint32_t at : {5u, 5u, 0xffffffu}) {
     EXPECT_EQ(come(datagram(at, counting(8))), Verdict::Accept);
@@ -66,7 +67,7 @@ TEST_F(UdResponding, ADatagramIsTakenAtAnyPsn) {
 }
 
 // proves: IB-102
-TEST_F(UdResponding, WhatIsTooLongOfAnotherOperationOrWithoutAReceiveIsDropped) {
+TEST_F(UdResponding, ADatagramTooLongOfAnotherOperationOrWithoutAReceiveIsDropped) {
   EXPECT_EQ(come(datagram(1, counting(8))), Verdict::NotReady);
   post(1, 100);
   EXPECT_EQ(come(datagram(2, counting(61))), Verdict::NotReady);
@@ -85,7 +86,7 @@ TEST_F(UdResponding, WhatIsTooLongOfAnotherOperationOrWithoutAReceiveIsDropped) 
 }
 
 // proves: IB-103
-TEST_F(UdResponding, AnotherQkeyIsDroppedAndTheSenderIsNamed) {
+TEST_F(UdResponding, AWrongQkeyIsDroppedAndTheSenderIsReported) {
   ParsedPacket p = datagram(1, counting(8));
   const IpAddress anybody = *IpAddress::parse("192.0.2.9");
   EXPECT_TRUE(check(p.header, anybody, &qp, verbs::QpState::Rtr).ok());
@@ -96,7 +97,7 @@ TEST_F(UdResponding, AnotherQkeyIsDroppedAndTheSenderIsNamed) {
 }
 
 // proves: IB-103, IB-144
-TEST_F(UdResponding, TheIpHeaderStandsBeforeThePayload) {
+TEST_F(UdResponding, TheIpHeaderPrecedesThePayload) {
   post(1), post(2);
   std::fill_n(inbox() + 1000, 40, std::uint8_t{0xaa});
   ParsedPacket p = datagram(1, counting(30, 3), Operation::SendOnlyImm);
@@ -127,7 +128,7 @@ TEST_F(UdResponding, AReceiveThatCannotBeWrittenFailsAndEndsTheQueuePair) {
 }
 
 TEST_F(UdResponding, ReceivesMayBeThoseOfASharedQueue) {
-  verbs::SharedReceiveQueue shared(kPd + 1, 8, 1);  // with a domain of its own
+  verbs::SharedReceiveQueue shared(kPd + 1, 8, 1);  // in another protection domain
   const std::uint32_t theirs =
       table.register_memory(kPd + 1, {inbox(), 0, kBytes}, verbs::kLocalWrite);
   BufferPool pool;
@@ -142,7 +143,7 @@ TEST_F(UdResponding, ReceivesMayBeThoseOfASharedQueue) {
   EXPECT_EQ(on_shared.take(datagram(2, counting(8)), ipv4, &c).received.verdict, Verdict::NotReady);
 }
 
-TEST_F(UdResponding, AHostileSenderFillsReceivesAndNothingElse) {
+TEST_F(UdResponding, AHostileSenderOnlyFillsReceives) {
   Rng rng(101);
   const Bytes bytes(4096, 0xee), ip(64, 0x45);
   for (int i = 0; i < 50'000; ++i) {
@@ -154,7 +155,7 @@ TEST_F(UdResponding, AHostileSenderFillsReceivesAndNothingElse) {
     p.header.bth.psn = Psn(static_cast<std::uint32_t>(rng.next()));
     p.payload = ByteView(bytes).first(rng.below(rng.chance(0.5) ? 300 : 4097));
     const Verdict v = come(p, ByteView(ip).first(rng.below(65)));
-    // One that is too small for anything is in the way for ever: the consumer's choice.
+    // A receive that is too small for any packet blocks the queue: the consumer's choice.
     if (v == Verdict::NotReady) rq.pop();
     EXPECT_NE(v, Verdict::Operational);
   }
@@ -207,7 +208,7 @@ class UdRequesting : public RequesterBench {
 };
 
 // proves: IB-101, IB-98
-TEST_F(UdRequesting, EachRequestIsAPacketToItsOwnPlaceUnderTheNextPsn) {
+TEST_F(UdRequesting, EachRequestIsOnePacketToItsDestinationWithTheNextPsn) {
   qp.sq_psn = Psn(0xffffff);
   post_to({7, 0x123, 0x42}, 10);
   post_to({0xffffffff, 0xffffff, 0x80000000}, 0, WrOp::SendImm);
@@ -227,7 +228,7 @@ TEST_F(UdRequesting, EachRequestIsAPacketToItsOwnPlaceUnderTheNextPsn) {
 }
 
 // proves: IB-100
-TEST_F(UdRequesting, NothingIsSentOfWhatIsLongerThanThePathMtu) {
+TEST_F(UdRequesting, NothingIsSentOfARequestLongerThanThePathMtu) {
   post_to({1, 2, 3}, kPmtu + 1);
   post_to({1, 2, 3}, kPmtu);
   const auto packets = send();
@@ -239,7 +240,7 @@ TEST_F(UdRequesting, NothingIsSentOfWhatIsLongerThanThePathMtu) {
 }
 
 // proves: IB-130
-TEST_F(UdRequesting, ThePsnStandsStillWhereNothingIsSent) {
+TEST_F(UdRequesting, ThePsnDoesNotAdvanceWhenNothingIsSent) {
   post_to({1, 2, 3}, 4);
   EXPECT_TRUE(send(false).empty());
   EXPECT_EQ(ud().psn(), Psn(100));
@@ -255,7 +256,7 @@ TEST_F(UdRequesting, ThePsnStandsStillWhereNothingIsSent) {
   EXPECT_EQ(send().at(0).psn(), 101u);
 }
 
-// ---- others' packets
+// ---- captured packets
 
 void replay(const char* file, std::uint32_t qkey) {
   SCOPED_TRACE(file);
@@ -283,7 +284,7 @@ void replay(const char* file, std::uint32_t qkey) {
     ASSERT_TRUE(r.received.completed);
     EXPECT_EQ(done.byte_len, p.payload.size() + kGrhBytes);
     EXPECT_TRUE(std::equal(p.payload.begin(), p.payload.end(), memory.begin() + kGrhBytes));
-    // Sent by ours.
+    // Sent by our requester.
     qp.number = r.source_qp;
     if (!psns.contains(qp.number)) psns[qp.number] = p.header.bth.psn.value();
     qp.sq_psn = Psn(psns[qp.number]++);
@@ -299,7 +300,7 @@ void replay(const char* file, std::uint32_t qkey) {
     RequestPacket ours;
     std::uint32_t handle = 0;
     ASSERT_TRUE(requester.next_packet(true, &ours, &handle));
-    ours.header.bth.migrated = false;  // Linux leaves it out
+    ours.header.bth.migrated = false;  // Linux does not set it
     Bytes payload(ours.length);
     ours.copy_payload(payload.data());
     Bytes bytes(packet_bytes(ours.header.bth.opcode, payload.size()));

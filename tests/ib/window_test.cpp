@@ -1,4 +1,4 @@
-// The window by round trips and by what the network says (S-10), without a queue pair.
+// The window, by round trips and signals of the network (S-10), without a queue pair.
 #include "ib/window.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ class Window : public ::testing::Test {
  protected:
   static constexpr std::uint32_t kMost = 256;
 
-  // A round with that round trip in which the window held packets back.
+  // A round with that round trip time, in which the window held packets back.
   bool round(Duration trip, bool limited = true) {
     AimdWindow::Round r;
     r.trip = trip;
@@ -19,7 +19,7 @@ class Window : public ::testing::Test {
     now = now + Duration::ms(1);
     return w.round(r, now);
   }
-  // Up to the most there may be.
+  // Opens the window completely.
   void open() {
     for (int i = 0; i < 10; ++i) round(kTrip);
     ASSERT_EQ(w.packets(), kMost);
@@ -41,7 +41,7 @@ TEST_F(Window, DoublesEachRoundAtFirst) {
   EXPECT_EQ(w.packets(), kMost);
 }
 
-TEST_F(Window, IsNeverMoreThanWasAsked) {
+TEST_F(Window, IsNeverLargerThanTheConfiguredWindow) {
   for (const std::uint32_t most : {1u, 2u, 5u, 65536u}) {
     AimdWindow small(most);
     EXPECT_LE(small.packets(), most);
@@ -51,7 +51,7 @@ TEST_F(Window, IsNeverMoreThanWasAsked) {
 }
 
 // proves: S-10
-TEST_F(Window, GrowsOnlyWhereItHeldPacketsBack) {
+TEST_F(Window, GrowsOnlyIfItHeldPacketsBack) {
   for (int i = 0; i < 20; ++i) round(kTrip, false);
   EXPECT_EQ(w.packets(), AimdWindow::kFirst);
 }
@@ -66,14 +66,14 @@ TEST_F(Window, ACnpHalvesItAndNeverBelowTheFloor) {
 }
 
 // proves: S-10
-TEST_F(Window, ManyLossesTakeThreeTenths) {
+TEST_F(Window, ManyLossesReduceItByThreeTenths) {
   open();
   w.cut();
   EXPECT_NEAR(w.packets(), kMost * 7 / 10, 1);
 }
 
 // proves: S-10
-TEST_F(Window, ATimeoutLeavesTheFloorAndItComesBackFast) {
+TEST_F(Window, ATimeoutReducesItToTheFloorAndItRecoversFast) {
   open();
   w.time_out();
   EXPECT_EQ(w.packets(), AimdWindow::kFloor);
@@ -83,7 +83,7 @@ TEST_F(Window, ATimeoutLeavesTheFloorAndItComesBackFast) {
 }
 
 // proves: S-10
-TEST_F(Window, ALongerRoundTripClosesIt) {
+TEST_F(Window, ALongerRoundTripReducesIt) {
   open();
   EXPECT_FALSE(round(kTrip + Duration::us(100)));
   EXPECT_TRUE(round(kTrip + Duration::us(150)));
@@ -91,7 +91,7 @@ TEST_F(Window, ALongerRoundTripClosesIt) {
 }
 
 // proves: S-10
-TEST_F(Window, OnALongWayItTakesTwoRoundTripsOfQueue) {
+TEST_F(Window, OnALongPathTheTargetIsTwoRoundTrips) {
   for (int i = 0; i < 10; ++i) round(Duration::ms(1));
   EXPECT_EQ(w.target(), Duration::ms(2));
   EXPECT_FALSE(round(Duration::us(2900)));
@@ -99,7 +99,7 @@ TEST_F(Window, OnALongWayItTakesTwoRoundTripsOfQueue) {
 }
 
 // proves: S-10
-TEST_F(Window, ACutThatShortenedNothingLiftsTheTarget) {
+TEST_F(Window, ACutWithoutEffectRaisesTheTarget) {
   open();
   const Duration queue = Duration::ms(2);
   ASSERT_EQ(w.target(), AimdWindow::kLeastTarget);
@@ -123,7 +123,7 @@ TEST_F(Window, ACutThatHelpedLowersTheTargetAgain) {
 }
 
 // proves: S-10
-TEST_F(Window, BehindALiftedTargetMarksOfALongQueueSayNothing) {
+TEST_F(Window, WithARaisedTargetMarksOfALongQueueAreIgnored) {
   open();
   for (int i = 0; i < 20; ++i) round(kTrip + Duration::ms(2));
   const std::uint32_t before = w.packets();
@@ -134,13 +134,13 @@ TEST_F(Window, BehindALiftedTargetMarksOfALongQueueSayNothing) {
 }
 
 // proves: S-10
-TEST_F(Window, LossesBehindAQueueSayWhereItEnds) {
+TEST_F(Window, LossesWithALongQueueLowerTheTarget) {
   open();
   round(kTrip + Duration::us(80));
   w.note_loss();
   EXPECT_EQ(w.target(), Duration::us(60));
   EXPECT_TRUE(round(kTrip + Duration::us(70)));
-  // Without a queue a loss says nothing of one.
+  // Without a queue, a loss does not show the queue's limit.
   AimdWindow idle(kMost);
   AimdWindow::Round r;
   r.trip = kTrip;
@@ -150,7 +150,7 @@ TEST_F(Window, LossesBehindAQueueSayWhereItEnds) {
   EXPECT_EQ(idle.target(), AimdWindow::kLeastTarget);
 }
 
-TEST_F(Window, TheShortestRoundTripIsForgottenInTime) {
+TEST_F(Window, TheShortestRoundTripExpires) {
   open();
   EXPECT_EQ(w.base(), kTrip);
   for (int i = 0; i < 21'000; ++i) round(Duration::us(90));

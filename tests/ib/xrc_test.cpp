@@ -1,4 +1,4 @@
-// A responder of XRC: which shared receive queue a request is for, and whose memory it reaches.
+// An XRC responder: the shared receive queue that a request is for, and the memory it can access.
 #include "ib/xrc.h"
 
 #include <memory>
@@ -69,7 +69,7 @@ TEST_F(Xrc, AMessageUsesAReceiveOfTheQueueItNames) {
 }
 
 // proves: IB-162
-TEST_F(Xrc, AQueueWithoutAReceiveIsToldByItsOwnRnrNak) {
+TEST_F(Xrc, AQueueWithoutAReceiveDrawsAnRnrNakForItsOwnRequests) {
   post(&first, 1);
   EXPECT_EQ(verdict(send(second, Operation::SendOnly, counting(7))), Verdict::NotReady);
   EXPECT_EQ(only_response().syndrome, Syndrome::rnr_nak(qp.min_rnr_timer));
@@ -80,7 +80,7 @@ TEST_F(Xrc, AQueueWithoutAReceiveIsToldByItsOwnRnrNak) {
 }
 
 // proves: IB-162
-TEST_F(Xrc, MemoryIsThatOfTheDomainOfTheQueue) {
+TEST_F(Xrc, RequestsAccessMemoryOfTheQueuesProtectionDomain) {
   verbs::SharedReceiveQueue other(kPd + 1, 4, 1);
   ASSERT_TRUE(queues.open(&other, kDomain, &cq));
   alignas(8) std::uint64_t theirs[64]{};
@@ -90,7 +90,7 @@ TEST_F(Xrc, MemoryIsThatOfTheDomainOfTheQueue) {
   EXPECT_EQ(next(mine), Verdict::Accept);
   EXPECT_EQ(next(to(first, write_only(psn, 8, counting(4)))), Verdict::Accept);
   EXPECT_EQ(Bytes(as_bytes(theirs) + 8, as_bytes(theirs) + 12), counting(4));
-  // An answer that is still owed when the next request is for another queue.
+  // A response is still due when the next request names another queue.
   ParsedPacket read = to(other, packet(Operation::ReadRequest, psn));
   read.header.reth = {8, key, 4};
   EXPECT_EQ(next(read), Verdict::Accept);
@@ -106,7 +106,7 @@ TEST_F(Xrc, MemoryIsThatOfTheDomainOfTheQueue) {
 }
 
 // proves: IB-162
-TEST_F(Xrc, WritesReadsAndImmediateDataAreAsWithRc) {
+TEST_F(Xrc, WritesReadsAndImmediateDataWorkAsWithRc) {
   post(&second, 7);
   EXPECT_EQ(next(to(first, write(Operation::WriteFirst, psn, 0, kPmtu + 4, counting(kPmtu, 9)))),
             Verdict::Accept);
@@ -123,7 +123,7 @@ TEST_F(Xrc, WritesReadsAndImmediateDataAreAsWithRc) {
 }
 
 // proves: IB-163
-TEST_F(Xrc, AQueueOfAnotherDomainIsNakCodeFour) {
+TEST_F(Xrc, AQueueOfAnotherDomainDrawsNakCodeFour) {
   post(&foreign, 1);
   expect_refused(send(foreign, Operation::SendOnly, counting(7)), NakCode::InvalidRdRequest);
   EXPECT_EQ(responder().counters().wrong_domains, 1u);
@@ -143,7 +143,7 @@ TEST_F(Xrc, WritesToAQueueOfAnotherDomainAreRefusedAsWell) {
 }
 
 // proves: IB-163
-TEST_F(Xrc, AQueueThatIsNotThereIsAnInvalidRequest) {
+TEST_F(Xrc, AnUnknownQueueIsAnInvalidRequest) {
   verbs::SharedReceiveQueue ordinary(kPd, 4, 1);
   EXPECT_EQ(ordinary.xrc.number, 0u) << "one of another kind has no number";
   expect_refused(send(ordinary, Operation::SendOnly, {}), NakCode::InvalidRequest);
@@ -156,7 +156,7 @@ TEST_F(Xrc, AQueueThatIsNotThereIsAnInvalidRequest) {
 }
 
 // proves: IB-163
-TEST_F(Xrc, AMessageDoesNotChangeItsQueue) {
+TEST_F(Xrc, AMessageMustNotChangeItsQueue) {
   post(&first, 1);
   post(&second, 2);
   EXPECT_EQ(next(send(first, Operation::SendFirst, counting(kPmtu))), Verdict::Accept);
@@ -167,7 +167,7 @@ TEST_F(Xrc, AMessageDoesNotChangeItsQueue) {
 }
 
 // proves: IB-163
-TEST_F(Xrc, WhatIsLeftOfAMessageIsRefusedWhenItsQueueHasGone) {
+TEST_F(Xrc, TheRestOfAMessageIsRefusedWhenItsQueueIsClosed) {
   post(&first, 1);
   post(&first, 2);
   EXPECT_EQ(next(send(first, Operation::SendFirst, counting(kPmtu))), Verdict::Accept);
@@ -179,9 +179,9 @@ TEST_F(Xrc, WhatIsLeftOfAMessageIsRefusedWhenItsQueueHasGone) {
   expect_refused(rest, NakCode::InvalidRequest);
 }
 
-// Whatever a peer sends, for whatever queue, while queues come and go: at most one receive is in
-// use, none is lost, and memory outside of what it may touch stays as it was.
-TEST_F(Xrc, AnythingAPeerSendsKeepsTheQueuesWhole) {
+// Any packets of a peer, for any queue, while queues come and go: at most one receive is in use,
+// none is lost, and memory outside of the allowed regions is unchanged.
+TEST_F(Xrc, AnyPacketsOfAPeerLeaveTheQueuesConsistent) {
   Rng rng(11);
   verbs::SharedReceiveQueue* const all[] = {&first, &second, &foreign};
   constexpr Operation kOps[] = {
@@ -231,8 +231,8 @@ TEST_F(Xrc, AnythingAPeerSendsKeepsTheQueuesWhole) {
   }
 }
 
-// Numbers are not to be guessed from another, and come again only when all have been used.
-TEST(XrcQueues, ANumberFindsItsQueueUntilThatHasGone) {
+// Numbers cannot be guessed from another, and are reused only when all have been used.
+TEST(XrcQueues, ANumberFindsItsQueueUntilItIsClosed) {
   XrcQueues queues(SipKey{1, 2});
   verbs::CompletionQueue cq(1);
   verbs::SharedReceiveQueue a(1, 1, 1), b(1, 1, 1);
@@ -252,7 +252,7 @@ TEST(XrcQueues, ANumberFindsItsQueueUntilThatHasGone) {
   EXPECT_NE(a.xrc.number, was);
 }
 
-TEST(XrcQueues, ThereAreSoManyAndThenNoMore) {
+TEST(XrcQueues, AreLimitedInNumber) {
   XrcQueues queues(SipKey{1, 2});
   verbs::CompletionQueue cq(1);
   std::vector<std::unique_ptr<verbs::SharedReceiveQueue>> all;
@@ -293,7 +293,7 @@ TEST_F(XrcRequests, EachPacketNamesTheQueueOfItsRequest) {
   EXPECT_EQ(sent[2].h.bth.opcode.byte, 0xa2);
   EXPECT_EQ(sent[3].h.bth.opcode.byte, 0xac);
   EXPECT_EQ(sent[3].h.srq, 0x0d0e0fu);
-  // Again as it was.
+  // The repetition is identical.
   EXPECT_EQ(nak(101, NakCode::SequenceError), Response::SequenceNak);
   const auto again = leave();
   ASSERT_EQ(again.size(), 3u);
@@ -302,7 +302,7 @@ TEST_F(XrcRequests, EachPacketNamesTheQueueOfItsRequest) {
 }
 
 // proves: IB-163
-TEST_F(XrcRequests, AQueueOfAnotherDomainHasAStatusOfItsOwn) {
+TEST_F(XrcRequests, AQueueOfAnotherDomainFailsWithItsOwnStatus) {
   post(verbs::WrOp::Send, 8);
   post(verbs::WrOp::Send, 8);
   leave();

@@ -1,4 +1,4 @@
-// The local ACK timeout: what an end computes of the way and of the other end's delay.
+// The local ACK timeout: computed from the packet lifetime and the other end's delay.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 namespace urnic::ib_cm {
 namespace {
 
-// The time that the sum of both is about, as a code: the smallest that covers it, but that what is
-// a quarter of the other at most is left out.
+// The code of the sum of both times: the smallest that covers it, ignoring a part that is at most a
+// quarter of the other.
 std::uint8_t expected(std::uint8_t life, std::uint8_t delay) {
   Duration long_one = time_of(life) * 2, short_one = time_of(delay);
   if (long_one < short_one) std::swap(long_one, short_one);
@@ -22,7 +22,7 @@ std::uint8_t expected(std::uint8_t life, std::uint8_t delay) {
 class AckTimeout : public test::Couple {};
 
 // proves: IB-128
-TEST_F(AckTimeout, IsOfTwiceTheWayAndTheDelayOfTheOtherEndForEachPairOfCodes) {
+TEST_F(AckTimeout, CoversTwiceTheLifetimeAndTheDelayForEachPairOfCodes) {
   for (std::uint8_t life = 0; life < 32; ++life) {
     for (std::uint8_t delay = 0; delay < 32; ++delay) {
       SCOPED_TRACE(::testing::Message() << int{life} << " and " << int{delay});

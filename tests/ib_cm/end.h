@@ -1,4 +1,4 @@
-// One end of connection management in virtual time, and what the standard's other end would say.
+// One end of connection management in virtual time, and values for the other end.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ struct End {
   }
   Connect connect_to(const IpAddress& peer, std::uint32_t qpn = 0x11) const {
     Connect c;
-    c.way = to(peer);
+    c.addresses = to(peer);
     c.service = kService;
     c.source_port = 40000;
     c.qp = {qpn, ib::Psn(0x86ec4b), 1, 1, 7, false, false};
@@ -70,7 +70,7 @@ inline std::vector<Attribute> attributes_of(const std::vector<Outgoing>& mads) {
 inline ByteView bytes_of(const char* text) {
   return {reinterpret_cast<const std::uint8_t*>(text), std::strlen(text)};
 }
-// The first bytes of what came; behind them all is zero.
+// The first bytes of the data are `text`, and the rest is zero.
 inline bool begins_with(const PrivateData& data, const char* text, std::size_t room) {
   const ByteView v = data.view(), wanted = bytes_of(text);
   return v.size() == room && std::equal(wanted.begin(), wanted.end(), v.begin()) &&
@@ -78,10 +78,10 @@ inline bool begins_with(const PrivateData& data, const char* text, std::size_t r
                      [](std::uint8_t b) { return b == 0; });
 }
 
-// Two ends, and between them a wire that a test looks at and meddles with.
+// Two ends, and a wire between them that a test can watch and change.
 class Couple : public ::testing::Test {
  protected:
-  // What `from` has sent arrives at the other; returned as well.
+  // Delivers the messages of `from` to the other end, and returns their kinds.
   std::vector<Attribute> carry(End& from) {
     std::vector<Attribute> all;
     for (const Outgoing& o : from.mads()) {
@@ -91,19 +91,19 @@ class Couple : public ::testing::Test {
     return all;
   }
   void deliver(End& from, const Outgoing& o) {
-    EXPECT_EQ(o.way.local, from.me);
+    EXPECT_EQ(o.addresses.local, from.me);
     End& to = &from == &a ? b : a;
-    EXPECT_EQ(o.way.remote, to.me);
-    to.manager.take({o.way.remote, o.way.local}, o.mad, now);
+    EXPECT_EQ(o.addresses.remote, to.me);
+    to.manager.take({o.addresses.remote, o.addresses.local}, o.mad, now);
   }
-  // Until nobody has anything to send.
+  // Runs until neither end has anything to send.
   void settle() {
     while (a.manager.wants_to_send() || b.manager.wants_to_send()) {
       carry(a);
       carry(b);
     }
   }
-  // To the next deadline of anybody.
+  // Advances to the next deadline of either end.
   void wait() {
     now = earlier(a.manager.due(), b.manager.due());
     ASSERT_FALSE(now.is_never());
@@ -135,7 +135,7 @@ class Couple : public ::testing::Test {
   static QpValues values(std::uint32_t qpn = 0x22) {
     return {qpn, ib::Psn(0xb77b34), 1, 1, 7, false, false};
   }
-  // Up to the state named, at both ends.
+  // Brings both ends to the named state.
   void connect_up_to_rep() {
     listen_and_ask();
     carry(a);

@@ -1,4 +1,4 @@
-// How connections end: by DREQ, by both at once, by silence; and time-wait.
+// The ends of connections: by DREQ, by both at once, by silence; and time-wait.
 #include <gmock/gmock.h>
 
 #include <set>
@@ -21,7 +21,7 @@ class CmEnding : public test::Couple {
 };
 
 // proves: IB-138
-TEST_F(CmEnding, EitherEndMayBeginIt) {
+TEST_F(CmEnding, EitherEndMayDisconnect) {
   for (const bool by_active : {true, false}) {
     if (!by_active) {
       active = passive = 0;
@@ -53,7 +53,7 @@ TEST_F(CmEnding, EitherEndMayBeginIt) {
 }
 
 // proves: IB-138
-TEST_F(CmEnding, BothAtOnceIsOneEndForEach) {
+TEST_F(CmEnding, BothEndsDisconnectingAtOnceEachSeeOneEnd) {
   ASSERT_EQ(a.manager.connections().disconnect(active, {}, now), Refusal::None);
   ASSERT_EQ(b.manager.connections().disconnect(passive, {}, now), Refusal::None);
   const auto from_a = a.mads(), from_b = b.mads();
@@ -81,7 +81,7 @@ TEST_F(CmEnding, ALostDrepIsSentAgain) {
   ASSERT_EQ(again.size(), 1u);
   EXPECT_EQ(again[0].mad, lost[0].mad);
   EXPECT_THAT(b.events(), IsEmpty());
-  // Also when the connection has been forgotten.
+  // Also if the connection has been released.
   wait(b);
   EXPECT_EQ(b.manager.size(), 0u);
   wait(a);
@@ -94,7 +94,7 @@ TEST_F(CmEnding, ALostDrepIsSentAgain) {
   EXPECT_THAT(kinds_of(a.events()), ElementsAre(EventKind::Disconnected));
 }
 
-TEST_F(CmEnding, ADreqNobodyAnswersEndsItAllTheSame) {
+TEST_F(CmEnding, AnUnansweredDreqStillEndsTheConnection) {
   ASSERT_EQ(a.manager.connections().disconnect(active, {}, now), Refusal::None);
   for (int i = 0; i < 16; ++i) {
     EXPECT_THAT(attributes_of(a.mads()), ElementsAre(Attribute::Dreq)) << i;
@@ -124,7 +124,7 @@ TEST_F(CmEnding, ADreqMayOvertakeTheRtu) {
 }
 
 // proves: IB-129
-TEST_F(CmEnding, NumbersAreHeldBackTwiceTheWayAndTheDelay) {
+TEST_F(CmEnding, NumbersRestForTwiceTheLifetimeAndTheDelay) {
   ASSERT_EQ(a.manager.connections().disconnect(active, {}, now), Refusal::None);
   settle();
   a.events();
@@ -146,8 +146,8 @@ TEST_F(CmEnding, NumbersAreHeldBackTwiceTheWayAndTheDelay) {
   EXPECT_EQ(a.manager.find(active), nullptr);
 }
 
-// Nothing of an old connection is taken for the next one, and its id is not soon another's.
-TEST_F(CmEnding, NothingOfItReachesWhatComesLater) {
+// Messages of an old connection do not reach the next one, and its id is not soon reused.
+TEST_F(CmEnding, ItsMessagesDoNotReachALaterConnection) {
   ASSERT_EQ(a.manager.connections().disconnect(active, {}, now), Refusal::None);
   const auto dreq = a.mads();
   deliver(a, dreq[0]);
@@ -170,7 +170,7 @@ TEST_F(CmEnding, NothingOfItReachesWhatComesLater) {
   EXPECT_THAT(b.events(), IsEmpty());
 }
 
-TEST_F(CmEnding, ADreqThatDoesNotFitIsAStrangers) {
+TEST_F(CmEnding, ADreqWithWrongNumbersIsDropped) {
   ASSERT_EQ(a.manager.connections().disconnect(active, {}, now), Refusal::None);
   const Outgoing dreq = a.mads().at(0);
   for (const std::size_t at : {kMadHeaderBytes + 3, kMadHeaderBytes + 10}) {
@@ -185,8 +185,8 @@ TEST_F(CmEnding, ADreqThatDoesNotFitIsAStrangers) {
   EXPECT_EQ(state_of(b, passive), State::Established);
 }
 
-// A DREP counts as the answer to a DREQ of ours, and to this one.
-TEST_F(CmEnding, ADrepOfAnotherExchangeIsNone) {
+// A DREP must match the exchange of the DREQ.
+TEST_F(CmEnding, ADrepOfAnotherExchangeIsDropped) {
   ASSERT_EQ(a.manager.connections().disconnect(active, {}, now), Refusal::None);
   carry(a);
   Outgoing drep = b.mads().at(0);
@@ -215,9 +215,8 @@ TEST_F(CmEnding, PathMigrationIsRefused) {
   EXPECT_THAT(b.mads(), IsEmpty());
 }
 
-// Abandoned in any state, it comes to its release by itself, and the other end hears of it.
-// IB-129: however long the peer's own time-out says, and however often it comes.
-TEST(RestingTest, WhoRestsGivesWayWhenItsAddressHasTooMany) {
+// IB-129: with any timeout of the peer, and any number of connections.
+TEST(RestingTest, TheOldestRestingConnectionGivesWayWhenItsAddressHasTooMany) {
   Options o = test::keyed(3);
   o.most_resting = 16;
   test::End b(3, o);
@@ -258,7 +257,7 @@ TEST(RestingTest, WhoRestsGivesWayWhenItsAddressHasTooMany) {
     EXPECT_EQ(events[2].handle, handles[i - 4]) << "the oldest";
   }
   EXPECT_NE(b.manager.find(elsewhere), nullptr) << "nobody else's";
-  // And of all together.
+  // Also over all addresses together.
   for (int which = 10; which < 30; ++which) {
     test::End one(which);
     rest(one, 0x11);
@@ -268,7 +267,8 @@ TEST(RestingTest, WhoRestsGivesWayWhenItsAddressHasTooMany) {
   EXPECT_EQ(b.manager.find(elsewhere), nullptr);
 }
 
-TEST(AbandonTest, EndsWhateverItIs) {
+// An abandoned connection ends by itself in any state, and the other end is notified.
+TEST(AbandonTest, EndsAConnectionInAnyState) {
   struct Case : test::Couple {
     void TestBody() override {}
     using Couple::a, Couple::b, Couple::active, Couple::passive, Couple::now;

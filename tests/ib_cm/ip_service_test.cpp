@@ -13,7 +13,7 @@ using urnic::test::Bytes;
 using urnic::test::from_hex;
 using urnic::test::to_hex;
 
-TEST(IpService, NumbersAreThoseOfRdmaCm) {
+TEST(IpService, NumbersMatchThoseOfRdmaCm) {
   EXPECT_EQ(service_of(PortSpace::Tcp, 7174), 0x0000000001061c06u);
   EXPECT_EQ(service_of(PortSpace::Udp, 7174), 0x0000000001111c06u);
   EXPECT_EQ(service_of(PortSpace::Ib, 0xffff), 0x00000000013fffffu);
@@ -35,7 +35,7 @@ constexpr Row kRows[] = {
 };
 
 // proves: IB-136
-TEST(IpService, HeaderIsReadAndWrittenAsTheTableSays) {
+TEST(IpService, HeaderIsReadAndWrittenInItsFormat) {
   for (const Row& row : kRows) {
     const IpHeader h{*IpAddress::parse(row.source), *IpAddress::parse(row.destination), row.port};
     Bytes bytes(kIpHeaderBytes, 0xee);
@@ -50,7 +50,7 @@ TEST(IpService, HeaderIsReadAndWrittenAsTheTableSays) {
   }
 }
 
-TEST(IpService, AnotherVersionIsNone) {
+TEST(IpService, AnotherVersionIsRejected) {
   Bytes bytes = from_hex(kRows[0].hex);
   bytes[0] = 1;
   EXPECT_FALSE(read_ip_header(bytes));
@@ -62,7 +62,7 @@ TEST(IpService, AnotherVersionIsNone) {
 }
 
 // proves: IB-143
-TEST(Gid, IsTheAddressMappedIfItIsOfVersion4) {
+TEST(Gid, IsTheAddressAndMappedForIpv4) {
   EXPECT_EQ(to_hex(gid_of(IpAddress::v4(10, 77, 0, 2))), "00000000000000000000ffff0a4d0002");
   const IpAddress local = *IpAddress::parse("fe80::1:2");
   EXPECT_EQ(to_hex(gid_of(local)), "fe800000000000000000000000010002");
@@ -71,7 +71,7 @@ TEST(Gid, IsTheAddressMappedIfItIsOfVersion4) {
   }
 }
 
-TEST(Consent, IsAnotherNumberThanTheOffer) {
+TEST(Consent, HasANumberOtherThanTheOffer) {
   EXPECT_EQ(offer_of(0), 0u);
   EXPECT_EQ(consent_of(0), 0u);
   const std::uint32_t offer = offer_of(3);

@@ -34,7 +34,7 @@ class JudgeReq : public ::testing::Test {
 };
 
 // proves: IB-137
-TEST_F(JudgeReq, EveryReasonHasItsNumber) {
+TEST_F(JudgeReq, EveryInvalidRequestHasItsReason) {
   const auto none = [](Req&) {};
   EXPECT_EQ(judge(none), Reason::None);
   EXPECT_EQ(judge([](Req& r) { r.transport = Transport::Uc; }), Reason::None);

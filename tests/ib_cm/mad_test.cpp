@@ -1,4 +1,4 @@
-// What comes to queue pair 1, and is or is not a message of connection management.
+// Packets to queue pair 1 that are or are not messages of connection management.
 #include "ib_cm/mad.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace urnic::ib_cm {
 namespace {
 
-TEST(Mad, HeaderLiesWhereTheStandardSays) {
+TEST(Mad, HeaderFieldsHaveTheOffsetsOfTheStandard) {
   const Mad m = make_mad({0x1122334455667788, Attribute::Rtu, 0x99aabbcc});
   const std::uint8_t header[24] = {1,    7,    2,    3,    0, 0,    0, 0, 0x11, 0x22, 0x33, 0x44,
                                    0x55, 0x66, 0x77, 0x88, 0, 0x14, 0, 0, 0x99, 0xaa, 0xbb, 0xcc};
@@ -37,7 +37,7 @@ constexpr Breach kBreaches[] = {
     {17, 0x1b, MadFault::Attribute},
 };
 
-TEST(Mad, EveryOtherKindIsNamed) {
+TEST(Mad, EveryInvalidMadHasItsFault) {
   for (const Breach& breach : kBreaches) {
     Mad m = make_mad({1, Attribute::Req, 0});
     m[breach.at] = breach.byte;
@@ -55,7 +55,7 @@ TEST(Mad, EveryOtherKindIsNamed) {
 }
 
 // proves: IB-142
-TEST(Mad, WhatIsNotOursIsCountedAndNotAnswered) {
+TEST(Mad, AForeignMadIsCountedAndNotAnswered) {
   test::End e(3);
   e.manager.listen({test::kService, {}, Transport::Rc, 4});
   test::End peer(2);
@@ -82,7 +82,7 @@ TEST(Mad, WhatIsNotOursIsCountedAndNotAnswered) {
 class Gsi : public ::testing::Test {
  protected:
   ib::ParsedPacket packet() const { return {gsi_header(ib::Psn(9)), mad}; }
-  // nullopt: it is one.
+  // nullopt: it is a MAD.
   static std::optional<GsiFault> fault_of(const ib::ParsedPacket& p) {
     const auto opened = open_gsi(p);
     return opened.ok() ? std::nullopt : std::optional(opened.error());
@@ -90,7 +90,7 @@ class Gsi : public ::testing::Test {
   Mad mad = make_mad({1, Attribute::Req, 0});
 };
 
-TEST_F(Gsi, WhatLeavesIsWhatIsTaken) {
+TEST_F(Gsi, AnOutgoingPacketIsAcceptedAsAnIncomingOne) {
   const auto opened = open_gsi(packet());
   ASSERT_TRUE(opened.ok());
   EXPECT_EQ(opened->data(), mad.data());
@@ -100,7 +100,7 @@ TEST_F(Gsi, WhatLeavesIsWhatIsTaken) {
 }
 
 // proves: IB-142
-TEST_F(Gsi, AnotherQkeyPartitionSourceOpcodeOrLengthIsNone) {
+TEST_F(Gsi, AWrongQkeyPartitionSourceOpcodeOrLengthIsRejected) {
   ib::ParsedPacket p = packet();
   p.header.deth.qkey = 0x80010001;
   EXPECT_EQ(fault_of(p), GsiFault::Qkey);
@@ -124,7 +124,7 @@ TEST_F(Gsi, AnotherQkeyPartitionSourceOpcodeOrLengthIsNone) {
   EXPECT_EQ(fault_of(p), GsiFault::Length);
 }
 
-TEST(MadDrops, EveryOneHasAName) {
+TEST(MadDrops, EveryReasonHasAName) {
   for (std::size_t i = 0; i < kDrops; ++i) {
     EXPECT_FALSE(name(static_cast<Drop>(i)).empty());
   }

@@ -1,5 +1,5 @@
-// Messages against offsets of the standard: for each field the bytes that a value has there and
-// nothing else has, worked out by hand.
+// Messages against offsets of the standard: for each field, the bytes that only this value affects,
+// worked out by hand.
 #include "ib_cm/messages.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ using urnic::test::Bytes;
 using urnic::test::from_hex;
 using urnic::test::to_hex;
 
-// Setting a field changes these bytes of the body, from `at` on, and no others.
+// Setting a field changes exactly these bytes of the body, from `at` on.
 template <class Message>
 struct Row {
   const char* name;
@@ -49,7 +49,7 @@ Gid gid(std::uint8_t first) {
 const Bytes kData = {0xd1, 0xd2, 0xd3};
 
 // proves: IB-135
-TEST(Messages, FieldsOfReqLieWhereTheStandardSays) {
+TEST(Messages, FieldsOfReqHaveTheOffsetsOfTheStandard) {
   const std::vector<Row<Req>> rows = {
       {"local id", 0, "01020304", [](Req& r) { r.local_id = 0x01020304; }},
       {"vendor", 5, "0a0b0c", [](Req& r) { r.vendor_id = 0x0a0b0c; }},
@@ -98,7 +98,7 @@ TEST(Messages, FieldsOfReqLieWhereTheStandardSays) {
 }
 
 // proves: IB-135
-TEST(Messages, FieldsOfRepLieWhereTheStandardSays) {
+TEST(Messages, FieldsOfRepHaveTheOffsetsOfTheStandard) {
   const std::vector<Row<Rep>> rows = {
       {"local id", 0, "01020304", [](Rep& r) { r.local_id = 0x01020304; }},
       {"remote id", 4, "11121314", [](Rep& r) { r.remote_id = 0x11121314; }},
@@ -122,7 +122,7 @@ TEST(Messages, FieldsOfRepLieWhereTheStandardSays) {
   expect_rows<Rep>(rows, [](const Rep& r) { return write(7, r); });
 }
 
-TEST(Messages, FieldsOfTheOthersLieWhereTheStandardSays) {
+TEST(Messages, FieldsOfTheOthersHaveTheOffsetsOfTheStandard) {
   expect_rows<Mra>({{"local id", 0, "01020304", [](Mra& m) { m.local_id = 0x01020304; }},
                     {"remote id", 4, "11121314", [](Mra& m) { m.remote_id = 0x11121314; }},
                     {"which", 8, "40", [](Mra& m) { m.which = Which::Rep; }},
@@ -149,7 +149,7 @@ TEST(Messages, FieldsOfTheOthersLieWhereTheStandardSays) {
 }
 
 // proves: IB-141
-TEST(Messages, FieldsOfSidrLieWhereTheStandardSays) {
+TEST(Messages, FieldsOfSidrHaveTheOffsetsOfTheStandard) {
   expect_rows<SidrReq>(
       {{"request id", 0, "01020304", [](SidrReq& r) { r.request_id = 0x01020304; }},
        {"p key", 4, "7172", [](SidrReq& r) { r.pkey = 0x7172; }},
@@ -171,7 +171,7 @@ TEST(Messages, FieldsOfSidrLieWhereTheStandardSays) {
   EXPECT_EQ(to_hex(ByteView(m).subspan(24 + 24, 4)), "d1d2d300");
 }
 
-TEST(Messages, HeadersSayWhichTheyAre) {
+TEST(Messages, HeadersHaveTheAttributeOfTheirMessage) {
   EXPECT_EQ(read_header(write(7, Req()))->attribute, Attribute::Req);
   EXPECT_EQ(read_header(write(7, Mra()))->attribute, Attribute::Mra);
   EXPECT_EQ(read_header(write(7, Rej()))->attribute, Attribute::Rej);
@@ -186,8 +186,8 @@ TEST(Messages, HeadersSayWhichTheyAre) {
   EXPECT_EQ(to_hex(ByteView(apr).subspan(24, 12)), "000000010000000200020000");
 }
 
-// A length on the wire is a claim.
-TEST(Messages, AdditionalInformationIsNoLongerThanItsRoom) {
+// A length field of a peer is not trusted.
+TEST(Messages, AdditionalInformationIsLimitedToItsField) {
   Mad rej = write(7, Rej());
   rej[24 + 9] = 0xfe;  // 127
   EXPECT_EQ(read_rej(rej).information.size(), 72u);
@@ -197,8 +197,8 @@ TEST(Messages, AdditionalInformationIsNoLongerThanItsRoom) {
   EXPECT_EQ(read_sidr_rep(rep).information.size(), 72u);
 }
 
-// Nor is what the owner wants to be sent.
-TEST(Messages, PrivateDataIsCutToItsRoom) {
+// Data of the owner is limited, too.
+TEST(Messages, PrivateDataIsTruncatedToItsField) {
   const Bytes much(400, 0xee);
   const auto tail = [](const Mad& m, std::size_t room) {
     return std::all_of(m.end() - static_cast<std::ptrdiff_t>(room), m.end(),

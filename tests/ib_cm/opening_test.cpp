@@ -17,7 +17,7 @@ using ::testing::IsEmpty;
 class Opening : public test::Couple {};
 
 // proves: IB-135, IB-136
-TEST_F(Opening, WhatEachEndSaysIsWhatTheOtherHears) {
+TEST_F(Opening, EachEndReceivesTheValuesOfTheOther) {
   listener = b.manager.listen({test::kService, {}, Transport::Rc, 16});
   Connect c = a.connect_to(b.me);
   c.qp = {0x4711, ib::Psn(0xabcdef), 5, 6, 3, true, true};
@@ -26,7 +26,7 @@ TEST_F(Opening, WhatEachEndSaysIsWhatTheOtherHears) {
   carry(a);
   const Event asked = request();
   EXPECT_EQ(asked.listener, listener);
-  EXPECT_EQ(asked.way, b.to(a.me));
+  EXPECT_EQ(asked.addresses, b.to(a.me));
   EXPECT_EQ(asked.wanted, test::kService);
   EXPECT_EQ(asked.source_port, 40000);
   EXPECT_EQ(asked.transport, Transport::Rc);
@@ -45,7 +45,7 @@ TEST_F(Opening, WhatEachEndSaysIsWhatTheOtherHears) {
   EXPECT_EQ(asked.path.flow_label, 0x12345u);
   EXPECT_TRUE(begins_with(asked.data, "hello", 56));
 
-  // Depths are cut to what the other end can serve, or wants.
+  // Depths are limited to what the other end can serve, or wants.
   ASSERT_EQ(
       b.manager.connections().accept(passive, {0x815, ib::Psn(0x123456), 16, 16, 2, false, true},
                                      bytes_of("come in"), now),
@@ -83,7 +83,7 @@ TEST_F(Opening, WhatEachEndSaysIsWhatTheOtherHears) {
 }
 
 // proves: IB-166
-TEST_F(Opening, OfXrcTheRepNamesTheQueuePairWhereOthersNameAnEeContext) {
+TEST_F(Opening, TheRepOfXrcHasTheQueuePairInTheFieldOfTheEeContext) {
   listener = b.manager.listen({test::kService, {}, Transport::Extended, 16});
   Connect c = a.connect_to(b.me, 0x4711);
   c.transport = Transport::Extended;
@@ -112,14 +112,14 @@ TEST_F(Opening, OfXrcTheRepNamesTheQueuePairWhereOthersNameAnEeContext) {
   ASSERT_EQ(a.manager.connections().confirm(active, {}), Refusal::None);
   carry(a);
   EXPECT_EQ(state_of(b, passive), State::Established);
-  // Either end finds the other one by it.
+  // Either end finds the connection by it.
   ASSERT_EQ(b.manager.connections().disconnect(passive, {}, now), Refusal::None);
   settle();
   EXPECT_THAT(kinds_of(a.events()), ElementsAre(EventKind::Disconnected));
 }
 
 // proves: IB-166
-TEST_F(Opening, XrcAndRcAreNotEachOthers) {
+TEST_F(Opening, XrcAndRcListenersRejectEachOthersRequests) {
   for (const Transport served : {Transport::Rc, Transport::Extended}) {
     listener = b.manager.listen({test::kService, {}, served, 16});
     Connect c = a.connect_to(b.me, served == Transport::Rc ? 0x11 : 0x12);
@@ -136,8 +136,8 @@ TEST_F(Opening, XrcAndRcAreNotEachOthers) {
   }
 }
 
-// The REQ that rping of Linux sends, out of our own mouth.
-TEST_F(Opening, AReqIsThatOfLinux) {
+// The REQ that rping of Linux sends, built by our own code.
+TEST_F(Opening, AReqEqualsThatOfLinux) {
   ASSERT_TRUE(a.manager.connections().connect(a.connect_to(b.me), {}, now).ok());
   const Mad req = a.mads().at(0).mad;
   const Req r = read_req(req);
@@ -160,7 +160,7 @@ TEST_F(Opening, AReqIsThatOfLinux) {
   EXPECT_EQ(ip->destination, b.me);
 }
 
-TEST_F(Opening, WhatNoFieldCanHoldIsRefused) {
+TEST_F(Opening, ValuesTooLargeForTheirFieldsAreRefused) {
   using Change = void (*)(Connect&);
   const Change changes[] = {
       [](Connect& c) { c.qp.qpn = 1 << 24; },
@@ -172,7 +172,7 @@ TEST_F(Opening, WhatNoFieldCanHoldIsRefused) {
       [](Connect& c) { c.response_timeout = 32; },
       [](Connect& c) { c.max_cm_retries = 16; },
       [](Connect& c) { c.transport = Transport::Rd; },
-      [](Connect& c) { c.way.remote = *IpAddress::parse("fd77::3"); },
+      [](Connect& c) { c.addresses.remote = *IpAddress::parse("fd77::3"); },
   };
   for (const Change change : changes) {
     Connect c = a.connect_to(b.me);
@@ -184,7 +184,7 @@ TEST_F(Opening, WhatNoFieldCanHoldIsRefused) {
   Connect c = a.connect_to(b.me);
   EXPECT_EQ(a.manager.connections().connect(c, view.first(57), now).error(), Refusal::TooLong);
   EXPECT_TRUE(a.manager.connections().connect(c, view.first(56), now).ok());
-  c.service = 9;  // none of rdma_cm's
+  c.service = 9;  // not a service of rdma_cm
   EXPECT_EQ(a.manager.connections().connect(c, view, now).error(), Refusal::TooLong);
   EXPECT_TRUE(a.manager.connections().connect(c, view.first(92), now).ok());
   EXPECT_EQ(a.manager.size(), 2u);
@@ -192,7 +192,7 @@ TEST_F(Opening, WhatNoFieldCanHoldIsRefused) {
 
 // ---- S-7
 
-TEST_F(Opening, TwoOfUsAgreeOnWhatBothCan) {
+TEST_F(Opening, TwoUrnicEndsAgreeOnTheirCommonExtensions) {
   Options o = test::keyed(3);
   o.extensions = 5;
   test::End fast(3, o);
@@ -211,7 +211,7 @@ TEST_F(Opening, TwoOfUsAgreeOnWhatBothCan) {
   EXPECT_EQ(a.events().at(0).extensions, 1);
 }
 
-TEST_F(Opening, WhoAnswersAsLinuxDoesHasAgreedToNothing) {
+TEST_F(Opening, APeerThatEchoesTheVendorIdLikeLinuxHasAgreedToNothing) {
   for (const std::uint32_t modifier : {0u, offer_of(1)}) {
     Connect c = a.connect_to(b.me, 0x11 + modifier % 7);
     c.extensions = 1;
@@ -232,7 +232,7 @@ TEST_F(Opening, WhoAnswersAsLinuxDoesHasAgreedToNothing) {
 // ---- messages that are lost, repeated, late (IB-139)
 
 // proves: IB-140
-TEST_F(Opening, AReqIsRepeatedAsOftenAsMayBeAndThenNobodyIsThere) {
+TEST_F(Opening, AReqIsRepeatedUpToTheLimitAndThenThePeerIsUnreachable) {
   Connect c = a.connect_to(b.me);
   c.max_cm_retries = 3;
   c.response_timeout = 18;  // 1.07 s
@@ -257,7 +257,7 @@ TEST_F(Opening, AReqIsRepeatedAsOftenAsMayBeAndThenNobodyIsThere) {
   EXPECT_EQ(r.remote_id, 0u);
   EXPECT_EQ(load_be64(r.information.data()), 0x0200000000000002u) << "the GUID";
   EXPECT_EQ(r.information.size(), 8u);
-  // The number may have reached the peer: it is held back for a while.
+  // The peer may know the number: it is not reused for a while.
   EXPECT_EQ(a.manager.size(), 1u);
   wait(a);
   EXPECT_THAT(kinds_of(a.events()), ElementsAre(EventKind::Released));
@@ -305,7 +305,7 @@ TEST_F(Opening, ARepeatedRepDrawsTheSameRtu) {
 }
 
 // proves: IB-139
-TEST_F(Opening, TheFirstRequestIsAsGoodAsTheRtu) {
+TEST_F(Opening, TheFirstRequestEstablishesLikeTheRtu) {
   connect_up_to_rep();
   carry(b);
   ASSERT_EQ(a.manager.connections().confirm(active, {}), Refusal::None);
@@ -318,7 +318,7 @@ TEST_F(Opening, TheFirstRequestIsAsGoodAsTheRtu) {
   EXPECT_EQ(b.manager.connections().established(passive), Refusal::WrongState);
 }
 
-TEST_F(Opening, ARepNobodyAnswersEndsInOneClearFailure) {
+TEST_F(Opening, AnUnansweredRepEndsInOneClearFailure) {
   connect_up_to_rep();
   b.mads();
   for (int i = 0; i < 15; ++i) {
@@ -336,7 +336,7 @@ TEST_F(Opening, ARepNobodyAnswersEndsInOneClearFailure) {
   EXPECT_EQ(events[0].reason, Reason::Timeout);
 }
 
-TEST_F(Opening, AnRtuThatComesTooLateIsTold) {
+TEST_F(Opening, AnRtuThatArrivesTooLateIsAnsweredByTheRej) {
   connect_up_to_rep();
   carry(b);
   ASSERT_EQ(a.manager.connections().confirm(active, {}), Refusal::None);
@@ -351,7 +351,7 @@ TEST_F(Opening, AnRtuThatComesTooLateIsTold) {
   EXPECT_EQ(events[0].reason, Reason::Timeout);
 }
 
-TEST_F(Opening, ARepOfAnotherTransactionOrForNobodyIsAStrangers) {
+TEST_F(Opening, ARepOfAnotherTransactionOrForAnUnknownIdIsDropped) {
   connect_up_to_rep();
   Outgoing rep = b.mads().at(0);
   Outgoing forged = rep;
@@ -372,7 +372,7 @@ TEST_F(Opening, ARepOfAnotherTransactionOrForNobodyIsAStrangers) {
 // ---- MRA
 
 // proves: IB-140
-TEST_F(Opening, AConsumerThatTakesTenSecondsIsNotLost) {
+TEST_F(Opening, AConsumerThatTakesTenSecondsStillConnects) {
   for (const std::uint8_t retries : {std::uint8_t{0}, std::uint8_t{1}, std::uint8_t{15}}) {
     test::End peer(static_cast<int>(10 + retries));
     const ListenerId l = b.manager.listen({test::kService, {}, Transport::Rc, 16});
@@ -397,7 +397,7 @@ TEST_F(Opening, AConsumerThatTakesTenSecondsIsNotLost) {
 }
 
 // proves: IB-140
-TEST_F(Opening, AnMraPutsOffTheRepetitionForItsTime) {
+TEST_F(Opening, AnMraDelaysTheRepetitionByItsTime) {
   listen_and_ask();
   const auto req = a.mads();
   const Duration interval = Duration::ns(std::int64_t{4096} << 20);
@@ -410,12 +410,12 @@ TEST_F(Opening, AnMraPutsOffTheRepetitionForItsTime) {
   EXPECT_EQ(read_mra(mra[0].mad).service_timeout, 22);
   deliver(b, mra[0]);
   EXPECT_EQ(a.manager.due(), now + Duration::ns(std::int64_t{4096} << 22) + interval);
-  // Not for ever, whatever a peer says.
+  // Only a limited number of times.
   for (int i = 0; i < 40; ++i) deliver(b, mra[0]);
   EXPECT_EQ(drops(a, Drop::Unexpected), 26u);
 }
 
-TEST_F(Opening, AnActiveConsumerThatTakesItsTimeSaysSo) {
+TEST_F(Opening, ASlowActiveConsumerSendsAnMra) {
   connect_up_to_rep();
   const auto rep = b.mads();
   deliver(b, rep[0]);
@@ -428,13 +428,13 @@ TEST_F(Opening, AnActiveConsumerThatTakesItsTimeSaysSo) {
   const Instant before = b.manager.due();
   deliver(a, mra[0]);
   EXPECT_GT(b.manager.due(), before + Duration::s(17));
-  // And once without being asked.
+  // And once by itself.
   wait(a);
   EXPECT_THAT(attributes_of(a.mads()), ElementsAre(Attribute::Mra));
   EXPECT_TRUE(a.manager.due().is_never());
 }
 
-// Codes of a peer: 0 is not four microseconds, 31 not two hours.
+// A peer's codes: 0 does not mean four microseconds, nor 31 two hours.
 TEST_F(Opening, WaitsAreBounded) {
   b.manager.listen({test::kService, {}, Transport::Rc, 16});
   Connect c = a.connect_to(b.me);
@@ -447,7 +447,7 @@ TEST_F(Opening, WaitsAreBounded) {
   EXPECT_EQ(b.manager.due(), now + Duration::ms(10));
   c.response_timeout = 31;
   test::End other(4);
-  c.way = other.to(b.me);
+  c.addresses = other.to(b.me);
   ASSERT_TRUE(other.manager.connections().connect(c, {}, now).ok());
   EXPECT_EQ(other.manager.due(), now + Duration::s(120));
 }

@@ -1,4 +1,4 @@
-// Requests that come to nothing: why, and what remains.
+// Refused requests: the reason, and the state that remains.
 #include <gmock/gmock.h>
 
 #include "ib_cm/end.h"
@@ -16,7 +16,7 @@ using ::testing::IsEmpty;
 
 class RefusalTest : public test::Couple {
  protected:
-  // What b says to a REQ of a's that was changed on its way.
+  // The REJ of b to a REQ of a that was modified on the way.
   Rej answer_to(std::uint8_t* (*byte)(Mad&), std::uint8_t value) {
     EXPECT_TRUE(a.manager.connections().connect(a.connect_to(b.me, ++qpn_), {}, now).ok());
     Outgoing o = a.mads().at(0);
@@ -33,7 +33,7 @@ class RefusalTest : public test::Couple {
 };
 
 // proves: IB-137
-TEST_F(RefusalTest, WhereNobodyListensTheReasonIsEight) {
+TEST_F(RefusalTest, WithoutAListenerTheReasonIsEight) {
   active = *a.manager.connections().connect(a.connect_to(b.me), {}, now);
   carry(a);
   EXPECT_EQ(b.manager.size(), 0u) << "nothing is kept";
@@ -46,7 +46,7 @@ TEST_F(RefusalTest, WhereNobodyListensTheReasonIsEight) {
   EXPECT_TRUE(a.manager.due().is_never());
 }
 
-TEST_F(RefusalTest, WhatIsNotSupportedHasItsReason) {
+TEST_F(RefusalTest, AnUnsupportedRequestHasItsReason) {
   b.manager.listen({test::kService, {}, Transport::Rc, 16});
   const auto at = [](auto index) {
     return +[](Mad& m) { return &m[kMadHeaderBytes + decltype(index)::value]; };
@@ -65,7 +65,7 @@ TEST_F(RefusalTest, WhatIsNotSupportedHasItsReason) {
 }
 
 // proves: IB-137
-TEST_F(RefusalTest, TheConsumersNoReachesTheOtherWithItsData) {
+TEST_F(RefusalTest, TheConsumersRejectionReachesThePeerWithItsData) {
   listen_and_ask();
   const auto req = a.mads();
   deliver(a, req[0]);
@@ -73,7 +73,7 @@ TEST_F(RefusalTest, TheConsumersNoReachesTheOtherWithItsData) {
   ASSERT_EQ(b.manager.connections().reject(passive, Reason::Consumer, bytes_of("no"), now),
             Refusal::None);
   const auto rej = b.mads();
-  deliver(a, req[0]);  // repeated: the REJ may be lost
+  deliver(a, req[0]);  // repeated, as if the REJ was lost
   const auto again = b.mads();
   ASSERT_EQ(again.size(), 1u);
   EXPECT_EQ(again[0].mad, rej[0].mad);
@@ -93,7 +93,7 @@ TEST_F(RefusalTest, TheConsumersNoReachesTheOtherWithItsData) {
             Refusal::NoSuchHandle);
 }
 
-TEST_F(RefusalTest, AnAnswerMayBeRefusedToo) {
+TEST_F(RefusalTest, ARepMayBeRejectedToo) {
   connect_up_to_rep();
   const auto rep = b.mads();
   deliver(b, rep[0]);
@@ -113,8 +113,8 @@ TEST_F(RefusalTest, AnAnswerMayBeRefusedToo) {
   EXPECT_EQ(state_of(b, passive), State::TimeWait) << "its number has been told";
 }
 
-// Who gave up does not know our id.
-TEST_F(RefusalTest, ARequestThatWasGivenUpIsWithdrawn) {
+// The peer that gave up does not know our id.
+TEST_F(RefusalTest, AnAbandonedRequestIsWithdrawn) {
   listen_and_ask();
   const auto req = a.mads();
   for (int i = 0; i < 16; ++i) wait(a);
@@ -146,7 +146,7 @@ TEST_F(RefusalTest, AReqThatNamesTheQueuePairOfALiveConnectionIsStaleAndEndsIt) 
   EXPECT_EQ(events[0].reason, Reason::Stale);
   reborn.manager.take(reborn.to(b.me), out[1].mad, now);
   EXPECT_THAT(kinds_of(reborn.events()), ElementsAre(EventKind::Rejected, EventKind::Released));
-  // It knows nothing of what is to be ended, and says so.
+  // It does not know the connection to be ended, and answers so.
   reborn.manager.take(reborn.to(b.me), out[0].mad, now);
   const auto drep = reborn.mads();
   ASSERT_THAT(attributes_of(drep), ElementsAre(Attribute::Drep));
@@ -181,7 +181,7 @@ TEST_F(RefusalTest, AReqThatNamesTheQueuePairOfAWaitingConnectionIsStale) {
   EXPECT_THAT(kinds_of(b.events()), ElementsAre(EventKind::ConnectRequest)) << "it is over";
 }
 
-TEST_F(RefusalTest, AQueuePairThatWasRefusedMayAskAgainAtOnce) {
+TEST_F(RefusalTest, ARefusedQueuePairMayRequestAgainAtOnce) {
   listen_and_ask();
   deliver(a, a.mads().at(0));
   request();
@@ -193,13 +193,13 @@ TEST_F(RefusalTest, AQueuePairThatWasRefusedMayAskAgainAtOnce) {
   EXPECT_THAT(kinds_of(b.events()), ElementsAre(EventKind::ConnectRequest));
 }
 
-TEST_F(RefusalTest, ACommIdUsedAnewIsStale) {
+TEST_F(RefusalTest, AReusedCommIdIsStale) {
   listen_and_ask();
   Outgoing req = a.mads().at(0);
   deliver(a, req);
   request();
   req.mad[15] ^= 1;                       // another exchange
-  req.mad[kMadHeaderBytes + 34] ^= 0x40;  // of another queue pair
+  req.mad[kMadHeaderBytes + 34] ^= 0x40;  // another queue pair
   deliver(a, req);
   const auto out = b.mads();
   ASSERT_THAT(attributes_of(out), ElementsAre(Attribute::Rej));
@@ -225,8 +225,8 @@ TEST_F(RefusalTest, ARepWithTheQueuePairOfALiveConnectionIsStaleToo) {
   EXPECT_EQ(read_rej(out[1].mad).reason, Reason::Stale);
 }
 
-// Two that ask each other are two requests (peer to peer is not for us).
-TEST_F(RefusalTest, TwoThatAskEachOtherBothHaveTheirAnswer) {
+// Two ends that send each other REQs make two requests (peer to peer is not supported).
+TEST_F(RefusalTest, CrossingRequestsAreBothAnswered) {
   ASSERT_TRUE(a.manager.connections().connect(a.connect_to(b.me), {}, now).ok());
   ASSERT_TRUE(b.manager.connections().connect(b.connect_to(a.me), {}, now).ok());
   settle();
@@ -240,7 +240,7 @@ TEST_F(RefusalTest, TwoThatAskEachOtherBothHaveTheirAnswer) {
 // ---- floods (IB-142)
 
 // proves: IB-142
-TEST_F(RefusalTest, AFloodOfReqsIsBoundedByBacklogAndHarmsNobody) {
+TEST_F(RefusalTest, AFloodOfReqsIsBoundedByTheBacklogAndAffectsNoConnection) {
   connect();
   std::uint32_t asked = 0;
   for (std::uint32_t i = 0; i < 5000; ++i) {
@@ -259,7 +259,7 @@ TEST_F(RefusalTest, AFloodOfReqsIsBoundedByBacklogAndHarmsNobody) {
   EXPECT_THAT(kinds_of(b.events()), ElementsAre(EventKind::Disconnected));
 }
 
-// As many as the listener was given, like with a kernel, and a quarter of what there is.
+// The backlog of the listener, like with a kernel, which is a quarter of the total.
 TEST_F(RefusalTest, OneAddressTakesAQuarterOfTheBacklog) {
   b.manager.listen({test::kService, {}, Transport::Rc, 16});
   for (std::uint32_t i = 0; i < 100; ++i) {
@@ -276,7 +276,7 @@ TEST_F(RefusalTest, OneAddressTakesAQuarterOfTheBacklog) {
     return b.events().size();
   };
   EXPECT_EQ(ask(0x11), 1u);
-  // One that is answered makes room for the next of its address.
+  // A request that is answered makes room for the next one of its address.
   ASSERT_EQ(b.manager.connections().accept(of_a[0].handle, values(), {}, now), Refusal::None);
   ASSERT_TRUE(a.manager.connections().connect(a.connect_to(b.me, 0x99), {}, now).ok());
   carry(a);
@@ -301,14 +301,14 @@ TEST_F(RefusalTest, OneAddressTakesAQuarterOfTheHalfOpenConnections) {
   EXPECT_EQ(small.manager.half_open(), 4u);
   test::End other(9);
   EXPECT_EQ(ask(other, 0x11).size(), 1u);
-  // The oldest refused gives way, but not before its refusal could be asked for again.
+  // The oldest refused one gives way, but not while its REJ may have to be repeated.
   EXPECT_TRUE(ask(a, 0x200).empty());
   now = now + Duration::s(1);
   EXPECT_THAT(kinds_of(ask(a, 0x201)), ElementsAre(EventKind::Released, EventKind::ConnectRequest));
   EXPECT_EQ(small.manager.half_open(), 5u);
 }
 
-// However long the peer says its answers take.
+// Regardless of the peer's response timeout.
 TEST_F(RefusalTest, AnAnswerIsNotRepeatedForLongerThanTheLongestWait) {
   b.manager.listen({test::kService, {}, Transport::Rc, 16});
   Connect slow = a.connect_to(b.me);
@@ -334,7 +334,7 @@ TEST_F(RefusalTest, HalfOpenConnectionsAreBoundedAcrossListeners) {
     ASSERT_TRUE(
         stranger.manager.connections().connect(stranger.connect_to(small.me), {}, now).ok());
     small.manager.take(small.to(stranger.me), stranger.mads().at(0).mad, now);
-    for (const Event& e : small.events()) {  // whatever its owner says
+    for (const Event& e : small.events()) {  // any answer of its owner
       if (i % 2 == 0) {
         small.manager.connections().reject(e.handle, Reason::Consumer, {}, now);
       } else {
@@ -345,7 +345,7 @@ TEST_F(RefusalTest, HalfOpenConnectionsAreBoundedAcrossListeners) {
   EXPECT_EQ(small.manager.size(), 10u);
   EXPECT_EQ(small.manager.half_open(), 10u);
   EXPECT_EQ(small.manager.counters().of(Drop::Backlog), 90u);
-  // All of it passes.
+  // All of them time out.
   for (int i = 0; i < 1000 && !small.manager.due().is_never(); ++i) {
     small.manager.on_time(small.manager.due());
     small.mads();
@@ -355,7 +355,7 @@ TEST_F(RefusalTest, HalfOpenConnectionsAreBoundedAcrossListeners) {
   EXPECT_EQ(small.manager.half_open(), 0u);
 }
 
-TEST_F(RefusalTest, ATableThatIsFullTakesNoMore) {
+TEST_F(RefusalTest, AFullTableAcceptsNoMoreConnections) {
   Options o = test::keyed(3);
   o.most = 3;
   test::End small(3, o);
@@ -370,7 +370,7 @@ TEST_F(RefusalTest, ATableThatIsFullTakesNoMore) {
   EXPECT_EQ(small.manager.counters().of(Drop::Full), 7u);
   EXPECT_EQ(small.manager.connections().connect(small.connect_to(a.me), {}, now).error(),
             Refusal::Full);
-  // All of it passes, and there is room again.
+  // All of them time out, and there is room again.
   for (const Event& e : small.events()) {
     small.manager.connections().reject(e.handle, Reason::Consumer, {}, now);
   }
@@ -383,8 +383,8 @@ TEST_F(RefusalTest, ATableThatIsFullTakesNoMore) {
   EXPECT_TRUE(small.manager.connections().connect(small.connect_to(a.me), {}, now).ok());
 }
 
-// What the owner does not fetch is lost, not kept without end.
-TEST_F(RefusalTest, MadsThatNobodyFetchesAreBounded) {
+// MADs that the owner does not fetch are dropped, not kept forever.
+TEST_F(RefusalTest, MadsThatTheOwnerDoesNotFetchAreBounded) {
   ASSERT_TRUE(a.manager.connections().connect(a.connect_to(b.me), {}, now).ok());
   const Outgoing req = a.mads().at(0);
   for (int i = 0; i < 10'000; ++i) deliver(a, req);
@@ -397,7 +397,7 @@ TEST_F(RefusalTest, MadsThatNobodyFetchesAreBounded) {
 
 // ---- listeners
 
-TEST_F(RefusalTest, TheListenerOfAnAddressGoesBeforeTheOneOfAll) {
+TEST_F(RefusalTest, TheListenerOfAnAddressPrecedesTheOneOfAll) {
   const ListenerId all = b.manager.listen({test::kService, {}, Transport::Rc, 16});
   EXPECT_EQ(b.manager.listen({test::kService, {}, Transport::Rc, 16}), 0u) << "taken";
   const ListenerId mine = b.manager.listen({test::kService, b.me, Transport::Rc, 16});
@@ -419,7 +419,7 @@ TEST_F(RefusalTest, TheListenerOfAnAddressGoesBeforeTheOneOfAll) {
   EXPECT_EQ(attributes_of(b.mads()).size(), 1u);
 }
 
-TEST_F(RefusalTest, ARequestOutlivesItsListenerAndOneAnsweredMakesRoom) {
+TEST_F(RefusalTest, ARequestOutlivesItsListenerAndAnAnsweredOneMakesRoom) {
   listener = b.manager.listen({test::kService, {}, Transport::Rc, 1});
   const auto ask = [&](std::uint32_t qpn) {
     EXPECT_TRUE(a.manager.connections().connect(a.connect_to(b.me, qpn), {}, now).ok());

@@ -18,7 +18,7 @@ class SidrTest : public test::Couple {
  protected:
   Handle ask(ByteView data = {}) {
     Resolve r;
-    r.way = a.to(b.me);
+    r.addresses = a.to(b.me);
     r.service = test::kUdService;
     r.source_port = 40001;
     return *a.manager.sidr().resolve(r, data, now);
@@ -31,7 +31,7 @@ class SidrTest : public test::Couple {
 };
 
 // proves: IB-141
-TEST_F(SidrTest, AServiceHasItsQueuePairAndKey) {
+TEST_F(SidrTest, AServiceIsResolvedToItsQueuePairAndQkey) {
   listener = b.manager.listen({test::kUdService, {}, Transport::Rc, 4});
   const Handle h = ask(bytes_of("where"));
   EXPECT_THAT(carry(a), ElementsAre(Attribute::SidrReq));
@@ -39,7 +39,7 @@ TEST_F(SidrTest, AServiceHasItsQueuePairAndKey) {
   EXPECT_EQ(e.listener, listener);
   EXPECT_EQ(e.wanted, test::kUdService);
   EXPECT_EQ(e.source_port, 40001);
-  EXPECT_EQ(e.way, b.to(a.me));
+  EXPECT_EQ(e.addresses, b.to(a.me));
   EXPECT_TRUE(begins_with(e.data, "where", 180));
   ASSERT_EQ(b.manager.sidr().answer(e.handle, {SidrStatus::Valid, 0x1a, 0x01234567},
                                     bytes_of("here"), now),
@@ -60,7 +60,7 @@ TEST_F(SidrTest, AServiceHasItsQueuePairAndKey) {
 }
 
 // proves: IB-141
-TEST_F(SidrTest, NobodyThereAndNoAreAnswersToo) {
+TEST_F(SidrTest, AMissingServiceAndARejectionAreAnswered) {
   ask();
   carry(a);
   EXPECT_EQ(b.manager.size(), 0u) << "nothing is kept";
@@ -86,7 +86,7 @@ TEST_F(SidrTest, NobodyThereAndNoAreAnswersToo) {
   EXPECT_THAT(b.events(), IsEmpty());
 }
 
-TEST_F(SidrTest, WhatIsLostIsSentAgain) {
+TEST_F(SidrTest, ALostMessageIsSentAgain) {
   b.manager.listen({test::kUdService, {}, Transport::Rc, 4});
   ask();
   const auto first = a.mads();
@@ -111,7 +111,7 @@ TEST_F(SidrTest, WhatIsLostIsSentAgain) {
   EXPECT_EQ(drops(a, Drop::Unknown), 1u);
 }
 
-TEST_F(SidrTest, ItEndsWhenNobodyAnswers) {
+TEST_F(SidrTest, ARequestWithoutAnAnswerEnds) {
   ask();
   for (int i = 0; i < 16; ++i) {
     EXPECT_EQ(a.mads().size(), 1u) << i;
@@ -121,7 +121,7 @@ TEST_F(SidrTest, ItEndsWhenNobodyAnswers) {
   EXPECT_EQ(a.manager.size(), 0u);
 }
 
-TEST_F(SidrTest, StrangersAndAnOwnerWhoNeverAnswersDoNoHarm) {
+TEST_F(SidrTest, StrangersAndAnOwnerThatNeverAnswersDoNoHarm) {
   b.manager.listen({test::kUdService, {}, Transport::Rc, 2});
   const Handle h = ask();
   const auto req = a.mads();
@@ -148,11 +148,11 @@ TEST_F(SidrTest, StrangersAndAnOwnerWhoNeverAnswersDoNoHarm) {
   EXPECT_EQ(b.manager.size(), 0u);
 }
 
-TEST_F(SidrTest, CallsSayWhatTheyCannot) {
+TEST_F(SidrTest, InvalidCallsAreRefused) {
   const test::Bytes data(217);
   const ByteView view(data);
   Resolve r;
-  r.way = a.to(b.me);
+  r.addresses = a.to(b.me);
   r.service = test::kUdService;
   EXPECT_EQ(a.manager.sidr().resolve(r, view.first(181), now).error(), Refusal::TooLong);
   r.service = 4;

@@ -1,5 +1,5 @@
-// Every state, every message: what the state becomes, what is sent, what the owner is told. And the
-// same messages from a hostile hand.
+// Every message in every state: the next state, the messages sent, the events of the owner. And the
+// same messages with random changes.
 #include <gmock/gmock.h>
 
 #include <optional>
@@ -15,16 +15,16 @@ using test::kinds_of;
 using ::testing::ElementsAreArray;
 using ::testing::IsEmpty;
 
-constexpr std::uint64_t kTransaction = 0x1234;  // of the REQ that a passive end gets
+constexpr std::uint64_t kTransaction = 0x1234;  // of the REQ that a passive end receives
 constexpr std::uint32_t kPeerId = 0x4444, kPeerQpn = 0x55, kOwnQpn = 0x66;
 
-// One end, brought to a state by its owner and by MADs made by hand.
+// One end, brought to a state by its owner and by handmade MADs.
 class StatesTest : public ::testing::Test {
  protected:
   struct Made {
     test::End end{3};
     Handle h = 0;
-    std::uint64_t transaction = kTransaction;  // of the exchange under way
+    std::uint64_t transaction = kTransaction;  // of the current exchange
     Instant now = Instant::from_ns(1000);
 
     void take(const Mad& m) { end.manager.take(end.to(test::host(2)), m, now); }
@@ -107,7 +107,7 @@ struct Cell {
 struct StateRow {
   State state;
   bool active;
-  std::vector<Cell> cells;  // what is not here is dropped, and counted
+  std::vector<Cell> cells;  // a combination not listed is dropped and counted
 };
 
 std::vector<StateRow> table() {
@@ -167,7 +167,7 @@ std::vector<StateRow> table() {
 constexpr const char* kMessages[] = {"REQ", "MRA of REQ", "MRA of REP", "REJ",
                                      "REP", "RTU",        "DREQ",       "DREP"};
 
-TEST_F(StatesTest, EveryMessageDoesWhatTheTableSays) {
+TEST_F(StatesTest, EveryMessageHasTheEffectInTheTable) {
   for (const StateRow& row : table()) {
     for (const char* which : kMessages) {
       SCOPED_TRACE(std::to_string(static_cast<int>(row.state)) +
@@ -199,9 +199,9 @@ TEST_F(StatesTest, EveryMessageDoesWhatTheTableSays) {
   }
 }
 
-// Whatever bytes of a MAD are others, cut or made up: nothing is asked of the owner that it cannot
-// answer, each draws at most two, and everything comes to its end.
-TEST_F(StatesTest, AHostileHandHarmsNothing) {
+// With any bytes of a MAD replaced or made up: every event of the owner can be answered, each MAD
+// causes at most two, and everything ends.
+TEST_F(StatesTest, RandomMessagesDoNoHarm) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     Rng rng(seed);
     const auto rows = table();

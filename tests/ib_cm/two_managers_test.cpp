@@ -1,5 +1,5 @@
-// Two ends, connections opened, refused and ended by either of them, and between them a wire that
-// loses, doubles and reorders. All of it out of a seed; URNIC_TEST_SEED=n runs that one alone.
+// Two ends that open, refuse and end connections, and a wire between them that loses, duplicates
+// and reorders. Everything depends on a seed; URNIC_TEST_SEED=n runs only that one.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -12,7 +12,7 @@
 namespace urnic::ib_cm {
 namespace {
 
-// What becomes of one handle, as its owner sees it.
+// The life of one handle, as its owner sees it.
 struct Story {
   bool asked = false, established = false, failed = false, disconnected = false, released = false;
   std::uint32_t qpn = 0, peer_qpn = 0;
@@ -29,7 +29,7 @@ class Owner {
   void begin(const IpAddress& peer, Instant now) {
     if (rng_.chance(0.2)) {
       Resolve r;
-      r.way = end.to(peer);
+      r.addresses = end.to(peer);
       r.service = test::kUdService;
       r.response_timeout = 14;
       stories[*end.manager.sidr().resolve(r, {}, now)].asked = true;
@@ -40,7 +40,7 @@ class Owner {
     const Handle h = *end.manager.connections().connect(c, {}, now);
     stories[h].qpn = c.qp.qpn;
   }
-  // What is wrong; empty: nothing.
+  // Returns what is wrong; empty: nothing.
   std::string take_events(Instant now) {
     for (Event e; end.manager.next_event(&e);) {
       Story& s = stories[e.handle];
@@ -49,7 +49,7 @@ class Owner {
     }
     return "";
   }
-  // The owner does something of its own.
+  // The owner makes a call of its own.
   void act(Instant now) {
     for (auto& [h, s] : stories) {
       if (s.established && !s.disconnected && rng_.chance(0.1)) {
@@ -57,7 +57,7 @@ class Owner {
       }
     }
   }
-  // All that is left is ended.
+  // Ends everything that is left.
   void finish(Instant now) {
     for (auto& [h, s] : stories) {
       if (s.established && !s.disconnected) end.manager.connections().disconnect(h, {}, now);
@@ -106,7 +106,7 @@ class Owner {
         return "";
       case EventKind::Resolved:
         if (s.failed || e.service.qpn != 5) return "resolved wrongly";
-        s.failed = true;  // decided
+        s.failed = true;  // the outcome is certain
         return "";
       case EventKind::TurnedAway:
         return "turned away, and there is no gate";
@@ -142,7 +142,7 @@ class TwoManagers {
       Instant next = wire_.next();
       for (Owner& o : owners_) next = earlier(next, o.end.manager.due());
       idle = next.is_never() && left == 0 ? idle + 1 : 0;
-      if (idle == 3) return judge();  // and the owners have had their time
+      if (idle == 3) return judge();  // the owners have had their time
       now_ = std::max(now_, earlier(next, act));
       while (wire_.next() <= now_) {
         const auto [to, mad] = wire_.take();
@@ -172,8 +172,8 @@ class TwoManagers {
     }
     return "";
   }
-  // Every story has its end; what one end took for a connection the other did, or was told of the
-  // failure.
+  // Every handle was released, and if one end considered a connection established, the other end
+  // did too, or was notified of the failure.
   std::string judge() {
     for (Owner& o : owners_) {
       if (o.end.manager.size() != 0 || o.end.manager.half_open() != 0) return "something is left";
@@ -201,7 +201,7 @@ class TwoManagers {
 };
 
 // proves: IB-139
-TEST(TwoManagersTest, OneConnectionOrOneClearFailure) {
+TEST(TwoManagersTest, EveryRequestEndsInOneConnectionOrOneClearFailure) {
   std::uint64_t first = 1, last = std::getenv("URNIC_TEST_LONG") != nullptr ? 10'000 : 200;
   if (const char* one = std::getenv("URNIC_TEST_SEED"); one != nullptr) {
     first = last = std::strtoull(one, nullptr, 10);

@@ -1,9 +1,8 @@
 """The two ends of a case: urnic over its own TCP, urnic over the kernel's, Linux siw in the guest.
 
-Each runs one end of a program, named by what it speaks ("rping", "write", "read", "send",
-"write-lat", "echo", "reject", ...): the unmodified program or siw/verbs_peer in the guest, our
-peers (rping_peer, perftest_peer, verbs_peer) elsewhere. `serve` returns when the server listens;
-`Run.result` gives what it ended with.
+Each runs one end of a protocol ("rping", "write", "read", "send", "write-lat", "echo", "reject",
+...): the unmodified program or siw/verbs_peer in the guest, our peers (rping_peer, perftest_peer,
+verbs_peer) elsewhere. `serve` returns when the server listens; `Run.result` returns its result.
 """
 import json
 import re
@@ -27,7 +26,7 @@ class Run:
 
 
 class PeerRun(Run):
-    """A peer of ours."""
+    """One of our peer programs."""
 
     def __init__(self, command, folder):
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -56,7 +55,7 @@ class PeerRun(Run):
 
 
 class Urnic:
-    """An end of ours. `settings` go to every program of the case (-o name=value)."""
+    """A urnic end. `settings` apply to every program of the case (-o name=value)."""
     is_siw = False
 
     def __init__(self, name, address, programs, folder, settings):
@@ -100,7 +99,7 @@ class GuestServer(Run):
 
 
 class GuestClient(Run):
-    """Runs when its result is asked for: the guest does one thing at a time."""
+    """Runs when its result is requested: the guest does one thing at a time."""
 
     def __init__(self, guest, command):
         self.guest, self.command = guest, command
@@ -119,7 +118,7 @@ class Siw:
         self.name, self.guest, self.address = "siw", guest, address
 
     def command(self, case, server):
-        """Of one end; `server`: address of the server when this is the client."""
+        """The command line of one end; `server`: address of the server if this is the client."""
         what, size, count = case.what, case.size, case.count
         if what == "rping":
             role = f"-c -a {server}" if server else f"-s -a {self.address}"

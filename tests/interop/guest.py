@@ -1,4 +1,4 @@
-"""The QEMU guest with Linux siw, as far as a test needs it: image, life, programs in it."""
+"""The QEMU guest with Linux siw for tests: image, start and stop, programs in it."""
 import base64
 import fcntl
 import hashlib
@@ -24,7 +24,7 @@ class Failure(Exception):
 
 
 class OutOfTime(BaseException):
-    """Not an Exception: no case may take it for its own failure."""
+    """Not an Exception, so that no case mistakes it for its own failure."""
 
 
 def expect(condition, what):
@@ -33,7 +33,7 @@ def expect(condition, what):
 
 
 def find_image():
-    """Folder of the guest's image with our program for it; builds what is not there."""
+    """Folder of the guest's image with our program for it; builds missing files."""
     folder = find_debian_image()
     done = subprocess.run([BUILD_PROGRAMS, folder], capture_output=True, text=True, check=False)
     if done.returncode:
@@ -42,7 +42,7 @@ def find_image():
 
 
 def find_debian_image():
-    """Folder of the guest's image; builds it if there is none made by this build-image."""
+    """Folder of the guest's image; builds it unless this build-image has made it."""
     for program in ("qemu-system-x86_64", "tshark", "python3"):
         if not shutil.which(program):
             raise Skip(f"{program} is not installed")
@@ -86,7 +86,7 @@ class Guest:
 
     def __init__(self, image, folder, address, tap=None, options=()):
         self.folder, self.name, self.address, self.tap = folder, "siw", address, tap
-        self.options = options  # more of siw/guest's
+        self.options = options  # more options of siw/guest
         self.image, self.variant = image, ("", 1500)
         self.environment = dict(os.environ, SIWVM_IMG=image, SIWVM_RUN=os.path.join(folder, "run"))
         self.wire = os.path.join(folder, "guest.sock"), os.path.join(folder, "urnic.sock")
@@ -106,7 +106,7 @@ class Guest:
         if done.returncode:
             raise Skip("the guest does not boot here: " + done.stderr.strip()[-300:])
         print(done.stderr.strip(), flush=True)
-        # A test that is killed outright leaves no QEMU behind.
+        # If a test is killed, no QEMU may remain.
         self.watchdog = subprocess.Popen(
             ["sh", "-c", 'while kill -0 "$0" 2>/dev/null; do sleep 1; done; kill -9 "$1"',
              str(os.getpid()), str(self.pid())], start_new_session=True,
@@ -117,7 +117,7 @@ class Guest:
         self.run(f"echo {program} | base64 -d >/bin/verbs_peer; chmod 755 /bin/verbs_peer")
 
     def become(self, parameters, mtu):
-        """Another siw: the one with its knobs as parameters ("crc=1 ..."), or the pristine one ("")."""
+        """Loads another siw: the one with module parameters ("crc=1 ..."), or the unmodified one ("")."""
         if self.variant == (parameters, mtu):
             return
         load = f"insmod /lib/siw-tune/siw.ko {parameters}" if parameters else "modprobe siw"
@@ -134,7 +134,7 @@ class Guest:
             return int(f.read())
 
     def stop(self):
-        """Whatever state the guest is in, QEMU is gone afterwards."""
+        """Stops QEMU, whatever state the guest is in."""
         if self.watchdog:
             self.watchdog.kill()
             self.watchdog.wait()
@@ -152,8 +152,8 @@ class Guest:
             pass
 
     def revive(self):
-        """Boots it anew if its kernel answers nobody: an emulated NIC that has stopped is no end's fault. What was
-        done about it, or "". Only with a tap, where somebody else than the ends of a case can ask."""
+        """Reboots the guest if its kernel does not answer: a stopped emulated NIC is not the fault of either end.
+        Returns a description of that, or "". Only with a tap, where others than the ends of a case can ping it."""
         if not self.tap or subprocess.run(["ping", "-c", "5", "-i", "0.5", "-W", "5", self.address],
                                           capture_output=True, check=False).returncode == 0:
             return ""
@@ -167,7 +167,7 @@ class Guest:
         return said
 
     def console(self):
-        """What the guest's kernel last printed, when the guest itself does not answer any more."""
+        """The last output of the guest's kernel, if the guest does not answer any more."""
         path = os.path.join(self.environment["SIWVM_RUN"], self.name, "console.log")
         with open(path, encoding="utf-8", errors="replace") as f:
             lines = [line.strip() for line in f if "RIP:" in line or "Workqueue:" in line
@@ -180,16 +180,16 @@ class Guest:
 
     def serve(self, program, port):
         """Starts a server in the background and waits until it listens."""
-        # rping's standard error would end up in the middle of its standard output.
+        # rping's standard error would be mixed into its standard output.
         status, _ = self.run(
             f"rm -f /tmp/status; ( {program} >/tmp/log 2>/tmp/err; echo $? >/tmp/status ) & "
-            # The kernel's own listener; connections of the case before may still be in TIME-WAIT.
+            # The kernel's own listener; connections of the previous case may still be in TIME-WAIT.
             f"for i in $(seq 200); do grep -q ':{port:04X} 00000000:0000 0A' /proc/net/tcp && exit 0; "
             "usleep 50000; done; exit 1")
         expect(status == 0, f"the guest does not listen on port {port}")
 
     def served(self):
-        """Exit status and output of the server, which is about to end."""
+        """Exit status and output of the server, which is ending."""
         _, output = self.run("for i in $(seq 100); do [ -s /tmp/status ] && break; usleep 50000; "
                              "done; cat /tmp/status || echo running; cat /tmp/log; "
                              "grep -qx 0 /tmp/status || cat /tmp/err")
@@ -202,6 +202,6 @@ class Guest:
                         "[ $s = 0 ] || cat /tmp/err; exit $s")
 
     def complaints(self):
-        """What the kernel said of siw since the last time."""
+        """The kernel's messages about siw since the last call."""
         output = self.call("exec", self.name, "dmesg -c", timeout=15).stdout
         return [line for line in output.splitlines() if "siw" in line]

@@ -28,7 +28,7 @@ std::uint32_t number(const char* text, std::uint32_t lo, std::uint32_t hi, char 
 void die(const std::string& what) {
   std::fflush(stdout);
   std::fprintf(stderr, "%s: %s\n", program_invocation_short_name, what.c_str());
-  std::_Exit(1);  // not exit: the engine's thread may be in the middle of something
+  std::_Exit(1);  // not exit: the engine's thread may be in the middle of some work
 }
 
 Command parse_command(int argc, char** argv, Command defaults) {
@@ -132,7 +132,7 @@ Connection::Connection(Host& host, std::uint32_t max_receive) : host_(host) {
   if (!qp) die("create_qp: " + qp.error().message);
   qp_ = std::move(*qp);
   if (qp_.state() != QpState::reset) return;
-  QpAttributes rights;  // of RoCE: from now on receives can be posted
+  QpAttributes rights;  // for RoCE: from now on receives can be posted
   rights.access = access_remote_write | access_remote_read;
   if (auto ok = qp_.modify(QpState::init, rights); !ok) die("modify: " + ok.error().message);
 }
@@ -207,7 +207,7 @@ Completion Connection::complete_any() {
 Completion Connection::complete() {
   const Completion c = complete_any();
   if (c.status != WcStatus::success) {
-    Event event;  // says more than the status
+    Event event;  // gives more detail than the status
     const std::string why = events_.wait(&event, 100) ? event.error.message : "";
     die(std::string("send queue: ") + to_string(c.status) + (why.empty() ? "" : " (" + why + ")"));
   }

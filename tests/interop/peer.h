@@ -1,9 +1,10 @@
-// What the test peers share: command line, a device, and connections whose every wait has an end.
+// Shared by the test peers: command line, a device, and connections whose waits all have a time
+// limit.
 //
-// A peer speaks the protocol of an unmodified program (rping, perftest) over urnic's public
-// interface, so that the program itself can run at the other end of the wire. Whatever goes wrong
-// is one line on standard error and exit status 1; a peer that is done prints its counters as one
-// line of JSON.
+// A peer implements the protocol of an unmodified program (rping, perftest) with urnic's public
+// interface, so that the program itself can run at the other end of the wire. Every failure gives
+// one line on standard error and exit status 1. A successful peer prints its counters as one line
+// of JSON.
 #pragma once
 
 #include <urnic/urnic.h>
@@ -30,13 +31,13 @@ struct Command {
   std::uint32_t count = 1;          // -C or -n
   std::uint32_t size = 64;          // -S or -s
   std::uint32_t private_bytes = 0;  // -d
-  int timeout_s = 60;               // -t: for the whole run
+  int timeout_s = 60;               // -t: limit for the whole run
 };
 
-// Options as in Command; `defaults` gives what was not said. Unknown ones end the process.
+// Options as in Command; `defaults` provides missing values. Unknown options end the process.
 Command parse_command(int argc, char** argv, Command defaults);
 
-// Registered memory of the peer's own.
+// Registered memory of the peer.
 class Buffer {
  public:
   Buffer(Device& device, const ProtectionDomain& pd, std::size_t length, std::uint32_t access);
@@ -48,18 +49,18 @@ class Buffer {
 
  private:
   std::vector<std::uint8_t> bytes_;
-  MemoryRegion region_;  // behind bytes_: deregistered before they go
+  MemoryRegion region_;  // after bytes_, so that it is deregistered first
 };
 
-// A device with one protection domain, and the time by which everything must be over.
+// A device with one protection domain, and the deadline of the whole run.
 class Host {
  public:
   explicit Host(const Command& command);
   Device& device() { return device_; }
   const ProtectionDomain& pd() const { return pd_; }
-  // Milliseconds left; ends the process, naming what was waited for, when there are none.
+  // Milliseconds left; if there are none, ends the process with the name of the wait.
   int left(const char* what) const;
-  // Lets FINs and their ACKs out: waits until no connection is left, two seconds at most.
+  // Waits until no connection is left, at most two seconds, so that FINs and their ACKs are sent.
   void settle();
 
  private:
@@ -73,18 +74,17 @@ class Connection {
  public:
   explicit Connection(Host& host, std::uint32_t max_receive = 128);
 
-  // False when the peer refused the connection (RST to the SYN); other failures end the process.
+  // False if the peer refused the connection (RST to the SYN); other failures end the process.
   bool connect(const std::string& address);
-  // The event that answers the attempt: established or connect_failed, with the peer's private
-  // data.
+  // The result of the attempt: established or connect_failed, with the peer's private data.
   Event try_connect(const std::string& address, const ConnectionOptions& options = {});
-  // Takes a connection request and waits until it is established.
+  // Accepts a connection request and waits until it is established.
   void accept(ConnectRequest& request, const ConnectionOptions& options = {});
 
   void post_receive(const Sge& sge);
-  // The next receive completion; empty when the connection has ended instead.
+  // The next receive completion; empty if the connection has ended.
   std::optional<Completion> receive();
-  // Completions of receives that are there already: how many.
+  // Takes the receive completions that are available; returns their number.
   std::uint32_t receive_some();
   void post(const SendRequest& request);
   // The next completion of the send queue; a failed one ends the process.
@@ -92,13 +92,13 @@ class Connection {
   // post + complete.
   void run(const SendRequest& request);
 
-  // The next completion of the send queue, whatever it says.
+  // The next completion of the send queue, with any status.
   Completion complete_any();
 
-  // Orderly end from this side, or wait for the peer's. Both insist on FIN, not RST.
+  // Orderly end from this side, or wait for the peer's. Both require FIN, not RST.
   void close();
   void await_close();
-  // The event that tells of the end, whatever it is.
+  // The event that reports the end, of any kind.
   Event await_end() { return next_event("the end of the connection"); }
 
   QueuePair& qp() { return qp_; }
@@ -109,10 +109,10 @@ class Connection {
   Host& host_;
   CompletionQueue sends_, receives_;
   EventQueue events_;
-  QueuePair qp_;  // last: it goes first
+  QueuePair qp_;  // last member: destroyed first
 };
 
-// One line of JSON: the role, what the peer says of itself, and the counters of a connection.
+// One line of JSON: the role, the peer's own members, and the counters of a connection.
 void report(const std::string& peer, const std::string& own_members, const ConnectionStats& stats);
 
 void put_be32(std::uint8_t* at, std::uint32_t value);

@@ -1,33 +1,32 @@
-// Both ends of what `ib_write_bw -R`, `ib_read_bw`, `ib_send_bw` and `ib_write_lat` of perftest 4.5
-// (protocol version 6.06) speak, over urnic: -m write, read, send, write-lat.
+// Both ends of the protocol of `ib_write_bw -R`, `ib_read_bw`, `ib_send_bw` and `ib_write_lat` of
+// perftest 4.5 (protocol version 6.06), over urnic: -m write, read, send, write-lat.
 //
 // Two connections to one port. On the first ("control") the sides exchange pairs of Sends of equal
 // length, the client's first:
 //
 //   version          16 bytes of text, NUL-padded
-//   page size         4 bytes, big endian      the larger one counts for both
+//   page size         4 bytes, big endian      the larger one is used by both
 //   cache line        4 bytes, big endian      likewise
 //   MTU               2 bytes of text          an ibv_mtu enumerator
-//   destination      56 bytes (Destination)    all zero: before the data connection is made
-//   destination      56 bytes                  all zero: after it was made
-//   destination      56 bytes, three times     own keys; the third is only a meeting point (send
-//   and
-//                    (send, write-lat: four)    write-lat have another)
+//   destination      56 bytes (Destination)    all zero: before the data connection is established
+//   destination      56 bytes                  all zero: after it was established
+//   destination      56 bytes, three times     own keys; the third only synchronizes both sides
+//                    (send, write-lat: four)    (send and write-lat have another one)
 //   write, read      56 bytes                  the client has posted everything
 //                    5 times 8 bytes, big endian: size, iterations, then peak and average MB/s
 //                    and messages per second (10^6) as doubles
-//   destination      56 bytes                  good-bye; not with write-lat
+//   destination      56 bytes                  final message; not with write-lat
 //
 // The second connection carries the data, between the last destination before it and the next:
 //
-//   write      the client Writes, all to one address when the size is above half a page. The last
-//              "destination" may overtake data, since it travels on a connection of its own: our
-//              server says good-bye only when all bytes have been placed.
+//   write      the client Writes, all to one address if the size is above half a page. The last
+//              "destination" may overtake data, because it uses another connection: our server
+//              sends the final message only when all bytes have been placed.
 //   read       the client Reads, likewise.
 //   send       the client Sends. On iWARP the server Writes how many it has received (host order, 4
 //              bytes) to the address the client gave as its own, at every third of its receives.
-//   write-lat  both Write by turns, the server first; the last byte of a message is its number,
-//              counted from 1, and whoever receives looks at that byte until it changes.
+//   write-lat  both Write alternately, the server first; the last byte of a message is its number,
+//              counted from 1, and the receiver polls that byte until it changes.
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -46,9 +45,9 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kDestination = 56, kVersion = 16, kPage = 4096;
 constexpr std::uint32_t kCacheLine = 64, kDepth = 128;
 constexpr char kOurVersion[kVersion] = "6.06";
-constexpr int kConnectTries = 50;  // perftest listens anew for the data connection: be patient
+constexpr int kConnectTries = 50;  // perftest listens again for the data connection: try repeatedly
 
-// Layout of perftest's own structure on a 64-bit machine, fields big endian.
+// The layout of perftest's structure on a 64-bit machine, fields big endian.
 struct Destination {
   std::uint32_t lid = 0, out_reads = 0, qpn = 0, psn = 0, rkey = 0;
   std::uint64_t address = 0;
@@ -85,7 +84,7 @@ class Control {
   }
   Connection& connection() { return connection_; }
 
-  // One pair of Sends: ours is `out`, and `out` becomes the peer's.
+  // Exchanges one pair of Sends: ours is `message`, which then receives the peer's.
   void exchange(std::span<std::uint8_t> message) {
     if (client_) send(message);
     const auto completion = connection_.receive();
@@ -125,7 +124,7 @@ class Control {
             std::bit_cast<double>(values[3]), std::bit_cast<double>(values[4])};
   }
 
-  // What is said before the data connection is made.
+  // The exchange before the data connection is established.
   void greet() {
     std::uint8_t version[kVersion];
     std::memcpy(version, kOurVersion, kVersion);
@@ -156,7 +155,7 @@ class Control {
   Buffer out_, in_;
 };
 
-// Room for one message, or for the window of a page over which small ones wander.
+// Room for one message, or for the window of a page in which small messages are placed.
 std::size_t window(std::uint32_t size) {
   return std::max<std::size_t>(size, kPage);
 }
@@ -190,7 +189,7 @@ void finish(Host& host, const char* role, const Result& result, std::uint64_t ha
   report(role, text, stats);
 }
 
-// Which way, and what, the data goes.
+// The direction and kind of the data transfer.
 enum class Op : std::uint8_t { write, read, send, write_lat };
 
 Op op_of(const Command& command) {
@@ -200,12 +199,12 @@ Op op_of(const Command& command) {
   if (command.mode == "write-lat") return Op::write_lat;
   die("-m expects write, read, send or write-lat");
 }
-// "destination" exchanges with keys before the data.
+// The number of "destination" exchanges with keys before the data.
 int key_exchanges(Op op) {
   return op == Op::send || op == Op::write_lat ? 4 : 3;
 }
 
-// Receives perftest's server posts in advance, and how many of them make a credit.
+// The receives that perftest's server posts in advance, and how many of them make one credit.
 std::uint32_t receive_depth(const Command& command) {
   return std::min(512u, command.count + command.count % 2);
 }
@@ -216,7 +215,7 @@ void fill(Buffer& buffer) {
   }
 }
 
-// Writes by turns. The last byte of `in` tells what has arrived.
+// Alternating Writes. The last byte of `in` shows what has arrived.
 void ping_pong(Host& host, Connection& data, const Command& command, Buffer& out, Buffer& in,
                const SendRequest& write) {
   const std::atomic_ref<std::uint8_t> arrived(in.data()[command.size - 1]);
@@ -235,8 +234,8 @@ void ping_pong(Host& host, Connection& data, const Command& command, Buffer& out
   }
 }
 
-// `count` work requests like `request`, at most `depth` under way; `may_post(n)` says whether the
-// n-th may go yet.
+// Posts `count` work requests like `request`, at most `depth` outstanding; `may_post(n)` returns
+// whether the n-th may be posted yet.
 template <typename MayPost>
 void post_all(Connection& data, const Command& command, const SendRequest& request,
               std::uint32_t depth, MayPost may_post) {
@@ -249,7 +248,7 @@ void post_all(Connection& data, const Command& command, const SendRequest& reque
   }
 }
 
-// The number a peer of `send` Writes: how many of our Sends it has received.
+// The number that the receiver of `send` Writes: how many of our Sends it has received.
 std::uint32_t credit(Buffer& buffer) {
   std::uint32_t value;
   std::memcpy(&value, buffer.data(), sizeof value);
@@ -260,7 +259,7 @@ struct Ends {
   Destination mine, theirs;
 };
 
-// Keys go both ways as often as the program does it.
+// Exchanges keys in both directions as often as the program does.
 Ends exchange_keys(Control& control, const Command& command, Connection& data,
                    const Buffer& buffer) {
   Ends e;
@@ -281,7 +280,7 @@ void run_client(Host& host, const Command& command) {
   control.greet();
   control.exchange(Destination{});
 
-  // The server begins to listen for the data connection at about the time its answer arrives here.
+  // The server starts to listen for the data connection at about the time its answer arrives here.
   auto data = std::make_unique<Connection>(host);
   int refused = 0;
   while (!data->connect(to)) {
@@ -290,7 +289,7 @@ void run_client(Host& host, const Command& command) {
     data = std::make_unique<Connection>(host);
   }
   Buffer buffer(host.device(), host.pd(), window(command.size), access_local_write);
-  // Where the peer Writes: its messages, or how many it has received.
+  // The destination of the peer's Writes: its messages, or its receive count.
   Buffer back(host.device(), host.pd(), window(command.size),
               access_local_write | access_remote_write);
   fill(buffer);
@@ -322,9 +321,9 @@ void run_client(Host& host, const Command& command) {
     control.exchange(ends.mine);
     control.exchange(result);
   }
-  // ib_write_bw destroys its end as soon as we say good-bye. What has reached that
-  // machine's TCP, but not siw, makes its close a RST (RFC 1122, 4.2.2.13). ib_write_lat has no
-  // good-bye: our FIN may come while siw has yet to complete its last Write, which it then flushes.
+  // ib_write_bw destroys its end as soon as we send the final message. Data that has reached that
+  // machine's TCP but not siw turns its close into a RST (RFC 1122, 4.2.2.13). ib_write_lat has no
+  // final message: our FIN may arrive before siw completes its last Write, which siw then flushes.
   if (op == Op::write || op == Op::write_lat) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
@@ -336,7 +335,7 @@ void run_client(Host& host, const Command& command) {
          control.connection(), stats);
 }
 
-// The server's share while the client Sends.
+// The server's part while the client Sends.
 void take_sends(Host& host, Connection& data, const Command& command, const Buffer& into,
                 const Destination& client) {
   const std::uint32_t depth = receive_depth(command), step = std::max(depth / 3, 1u);

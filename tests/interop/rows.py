@@ -1,4 +1,4 @@
-"""Cases: what one pair of ends does together, and what must be true of both and of the wire after.
+"""Cases: the traffic of one pair of ends, and the requirements for both ends and for the wire afterwards.
 
 A Case is run by `carry_out`. The same code serves every pair of {urnic own TCP, urnic kernel TCP,
 Linux siw} in either role; siw_test and tools/interop choose which.
@@ -14,25 +14,26 @@ import wire_judge
 from ends import PERFTEST, check_rping_output, perftest_rate
 from guest import Failure, expect
 
-# siw loses what a client sends before it has taken over the socket (docs/interop.md).
+# siw loses data that a client sends before siw has taken over the socket (docs/interop.md).
 PATIENCE = {"first_fpdu_delay_ms": "100"}
-# A server that speaks first and keeps to RFC 5044, 7.1.3 waits for an FPDU from the client: it has to
-# ask for peer-to-peer mode (RFC 6581), which siw does by a knob only. Its own server does not wait.
+# A server that sends first and follows RFC 5044, 7.1.3 waits for an FPDU from the client: it must
+# request peer-to-peer mode (RFC 6581), which siw supports only by a module parameter. siw's own
+# server does not wait.
 SPEAKS_FIRST = {"write-lat"}
 SIW_PEER_TO_PEER = "peer_to_peer=1"
-ERRORS = {"bad-write", "bad-read", "invalidate"}  # one side is refused access: Terminate
+ERRORS = {"bad-write", "bad-read", "invalidate"}  # one side is denied access: Terminate
 FNV_OFFSET, FNV_PRIME, FNV_MASK = 0xcbf29ce484222325, 0x100000001b3, 0xffffffffffffffff
 
 
-def fnv1a(bytes):
+def fnv1a(moved):
     h = FNV_OFFSET
-    for byte in bytes:
+    for byte in moved:
         h = (h ^ byte) * FNV_PRIME & FNV_MASK
     return f"{h:016x}"
 
 
 class Case:
-    """`what` is spoken, by `server` and `client` (ends.py).
+    """`what` is the protocol between `server` and `client` (ends.py).
 
     settings    of urnic, either end (-o)
     fast        is urnic's own TCP FAST at the end?
@@ -51,18 +52,18 @@ class Case:
             siw = siw or SIW_PEER_TO_PEER
         self.crc, self.lossy, self.siw, self.mtu = crc, lossy, siw, mtu
         self.note, self.checks = note, checks
-        self.said, self.judgement, self.bytes, self.refused = "", None, 0, False
+        self.said, self.judgement, self.moved, self.refused = "", None, 0, False
         self.placed_again, self.runs = [], []
         self.take_port()
 
     def take_port(self):
-        Case.next_port += 1  # a port of its own: TIME-WAIT of the one before does not matter
+        Case.next_port += 1  # a separate port: TIME-WAIT of the previous case does not matter
         self.port = Case.next_port
 
     def once_more(self):
-        """The same case, as if it had not been tried."""
+        """A fresh copy of the case, for another try."""
         again = copy.copy(self)
-        again.said, again.judgement, again.bytes, again.refused = "", None, 0, False
+        again.said, again.judgement, again.moved, again.refused = "", None, 0, False
         again.placed_again, again.runs = [], []
         again.take_port()
         return again
@@ -87,14 +88,14 @@ class Case:
         for role, run in (("client", client), ("server", server)):
             try:
                 results[role] = run.result()
-            except Failure as e:  # both are told, the other one often knows why
+            except Failure as e:  # report both; the other end often knows the reason
                 complaint += ("; " if complaint else "") + f"{role}: {e}"
         if complaint:
             raise Failure(complaint)
         return results
 
     def check(self, results):
-        """Of what both ends say."""
+        """Checks the results of both ends."""
         for role, end in (("server", self.server), ("client", self.client)):
             result = results[role]
             if end.is_siw:
@@ -123,23 +124,24 @@ class Case:
             self.refused = True
             self.said += (f" refused {counters['recovery_attempts']}, "
                           f"downgrades {counters['downgrades']}")
-        bytes = self.count * self.size
+        moved = self.count * self.size
         sent, received = ("sent", "received") if role == "client" else ("received", "sent")
         want = {}
         if self.what == "rping":  # the server Reads from the client and Writes to it
-            want = {f"read_response_bytes_{sent}": bytes, f"write_bytes_{received}": bytes}
+            want = {f"read_response_bytes_{sent}": moved, f"write_bytes_{received}": moved}
         elif self.what == "write":
-            want = {f"write_bytes_{sent}": bytes}
+            want = {f"write_bytes_{sent}": moved}
         elif self.what == "read":
-            want = {f"read_response_bytes_{received}": bytes}
+            want = {f"read_response_bytes_{received}": moved}
         elif self.what == "send":
             want = {f"sends_{sent}": self.count}
         elif self.what == "write-lat":
-            want = {"write_bytes_sent": bytes, "write_bytes_received": bytes}
+            want = {"write_bytes_sent": moved, "write_bytes_received": moved}
         elif self.what == "echo":
             want = {"sends_sent": self.count, "sends_received": self.count}
         elif self.what in ERRORS:
-            # The actor is refused: the client, except that an invalidated STag is used by the server.
+            # The active side is refused: the client, except that the server uses an invalidated
+            # STag.
             actor = "server" if self.what == "invalidate" else "client"
             name = "terminates_received" if role == actor else "terminates_sent"
             want = {name: 1}
@@ -147,13 +149,13 @@ class Case:
             again = counters[name] - value
             if counters["downgrades"] and again > 0 and name.endswith("_bytes_received"):
                 sender = self.server if role == "client" else self.client
-                self.placed_again.append((name, again, counters["mss"], sender.address))  # judged with the capture
+                self.placed_again.append((name, again, counters["mss"], sender.address))  # compared with the capture later
                 self.said += f", {again} bytes counted again"
                 continue
             expect(again == 0, f"{name} is {counters[name]} at our {role}, not {value}")
 
     def check_memory(self, results, capture):
-        """Memory of the end that received against the one that sent, or what is on the wire."""
+        """Compares the receiver's memory with the sender's, or with the data on the wire."""
         if self.what not in ("write", "read"):
             return
         sink, source = ("server", "client") if self.what == "write" else ("client", "server")
@@ -169,7 +171,7 @@ class Case:
             expect(fnv1a(painted) == results[sink]["fnv1a"], "memory differs from what is on the wire")
 
     def check_refusals(self):
-        """siw cuts FPDUs when it copies nothing, or when its TCP has SACK blocks to tell (docs/interop.md)."""
+        """siw splits FPDUs if it uses zero copy, or if its TCP has SACK blocks to send (docs/interop.md)."""
         if not self.refused or self.misaligned or self.lossy:
             return
         theirs = [e.address for e in (self.server, self.client) if e.is_siw]
@@ -177,8 +179,8 @@ class Case:
                "we refused segments of a peer that keeps alignment")
 
     def check_placed_again(self):
-        """A downgrade forgets what was placed out of order (R-45, R-49): it comes and is counted a second
-        time, so never more than was sent a second time."""
+        """A downgrade forgets data placed out of order (R-45, R-49). That data arrives and is counted a second time,
+        so the surplus never exceeds the retransmitted data."""
         for name, again, mss, sender in self.placed_again:
             sent_again = self.judgement.retransmits[sender] if self.judgement else 0
             expect(again <= sent_again * mss,
@@ -191,7 +193,7 @@ class Case:
             ends_badly=self.what in ERRORS or self.what in ("abort", "reject"))
 
     def carry_out(self, capture):
-        """Runs it; the failure, empty if there is none. `capture`: Capture or a kind of it."""
+        """Runs the case and returns the failure, or an empty text. `capture`: Capture or a subclass."""
         failure = ""
         guests = {e.guest for e in (self.server, self.client) if e.is_siw}
         try:
@@ -200,7 +202,7 @@ class Case:
             capture.start()
             results = self.run(capture)
             capture.stop()
-            self.bytes = self.count * self.size
+            self.moved = self.count * self.size
             self.check(results)
             self.check_memory(results, capture)
         except (Failure, RuntimeError) as e:
@@ -230,7 +232,7 @@ class Case:
 
 
 class Capture:
-    """None at all."""
+    """No capture."""
 
     path = ""
 
@@ -241,7 +243,7 @@ class Capture:
         pass
 
     def settings(self, end):
-        """Further settings of an end of ours."""
+        """Additional settings of a urnic end."""
         del end
         return {}
 
@@ -250,7 +252,7 @@ class Capture:
 
 
 class OwnCapture(Capture):
-    """Written by `end`, an urnic with its own TCP, itself."""
+    """Written by `end` itself, a urnic with its own TCP."""
 
     def __init__(self, path, end):
         self.path, self.end = path, end
@@ -260,7 +262,7 @@ class OwnCapture(Capture):
 
 
 class DumpcapCapture(Capture):
-    """By dumpcap on an interface: everything that passes, however it came to be; `only`: of that capture filter."""
+    """By dumpcap on an interface: all traffic; `only`: a capture filter."""
 
     def __init__(self, path, interface, only=""):
         self.path, self.interface, self.only, self.dumpcap = path, interface, only, None
@@ -277,14 +279,14 @@ class DumpcapCapture(Capture):
     def stop(self):
         if self.dumpcap is None:
             return
-        time.sleep(0.5)  # the last frames are on their way to the file
+        time.sleep(0.5)  # the last frames are still being written to the file
         self.dumpcap.send_signal(signal.SIGINT)
         self.dumpcap.wait(10)
         self.dumpcap = None
 
     def tolerate(self, wrong):
-        """With a kernel at either end: what it sends again, and why, is its to answer for; a checksum of
-        zero it writes as 0xffff, which verifies like any other."""
+        """Ignores peculiarities of a kernel at either end: its retransmissions need no visible cause, and it
+        writes a checksum of zero as 0xffff, which also verifies."""
         odd = {w.split(":")[0] for w in wrong if "0xffff instead of 0x0000" in w}
         return [w for w in wrong if "without cause" not in w and w.split(":")[0] not in odd]
 

@@ -1,4 +1,4 @@
-"""What a case makes of an end's counters: exact, but for what a downgrade forgot (R-45, R-49)."""
+"""How a case checks an end's counters: exactly, except for data forgotten by a downgrade (R-45, R-49)."""
 import unittest
 
 import rows
@@ -9,7 +9,7 @@ MSS = 1448
 
 
 class End:
-    """Of a case that is not carried out."""
+    """An end of a case that is not run."""
 
     def __init__(self, name):
         self.name, self.is_siw, self.guest, self.address = name, name == "siw", None, name
@@ -20,7 +20,7 @@ def read_case(received, downgrades, retransmitted):
     case = rows.Case("read", End("siw"), End("own"))
     case.judgement = wire_judge.Judgement()
     case.judgement.retransmits["siw"] = retransmitted
-    case.judgement.retransmits["own"] = 100  # which is no excuse for what siw sent
+    case.judgement.retransmits["own"] = 100  # must not excuse what siw sent
     counters = {"crc": True, "fast": True, "slow_reason": "", "recovery_attempts": 2 * downgrades,
                 "downgrades": downgrades, "mss": MSS, "read_response_bytes_received": received}
     try:

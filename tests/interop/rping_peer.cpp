@@ -1,12 +1,12 @@
-// Both ends of what rping (rdma-core) speaks, over urnic.
+// Both ends of the protocol of rping (rdma-core), over urnic.
 //
-// One ping: the client advertises its source buffer in a Send of 16 bytes {be64 address, be32
-// STag, be32 length}; the server RDMA-Reads it and answers with a Send of 16 bytes whose content
-// does not matter; the client advertises its sink; the server RDMA-Writes there what it has read,
-// up to and including the first NUL, and sends again. The client ends the connection.
+// One ping: the client advertises its source buffer in a Send of 16 bytes {be64 address, be32 STag,
+// be32 length}. The server RDMA-Reads it and answers with a Send of 16 bytes with arbitrary
+// content. The client advertises its sink. The server RDMA-Writes there the data it has read, up to
+// and including the first NUL, and sends again. The client ends the connection.
 //
-// Ping n of size s is "rdma-ping-n: ", then a run through the characters 65 to 122 that begins one
-// later with each ping, and a NUL at s-1. Both roles check every byte against that, so the server
+// Ping n of size s is "rdma-ping-n: ", then a sequence of the characters 65 to 122 that begins one
+// later with each ping, and a NUL at s-1. Both roles check every byte of that, so the server
 // verifies what rping itself only prints.
 #include <algorithm>
 #include <cstdio>
@@ -66,8 +66,8 @@ class Messages {
     request.sges = {&sge, 1};
     connection_.run(request);
   }
-  // Empty when the peer has ended the connection. Posts the next receive before it returns: the
-  // peer may answer the very next thing we do.
+  // Empty if the peer has ended the connection. Posts the next receive before it returns, because
+  // the peer may answer our next message immediately.
   std::optional<Info> receive() {
     const auto completion = connection_.receive();
     if (!completion) return std::nullopt;

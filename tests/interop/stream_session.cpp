@@ -9,7 +9,7 @@ constexpr std::uint64_t kMagic = 0x75726e6963746170ULL;  // "urnictap"
 constexpr std::uint64_t kMostBytes = 1ULL << 40;
 constexpr std::uint32_t kMostMessage = 1u << 20;
 
-// splitmix64 of the position's word.
+// splitmix64 of the word at this position.
 std::uint64_t word(std::uint64_t seed, std::uint64_t index) {
   std::uint64_t z = seed + (index + 1) * 0x9e3779b97f4a7c15ULL;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -29,7 +29,7 @@ void fill(std::uint64_t seed, std::uint64_t at, MutBytes dst) {
   }
 }
 
-// Position of the first byte that is not as it should be.
+// The position of the first wrong byte.
 std::optional<std::uint64_t> first_wrong(std::uint64_t seed, std::uint64_t at, ByteView bytes) {
   std::uint8_t expected[4096];
   for (std::size_t i = 0; i < bytes.size();) {
@@ -75,7 +75,7 @@ bool Session::wrong(std::string text) {
   return false;
 }
 
-// The client of an Upload and the server of a Download.
+// True for the client of an Upload and the server of a Download.
 bool Session::sends_content() const {
   return job_.role == (client_ ? Role::Upload : Role::Download);
 }
@@ -177,8 +177,8 @@ bool Session::end_of_stream() {
 std::size_t Session::produce(MutBytes dst) {
   if (!error_.empty()) return 0;
   const std::size_t said = produce_words(dst);
-  // In one piece with the header: a first segment of 40 bytes would be counted as one by a stack
-  // that counts segments, and as 40 by one that counts bytes.
+  // In one piece with the header: a first segment of 40 bytes would count as one segment in a stack
+  // that counts segments, and as 40 bytes in one that counts bytes.
   return said + produce_content(dst.subspan(said));
 }
 
@@ -198,7 +198,7 @@ std::size_t Session::produce_content(MutBytes dst) {
   if (!has_job() || dst.empty()) return 0;
   std::uint64_t limit = 0;  // of sent_
   if (job_.role == Role::Echo) {
-    // The next message when the last one is back.
+    // The next message is sent when the last one has returned.
     if (client_) {
       limit = std::uint64_t{std::min(rounds_ + 1, job_.rounds)} * job_.message;
     } else {

@@ -1,9 +1,9 @@
-// One conversation over a byte stream that checks itself, without any I/O: the same code is the
-// client and the server, over kernel sockets and over urnic's stack.
+// A self-checking conversation over a byte stream, without any I/O: the same code is the client and
+// the server, over kernel sockets and over urnic's stack.
 //
-// The client says in a header what it wants: Upload (it sends, the server checks every byte and
-// answers how many were right), Download (the other way round) or Echo (messages back and forth).
-// Content is a function of (seed, position), so that a lost, repeated or moved byte is noticed.
+// The client's header selects the kind: Upload (it sends; the server checks every byte and reports
+// how many were right), Download (the reverse) or Echo (messages back and forth). The content is a
+// function of (seed, position), so that a lost, repeated or moved byte is detected.
 #pragma once
 
 #include <cstdint>
@@ -32,21 +32,21 @@ class Session {
   Session() = default;  // server
   explicit Session(const Job& job);
 
-  // What has arrived; false when it is wrong (see error()).
+  // Handles received bytes; false on an error (see error()).
   bool receive(ByteView bytes);
   bool end_of_stream();
-  // Up to dst.size() bytes to send now; returns how many.
+  // Produces up to dst.size() bytes to send now; returns how many.
   std::size_t produce(MutBytes dst);
-  // Nothing more will be sent: shut down for writing.
+  // True if nothing more will be sent: shut down for writing.
   bool finished_sending() const;
-  // All is said and checked, and the peer has finished too.
+  // True if everything was sent and checked, and the peer has finished too.
   bool done() const { return ended_ && finished_sending() && error_.empty(); }
 
   const std::string& error() const { return error_; }
   const Job& job() const { return job_; }
   bool is_client() const { return client_; }
   bool has_job() const { return client_ || header_.size() == kHeader; }
-  // Bytes of content that have passed, both directions.
+  // Bytes of content transferred in both directions.
   std::uint64_t content() const { return sent_ + received_; }
   std::uint32_t rounds_done() const { return rounds_; }
 

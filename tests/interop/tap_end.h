@@ -1,4 +1,4 @@
-// What both ends of tap_test have in common: what they are asked for, and what they report.
+// Shared by both ends of tap_test: options and reports.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +23,12 @@ struct Options {
   std::vector<std::pair<tcp::Option, std::int64_t>> tcp;
 };
 
-// "tap_stream: why", exit 2.
+// Prints "tap_stream: why"; exit code 2.
 [[noreturn]] void die(const std::string& why);
 
 Instant now_of_the_clock();
 
-// What a connection is measured by.
+// The measurements of a connection.
 struct Watch {
   Instant begin = now_of_the_clock(), first, last_progress;
   Duration longest_pause;
@@ -43,10 +43,11 @@ struct Watch {
   }
 };
 
-// One line of JSON for a conversation that has ended. `error`: how its connection ended, if badly.
+// Prints one line of JSON for a finished conversation. `error`: how its connection failed, if it
+// did.
 void report(const Options& o, const Session& s, const Watch& w, std::uint64_t retransmissions,
             std::string error);
-// Of those reported so far: the exit code.
+// The exit code for the reports so far.
 bool any_failed();
 
 struct Command {
@@ -54,13 +55,13 @@ struct Command {
   Job job;
 };
 
-// Commands on standard input.
+// Reads commands from standard input.
 class Input {
  public:
   Input();
   bool at_end() const { return end_; }
 
-  // The whole lines that have come.
+  // The complete lines received so far.
   std::vector<Command> take();
 
  private:
@@ -68,7 +69,7 @@ class Input {
   bool end_ = false;
 };
 
-// The kernel's sockets; the exit code.
+// Runs the end with the kernel's sockets; returns the exit code.
 int run_kernel_end(const Options& o);
 
 }  // namespace urnic::interop

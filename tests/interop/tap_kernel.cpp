@@ -79,7 +79,7 @@ class KernelPeer {
     Session session;
     Watch watch;
     std::vector<std::uint8_t> out = std::vector<std::uint8_t>(kChunk);
-    std::size_t begin = 0, end = 0;  // of what is in `out`
+    std::size_t begin = 0, end = 0;  // of the data in `out`
     bool hungry = true;              // there is something to write
     bool shut = false, over = false;
   };
@@ -93,7 +93,7 @@ class KernelPeer {
     }
   }
 
-  // Accepted sockets have their listener's.
+  // Accepted sockets inherit the listener's.
   void set_congestion(int fd) const {
     const std::string& name = options_.congestion;
     if (!name.empty() && setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(),

@@ -134,7 +134,7 @@ class UrnicPeer {
     return p;
   }
 
-  // When every configured address is usable.
+  // Waits until every configured address is usable.
   void become_ready(Instant start, Instant now) {
     for (const net::OwnAddress& a : host_.interface().addresses()) {
       if (a.state == net::AddressState::Duplicate) die(a.prefix.to_string() + " is taken");
@@ -181,7 +181,7 @@ class UrnicPeer {
     return any;
   }
 
-  // Everything that can be read and written now.
+  // Reads and writes everything that is possible now.
   bool converse(Open& c, Instant now) {
     tcp::Stack& stack = host_.stack();
     bool any = false;
@@ -248,7 +248,7 @@ class UrnicPeer {
   std::vector<std::uint8_t> chunk_ = std::vector<std::uint8_t>(kChunk);
 };
 
-// "sack=0,congestion-control=2"
+// Parses "sack=0,congestion-control=2".
 void parse_tcp(const std::string& text, Options* o) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find(',', at), text.size());

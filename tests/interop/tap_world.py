@@ -1,5 +1,5 @@
 """Two ends of urnic for the interop tests: its own TCP on a TAP interface, the kernel's TCP beside it in a
-network namespace of the test's own, or any other port; and the processes of the case at hand.
+network namespace of the test, or any other port; and the processes of the current case.
 """
 import json
 import os
@@ -12,23 +12,23 @@ from guest import Failure, Skip  # pylint: disable=unused-import
 KERNEL4, KERNEL6 = "10.78.0.1", "fd78::1"
 OURS4, OURS6 = "10.78.0.2", "fd78::2"
 TAP = "tap:name=tap0,mtu=1500"
-# The interface stays; each case attaches to it anew.
+# The interface is permanent; each case attaches to it again.
 MAKE_WORLD = ("ip link set lo up && ip tuntap add tap0 mode tap vnet_hdr && ip link set tap0 up mtu 1500 && "
               f"ip addr add {KERNEL4}/24 dev tap0 && "
               "if [ \"$(cat /proc/sys/net/ipv6/conf/tap0/disable_ipv6 2>/dev/null)\" = 0 ]; then "
               f"ip -6 addr add {KERNEL6}/64 dev tap0 nodad; fi")
-# The arguments that make a urnic command one end or the other.
+# The arguments for a urnic command at one end or the other.
 OWN = ["--port", TAP, "--address", f"{OURS4}/24,{OURS6}/64"]
 KERNEL = ["--port", "tcp"]
 
 
 def enter_world():
-    """Into the namespace: this program begins again there. Skip when there is none to be had."""
+    """Restarts this program in the namespace. Skip if none can be created."""
     world.enter(MAKE_WORLD)
 
 
 class World:
-    """Both ends' command lines, and the processes of the case at hand."""
+    """The command lines of both ends, and the processes of the current case."""
 
     def __init__(self, urnic, folder):
         self.urnic, self.folder, self.running = urnic, folder, []
@@ -38,7 +38,7 @@ class World:
         return [self.urnic, *arguments, *end]
 
     def start(self, end, *arguments):
-        """A server; returns when it can be reached."""
+        """Starts a server; returns when it is reachable."""
         log = open(os.path.join(self.folder, "server.log"), "w", encoding="utf-8")
         process = subprocess.Popen(self.command(end, *arguments), stdout=log, stderr=log,
                                    env=self.environment)
@@ -46,7 +46,7 @@ class World:
         self.until(lambda: os.path.getsize(log.name) > 0, "the server says nothing", process)
         if end[1].startswith("tap:"):
             reachable = (OURS4, OURS6) if world.has_ipv6() else (OURS4,)
-            for address in reachable:  # duplicate address detection takes its time
+            for address in reachable:  # wait for duplicate address detection
                 self.until(lambda a=address: subprocess.run(
                     ["ping", "-c", "1", "-W", "1", a], capture_output=True, check=False).returncode == 0,
                     f"{address} does not answer", process)
@@ -75,7 +75,7 @@ class World:
         return out
 
     def stat(self, process):
-        """Counters of the engine of a process that goes on."""
+        """Counters of the engine of a running process."""
         out = subprocess.run([self.urnic, "stat", str(process.pid), "--json"], capture_output=True, text=True,
                              env=self.environment, check=False)
         if out.returncode:
@@ -83,7 +83,7 @@ class World:
         return json.loads(out.stdout)[0]
 
     def case(self, name, function, *arguments):
-        """Runs one and prints its line; False when it passed."""
+        """Runs a case and prints its line; False if it passed."""
         try:
             said, failed = "ok " + function(self, *arguments), False
         except (Failure, ValueError, OSError, RuntimeError, KeyError, subprocess.CalledProcessError) as e:

@@ -1,20 +1,20 @@
-// What the unmodified programs do not do, over urnic; the same in C for the guest is
-// siw/verbs_peer.c. Either end may be client or server.
+// Operations that the unmodified programs do not use, over urnic; siw/verbs_peer.c is the same in C
+// for the guest. Either end may be client or server.
 //
 //   mode        client                                    server
-//   echo        -C messages of 1 to -S bytes             sends each back
+//   echo        -C messages of 1 to -S bytes              sends each back
 //   invalidate  announces a region, then once more        Writes into it, Send with Invalidate of
-//   its
-//                                                         STag; the second Write must be refused
-//   bad-write   announces a region, Writes with an STag    announces a region that must not change
-//               nobody has
+//                                                         its STag; the second Write must be
+//                                                         refused
+//   bad-write   announces a region, Writes with an        announces a region that must not change
+//               unassigned STag
 //   bad-read    the same with a Read                      as above
 //   reject      must be rejected                          rejects
-//   abort       three echoes, then away without a word    three echoes, then sees the end
+//   abort       three echoes, then aborts                 three echoes, then detects the end
 //
-// -d bytes of private data travel in each MPA start-up frame. An announcement is a Send of 16
-// bytes {be64 address, be32 STag, be32 length}; every message, region and private data is compared
-// with the pattern that both ends know.
+// Each MPA start-up frame carries -d bytes of private data. An announcement is a Send of 16 bytes
+// {be64 address, be32 STag, be32 length}; every message, region and private data is compared with
+// the pattern that both ends know.
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -27,8 +27,8 @@ namespace {
 
 constexpr std::size_t kInfo = 16, kSlots = 4;
 constexpr std::uint32_t kRequestPattern = 100, kReplyPattern = 200;
-constexpr std::chrono::milliseconds kPause{200};  // the server's last Send completes meanwhile
-constexpr std::uint32_t kOtherStag = 77u << 8;    // of an index that is not in use
+constexpr std::chrono::milliseconds kPause{200};  // meanwhile the server's last Send completes
+constexpr std::uint32_t kOtherStag = 77u << 8;    // its index is not in use
 
 std::uint8_t pattern(std::uint32_t n, std::size_t k) {
   return static_cast<std::uint8_t>(n * 37 + k * 11 + (k >> 8) + 1);
@@ -69,7 +69,7 @@ class Peer {
   void invalidate();
   void bad_stag(Opcode op);
   void go_away();
-  // What became of it, for the report.
+  // Records the end of the connection for the report.
   void tell(const Event& end) { end_ = end.error.message; }
   void report_all();
 
@@ -78,8 +78,8 @@ class Peer {
   void post_slot(std::size_t slot) {
     connection_.post_receive(in_.sge(slot * command_.size, command_.size));
   }
-  // The next message, which stays where it is until its slot is posted again. Receives complete in
-  // the order they were posted.
+  // The next message, which stays in place until its slot is posted again. Receives complete in the
+  // order of posting.
   std::span<std::uint8_t> receive(Completion* completion = nullptr) {
     const auto c = connection_.receive();
     if (!c) die("the connection ended instead of a message");
@@ -90,7 +90,7 @@ class Peer {
     post_slot(slot_);
     slot_ = (slot_ + 1) % kSlots;
   }
-  // Runs one work request on `length` bytes of `buffer`; its status.
+  // Runs one work request on `length` bytes of `buffer`; returns its status.
   WcStatus run(Opcode op, Buffer& buffer, std::size_t length, const Info& there = {}) {
     const Sge sge = buffer.sge(0, length);
     SendRequest r;
@@ -201,7 +201,7 @@ void Peer::echo(std::uint32_t count) {
 
 void Peer::end_orderly() {
   if (!command_.client) return connection_.await_close();
-  // siw flushes its last Send when our FIN overtakes its completion.
+  // siw flushes its last Send if our FIN arrives before its completion.
   std::this_thread::sleep_for(kPause);
   connection_.close();
 }
@@ -237,7 +237,7 @@ void Peer::bad_stag(Opcode op) {
                 access_local_write | access_remote_write | access_remote_read);
   if (command_.client) {
     fill(region.bytes(), 2);
-    announce(region);  // the client speaks first (docs/interop.md: messages that come too early)
+    announce(region);  // the client sends first (docs/interop.md: messages that arrive too early)
     Info there = announced();
     there.stag += kOtherStag;
     const WcStatus status = run(op, region, there.length, there);

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""wire_judge.py FILE... - what tshark makes of captures of iWARP connections.
+"""wire_judge.py FILE... - checks captures of iWARP connections with tshark.
 
-A capture passes when tshark calls nothing malformed, every checksum and every MPA CRC is good, both
+A capture passes if tshark finds nothing malformed, every checksum and every MPA CRC is good, both
 sides agreed on CRC, every byte of both directions belongs to a start-up frame or to an FPDU, nothing
-was retransmitted without cause, neither side acknowledged again and again without end, and every
+was retransmitted without cause, neither side sent duplicate ACKs without end, and every
 connection ended with FIN from both sides. A RST is accepted only as the answer to a SYN. Causes of a
 retransmission: silence for as long as the least time-out, a duplicate ACK, or an earlier
-retransmission with a cause that was sent later than the bytes in question. `Rules` says what a
-capture with faults, errors or without CRC is allowed besides. Prints one line per file; exit 1 if one
+retransmission with a cause that was sent later than the bytes in question. `Rules` has the
+exceptions for a capture with faults, errors or without CRC. Prints one line per file; exit 1 if one
 did not pass.
 """
 import collections
@@ -16,12 +16,13 @@ import re
 import subprocess
 import sys
 
-# What tshark 4.0 needs to be told: these dissectors guess wrongly at the content of iWARP Sends.
+# Settings for tshark 4.0: these dissectors misinterpret the content of iWARP Sends.
 OPTIONS = ["--disable-protocol", "nvme-tcp", "--disable-protocol", "rpcordma",
            "--disable-protocol", "smb_direct", "-o", "tcp.reassemble_out_of_order:TRUE",
-           # MPA is known by its start-up frames, which tshark looks for only after the port: on 7275, or any
-           # ephemeral one that IANA gave to somebody, it would see another protocol.
-           # Each process has a MAC of its own (E-34): two that follow one another with one address are no conflict.
+           # MPA is recognized by its start-up frames, which tshark checks only after the port
+           # number: on 7275, or any ephemeral port that IANA has assigned, it would see another
+           # protocol. Each process has its own MAC (E-34): two consecutive processes with one
+           # address are not a conflict.
            "-o", "arp.detect_duplicate_ips:FALSE", "-o", "tcp.try_heuristic_first:TRUE", "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE", "-n"]
 FIELDS = ["frame.number", "frame.time_relative", "tcp.stream", "ip.src", "tcp.seq", "tcp.len", "tcp.flags",
           "iwarp_mpa.req", "iwarp_mpa.rep", "iwarp_mpa.pdlength", "iwarp_mpa.crc_flag",
@@ -30,17 +31,17 @@ FIELDS = ["frame.number", "frame.time_relative", "tcp.stream", "ip.src", "tcp.se
           "tcp.analysis.duplicate_ack", "tcp.options.sack_le", "ip.checksum.status", "tcp.checksum.status",
           "tcp.checksum", "_ws.expert.severity", "_ws.expert.message", "_ws.malformed"]
 FIN, SYN, RST = 1, 2, 4
-WARNING = 0x00600000  # tshark's expert severities: notes are below
-# Warnings about TCP that are looked at one by one here, or (a full window) are no fault.
+WARNING = 0x00600000  # tshark's expert severities: notes are lower
+# TCP warnings that are checked individually here, or that are no fault (a full window).
 TCP_WARNINGS = re.compile("RST|out-of-order|retransmission|zero window|completely full|D-SACK",
                           re.I)
 LEAST_TIMEOUT = 0.19  # seconds; 200 ms in both stacks
-# Both stacks send the end of a burst again after two round trips (RFC 8985), milliseconds by their
-# clocks; on a busy host the acknowledgement may come at any distance. So few retransmissions need no
-# cause that can be seen here: of our own TCP only of the last segment sent so far, of Linux any.
+# Both stacks retransmit the end of a burst after two round trips (RFC 8985), in milliseconds by
+# their clocks; on a busy host the acknowledgment may arrive at any time. This many retransmissions
+# need no cause visible here: for our own TCP only of the last segment sent so far, for Linux any.
 FEW_PROBES, FEW_PROBES_SHARE = 2, 0.01
 LEAST_PROBE = 0.001  # seconds
-# A duplicate ACK answers a segment; a storm is more of them than the other side sent segments.
+# Each duplicate ACK answers a segment; a storm has more of them than the other side sent segments.
 FEW_DUPLICATE_ACKS = 8
 STARTUP_HEADER = 20   # MPA Request and Reply before the private data
 
@@ -50,17 +51,17 @@ OPCODES = {0: "write", 1: "read request", 2: "read response", 3: "send", 4: "sen
 
 @dataclasses.dataclass
 class Rules:
-    """What else a capture may hold."""
+    """Exceptions that apply to a capture."""
     linux: tuple = ()         # addresses of ends whose TCP is the kernel's
     crc: bool = True          # False: CRC was turned off, and must be
-    lossy: bool = False       # frames are lost or reordered on the way: no causes are asked for
-    terminates: bool = False  # a Terminate is what the case is about
+    lossy: bool = False       # frames are lost or reordered: no causes are required
+    terminates: bool = False  # a Terminate is expected in this case
     ends_badly: bool = False  # RST, or no FIN from one side
     rejects: bool = False     # MPA Replies with R: no FPDU follows
 
 
 class Judgement:
-    """What one capture holds, and what is wrong with it."""
+    """The content of one capture, and its errors."""
 
     def __init__(self):
         self.frames = self.fpdus = self.good = self.bad = 0
@@ -69,9 +70,9 @@ class Judgement:
         self.retransmits = collections.Counter()    # source address -> segments, whatever the cause
         self.duplicate_acks = collections.Counter()
         self.probes = collections.Counter()         # retransmissions without a cause to be seen here
-        self.sacks_with_data = collections.Counter()  # segments whose SACK option takes room from the payload
+        self.sacks_with_data = collections.Counter()  # segments whose SACK option reduces the payload
         self.refused = 0                            # SYNs answered by RST
-        self.connections = 0                        # that reached the MPA Reply
+        self.connections = 0                        # those with an MPA Reply
         self.wrong = []
 
     def line(self):
@@ -85,11 +86,11 @@ class Direction:
 
     def __init__(self):
         self.syn = self.fin = self.startup = False
-        self.end = 0         # relative sequence number behind the last byte
+        self.end = 0         # relative sequence number after the last byte
         self.accounted = 0   # bytes in start-up frames and FPDUs
         self.sent = {}       # sequence number -> when last sent
         self.highest = 0     # sequence number of the last segment sent first
-        self.trouble = -1.0  # when the peer last acknowledged twice, or we last retransmitted
+        self.trouble = -1.0  # when the peer last sent a duplicate ACK, or we last retransmitted
 
 
 def tshark(arguments, path):
@@ -105,20 +106,20 @@ def fpdu_bytes(ulpdu_length):
 
 
 def linux_zero(row, linux):
-    """Linux without offload writes 0xffff for a checksum of zero, which verifies just as well."""
+    """Linux without offload writes 0xffff for a checksum of zero, which also verifies."""
     return row["ip.src"] in linux and row["tcp.checksum"] == "0xffff" and \
         row["ip.checksum.status"] == "1"
 
 
 def judge(path, rules=Rules()):
-    """Judgement of the capture `path`."""
+    """Checks the capture `path`."""
     linux = rules.linux
     out = Judgement()
     streams = collections.defaultdict(lambda: collections.defaultdict(Direction))
     arguments = ["-T", "fields", "-E", "separator=/t", "-E", "occurrence=a", "-E", "aggregator=;"]
     for name in FIELDS:
         arguments += ["-e", name]
-    # Stop the expert text of one field from looking like the next: tabs do not occur in it.
+    # Separates the expert texts of the fields: they do not contain tabs.
     for text in tshark(arguments, path).splitlines():
         row = dict(zip(FIELDS, text.split("\t")))
         out.frames += 1
@@ -223,14 +224,14 @@ def look_at_end(out, number, stream, rules):
             out.wrong.append(f"connection {number}: no MPA start-up frame from {source}")
         if not side.fin and not rules.ends_badly:
             out.wrong.append(f"connection {number}: no FIN from {source}")
-        bytes = max(side.end - 1, 0)  # the SYN takes number 0
-        if bytes != side.accounted and not out.retransmits and not rules.lossy:
-            out.wrong.append(f"connection {number}: {bytes} bytes from {source}, of which "
+        found = max(side.end - 1, 0)  # the SYN uses number 0
+        if found != side.accounted and not out.retransmits and not rules.lossy:
+            out.wrong.append(f"connection {number}: {found} bytes from {source}, of which "
                              f"{side.accounted} in start-up frames and FPDUs")
 
 
 def tagged_bytes(path, source, opcode="0x00"):
-    """The memory image that the tagged FPDUs of one kind from `source` paint, lowest offset first."""
+    """The memory image written by the tagged FPDUs of one kind from `source`, lowest offset first."""
     image = {}
     fields = ["ip.src", "iwarp_rdma.opcode", "iwarp_ddp.tagged_offset", "data.data"]
     arguments = ["-T", "fields", "-E", "separator=/t", "-E", "occurrence=a", "-E", "aggregator=;",
@@ -242,8 +243,8 @@ def tagged_bytes(path, source, opcode="0x00"):
         kinds = opcodes.split(";")
         if kinds.count(opcode) != len(kinds):
             raise RuntimeError(f"{path}: FPDUs of several kinds in one segment")
-        for offset, bytes in zip(offsets.split(";"), data.split(";")):
-            image[int(offset, 16)] = bytes.fromhex(bytes)
+        for offset, found in zip(offsets.split(";"), data.split(";")):
+            image[int(offset, 16)] = bytes.fromhex(found)
     return b"".join(image[offset] for offset in sorted(image))
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The judge of captures must be able to say no: good captures of the kernel's own iWARP, and copies
-with one thing wrong each. Exit 77 without tshark."""
+"""wire_judge must accept good captures of the kernel's iWARP, and reject copies with one error each. Exit code
+77 without tshark."""
 import os
 import shutil
 import struct
@@ -30,7 +30,7 @@ def records(path):
 
 
 def altered(frame, at, word):
-    """A copy with another 16-bit word in its TCP header, and the checksum that goes with it."""
+    """A copy with a changed 16-bit word in its TCP header and a matching checksum."""
     out, tcp = bytearray(frame), 16 + 14 + 20
     before, = struct.unpack_from(">H", out, tcp + at)
     checksum, = struct.unpack_from(">H", out, tcp + 16)
@@ -96,7 +96,7 @@ class Judge(unittest.TestCase):
         frames = records(GOOD)
         tcp = 16 + 14 + 20
         syn = next(f for f in frames[1:] if f[tcp + 13] == wire_judge.SYN)
-        # Of the server's, without bytes or options of a SYN: its FIN.
+        # The server's FIN: without the bytes or options of a SYN.
         fin = next(f for f in frames[1:] if f[tcp + 13] & wire_judge.FIN and f[tcp:tcp + 2] == syn[tcp + 2:tcp + 4])
         acknowledged = int.from_bytes(syn[tcp + 4:tcp + 8], "big") + 1
         reset = fin
@@ -113,7 +113,7 @@ class Judge(unittest.TestCase):
         frames = records(GOOD)
         for f in frames[1:]:
             ports = struct.unpack_from(">HH", f, 16 + 14 + 20)
-            moved = [7275 if p == 7174 else p for p in ports]  # rping's to "ulp"
+            moved = [7275 if p == 7174 else p for p in ports]  # rping's port to "ulp"
             struct.pack_into(">HH", f, 16 + 14 + 20, *moved)
             checksum, = struct.unpack_from(">H", f, 16 + 14 + 20 + 16)
             checksum = ~checksum & 0xffff  # RFC 1624
@@ -127,7 +127,7 @@ class Judge(unittest.TestCase):
     def test_sack_blocks_beside_data_are_counted(self):
         self.assertEqual(sum(wire_judge.judge(GOOD).sacks_with_data.values()), 0)
         frames = records(GOOD)
-        at = 16 + 14 + 20  # of the TCP header; its options are two NOPs and the timestamps
+        at = 16 + 14 + 20  # the TCP header; its options are two NOPs and the timestamps
         f = frames[self.data_frames(frames)[0]]
         kind, length = f[at + 22:at + 24]
         self.assertEqual((kind, length), (8, 10))

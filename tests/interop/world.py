@@ -1,5 +1,5 @@
-"""A network namespace of a test's own: unprivileged if that is possible, else as root (E-40). What a test depends on
-is set there: a new namespace inherits much from the machine, which may forward (every machine with a
+"""A separate network namespace for a test: unprivileged if possible, else as root (E-40). It sets everything that tests
+depend on, because a new namespace inherits settings of the machine, which may forward (every machine with a
 container engine does), filter by route or have no IPv6.
 """
 import os
@@ -10,7 +10,8 @@ import sys
 from guest import Skip
 
 INSIDE = "URNIC_TEST_WORLD"
-# What is not to be had (a read-only /proc/sys) stays as it is; who cannot do without it looks.
+# Files that cannot be written (a read-only /proc/sys) stay unchanged; tests that depend on them
+# check that.
 NEUTRAL = """
 neutral() {
   for f in /proc/sys/net/ipv4/conf/*/forwarding /proc/sys/net/ipv6/conf/*/forwarding \\
@@ -21,7 +22,7 @@ neutral() {
 }
 neutral
 """
-# URNIC_TEST_NO_IPV6: as on a machine without it.
+# URNIC_TEST_NO_IPV6: simulates a machine without IPv6.
 WITHOUT_IPV6 = """
 for f in all default lo; do echo 1 >/proc/sys/net/ipv6/conf/$f/disable_ipv6; done
 """
@@ -29,7 +30,7 @@ for f in all default lo; do echo 1 >/proc/sys/net/ipv6/conf/$f/disable_ipv6; don
 
 def enter(make_world, programs=("unshare", "ip"), root_first=False):
     """Runs the calling program again inside a new network namespace; there, runs the shell script
-    `make_world` and returns. `root_first`: for what a user namespace has no right to (BPF)."""
+    `make_world` and returns. `root_first`: for operations that a user namespace may not do (BPF)."""
     os.environ["PATH"] = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
     script = NEUTRAL + (WITHOUT_IPV6 if os.environ.get("URNIC_TEST_NO_IPV6") else "") + make_world
     if os.environ.pop(INSIDE, None):
@@ -52,7 +53,7 @@ def enter(make_world, programs=("unshare", "ip"), root_first=False):
 
 
 def has_ipv6():
-    """The namespace this process is in does."""
+    """True if the namespace of this process has it."""
     try:
         with open("/proc/sys/net/ipv6/conf/all/disable_ipv6", encoding="ascii") as f:
             return f.read().strip() == "0"
@@ -61,7 +62,7 @@ def has_ipv6():
 
 
 def forwards(interface="all"):
-    """The kernel of this namespace is a router for what comes in by `interface`."""
+    """True if the kernel of this namespace forwards packets from `interface`."""
     try:
         with open(f"/proc/sys/net/ipv4/conf/{interface}/forwarding", encoding="ascii") as f:
             return f.read().strip() != "0"

@@ -1,4 +1,4 @@
-// FAST and SLOW connections beside each other.
+// FAST and SLOW connections at the same time.
 
 #include <algorithm>
 #include <cstring>
@@ -10,7 +10,8 @@
 namespace urnic::test {
 namespace {
 
-// A SLOW connection whose hole closes has megabytes to parse: not all in one poll.
+// A SLOW connection whose hole closes has megabytes to parse, which must not all happen in one
+// poll.
 // proves: R-8
 TEST(Arbitration, ASlowBacklogIsParsedInTurns) {
   Receiver r(receiver(ConnectionType::Slow), 4096);
@@ -46,8 +47,8 @@ TEST(Arbitration, ASlowBacklogIsParsedInTurns) {
   EXPECT_EQ(r.engine().iwarp().state().pool.in_use(), 0u);
 }
 
-// What comes before the FIN is delivered before it, in however many turns and whatever order; also
-// when ours was first, so that nothing more of TCP is waited for.
+// Bytes before the FIN are delivered before it, over any number of turns and in any order. Also if
+// our FIN was first, so that TCP waits for nothing more.
 // proves: E-50
 TEST(Arbitration, SlowBytesBeforeAFinAreDeliveredFirst) {
   for (const auto& [sends, we_close] :
@@ -76,9 +77,9 @@ TEST(Arbitration, SlowBytesBeforeAFinAreDeliveredFirst) {
   }
 }
 
-// Nothing completes the FPDU any more: the end is reported, as an abnormal one.
+// The FPDU can never be completed. The end is reported as abnormal.
 // proves: E-50
-TEST(Arbitration, AFinAloneBehindAPartOfAnFpduEndsTheConnection) {
+TEST(Arbitration, AFinAfterPartOfAnFpduEndsTheConnection) {
   for (const bool again : {false, true}) {
     SCOPED_TRACE(again ? "the FIN comes with bytes that came before" : "the FIN comes alone");
     Receiver r(receiver(ConnectionType::Slow));
@@ -97,8 +98,8 @@ TEST(Arbitration, AFinAloneBehindAPartOfAnFpduEndsTheConnection) {
   }
 }
 
-// Three FAST and three SLOW connections, all saturated, over one wire: each gets its share, in one
-// direction and in both.
+// Three FAST and three SLOW connections, all saturated, on one wire: each gets its share, with
+// traffic in one direction and in both.
 // proves: R-8
 TEST(Arbitration, SaturatedFastAndSlowConnectionsShareTheWire) {
   for (const bool both_ways : {false, true}) {

@@ -9,7 +9,7 @@ namespace urnic {
 namespace {
 
 // proves: E-53
-TEST(AtomicOverKernelTcp, WhatWasThereComesBack) {
+TEST(AtomicOverKernelTcp, TheOldValueIsReturned) {
   using namespace stream_test;
   Device server = open(), client = open();
   End a(client), b(server);

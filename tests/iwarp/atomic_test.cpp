@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <tuple>
 #include <vector>
 
 #include "sim/pair.h"
+#include "tests/iwarp/path_matrix.h"
 #include "tests/support/hand_peer.h"
 
 namespace urnic {
@@ -19,26 +19,13 @@ using verbs::WrOp;
 
 constexpr std::uint8_t kTarget = verbs::kLocalWrite | verbs::kRemoteRead | verbs::kRemoteAtomic;
 
-using Setting = std::tuple<mpa::Policy, bool, const char*>;
-class AtomicMatrix : public ::testing::TestWithParam<Setting> {};
+class AtomicMatrix : public ::testing::TestWithParam<test::PathSetting> {};
 
-// All four kinds in turn on one word, more of them than ORD allows at a time; what comes back is
-// what the word was at that place in the order.
+// All four operations in turn on one word, more at a time than ORD allows. Each returns the word's
+// value at its place in the order.
 // proves: E-53
-TEST_P(AtomicMatrix, EveryOneIsDoneOnceAndInOrder) {
-  const auto [policy, fast, faults] = GetParam();
-  sim::PairOptions o;
-  o.seed = 31;
-  o.faults_left = o.faults_right = faults;
-  for (engine::Options* side : {&o.left, &o.right}) {
-    side->mpa.policy = policy;
-    side->context.variant =
-        mpa::has_markers(policy) ? fastpath::InLogicVariant::Fig3 : fastpath::InLogicVariant::Fig10;
-    side->context.max_recovery_attempts = 32;
-    side->context.initiated_as =
-        fast ? fastpath::ConnectionType::Fast : fastpath::ConnectionType::Slow;
-  }
-  sim::Pair pair(o);
+TEST_P(AtomicMatrix, EveryAtomicIsCarriedOutOnceAndInOrder) {
+  sim::Pair pair(test::options_of(GetParam(), 31));
   auto* left = pair.left().make_qp(128, 8);
   auto* right = pair.right().make_qp(8, 8);
   ASSERT_TRUE(pair.connect(*left, *right));
@@ -104,14 +91,9 @@ TEST_P(AtomicMatrix, EveryOneIsDoneOnceAndInOrder) {
   EXPECT_GE(s.iwarp.ddp.fpdus_sent[11], 67u);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Paths, AtomicMatrix,
-    ::testing::Combine(::testing::Values(mpa::Policy::NoMarkers, mpa::Policy::Markers,
-                                         mpa::Policy::AbsoluteMarkers, mpa::Policy::ModifiedLength),
-                       ::testing::Bool(),
-                       ::testing::Values("", "loss=0.02,reorder=0.05:3,dup=0.02,reseg=0.1")));
+INSTANTIATE_TEST_SUITE_P(Paths, AtomicMatrix, test::all_paths());
 
-// ---- a peer by hand
+// ---- a simulated peer
 
 struct AtomicHand : ::testing::Test {
   test::HandPeer p;
@@ -133,7 +115,7 @@ struct AtomicHand : ::testing::Test {
 };
 
 // proves: E-53
-TEST_F(AtomicHand, ARequestBeyondTheOthersWaitsAndIsAnsweredOnItsOwnQueue) {
+TEST_F(AtomicHand, AnOutOfOrderRequestWaitsAndIsAnsweredOnTheAtomicQueue) {
   ASSERT_TRUE(p.up());
   const auto words = p.node().register_memory(p.region.data(), 64, kTarget);
   const test::Bytes first = request(1, words, p.to(0)), second = request(2, words, p.to(0));
@@ -154,14 +136,14 @@ TEST_F(AtomicHand, ARequestBeyondTheOthersWaitsAndIsAnsweredOnItsOwnQueue) {
 }
 
 // proves: E-53
-TEST_F(AtomicHand, WhatMayNotBeTouchedIsNotAndTerminateSaysWhy) {
+TEST_F(AtomicHand, ForbiddenTargetsAreUnchangedAndTerminateTellsWhy) {
   const struct {
     bool right;
     std::uint64_t at;
     std::uint8_t etype, code;
   } kRows[] = {{false, 0, 1, 2}, {true, 60, 1, 1}, {true, 4, 2, 7}};
   for (const auto& row : kRows) {
-    AtomicHand_WhatMayNotBeTouchedIsNotAndTerminateSaysWhy_Test one;
+    AtomicHand_ForbiddenTargetsAreUnchangedAndTerminateTellsWhy_Test one;
     ASSERT_TRUE(one.p.up());
     const auto words = one.p.node().register_memory(one.p.region.data(), 64, kTarget);
     const auto out =

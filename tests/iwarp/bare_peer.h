@@ -1,4 +1,4 @@
-// A bare socket that says what it likes to a device over the kernel's TCP.
+// A plain socket that sends whatever the test wants to a device over the kernel's TCP.
 #pragma once
 
 #include <arpa/inet.h>
@@ -36,7 +36,7 @@ struct Bare {
     frame.resize(mpa::emit_frame(mpa::make_request(o, {}), frame.data()));
     send(frame);
   }
-  // Reads until `n` bytes, the end (then fewer) or a minute.
+  // Reads until there are `n` bytes, the stream ends (then fewer), or a minute has passed.
   std::size_t read(std::size_t n) const {
     std::size_t got = 0;
     std::vector<std::uint8_t> in(65536);
@@ -49,7 +49,7 @@ struct Bare {
     }
     return got;
   }
-  // How much there is to be read.
+  // Number of bytes that can be read.
   std::size_t readable() const {
     int n = 0;
     EXPECT_EQ(ioctl(fd, FIONREAD, &n), 0);
@@ -58,7 +58,7 @@ struct Bare {
   int fd;
 };
 
-// The descriptor of the server's end of `peer`; both are of this process.
+// The descriptor of the server's end of `peer`; both are in this process.
 inline int other_end(const Bare& peer) {
   sockaddr_in ours{}, theirs{};
   socklen_t n = sizeof ours;
@@ -76,7 +76,7 @@ inline int other_end(const Bare& peer) {
   return -1;
 }
 
-// Whether one of those events, of poll(2), has come to it.
+// True if one of those events of poll(2) is pending.
 inline bool has(int fd, short events) {
   pollfd p{fd, events, 0};
   return ::poll(&p, 1, 0) == 1 && (p.revents & events) != 0;
@@ -89,7 +89,7 @@ inline SendRequest small_send(const Sge& sge) {
   return r;
 }
 
-// The smallest FPDU: a Write of no bytes, whose STag and offset mean nothing.
+// The smallest FPDU: an empty Write, whose STag and offset have no meaning.
 inline std::vector<std::uint8_t> empty_write() {
   const std::uint8_t write[14] = {0xc1, 0x40};
   std::vector<std::uint8_t> fpdu(32);

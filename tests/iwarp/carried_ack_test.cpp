@@ -1,5 +1,5 @@
-// The reply carries the acknowledgement of its request (E-7): an engine whose caller polls again at
-// once lets the ACK wait, but not for long.
+// The reply carries the acknowledgement of its request (E-7). An engine whose caller polls again at
+// once delays the ACK, but not for long.
 #include <gtest/gtest.h>
 
 #include "tests/iwarp/rx_path.h"
@@ -13,7 +13,7 @@ struct CarriedAck : RxPath {
   std::vector<Answer> arrive(std::size_t i, bool comes_back) {
     return p.one_poll({{i * kSize, fpdus[i]}}, comes_back);
   }
-  // The consumer's answer: sent by the doorbell, without a poll.
+  // The consumer's reply: sent by the doorbell, without a poll.
   std::vector<Answer> reply() {
     const verbs::Sge sge{p.to(0), 8, p.stag};
     verbs::SendWr wr;
@@ -31,7 +31,7 @@ struct CarriedAck : RxPath {
 };
 
 // proves: E-7
-TEST_F(CarriedAck, AReplyCarriesItAndNothingElseIsSent) {
+TEST_F(CarriedAck, AReplyCarriesTheAckAndNothingElseIsSent) {
   up();
   EXPECT_TRUE(arrive(0, kComesBack).empty());
   const auto sent = reply();
@@ -43,7 +43,7 @@ TEST_F(CarriedAck, AReplyCarriesItAndNothingElseIsSent) {
 }
 
 // proves: E-7
-TEST_F(CarriedAck, ThePollThatFindsNothingNewSendsIt) {
+TEST_F(CarriedAck, APollWithoutNewFramesSendsTheAck) {
   up();
   EXPECT_TRUE(arrive(0, kComesBack).empty());
   expect_ack(p.one_poll({}, kComesBack), kSize);
@@ -51,7 +51,7 @@ TEST_F(CarriedAck, ThePollThatFindsNothingNewSendsIt) {
 }
 
 // proves: E-7
-TEST_F(CarriedAck, WhoDoesNotComeBackAcknowledgesAtOnce) {
+TEST_F(CarriedAck, ACallerThatDoesNotPollAgainAcknowledgesAtOnce) {
   up();
   expect_ack(arrive(0, kLeaves), kSize);
   EXPECT_TRUE(arrive(1, kComesBack).empty());
@@ -59,9 +59,9 @@ TEST_F(CarriedAck, WhoDoesNotComeBackAcknowledgesAtOnce) {
   expect_ack(p.one_poll({for_nobody}, kLeaves), 2 * kSize);
 }
 
-// Who takes the message and exits at once does not take its acknowledgement with it.
+// A program that takes the message and exits at once does not prevent its acknowledgement.
 // proves: E-7
-TEST_F(CarriedAck, ASleeperIsToldBehindTheAcknowledgement) {
+TEST_F(CarriedAck, TheAckIsSentBeforeASleepingCallerIsWoken) {
   up();
   ASSERT_TRUE(p.post_receive(1, 5000, 100));
   p.qp->receive_cq->arm(false);
@@ -77,7 +77,7 @@ TEST_F(CarriedAck, ASleeperIsToldBehindTheAcknowledgement) {
   expect_ack(before, message.size());
 }
 
-// RFC 9293 3.8.6.3; a full segment of this peer has at least the 536 bytes of RFC 9293 3.7.1.
+// RFC 9293 3.8.6.3. A full segment of this peer has at least the 536 bytes of RFC 9293 3.7.1.
 // proves: E-7
 TEST_F(CarriedAck, TwoFullSegmentsAreNeverLeftUnacknowledged) {
   up();
@@ -87,7 +87,7 @@ TEST_F(CarriedAck, TwoFullSegmentsAreNeverLeftUnacknowledged) {
 }
 
 // proves: E-7
-TEST_F(CarriedAck, ItWaitsNoLongerThan50Microseconds) {
+TEST_F(CarriedAck, TheAckWaitsAtMost50Microseconds) {
   up();
   const Instant since = p.now;
   EXPECT_TRUE(arrive(0, kComesBack).empty());
@@ -99,12 +99,12 @@ TEST_F(CarriedAck, ItWaitsNoLongerThan50Microseconds) {
   expect_ack(p.one_poll({{2 * kSize, little}}, kComesBack), 2 * kSize + little.size());
 }
 
-// A poll that received so little leaves timers and turns to the one that follows at once, and
-// that one to nobody.
+// A poll that received so few bytes leaves timers and turns to the next poll if that follows at
+// once. That one does not postpone them again.
 // proves: E-51
-TEST_F(CarriedAck, WhatOnePollPutsOffTheNextOneDoes) {
+TEST_F(CarriedAck, WorkPostponedByOnePollIsDoneByTheNext) {
   up();
-  arrive(0, kLeaves);  // a responder speaks second
+  arrive(0, kLeaves);  // a responder sends second
   const auto sent = reply();
   ASSERT_EQ(sent.size(), 1u);
   const auto behind = static_cast<std::uint32_t>(sent[0].payload.size());
@@ -120,7 +120,7 @@ TEST_F(CarriedAck, WhatOnePollPutsOffTheNextOneDoes) {
 }
 
 // proves: E-7
-TEST_F(CarriedAck, OutOfOrderIsAcknowledgedAtOnceWhoeverComesBack) {
+TEST_F(CarriedAck, OutOfOrderDataIsAcknowledgedAtOnce) {
   up();
   EXPECT_TRUE(arrive(0, kComesBack).empty());
   const auto sent = arrive(2, kComesBack);

@@ -1,4 +1,4 @@
-// The local port of an active connect.
+// The local port of an active connection.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -12,7 +12,7 @@
 #include "sim/pair.h"
 #include "urnic/config.h"
 
-namespace urnic::engine {
+namespace urnic::iwarp {
 namespace {
 
 struct NoHooks : Hooks {
@@ -20,10 +20,10 @@ struct NoHooks : Hooks {
   void on_completion(verbs::CompletionQueue*) override {}
 };
 
-// A wire without receive-side scaling: the sender picks the receiver's queue by flow_hash, which is
-// the same seen from both ends.
+// A wire without receive-side scaling: the sender chooses the receiver's queue by flow_hash, which
+// is the same from both ends.
 // proves: E-29
-TEST(ConnectPort, BelongsToTheQueueOfItsEngine) {
+TEST(ConnectPort, TheChosenPortSelectsTheQueueOfItsEngine) {
   constexpr std::uint32_t kQueues = 4;
   port::MemoryPairOptions ports;
   ports.queues = kQueues;
@@ -33,10 +33,10 @@ TEST(ConnectPort, BelongsToTheQueueOfItsEngine) {
   for (std::uint32_t queue = 0; queue < kQueues; ++queue) {
     NoHooks hooks;
     verbs::CompletionQueue cq(256);
-    Options options = device::options_from(Config(), "mem");
+    engine::Options options = device::options_from(Config(), "mem");
     options.addresses = {"10.0.0.1/24"};
     options.seed = queue + 1;
-    Engine engine(options, &port, queue, &hooks);
+    engine::Engine engine(options, &port, queue, &hooks);
     std::set<std::uint16_t> chosen;
     for (int i = 0; i < 16; ++i) {
       verbs::QueuePair* qp = engine.iwarp_control().create_qp({}, &cq, &cq);
@@ -56,33 +56,34 @@ TEST(ConnectPort, BelongsToTheQueueOfItsEngine) {
   }
 }
 
-// Engines with one seed choose the same ports: on the second the program has taken the first one.
-TEST(ConnectPort, OneThatIsBoundIsNotChosenToBind) {
+// Engines with the same seed choose the same ports. On the second engine the program has already
+// taken the first port.
+TEST(ConnectPort, ABoundPortIsNotChosen) {
   sim::PairOptions options;
   std::uint16_t first = 0;
   for (const bool taken : {false, true}) {
     sim::Pair pair(options);
-    iwarp::Side& side = pair.left().engine().iwarp();
-    Error why;
+    Side& side = pair.left().engine().iwarp();
     if (taken) {
-      ASSERT_NE(side.bind({.at = {IpAddress::any_v6(), first}}, &why), nullptr);
+      ASSERT_TRUE(side.bind({.at = {IpAddress::any_v6(), first}}));
     }
-    const Listener* const chosen = side.bind({.at = {IpAddress::any_v6(), 0}}, &why);
-    ASSERT_NE(chosen, nullptr);
+    const auto chosen = side.bind({.at = {IpAddress::any_v6(), 0}});
+    ASSERT_TRUE(chosen);
     if (taken) {
-      EXPECT_NE(chosen->port(), first);
+      EXPECT_NE(chosen.value()->port(), first);
     } else {
-      first = chosen->port();
+      first = chosen.value()->port();
     }
   }
 }
 
-// What still comes of a connection in TIME-WAIT would be taken for the new one's (RFC 6056, 3.1).
+// Late segments of a connection in TIME-WAIT would be taken as the new connection's (RFC 6056,
+// 3.1).
 // proves: E-29
 TEST(ConnectPort, APortInTimeWaitIsNotChosen) {
   constexpr std::size_t kMany = 600;  // of 28232 ports
   sim::Pair pair({});
-  Engine& engine = pair.left().engine();
+  engine::Engine& engine = pair.left().engine();
   std::set<std::uint16_t> chosen;
   for (std::size_t i = 1; i <= kMany; ++i) {
     verbs::QueuePair* here = pair.left().make_qp(1, 1);
@@ -100,4 +101,4 @@ TEST(ConnectPort, APortInTimeWaitIsNotChosen) {
 }
 
 }  // namespace
-}  // namespace urnic::engine
+}  // namespace urnic::iwarp

@@ -1,5 +1,5 @@
-// Connections that end while they begin, in every way and at every step, on either side; and those
-// beside them, which must not notice.
+// Connections that end during their start-up, in every way, at every step and on either side. Other
+// connections must not be affected.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -8,7 +8,7 @@
 
 #include "tests/iwarp/hand_wire.h"
 
-namespace urnic::engine {
+namespace urnic::iwarp {
 namespace {
 
 using test::Bytes;
@@ -18,13 +18,13 @@ using Kind = CmEvent::Kind;
 
 constexpr std::uint16_t kInnocent = 7000, kVictim = 7001;
 
-// What befalls the victim at one of the frames of its start-up.
+// The event that hits the victim at one of the frames of its start-up.
 enum class Fate : std::uint8_t {
-  ResetReceiver,  // a RST comes to who the frame goes to, and the frame behind it
+  ResetReceiver,  // a RST arrives at the receiver of the frame, and then the frame
   ResetSender,
-  FinReceiver,  // the frame has a FIN
+  FinReceiver,  // the frame carries a FIN
   FinSender,
-  Vanish,  // nothing of it is heard any more, either way
+  Vanish,  // from then on its frames are lost in both directions
   LeftDestroys,
   LeftAborts,
   LeftDisconnects,
@@ -36,21 +36,20 @@ constexpr Fate kFates[] = {Fate::ResetReceiver, Fate::ResetSender,     Fate::Fin
                            Fate::LeftAborts,    Fate::LeftDisconnects, Fate::RightClosesListener,
                            Fate::RightDestroys};
 
-// Three connections that are up, and the one whose life is tried.
+// Three established connections, and the victim.
 class Life {
  public:
   explicit Life(bool consumer_waits) : consumer_waits_(consumer_waits) {
-    Error error;
-    EXPECT_NE(right().iwarp().listen(kInnocent, 16, &error), nullptr);
-    listener_ = right().iwarp().listen(kVictim, 16, &error);
+    EXPECT_TRUE(right().iwarp().listen(kInnocent, 16));
+    listener_ = right().iwarp().listen(kVictim, 16).value();
     memory_.resize(kRegion);
     stag_ = w.right.node->register_memory(memory_.data(), memory_.size(),
                                           verbs::kLocalWrite | verbs::kRemoteWrite);
     for (int i = 0; i < 3; ++i) open_innocent();
   }
 
-  Engine& left() { return w.left.engine(); }
-  Engine& right() { return w.right.engine(); }
+  engine::Engine& left() { return w.left.engine(); }
+  engine::Engine& right() { return w.right.engine(); }
 
   void open_innocent() {
     auto* a = w.left.node->make_qp();
@@ -70,8 +69,8 @@ class Life {
     innocents_.push_back({a, accepted_.empty() ? nullptr : accepted_.back()});
   }
 
-  // The victim connects, and at frame `step` of it `fate` strikes. False when it came to fewer
-  // frames: it is up then, or has ended by itself.
+  // The victim connects, and `fate` happens at its frame `step`. Returns false if there were fewer
+  // frames: then the victim is established, or has ended by itself.
   bool strike(Fate fate, unsigned step) {
     unsigned seen = 0;
     bool gone = false, struck = false;
@@ -105,7 +104,7 @@ class Life {
         case Fate::Vanish:
           gone = true;
           return {};
-        default:  // the consumers', outside the burst
+        default:  // the consumer's actions, outside the burst
           consumer_strikes_ = true;
           return {std::move(frame)};
       }
@@ -133,7 +132,7 @@ class Life {
     return struck;
   }
 
-  // A consumer's act.
+  // An action of the consumer.
   void act(Fate fate) {
     consumer_strikes_ = false;
     if (fate == Fate::LeftDestroys) {
@@ -152,7 +151,7 @@ class Life {
     }
   }
 
-  // The right consumer accepts whoever asks.
+  // The right consumer accepts every request.
   void answer() {
     auto& events = w.right.node->events;
     for (; !events.empty(); events.pop_front()) {
@@ -208,7 +207,7 @@ class Life {
   }
 
   verbs::QueuePair* first_left() const { return innocents_[0].left; }
-  // A Write on each, which nobody need take.
+  // Posts a Write on each connection. It need not be received.
   void post_to_all() {
     for (const Innocent& n : innocents_) {
       verbs::SendWr wr;
@@ -240,7 +239,7 @@ class Life {
   unsigned mark_ = 0;
 };
 
-std::string states(const Engine& engine) {
+std::string states(const engine::Engine& engine) {
   EngineStats stats;
   engine.fill_stats(&stats);
   std::string all;
@@ -250,7 +249,7 @@ std::string states(const Engine& engine) {
 
 struct EveryStep : ::testing::TestWithParam<std::tuple<Fate, bool>> {};
 
-TEST_P(EveryStep, OfAStartUpMayBeTheLastAndNobodyElseIsHurt) {
+TEST_P(EveryStep, OfAStartupCanFailWithoutHarmToOtherConnections) {
   const auto [fate, consumer_waits] = GetParam();
   for (unsigned step = 0; step < 64; ++step) {
     Life life(consumer_waits);
@@ -258,7 +257,7 @@ TEST_P(EveryStep, OfAStartUpMayBeTheLastAndNobodyElseIsHurt) {
     const bool struck = life.strike(fate, step);
     life.innocents_work(when);
     if (HasFatalFailure()) return;
-    // Whatever became of the victim, each side knows.
+    // Each side knows what happened to the victim.
     if (life.victim_ != nullptr) {
       const verbs::QpState s = life.victim_->state;
       EXPECT_TRUE(s == verbs::QpState::Error || s == verbs::QpState::Rts) << when << verbs::name(s);
@@ -272,11 +271,11 @@ TEST_P(EveryStep, OfAStartUpMayBeTheLastAndNobodyElseIsHurt) {
     }
     EXPECT_EQ(life.right().tables().connections - life.right().tables().time_wait, 3 + up)
         << when << states(life.right()) << " left:" << states(life.left());
-    const EngineTables l = life.left().tables();
+    const engine::EngineTables l = life.left().tables();
     EXPECT_EQ(l.connections, l.flows);
     EXPECT_LE(l.connections - l.time_wait, 4u) << when;
     EXPECT_EQ(life.right().tables().pending, 0u) << when;
-    // Places are used again, each by one.
+    // Slots are reused, each by one connection.
     for (int i = 0; i < 4; ++i) life.open_innocent();
     life.innocents_work(when + ", after others have come");
     if (HasFatalFailure() || HasNonfatalFailure() || !struck) {
@@ -298,16 +297,15 @@ INSTANTIATE_TEST_SUITE_P(ConnectionLife, EveryStep,
                          ::testing::Combine(::testing::ValuesIn(kFates), ::testing::Bool()),
                          name_of);
 
-// ---- what is owed to nobody
+// ---- no state for forged SYNs
 
 struct Spoofed : ::testing::TestWithParam<const char*> {};
 
-// SYNs from where no answer can go: off every network of ours, or an address nobody has.
-TEST_P(Spoofed, SynsLeaveNothing) {
+// SYNs from an address that no reply can reach: outside our networks, or without a host.
+TEST_P(Spoofed, SynsLeaveNoState) {
   HandWire w;
-  Error error;
-  ASSERT_NE(w.right.engine().iwarp().listen(kVictim, 128, &error), nullptr);
-  const EngineTables before = w.right.engine().tables();
+  ASSERT_TRUE(w.right.engine().iwarp().listen(kVictim, 128));
+  const engine::EngineTables before = w.right.engine().tables();
   WireSegment from;
   from.net.src_mac = MacAddress{{2, 0, 0, 0, 0, 9}};
   from.net.dst = *IpAddress::parse("10.0.0.2");
@@ -322,41 +320,42 @@ TEST_P(Spoofed, SynsLeaveNothing) {
     if (i % 16 == 15) w.run_for(Duration::us(50));
   }
   w.run_for(Duration::s(20));
-  EngineTables after = w.right.engine().tables();
+  engine::EngineTables after = w.right.engine().tables();
   EXPECT_EQ(after.connections, 0u);
   EXPECT_EQ(after.half_open, 0u);
   EXPECT_EQ(after.pending, 0u);
   EXPECT_EQ(after.flows, before.flows);
   EXPECT_LE(after.timers, 1u);
-  w.run_for(Duration::s(60));  // neither does anything tick any more
+  w.run_for(Duration::s(60));  // no timers are left either
   EXPECT_EQ(w.right.engine().tables().timers, 0u);
 }
 INSTANTIATE_TEST_SUITE_P(ConnectionLife, Spoofed, ::testing::Values("192.168.7.", "10.0.0."),
                          [](const auto& p) { return p.param[1] == '9' ? "OffNet" : "Unused"; });
 
-// The peer loses its power, and the consumer its patience: the RST finds no way, and no excuse.
+// The peer loses power, and the consumer destroys the connections: the RST cannot be sent, and that
+// must not delay the end.
 TEST(ConnectionLife, ConnectionsOfAPeerThatIsGoneAreFreedWhenDestroyed) {
   Life life(false);
   auto& w = life.w;
   w.watch = [](Bytes, bool) -> std::vector<Bytes> { return {}; };
-  // Data that nobody acknowledges makes the engine look for its neighbour, in vain.
+  // Data without acknowledgement makes the engine look for its neighbour, without success.
   life.post_to_all();
   w.run_for(Duration::s(30));
   life.destroy_all();
   w.run_for(Duration::s(5));
   EXPECT_EQ(life.left().tables().connections, 0u);
-  w.run_for(Duration::s(60));  // nothing ticks any more
+  w.run_for(Duration::s(60));  // no timers are left
   EXPECT_EQ(life.left().tables().timers, 0u);
 }
 
 // ---- statistics
 
-// A walk in pieces meets every connection once that is there all the time, whoever comes and goes.
-TEST(ConnectionLife, StatisticsComeInPiecesOfSoManyConnections) {
+// Iterating in pieces visits every connection once that exists all the time, even if others open
+// and close.
+TEST(ConnectionLife, StatisticsCanBeReadInPieces) {
   HandWire w;
-  Error error;
-  ASSERT_NE(w.right.engine().iwarp().listen(kVictim, 64, &error), nullptr);
-  Engine& left = w.left.engine();
+  ASSERT_TRUE(w.right.engine().iwarp().listen(kVictim, 64));
+  engine::Engine& left = w.left.engine();
   std::vector<verbs::QueuePair*> qps;
   const auto connect = [&] {
     qps.push_back(w.left.node->make_qp());
@@ -370,7 +369,7 @@ TEST(ConnectionLife, StatisticsComeInPiecesOfSoManyConnections) {
   std::vector<std::uint32_t> numbers;
   for (const verbs::QueuePair* qp : qps) numbers.push_back(qp->number());
   std::multiset<std::uint32_t> seen;
-  StatsPlace place;
+  engine::StatsPlace place;
   std::vector<ConnectionStats> some;
   for (int piece = 0; add_connections(left, &place, 3, &some); ++piece) {
     EXPECT_LE(some.size(), 3u);
@@ -395,12 +394,12 @@ TEST(ConnectionLife, StatisticsComeInPiecesOfSoManyConnections) {
 
 // ---- timers
 
-// Connections that come and go faster than their deadlines leave a bounded list.
+// Connections that open and close faster than their deadlines leave a bounded list.
 // proves: E-50
-TEST(ConnectionLife, TimersOfWhatIsGoneAreTakenOut) {
+TEST(ConnectionLife, TimersOfEndedConnectionsAreRemoved) {
   HandWire w;
-  const auto to = *SocketAddress::parse("10.0.0.2:9");  // where nobody listens
-  Engine& left = w.left.engine();
+  const auto to = *SocketAddress::parse("10.0.0.2:9");  // no listener there
+  engine::Engine& left = w.left.engine();
   verbs::QueuePair* qp = w.left.node->make_qp();
   for (std::size_t i = 1; i <= 4000; ++i) {
     ASSERT_TRUE(left.iwarp().connect(*qp, to, left.iwarp().default_params(), w.now).ok());
@@ -418,13 +417,12 @@ TEST(ConnectionLife, TimersOfWhatIsGoneAreTakenOut) {
 // ---- max_connections
 
 TEST(ConnectionLife, BeyondTheirLimitConnectionsAreRefusedAtOnce) {
-  Options options;
+  engine::Options options;
   options.max_connections = 2;
   HandWire w(options);
-  Error error;
-  ASSERT_NE(w.right.engine().iwarp().listen(kVictim, 16, &error), nullptr);
+  ASSERT_TRUE(w.right.engine().iwarp().listen(kVictim, 16));
   const auto to = *SocketAddress::parse("10.0.0.2:7001");
-  Engine& left = w.left.engine();
+  engine::Engine& left = w.left.engine();
   std::vector<verbs::QueuePair*> qps;
   for (int i = 0; i < 2; ++i) {
     qps.push_back(w.left.node->make_qp());
@@ -435,7 +433,7 @@ TEST(ConnectionLife, BeyondTheirLimitConnectionsAreRefusedAtOnce) {
   ASSERT_FALSE(third.ok());
   EXPECT_NE(third.error().message.find("max_connections"), std::string::npos);
   ASSERT_TRUE(w.run_until([&] { return w.right.node->events.size() == 2; }, Duration::s(1)));
-  // The other side is full as well: whoever comes is told at once, and nothing is kept.
+  // The other side is full as well: a new connection is refused at once, and no state is kept.
   std::vector<Bytes> answers;
   w.watch = [&](Bytes f, bool to_right) -> std::vector<Bytes> {
     if (!to_right) answers.push_back(f);
@@ -451,7 +449,7 @@ TEST(ConnectionLife, BeyondTheirLimitConnectionsAreRefusedAtOnce) {
   syn.dst_port = kVictim;
   w.send(forge(from, false, w.right.engine().interface().mac(), syn, {}), true);
   w.run_for(Duration::ms(1));
-  // Among what the two say to one another there is one answer to the stranger.
+  // Among the frames between the two there is one reply to the forged SYN.
   std::erase_if(answers, [](const Bytes& f) {
     const auto a = WireSegment::of(f);
     return !a || a->seg.dst_port != 33;
@@ -459,7 +457,7 @@ TEST(ConnectionLife, BeyondTheirLimitConnectionsAreRefusedAtOnce) {
   ASSERT_EQ(answers.size(), 1u);
   EXPECT_TRUE(WireSegment::of(answers[0])->seg.has(tcp::kRst));
   EXPECT_EQ(w.right.engine().tables().connections, 2u);
-  // One goes, one may come.
+  // After one has ended, another may connect.
   left.iwarp_control().destroy(qps[0], w.now);
   w.run_for(Duration::ms(10));
   EXPECT_TRUE(
@@ -467,10 +465,10 @@ TEST(ConnectionLife, BeyondTheirLimitConnectionsAreRefusedAtOnce) {
   EXPECT_TRUE(w.run_until([&] { return w.right.node->events.size() == 3; }, Duration::s(1)));
 }
 
-// ---- work that needs no byte
+// ---- requests that need no byte
 
-// A local invalidation that fails is the last request of all: nothing will be cut for it.
-TEST(ConnectionLife, ARequestThatFailsWithoutAnByteEndsTheStream) {
+// A local invalidation that fails is the last request: nothing will be cut for it.
+TEST(ConnectionLife, ARequestThatFailsWithoutAByteEndsTheStream) {
   Life life(false);
   verbs::QueuePair* qp = life.first_left();
   verbs::SendWr wr;
@@ -487,4 +485,4 @@ TEST(ConnectionLife, ARequestThatFailsWithoutAnByteEndsTheStream) {
 }
 
 }  // namespace
-}  // namespace urnic::engine
+}  // namespace urnic::iwarp

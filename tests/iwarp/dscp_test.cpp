@@ -1,4 +1,4 @@
-// The DSCP that a connection is to have (RFC 2474) is in the IP headers of its segments.
+// The configured DSCP of a connection (RFC 2474) is in the IP headers of its segments.
 #include <gtest/gtest.h>
 
 #include "iwarp/hand_wire.h"
@@ -10,21 +10,20 @@ using test::Bytes;
 using test::HandWire;
 using test::WireSegment;
 
-TEST(Dscp, EachEndSendsWithItsOwn) {
+TEST(Dscp, EachEndSendsWithItsOwnDscp) {
   constexpr std::uint8_t kLeft = 0x0a, kRight = 0x16;
   HandWire w;
   std::vector<std::uint8_t> of_left, of_right;  // of segments that carry data
   w.watch = [&](Bytes frame, bool to_right) -> std::vector<Bytes> {
     const auto s = WireSegment::of(frame);
     if (s && (!s->seg.payload.empty() || (to_right && s->seg.has(tcp::kSyn)))) {
-      const std::uint8_t tos = frame[15];  // behind Ethernet's header
+      const std::uint8_t tos = frame[15];  // after the Ethernet header
       (to_right ? of_left : of_right).push_back(static_cast<std::uint8_t>(tos >> 2));
     }
     return {std::move(frame)};
   };
   engine::Engine &left = w.left.engine(), &right = w.right.engine();
-  Error error;
-  ASSERT_NE(right.iwarp().listen(7000, 4, &error), nullptr);
+  ASSERT_TRUE(right.iwarp().listen(7000, 4));
   auto *a = w.left.node->make_qp(), *b = w.right.node->make_qp();
   engine::ConnectParams params = left.iwarp().default_params();
   params.dscp = kLeft;

@@ -1,11 +1,11 @@
-// An FPDU inside the payload of another one, where a segment begins (E-12).
+// An FPDU inside the payload of another one, at the beginning of a segment (E-12).
 #include "tests/iwarp/rx_detour.h"
 
 namespace urnic::test {
 namespace {
 
-// An application's payload holds a whole FPDU with a good CRC, and a box on the way cuts the stream
-// there. What is behind the box is only as safe as the setting.
+// A program's payload contains a whole FPDU with a correct CRC, and a device on the path cuts the
+// stream there. How safe that is depends on the setting.
 struct Embedded : RxDetour {
   Bytes inner, outer;
   std::uint64_t inner_at = 0;
@@ -19,7 +19,7 @@ struct Embedded : RxDetour {
 };
 
 // proves: E-12
-TEST_F(Embedded, PlaceIsFooledAndTheSeamShowsIt) {
+TEST_F(Embedded, InPlaceModeAFalseFpduIsPlacedAndDetectedAtTheSeam) {
   p.options.out_of_order = engine::Options::OutOfOrder::Place;
   up();
   make();
@@ -36,7 +36,7 @@ TEST_F(Embedded, PlaceIsFooledAndTheSeamShowsIt) {
   EXPECT_EQ(p.stats().iwarp.ddp.terminates_sent, 0u);
 }
 
-// A Send that never was is not delivered either.
+// A Send that was never sent is not delivered either.
 // proves: E-12
 TEST_F(Embedded, AnEmbeddedSendIsUndoneByTheDowngrade) {
   p.options.out_of_order = engine::Options::OutOfOrder::Place;
@@ -58,7 +58,7 @@ TEST_F(Embedded, AnEmbeddedSendIsUndoneByTheDowngrade) {
 }
 
 // proves: E-12, E-41
-TEST_F(Embedded, StoreIsNotFooled) {
+TEST_F(Embedded, InStoreModeAFalseFpduIsNotPlaced) {
   up();
   make();
   p.send(inner_at, inner);
@@ -72,10 +72,10 @@ TEST_F(Embedded, StoreIsNotFooled) {
   expect_nothing_happened();
 }
 
-// Out of order one of two segments that overlap inside an FPDU lies: dropped as any bad seam, and
-// counted; when it is at RCV.NXT it is the truth.
+// Out of order, one of two segments that overlap inside an FPDU must be false: it is dropped like
+// any bad seam, and counted. A segment at RCV.NXT is always right.
 // proves: E-12, E-41
-TEST_F(Embedded, ABadSeamBeyondTheGapIsDroppedAsAnyOther) {
+TEST_F(Embedded, ABadSeamBeyondTheGapIsDroppedLikeAnyOther) {
   up();
   make();
   p.send(inner_at, inner);

@@ -1,4 +1,4 @@
-// How connections end: what the peer hears, what the consumer is told, and that nothing stays.
+// How connections end: the peer is notified, the consumer gets its events, and no state is left.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,10 +14,10 @@ namespace {
 
 using Kind = CmEvent::Kind;
 
-// A hand that connects, and an engine with work for it.
+// A simulated peer that connects, and an engine with work for it.
 struct ConnectionEnd : RxPath {
   engine::Engine& engine() { return p.node().engine(); }
-  // The engine may send from now on; what the hand has sent so far ends at start().
+  // The engine may send from now on. The data that the peer has sent so far ends at start().
   void begin() {
     ASSERT_TRUE(p.up());
     const Bytes first = p.write(0, Bytes(100, 1));
@@ -26,7 +26,7 @@ struct ConnectionEnd : RxPath {
     p.acknowledge(start);
     p.node().events.clear();
   }
-  // A Write of ours leaves, and the hand does not acknowledge it.
+  // Sends a Write of ours, which the peer does not acknowledge.
   void write_unacknowledged() {
     const verbs::Sge sge{p.to(0), 3000, p.stag};
     verbs::SendWr wr;
@@ -41,7 +41,7 @@ struct ConnectionEnd : RxPath {
     in_flight = static_cast<std::uint32_t>(snd.nxt - snd.una);
     ASSERT_GT(in_flight, 3000u);
   }
-  // What violates, and so draws a Terminate.
+  // A violation, which causes a Terminate.
   static Bytes offence() {
     return make_fpdu(ddp::test::write_segment(0xdeadbeef, 0, Bytes(100, 1)));
   }
@@ -65,10 +65,10 @@ struct ConnectionEnd : RxPath {
   std::uint32_t in_flight = 0;
 };
 
-// ---- the stream is dead, TCP is not
+// ---- the stream has ended, but TCP has not
 
 // proves: E-50
-TEST_F(ConnectionEnd, TheFinBehindBytesThatAreDiscardedIsTaken) {
+TEST_F(ConnectionEnd, AFinAfterDiscardedBytesIsAccepted) {
   begin();
   const Bytes bad = offence();
   p.send(start, bad);
@@ -82,12 +82,12 @@ TEST_F(ConnectionEnd, TheFinBehindBytesThatAreDiscardedIsTaken) {
   EXPECT_EQ(p.node().events.back().kind, Kind::Disconnected);
 }
 
-// The peer takes the Terminate, or has sent one, and is never heard of again.
+// The peer accepts the Terminate, or has sent one, and then sends nothing any more.
 // proves: E-50
-TEST_F(ConnectionEnd, APeerThatDoesNotCloseBehindATerminateIsNotWaitedForLong) {
+TEST_F(ConnectionEnd, APeerThatDoesNotCloseAfterATerminateIsGivenUpSoon) {
   for (const bool ours : {true, false}) {
     SCOPED_TRACE(ours ? "ours" : "the peer's");
-    ConnectionEnd_APeerThatDoesNotCloseBehindATerminateIsNotWaitedForLong_Test one;
+    ConnectionEnd_APeerThatDoesNotCloseAfterATerminateIsGivenUpSoon_Test one;
     one.begin();
     const Bytes last = ours ? offence() : terminate(1, 1);
     one.p.send(one.start, last);
@@ -101,9 +101,10 @@ TEST_F(ConnectionEnd, APeerThatDoesNotCloseBehindATerminateIsNotWaitedForLong) {
   }
 }
 
-// Only the peer can tell why: access by layers RDMAP and DDP, anything else is a failed operation.
+// Only the peer knows the reason: errors of layers RDMAP and DDP are access errors, all others
+// failed operations.
 // proves: E-50
-TEST_F(ConnectionEnd, WhatATerminateSaysIsTheStatusOfTheRequestAtFault) {
+TEST_F(ConnectionEnd, TheErrorOfATerminateIsTheStatusOfTheRequestAtFault) {
   const struct {
     std::uint8_t layer, etype;
     verbs::Status status;
@@ -113,7 +114,7 @@ TEST_F(ConnectionEnd, WhatATerminateSaysIsTheStatusOfTheRequestAtFault) {
                {2, 1, verbs::Status::RemoteOperation}};
   for (const auto& row : kRows) {
     SCOPED_TRACE(static_cast<int>(row.layer * 16 + row.etype));
-    ConnectionEnd_WhatATerminateSaysIsTheStatusOfTheRequestAtFault_Test one;
+    ConnectionEnd_TheErrorOfATerminateIsTheStatusOfTheRequestAtFault_Test one;
     one.begin();
     one.write_unacknowledged();
     one.arrive(one.start, terminate(row.layer, row.etype), tcp::kAck, one.in_flight);
@@ -123,9 +124,9 @@ TEST_F(ConnectionEnd, WhatATerminateSaysIsTheStatusOfTheRequestAtFault) {
   }
 }
 
-// TCP owes the peer every byte it has numbered.
+// TCP must deliver every byte it has numbered.
 // proves: E-50
-TEST_F(ConnectionEnd, WhatWasSentBeforeATerminateIsSentAgainWhenItIsLost) {
+TEST_F(ConnectionEnd, DataSentBeforeATerminateIsResentIfLost) {
   begin();
   write_unacknowledged();
   const Bytes last = terminate(1, 1);
@@ -137,9 +138,9 @@ TEST_F(ConnectionEnd, WhatWasSentBeforeATerminateIsSentAgainWhenItIsLost) {
 
 // ---- FIN
 
-// RFC 5040 5.1: with work outstanding the end is no orderly one.
+// RFC 5040 5.1: with work outstanding, the end is not orderly.
 // proves: E-50
-TEST_F(ConnectionEnd, AFinWithOurWorkOutstandingIsAFailure) {
+TEST_F(ConnectionEnd, AFinWithOurWorkOutstandingFailsTheConnection) {
   begin();
   write_unacknowledged();
   const auto got = arrive(start, {}, tcp::kAck | tcp::kFin, in_flight);
@@ -151,9 +152,9 @@ TEST_F(ConnectionEnd, AFinWithOurWorkOutstandingIsAFailure) {
   EXPECT_TRUE(got.back().seg.has(tcp::kRst));
 }
 
-// What came last can be polled alone.
+// The last completions can still be polled.
 // proves: E-50
-TEST_F(ConnectionEnd, AnOrderlyFinWaitsForSoLongAsItsConsumerSaid) {
+TEST_F(ConnectionEnd, AnOrderlyFinWaitsForCloseWait) {
   begin();
   p.connection()->close_wait_ms = 1000;
   arrive(start, {}, tcp::kAck | tcp::kFin, 0);
@@ -167,7 +168,7 @@ TEST_F(ConnectionEnd, AnOrderlyFinWaitsForSoLongAsItsConsumerSaid) {
 }
 
 // proves: E-50
-TEST_F(ConnectionEnd, OneThatFindsWorkOutstandingDoesNotWait) {
+TEST_F(ConnectionEnd, AFinWithWorkOutstandingDoesNotWait) {
   begin();
   p.connection()->close_wait_ms = 1000;
   write_unacknowledged();
@@ -177,7 +178,7 @@ TEST_F(ConnectionEnd, OneThatFindsWorkOutstandingDoesNotWait) {
 }
 
 // proves: E-50
-TEST_F(ConnectionEnd, NorOneWhoseConsumerEndsAsWell) {
+TEST_F(ConnectionEnd, AFinAfterTheConsumersDisconnectDoesNotWait) {
   begin();
   p.connection()->close_wait_ms = 1000;
   arrive(start, {}, tcp::kAck | tcp::kFin, 0);
@@ -186,9 +187,9 @@ TEST_F(ConnectionEnd, NorOneWhoseConsumerEndsAsWell) {
   EXPECT_TRUE(p.connection()->fin_queued);
 }
 
-// The bytes came before; what is new is that they were the last.
+// The bytes arrived before; the new information is that they were the last.
 // proves: E-50
-TEST_F(ConnectionEnd, AFinBehindBytesThatCameBeforeIsTaken) {
+TEST_F(ConnectionEnd, AFinAfterDuplicateBytesIsAccepted) {
   begin();
   const auto got = arrive(0, p.write(0, Bytes(100, 1)), tcp::kAck | tcp::kFin, 0);
   ASSERT_FALSE(got.empty());
@@ -198,23 +199,18 @@ TEST_F(ConnectionEnd, AFinBehindBytesThatCameBeforeIsTaken) {
 
 // ---- RST
 
-// The Reply that refuses is lost for ever, and so is what the peer says: it hears of the end.
+// The rejecting Reply is lost every time, and so is everything the peer sends: the peer still gets
+// a RST.
 // proves: E-50
-TEST(EndingByReset, WhoLingersInVainEndsByReset) {
+TEST(EndingByReset, AFailedLingerEndsByReset) {
   HandWire w;
-  Error error;
-  ASSERT_NE(w.right.engine().iwarp().listen(7000, 4, &error), nullptr);
+  ASSERT_TRUE(w.right.engine().iwarp().listen(7000, 4));
   auto* qp = w.left.node->make_qp();
-  engine::Engine& left = w.left.engine();
-  ASSERT_TRUE(left.iwarp()
-                  .connect(*qp, *SocketAddress::parse("10.0.0.2:7000"),
-                           left.iwarp().default_params(), w.now)
-                  .ok());
-  ASSERT_TRUE(w.run_until([&] { return !w.right.node->events.empty(); }, Duration::s(1)));
+  ASSERT_TRUE(w.ask(*qp));
   std::size_t resets = 0;
   w.watch = [&](Bytes f, bool to_right) -> std::vector<Bytes> {
     const auto s = WireSegment::of(f);
-    if (!s) return {std::move(f)};  // its host is there
+    if (!s) return {std::move(f)};  // its host exists
     resets += !to_right && s->seg.has(tcp::kRst);
     return {};
   };
@@ -228,9 +224,10 @@ TEST(EndingByReset, WhoLingersInVainEndsByReset) {
   EXPECT_EQ(resets, 1u);
 }
 
-// The port takes nothing any more, so neither does anybody hear of the end: not for ever.
+// The port accepts no frames any more, so the peer cannot be notified. The engine does not wait for
+// ever.
 // proves: E-50, E-51
-TEST(EndingByReset, AResetThatFindsNoRoomIsNotWaitedForLong) {
+TEST(EndingByReset, AResetWithoutRoomIsGivenUpSoon) {
   Receiver r(receiver(ConnectionType::Fast));
   r.full = true;
   r.engine().iwarp().abort(r.qp(), r.now());
@@ -241,7 +238,7 @@ TEST(EndingByReset, AResetThatFindsNoRoomIsNotWaitedForLong) {
 }
 
 // proves: E-51
-TEST(EndingByReset, ATimerRunsThoughNothingCanBeSent) {
+TEST(EndingByReset, ATimerRunsEvenIfNothingCanBeSent) {
   Receiver r(receiver(ConnectionType::Fast));
   r.node().events.clear();
   r.full = true;
@@ -252,14 +249,12 @@ TEST(EndingByReset, ATimerRunsThoughNothingCanBeSent) {
   EXPECT_EQ(r.node().events[0].code, Errc::timed_out);
 }
 
-// A start-up fails while the port is full. Its RST waits for room, and is no affair of the
-// listener's any more, which may go before it.
+// A start-up fails while the port is full. Its RST waits for room. It no longer belongs to the
+// listener, which may be closed before it is sent.
 // proves: E-50
-TEST(EndingByReset, AListenerMayGoWhileAResetOfItsConnectionWaits) {
+TEST(EndingByReset, AListenerMayCloseWhileAResetOfItsConnectionWaits) {
   Receiver r(receiver(ConnectionType::Fast));
-  Error error;
-  engine::Listener* const listener = r.engine().iwarp().listen(7001, 4, &error);
-  ASSERT_NE(listener, nullptr);
+  engine::Listener* const listener = r.engine().iwarp().listen(7001, 4).value();
   const auto arrive = [&](std::uint16_t flags, std::uint32_t seq, std::uint32_t ack,
                           const Bytes& payload) {
     tcp::Segment s;
@@ -287,9 +282,9 @@ TEST(EndingByReset, AListenerMayGoWhileAResetOfItsConnectionWaits) {
   EXPECT_EQ(r.engine().tables().connections, 1u);
 }
 
-// Nobody answers our FIN: what TCP gives up is no orderly end.
+// Our FIN is not answered: a connection that TCP gives up has not ended in order.
 // proves: E-50
-TEST(EndingByReset, ACloseThatTcpGivesUpIsAFailure) {
+TEST(EndingByReset, ACloseThatTcpGivesUpFailsTheConnection) {
   sim::PairOptions o = receiver(ConnectionType::Fast);
   o.right.tcp.data_retries = 2;
   Receiver r(o);
@@ -302,19 +297,13 @@ TEST(EndingByReset, ACloseThatTcpGivesUpIsAFailure) {
       << r.node().events[0].message;
 }
 
-// Neither does anybody answer for the peer's address any more: nothing is waited for.
+// The peer's address is not answered any more either: the engine does not wait.
 // proves: E-50
-TEST(EndingByReset, WhoLingersEndsWhenItsNeighbourIsGone) {
+TEST(EndingByReset, ALingeringConnectionEndsWhenItsNeighbourIsGone) {
   HandWire w;
-  Error error;
-  ASSERT_NE(w.right.engine().iwarp().listen(7000, 4, &error), nullptr);
+  ASSERT_TRUE(w.right.engine().iwarp().listen(7000, 4));
   auto* qp = w.left.node->make_qp();
-  engine::Engine& left = w.left.engine();
-  ASSERT_TRUE(left.iwarp()
-                  .connect(*qp, *SocketAddress::parse("10.0.0.2:7000"),
-                           left.iwarp().default_params(), w.now)
-                  .ok());
-  ASSERT_TRUE(w.run_until([&] { return !w.right.node->events.empty(); }, Duration::s(1)));
+  ASSERT_TRUE(w.ask(*qp));
   w.watch = [](const Bytes&, bool) { return std::vector<Bytes>(); };
   w.right.engine().iwarp().reject(w.right.node->events.front().request.id, {}, w.now);
   EXPECT_EQ(w.right.engine().tables().connections, 1u);
@@ -322,10 +311,49 @@ TEST(EndingByReset, WhoLingersEndsWhenItsNeighbourIsGone) {
   EXPECT_EQ(w.right.engine().tables().connections, 0u);
 }
 
-// ---- what was counted
+// ---- before it is established
+
+// The program gives up while TCP opens, or while the peer's program has the MPA Request before it.
+// proves: E-50
+TEST(EndingEarly, ADisconnectDuringStartUpFailsTheConnectionAtOnce) {
+  for (const bool asked : {false, true}) {
+    SCOPED_TRACE(asked ? "MPA start-up" : "TCP opens");
+    HandWire w;
+    engine::Engine &left = w.left.engine(), &right = w.right.engine();
+    auto& control = right.iwarp_control();
+    auto listener = control.bind({.at = {IpAddress::any_v6(), 7000}}, verbs::Service::Rc);
+    ASSERT_TRUE(listener.ok());
+    ASSERT_TRUE(control.listen(**listener, 4).ok());
+    auto* const qp = w.left.node->make_qp();
+    const auto params = left.iwarp().default_params();
+    ASSERT_TRUE(left.iwarp().connect(*qp, {IpAddress::v4(10, 0, 0, 2), 7000}, params, w.now).ok());
+    auto& requests = w.right.node->events;
+    if (asked) {
+      ASSERT_TRUE(w.run_until([&] { return !requests.empty(); }, Duration::s(1)));
+    }
+    ASSERT_EQ(left.iwarp().find(qp->connection)->stage,
+              asked ? iwarp::Stage::Startup : iwarp::Stage::Opening);
+    left.iwarp().disconnect(*qp, w.now);
+    EXPECT_EQ(qp->state, verbs::QpState::Error);
+    const auto& told = w.left.node->events;
+    ASSERT_EQ(told.size(), 1u);
+    EXPECT_EQ(told[0].kind, Kind::ConnectFailed);
+    EXPECT_EQ(told[0].code, Errc::closed);
+    EXPECT_EQ(told[0].message, "the connection was closed before it was established");
+    EXPECT_EQ(left.tables().connections, 0u);
+    w.run_for(Duration::ms(1));  // less than any time-out
+    EXPECT_EQ(right.tables().connections, 0u) << "it has heard of it";
+    EXPECT_EQ(right.tables().pending, 0u);
+    w.run_for(Duration::s(20));
+    EXPECT_EQ(told.size(), 1u);
+    EXPECT_EQ(left.iwarp().state().counters.failed, 1u);
+  }
+}
+
+// ---- counters
 
 // proves: E-48, E-50
-TEST_F(ConnectionEnd, WhatAConnectionCountedOutlivesIt) {
+TEST_F(ConnectionEnd, TheCountersOfAConnectionOutliveIt) {
   begin();
   write_unacknowledged();
   const auto sent = p.stats().verbs.writes_sent;

@@ -1,5 +1,5 @@
-// The table that finds the context of a segment before it is validated (E1): whatever tuples hash
-// to the same place, each finds its own.
+// The table that finds the context of a segment before the segment is validated (E1). If tuples
+// have the same hash, each still finds its own connection.
 #include <gtest/gtest.h>
 
 #include "base/hash_map.h"
@@ -25,7 +25,7 @@ TEST(FlowTable, CollidingTuplesLeadToTheRightContext) {
     ASSERT_NE(flows.find(tuple(port)), nullptr) << port;
     EXPECT_EQ(*flows.find(tuple(port)), port);
   }
-  // One leaves: those behind it in the chain are still found.
+  // One is removed: later ones in the chain are still found.
   for (std::uint16_t port = 1; port <= 40; port += 3) EXPECT_TRUE(flows.erase(tuple(port)));
   for (std::uint16_t port = 1; port <= 40; ++port) {
     const std::uint32_t* slot = flows.find(tuple(port));

@@ -1,5 +1,5 @@
-// The gate in front of a listener over the kernel's TCP: who is refused is reset behind the
-// handshake, and nothing of him is kept.
+// The gate of a listener over the kernel's TCP: a refused connection is reset after the handshake,
+// and no state of it is kept.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -25,7 +25,7 @@ class KernelTcpGate : public ::testing::Test {
     ASSERT_TRUE(made.ok()) << made.error().message;
     listener = std::move(*made);
   }
-  // The one that is to be refused or accepted, of a device whose address is 127.0.0.`host`.
+  // The end to be refused or accepted, of a device whose address is 127.0.0.`host`.
   std::unique_ptr<stream_test::End>& at(int host) {
     Device& d = devices[host];
     if (!d) {
@@ -35,7 +35,7 @@ class KernelTcpGate : public ::testing::Test {
     return ends.emplace_back(std::make_unique<stream_test::End>(d));
   }
   std::string there() const { return "127.0.0.1:" + std::to_string(listener.port()); }
-  // Begun, or refused before that was said.
+  // True if connecting began, or was refused before that could be reported.
   bool begins(QueuePair& qp) const {
     const auto begun = qp.connect_start(there());
     return begun.ok() || begun.error().code == Errc::reset;
@@ -62,7 +62,7 @@ class KernelTcpGate : public ::testing::Test {
 };
 
 // proves: AC-2
-TEST_F(KernelTcpGate, WhoIsDeniedIsResetBehindTheHandshake) {
+TEST_F(KernelTcpGate, ADeniedPeerIsResetAfterTheHandshake) {
   open({{"deny", "127.0.0.2,10.0.0.0/8"}});
   EXPECT_TRUE(is_refused(2));
   EXPECT_TRUE(comes(3));
@@ -72,7 +72,7 @@ TEST_F(KernelTcpGate, WhoIsDeniedIsResetBehindTheHandshake) {
 }
 
 // proves: AC-2
-TEST_F(KernelTcpGate, WhereSomethingIsAllowedNothingElseIs) {
+TEST_F(KernelTcpGate, AnAllowListDeniesAllOtherPeers) {
   open({{"allow", "127.0.0.2"}});
   EXPECT_TRUE(is_refused(3));
   EXPECT_TRUE(comes(2));
@@ -80,7 +80,7 @@ TEST_F(KernelTcpGate, WhereSomethingIsAllowedNothingElseIs) {
 }
 
 // proves: AC-3
-TEST_F(KernelTcpGate, AnAddressHasItsShareAndAListenerItsNumber) {
+TEST_F(KernelTcpGate, ConnectionsAreLimitedPerAddressAndPerListener) {
   open({{"peer_connections", "1"}, {"listener_connections", "2"}});
   ASSERT_TRUE(comes(2));
   EXPECT_TRUE(is_refused(2));
@@ -94,7 +94,7 @@ TEST_F(KernelTcpGate, AnAddressHasItsShareAndAListenerItsNumber) {
 }
 
 // proves: AC-3
-TEST_F(KernelTcpGate, SoManyComeInASecond) {
+TEST_F(KernelTcpGate, ConnectionsPerSecondAreLimited) {
   open({{"accept_rate", "1"}});
   const auto begun = std::chrono::steady_clock::now();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(begins(at(2)->qp));
@@ -106,10 +106,10 @@ TEST_F(KernelTcpGate, SoManyComeInASecond) {
   EXPECT_LE(static_cast<double>(opened()), 1 + took.count());
 }
 
-// More than are refused at a turn wait in the kernel before the first of them is looked at, so
-// that nobody who comes later tells of those left behind; and one that may come behind them.
+// More refused connections than one turn handles wait in the kernel before the first is handled, so
+// no later connection triggers the handling of the rest. After them comes one that is allowed.
 // proves: AC-4
-TEST_F(KernelTcpGate, AFloodOfRefusedDoesNotKeepAnybodyOut) {
+TEST_F(KernelTcpGate, AFloodOfDeniedPeersDoesNotDelayOthers) {
   open({{"deny", "127.0.0.2"}, {"progress", "poll"}});
   ASSERT_TRUE(comes(3));
   std::deque<QueuePair> many;
@@ -134,10 +134,10 @@ TEST_F(KernelTcpGate, AFloodOfRefusedDoesNotKeepAnybodyOut) {
   stream_test::exchange(*ends.front(), *served.front());
 }
 
-// Each allocation of the round that accepts is refused once: the connection is there, or is
+// Each allocation of the round that accepts fails once. The connection is then either accepted or
 // refused.
 // proves: AC-3
-TEST_F(KernelTcpGate, WithoutMemoryForItsPlaceNobodyIsLetIn) {
+TEST_F(KernelTcpGate, WithoutMemoryForItsPlaceAPeerIsRefused) {
   open({{"peer_connections", "100"}, {"progress", "poll"}, {"mpa_revision", "1"}});
   for (std::uint64_t after = 0; after < 12; ++after) {
     auto& c = at(2);
@@ -146,7 +146,7 @@ TEST_F(KernelTcpGate, WithoutMemoryForItsPlaceNobodyIsLetIn) {
     const auto met = [&] {
       return server.stats().connections_opened != opened || over() != refused;
     };
-    // Some are let in or refused at once, and some by later rounds, which have memory again.
+    // Some are accepted or refused at once, and some in later rounds, which have memory again.
     for (int i = 0; i < 400 && !met(); ++i) {
       {
         const testing::NoMemory none(after, 1);

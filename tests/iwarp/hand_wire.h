@@ -1,5 +1,5 @@
-// Two engines, and the wire between them in the test's hands: every frame can be looked at, dropped
-// or accompanied by forged ones. Virtual time.
+// Two engines with a wire that the test controls: it can look at every frame, drop it, or add
+// forged ones. Virtual time.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -40,14 +40,14 @@ struct WireSegment {
     return w;
   }
   bool of_port(std::uint16_t port) const { return seg.src_port == port || seg.dst_port == port; }
-  // Sequence numbers it takes.
+  // The sequence space of the segment.
   std::uint32_t length() const {
     return static_cast<std::uint32_t>(seg.payload.size()) + (seg.has(tcp::kSyn) ? 1 : 0) +
            (seg.has(tcp::kFin) ? 1 : 0);
   }
 };
 
-// A frame from where `w` came from, or with `back` from where it went to.
+// A forged frame from the source of `w`, or with `back` from its destination.
 inline Bytes forge(const WireSegment& w, bool back, const MacAddress& to_mac,
                    const tcp::Segment& seg, ByteView payload) {
   net::HeaderTemplateConfig h;
@@ -79,11 +79,11 @@ class HandWire {
       wire = std::move(other);
     }
     engine::Engine& engine() { return node->engine(); }
-    port::Port wire;  // the far end of its port
+    port::Port wire;  // the other end of its port
     std::unique_ptr<sim::Node> node;
   };
-  // Is shown every frame; says what is carried in its place, in this order. `to_right`: which way
-  // it goes. Frames for the other way are given to send().
+  // Called with every frame; returns the frames to carry instead, in this order. `to_right`: the
+  // direction. Frames for the other direction are passed to send().
   using Watch = std::function<std::vector<Bytes>(Bytes frame, bool to_right)>;
 
   explicit HandWire(const engine::Options& options = {},
@@ -96,7 +96,7 @@ class HandWire {
 
   void send(const Bytes& bytes, bool to_right) { put(to_right ? right : left, bytes); }
 
-  // Until `done` or for `limit`. True if done.
+  // Runs until `done` or for `limit`. Returns true if done.
   bool run_until(const std::function<bool()>& done, Duration limit) {
     for (const Instant until = now + limit;;) {
       if (done()) return true;
@@ -115,6 +115,21 @@ class HandWire {
   }
   void run_for(Duration d) {
     run_until([] { return false; }, d);
+  }
+  // `qp` of the left host asks for a connection to port 7000 of the right one, which listens there.
+  // True when the request has come.
+  bool ask(verbs::QueuePair& qp, std::optional<Duration> timeout = {}) {
+    engine::ConnectParams params = left.engine().iwarp().default_params();
+    params.timeout = timeout.value_or(params.timeout);
+    const SocketAddress to = *SocketAddress::parse("10.0.0.2:7000");
+    return left.engine().iwarp().connect(qp, to, params, now).ok() &&
+           run_until([&] { return !right.node->events.empty(); }, Duration::s(1));
+  }
+  // The oldest event of the right host is that request, and `qp` takes it.
+  bool accept(verbs::QueuePair& qp) {
+    iwarp::Side& side = right.engine().iwarp();
+    const auto id = right.node->events.front().request.id;
+    return side.accept(id, qp, side.default_params(), now).ok();
   }
 
  private:

@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint64_t kData = 0x1122334455667788;
 
 // proves: E-53
-TEST(ImmediateOverKernelTcp, ItComesWithTheCompletion) {
+TEST(ImmediateOverKernelTcp, TheImmediateDataIsInTheCompletion) {
   using namespace stream_test;
   Device server = open(), client = open();
   End a(client), b(server);

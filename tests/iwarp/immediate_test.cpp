@@ -1,12 +1,12 @@
-// Immediate Data (RFC 7306, 6) through the engine: behind Writes and with Sends, on every kind of
+// Immediate Data (RFC 7306, 6) through the engine: after Writes and with Sends, on every kind of
 // connection; and a peer that does not know it.
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <tuple>
 #include <vector>
 
 #include "sim/pair.h"
+#include "tests/iwarp/path_matrix.h"
 #include "tests/support/hand_peer.h"
 
 namespace urnic {
@@ -20,25 +20,11 @@ constexpr std::uint64_t kData = 0x1122334455667788;
 
 // ---- over our own TCP
 
-// policy, initiated FAST, faults
-using Setting = std::tuple<mpa::Policy, bool, const char*>;
-class ImmediateMatrix : public ::testing::TestWithParam<Setting> {};
+class ImmediateMatrix : public ::testing::TestWithParam<test::PathSetting> {};
 
 // proves: E-53
-TEST_P(ImmediateMatrix, EachMessageCompletesOneReceiveBehindWhatWasSentBefore) {
-  const auto [policy, fast, faults] = GetParam();
-  sim::PairOptions o;
-  o.seed = 21;
-  o.faults_left = o.faults_right = faults;
-  for (engine::Options* side : {&o.left, &o.right}) {
-    side->mpa.policy = policy;
-    side->context.variant =
-        mpa::has_markers(policy) ? fastpath::InLogicVariant::Fig3 : fastpath::InLogicVariant::Fig10;
-    side->context.max_recovery_attempts = 32;
-    side->context.initiated_as =
-        fast ? fastpath::ConnectionType::Fast : fastpath::ConnectionType::Slow;
-  }
-  sim::Pair pair(o);
+TEST_P(ImmediateMatrix, EachMessageCompletesOneReceiveAfterEarlierData) {
+  sim::Pair pair(test::options_of(GetParam(), 21));
   auto* left = pair.left().make_qp(64, 64);
   auto* right = pair.right().make_qp(64, 64);
   ASSERT_TRUE(pair.connect(*left, *right));
@@ -75,7 +61,7 @@ TEST_P(ImmediateMatrix, EachMessageCompletesOneReceiveBehindWhatWasSentBefore) {
     wr.immediate = kData + i;
     ASSERT_EQ(pair.left().post_send(*left, wr, pair.now()), verbs::Post::Ok);
   }
-  // Looked at as each completion comes: what was sent before it is there.
+  // Checked at each completion: the data sent before it has arrived.
   std::size_t seen = 0;
   const auto look = [&] {
     pair.left().drain_completions();
@@ -107,21 +93,16 @@ TEST_P(ImmediateMatrix, EachMessageCompletesOneReceiveBehindWhatWasSentBefore) {
     EXPECT_EQ(c.wr_id, 100 + i);
   }
   const ConnectionStats s = pair.right().engine().iwarp().qp_stats(*right);
-  if (*faults == 0) {
+  if (const auto [policy, fast, faults] = GetParam(); *faults == 0) {
     EXPECT_EQ(s.iwarp.bytes_fast == 0, !fast);
   }
   EXPECT_GT(s.iwarp.ddp.fpdus_received[8], 0u);
   EXPECT_GT(s.iwarp.ddp.fpdus_received[9], 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Paths, ImmediateMatrix,
-    ::testing::Combine(::testing::Values(mpa::Policy::NoMarkers, mpa::Policy::Markers,
-                                         mpa::Policy::AbsoluteMarkers, mpa::Policy::ModifiedLength),
-                       ::testing::Bool(),
-                       ::testing::Values("", "loss=0.02,reorder=0.05:3,dup=0.02,reseg=0.1")));
+INSTANTIATE_TEST_SUITE_P(Paths, ImmediateMatrix, test::all_paths());
 
-// ---- a peer by hand
+// ---- a simulated peer
 
 struct ImmediateHand : ::testing::Test {
   test::HandPeer p;
@@ -136,7 +117,7 @@ struct ImmediateHand : ::testing::Test {
   }
 };
 
-// As RFC 7306 has it: a message of its own, behind any other.
+// As in RFC 7306: a message of its own, after any other message.
 // proves: E-53
 TEST_F(ImmediateHand, AMessageOfEightBytesUsesTheReceiveOfItsMsn) {
   ASSERT_TRUE(p.up());
@@ -155,7 +136,7 @@ TEST_F(ImmediateHand, AMessageOfEightBytesUsesTheReceiveOfItsMsn) {
 }
 
 // proves: E-53
-TEST_F(ImmediateHand, OneThatComesEarlyWaitsForWhatIsBeforeIt) {
+TEST_F(ImmediateHand, AnEarlyMessageWaitsForEarlierData) {
   ASSERT_TRUE(p.up());
   ASSERT_TRUE(p.post_receive(1, 0, 100));
   const test::Bytes first = p.write(500, test::Bytes(20, 9));
@@ -167,7 +148,7 @@ TEST_F(ImmediateHand, OneThatComesEarlyWaitsForWhatIsBeforeIt) {
 }
 
 // proves: E-53
-TEST_F(ImmediateHand, WhoDoesNotKnowItIsToldApart) {
+TEST_F(ImmediateHand, APeerWithoutImmediateDataIsRecognized) {
   ASSERT_TRUE(p.up());
   const test::Bytes first = p.write(0, test::Bytes(100, 1));
   p.send(0, first);

@@ -1,4 +1,4 @@
-// How often the kernel is asked which sockets have become ready.
+// How often the engine asks the kernel which sockets are ready.
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 #include "port/memory_port.h"
 #include "port/port.h"
 
-namespace urnic::engine {
+namespace urnic::iwarp {
 namespace {
 
 struct NoHooks : Hooks {
@@ -19,7 +19,7 @@ struct NoHooks : Hooks {
   void on_completion(verbs::CompletionQueue*) override {}
 };
 
-// Something that becomes ready, and that no connection is.
+// A descriptor that becomes ready and belongs to no connection.
 class Ready {
  public:
   explicit Ready(kernel_tcp::Poller* poller) : fd_(eventfd(0, EFD_NONBLOCK)) {
@@ -41,12 +41,12 @@ class KernelRounds : public ::testing::Test {
     kernel->poller = std::move(*poller);
     engine.emplace(options, &ports.first, 0, &hooks, kernel);
     ready.emplace(kernel->poller.get());
-    // An eventfd is writable from the first, and the device has its own to do.
+    // An eventfd is writable from the beginning, and the device has its own events first.
     while (engine->poll(t, false)) t = t + Duration::ms(1);
     ready->now();
     EXPECT_TRUE(engine->poll(t, false));
   }
-  // Something is ready once so much time has passed since it last was; nothing was in between.
+  // A descriptor is ready this long after it last was, with no event in between.
   void ready_after(Duration d) {
     ready->now();
     EXPECT_TRUE(engine->poll(t, false));
@@ -55,44 +55,44 @@ class KernelRounds : public ::testing::Test {
     t = t + d;
   }
 
-  static Options options_for() {
-    Options o;
+  static engine::Options options_for() {
+    engine::Options o;
     o.addresses = {"127.0.0.1/8"};
     return o;
   }
   std::shared_ptr<KernelTcp> kernel = std::make_shared<KernelTcp>();
   std::pair<port::Port, port::Port> ports = port::make_memory_pair({});
   NoHooks hooks;
-  Options options = options_for();
-  std::optional<Engine> engine;
+  engine::Options options = options_for();
+  std::optional<engine::Engine> engine;
   std::optional<Ready> ready;
   Instant t = Instant::from_ns(1'000'000'000);
 };
 
-TEST_F(KernelRounds, WhoPollsAllTheTimeAsksAgainAfterASixteenthOfTheSilence) {
+TEST_F(KernelRounds, ABusyPollAsksAgainAfterASixteenthOfTheSilence) {
   ready_after(Duration::us(8));
   EXPECT_FALSE(engine->poll(t + Duration::ns(499), true));
   EXPECT_TRUE(engine->poll(t + Duration::ns(500), true));
 }
 
-TEST_F(KernelRounds, AndAtTheLatestAfterTwoMicroseconds) {
+TEST_F(KernelRounds, ABusyPollAsksAgainAfterAtMostTwoMicroseconds) {
   ready_after(Duration::ms(1));
   EXPECT_FALSE(engine->poll(t + Duration::ns(1999), true));
   EXPECT_TRUE(engine->poll(t + Duration::us(2), true));
 }
 
-TEST_F(KernelRounds, WhenSomethingWasReadyTheNextPollAsks) {
+TEST_F(KernelRounds, TheNextPollAsksAfterASocketWasReady) {
   for (int i = 0; i < 3; ++i) {
     ready->now();
     EXPECT_TRUE(engine->poll(t, true));
   }
 }
 
-TEST_F(KernelRounds, WhoMayNotBeBackAsksAtOnce) {
+TEST_F(KernelRounds, ACallerThatMayNotPollAgainAsksAtOnce) {
   ready_after(Duration::ms(1));
   EXPECT_FALSE(engine->poll(t, true));
   EXPECT_TRUE(engine->poll(t, false));
 }
 
 }  // namespace
-}  // namespace urnic::engine
+}  // namespace urnic::iwarp

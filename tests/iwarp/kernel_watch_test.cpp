@@ -1,5 +1,5 @@
-// A kernel that cannot watch one more socket (its number of watches is bounded): who connects is
-// told at once.
+// The kernel cannot watch one more socket (the number of watches is limited): the connecting
+// program gets the error at once.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
@@ -12,7 +12,7 @@
 #include "engine/engine.h"
 #include "port/memory_port.h"
 
-namespace urnic::engine {
+namespace urnic::iwarp {
 namespace {
 
 struct Told : Hooks {
@@ -21,7 +21,7 @@ struct Told : Hooks {
   std::vector<CmEvent> events;
 };
 
-// While it lives, the poller's descriptor is of something that watches nothing.
+// While it exists, the poller's descriptor refers to an object that watches nothing.
 class Blind {
  public:
   explicit Blind(int fd) : fd_(fd), kept_(dup(fd)), other_(eventfd(0, 0)) {
@@ -40,7 +40,7 @@ class Blind {
 };
 
 // proves: E-50
-TEST(KernelWatch, WhoCannotBeWatchedIsToldAtOnce) {
+TEST(KernelWatch, AnUnwatchableConnectionFailsAtOnce) {
   const int listening = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in at{};
   at.sin_family = AF_INET;
@@ -55,10 +55,10 @@ TEST(KernelWatch, WhoCannotBeWatchedIsToldAtOnce) {
   auto kernel = std::make_shared<KernelTcp>();
   kernel->poller = std::move(*poller);
   auto [port, far_end] = port::make_memory_pair({});
-  Options o;
+  engine::Options o;
   o.addresses = {"127.0.0.1/8"};
   Told told;
-  Engine engine(o, &port, 0, &told, kernel);
+  engine::Engine engine(o, &port, 0, &told, kernel);
   verbs::CompletionQueue cq(16);
   const SocketAddress to{IpAddress::v4(127, 0, 0, 1), ntohs(at.sin_port)};
   const Instant now = Instant::from_ns(1'000'000'000);
@@ -75,7 +75,7 @@ TEST(KernelWatch, WhoCannotBeWatchedIsToldAtOnce) {
   EXPECT_EQ(unwatched->state, verbs::QpState::Error);
   engine.poll(now);
   EXPECT_EQ(engine.tables().connections, 0u);
-  // The next one is none the worse.
+  // The next connection works as usual.
   verbs::QueuePair* const watched = engine.iwarp_control().create_qp({}, &cq, &cq);
   ASSERT_TRUE(engine.iwarp().connect(*watched, to, engine.iwarp().default_params(), now).ok());
   engine.poll(now);
@@ -85,4 +85,4 @@ TEST(KernelWatch, WhoCannotBeWatchedIsToldAtOnce) {
 }
 
 }  // namespace
-}  // namespace urnic::engine
+}  // namespace urnic::iwarp

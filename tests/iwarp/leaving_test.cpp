@@ -1,5 +1,5 @@
-// A queue pair that is destroyed behind its orderly end: what was posted goes out, and nothing of
-// the consumer's is touched any more.
+// A queue pair that is destroyed after its orderly end: posted work is still sent, and the
+// consumer's memory is not used any more.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -18,7 +18,7 @@ using verbs::WrOp;
 
 constexpr std::size_t kBytes = 300'000;
 
-// Left and right are connected; right has memory that left may write.
+// Left and right are connected. Right has memory that left may write.
 struct Leaving : ::testing::Test {
   Leaving() : pair(PairOptions{}), from(kBytes), to(kBytes, 0) {
     std::iota(from.begin(), from.end(), std::uint8_t{1});
@@ -61,7 +61,7 @@ struct Leaving : ::testing::Test {
     ASSERT_EQ(pair.left().post_send(*qp, wr, pair.now()), verbs::Post::Ok);
   }
   void disconnect() { pair.left().engine().iwarp().disconnect(*qp, pair.now()); }
-  // The consumer's memory is its own again: another program's, for all we know.
+  // From here on the memory may belong to another program.
   void destroy() {
     pair.left().engine().iwarp_control().destroy(qp, pair.now());
     pair.left().drain_completions();
@@ -74,7 +74,8 @@ struct Leaving : ::testing::Test {
     for (const auto& e : n.events) out.push_back(e.kind);
     return out;
   }
-  // One whose answer does not come, another behind a fence, and Writes; then it is left.
+  // One request without a response, another one after a fence, and Writes. Then the queue pair is
+  // destroyed.
   void leave_behind(WrOp one, WrOp other) {
     pair.set_faults_right("loss=1");
     read(verbs::kSignaled, one);
@@ -89,8 +90,25 @@ struct Leaving : ::testing::Test {
     pair.run_for(Duration::ms(500));
     expect_gone();
   }
+  // A request names no memory while nothing of ours arrives, and the queue pair goes at once. The
+  // peer hears the Terminate all the same.
+  void fail_unheard() {
+    const verbs::Sge none{0x1000, 8, 0x12345601};
+    verbs::SendWr wr;
+    wr.sges = {&none, 1};
+    ASSERT_EQ(pair.left().post_send(*qp, wr, pair.now()), verbs::Post::Ok);
+    ASSERT_TRUE(pair.run_until([&] { return qp->state == verbs::QpState::Error; }, Duration::s(5)));
+    pair.left().events.clear();
+    destroy();
+    pair.set_faults_left("");
+    ASSERT_TRUE(pair.run_until([&] { return peer_ended(); }, Duration::s(5)));
+    EXPECT_NE(pair.right().events[0].message.find("Terminate"), std::string::npos)
+        << pair.right().events[0].message;
+    pair.run_for(Duration::s(1));
+    expect_gone();
+  }
   bool peer_ended() { return !pair.right().events.empty(); }
-  // Nothing of the connection is left here, and nobody has heard of it.
+  // The connection has left no state here, and no event was reported.
   void expect_gone() {
     pair.left().drain_completions();
     EXPECT_EQ(pair.left().send_done.size(), completed);
@@ -111,7 +129,7 @@ struct Leaving : ::testing::Test {
 };
 
 // proves: E-25, E-50
-TEST_F(Leaving, WhatWasPostedGoesOutOfMemoryThatIsNotTheConsumersAnyMore) {
+TEST_F(Leaving, PostedWorkIsSentFromCopiesAfterDestruction) {
   write_all();
   disconnect();
   EXPECT_EQ(qp->state, verbs::QpState::Sqd);
@@ -124,9 +142,9 @@ TEST_F(Leaving, WhatWasPostedGoesOutOfMemoryThatIsNotTheConsumersAnyMore) {
   expect_gone();
 }
 
-// All that had left was lost: it is sent again, out of copies.
+// All data sent was lost: it is resent from copies.
 // proves: E-25, E-50
-TEST_F(Leaving, WhatWasSentAndLostIsSentAgain) {
+TEST_F(Leaving, LostDataIsResentFromCopies) {
   pair.set_faults_left("loss=1");
   for (std::size_t at = 0; at < kBytes; at += 6000) write(at, 6000, sink);  // some have left whole
   disconnect();
@@ -139,9 +157,9 @@ TEST_F(Leaving, WhatWasSentAndLostIsSentAgain) {
   expect_gone();
 }
 
-// Also what is lost on the way and is sent again.
+// Also data that is lost on the way and resent.
 // proves: E-25, E-50
-TEST_F(Leaving, OverAWireThatLoses) {
+TEST_F(Leaving, PostedWorkArrivesOverALossyWire) {
   write_all();
   pair.set_faults_left("loss=0.05");
   disconnect();
@@ -154,22 +172,21 @@ TEST_F(Leaving, OverAWireThatLoses) {
   expect_gone();
 }
 
-// A Read has nowhere to bring its data to, whether it has been sent or not; what stands behind it,
-// be it behind a fence, goes out.
+// A Read, sent or not, has no memory for its data. Requests after it are sent, even after a fence.
 // proves: E-50
-TEST_F(Leaving, ReadsAreGivenUpAndWhatStandsBehindThemIsNot) {
+TEST_F(Leaving, ReadsAreGivenUpButLaterRequestsAreSent) {
   leave_behind(WrOp::Read, WrOp::Read);
 }
 
-// What was there before has nowhere to go either.
+// An atomic's response has no memory either.
 // proves: E-53
-TEST_F(Leaving, AtomicsAreGivenUpAsReadsAre) {
+TEST_F(Leaving, AtomicsAreGivenUpLikeReads) {
   leave_behind(WrOp::FetchAdd, WrOp::Swap);
 }
 
-// What the peer still sends is discarded: the receives posted here are the consumer's again.
+// Further data from the peer is discarded: the receives posted here belong to the consumer again.
 // proves: E-50
-TEST_F(Leaving, NothingIsReceivedAnyMore) {
+TEST_F(Leaving, NoDataIsReceivedAfterDestruction) {
   const verbs::Sge sge = piece(0, 1000);
   ASSERT_TRUE(pair.left().post_receive(*qp, {1, {&sge, 1}}, pair.now()));
   write_all();
@@ -188,9 +205,9 @@ TEST_F(Leaving, NothingIsReceivedAnyMore) {
   EXPECT_TRUE(pair.left().receive_done.empty());
 }
 
-// The peer closed first; our FIN was lost on its way.
+// The peer closed first, and our FIN was lost.
 // proves: E-50
-TEST_F(Leaving, BehindThePeersEndToo) {
+TEST_F(Leaving, PostedWorkIsSentAfterThePeerClosedToo) {
   pair.set_faults_left("loss=1");
   pair.right().engine().iwarp().disconnect(*peer, pair.now());
   ASSERT_TRUE(pair.run_until([&] { return qp->state == verbs::QpState::Sqd; }, Duration::s(1)));
@@ -203,7 +220,7 @@ TEST_F(Leaving, BehindThePeersEndToo) {
 }
 
 // proves: E-50
-TEST_F(Leaving, WithoutADisconnectItIsAnAbort) {
+TEST_F(Leaving, DestructionWithoutADisconnectIsAnAbort) {
   write_all();
   destroy();
   ASSERT_TRUE(pair.run_until([&] { return peer_ended(); }, Duration::s(5)));
@@ -212,9 +229,9 @@ TEST_F(Leaving, WithoutADisconnectItIsAnAbort) {
   expect_gone();
 }
 
-// A request without the right to its memory cannot go out, now or later.
+// A request without the right to its memory can never be sent.
 // proves: E-50
-TEST_F(Leaving, WhatCannotBeSentEndsByReset) {
+TEST_F(Leaving, WorkThatCannotBeSentEndsTheConnectionByReset) {
   write_all();
   const verbs::Sge none{0x1000, 8, 0x12345601};
   verbs::SendWr wr;
@@ -227,9 +244,9 @@ TEST_F(Leaving, WhatCannotBeSentEndsByReset) {
   expect_gone();
 }
 
-// What is posted is copied to be sent without the consumer, as long as it is not too much.
+// Posted data is copied to be sent without the consumer, up to a limit.
 // proves: E-50
-TEST_F(Leaving, SoMuchIsCopiedAndMoreEndsByReset) {
+TEST_F(Leaving, MoreThanTheCopyLimitEndsByReset) {
   constexpr std::size_t kMostLeft = std::size_t{1} << 28;
   const std::size_t size = kMostLeft + 4096;
   void* const zeros =
@@ -265,9 +282,9 @@ TEST_F(Leaving, SoMuchIsCopiedAndMoreEndsByReset) {
   EXPECT_TRUE(pair.left().engine().deregister(big));
 }
 
-// A peer that never answers is not waited for long.
+// The engine does not wait long for a peer that never answers.
 // proves: E-50
-TEST_F(Leaving, NoPeerKeepsItForLong) {
+TEST_F(Leaving, ASilentPeerIsGivenUpSoon) {
   write_all();
   disconnect();
   pair.set_faults_right("loss=1");
@@ -276,30 +293,18 @@ TEST_F(Leaving, NoPeerKeepsItForLong) {
   expect_gone();
 }
 
-// The Terminate that the consumer's failure was is heard by the peer also when the queue pair goes
-// at once: lost, it is sent again.
+// The Terminate for the consumer's error reaches the peer even if the queue pair is destroyed at
+// once: it is resent after a loss.
 // proves: E-50
-TEST_F(Leaving, ATerminateIsHeardFromAQueuePairThatIsGone) {
+TEST_F(Leaving, ATerminateIsResentAfterItsQueuePairWasDestroyed) {
   pair.set_faults_left("loss=1");
   write(0, 5'000, sink);
-  const verbs::Sge none{0x1000, 8, 0x12345601};
-  verbs::SendWr wr;
-  wr.sges = {&none, 1};
-  ASSERT_EQ(pair.left().post_send(*qp, wr, pair.now()), verbs::Post::Ok);
-  ASSERT_TRUE(pair.run_until([&] { return qp->state == verbs::QpState::Error; }, Duration::s(5)));
-  pair.left().events.clear();
-  destroy();
-  pair.set_faults_left("");
-  ASSERT_TRUE(pair.run_until([&] { return peer_ended(); }, Duration::s(5)));
-  EXPECT_NE(pair.right().events[0].message.find("Terminate"), std::string::npos)
-      << pair.right().events[0].message;
-  pair.run_for(Duration::s(1));
-  expect_gone();
+  fail_unheard();
 }
 
-// The bytes of a Read that the peer waits for are owed no more.
+// The bytes of a Read for which the peer waits need not be sent any more.
 // proves: E-50
-TEST_F(Leaving, ATerminateIsHeardThoughThePeerWaitsForAnAnswer) {
+TEST_F(Leaving, ATerminateIsSentEvenIfThePeerWaitsForAResponse) {
   const std::uint32_t lent =
       pair.left().register_memory(from.data(), kBytes, verbs::kLocalWrite | verbs::kRemoteRead);
   pair.set_faults_left("loss=1");
@@ -312,26 +317,14 @@ TEST_F(Leaving, ATerminateIsHeardThoughThePeerWaitsForAnAnswer) {
     wr.rkey = lent;
     ASSERT_EQ(pair.right().post_send(*peer, wr, pair.now()), verbs::Post::Ok);
   }
-  pair.run_for(Duration::us(100));  // more than the congestion window lets go
+  pair.run_for(Duration::us(100));  // more than the congestion window allows
   ASSERT_TRUE(pair.left().engine().deregister(lent));
-  const verbs::Sge none{0x1000, 8, 0x12345601};
-  verbs::SendWr wr;
-  wr.sges = {&none, 1};
-  ASSERT_EQ(pair.left().post_send(*qp, wr, pair.now()), verbs::Post::Ok);
-  ASSERT_TRUE(pair.run_until([&] { return qp->state == verbs::QpState::Error; }, Duration::s(5)));
-  pair.left().events.clear();
-  destroy();
-  pair.set_faults_left("");
-  ASSERT_TRUE(pair.run_until([&] { return peer_ended(); }, Duration::s(5)));
-  EXPECT_NE(pair.right().events[0].message.find("Terminate"), std::string::npos)
-      << pair.right().events[0].message;
-  pair.run_for(Duration::s(1));
-  expect_gone();
+  fail_unheard();
 }
 
-// Without the memory to take its work along it ends by a RST; in no case is anything left of it.
+// Without memory to copy its work, the connection ends by a RST. In no case is any state left.
 // proves: E-50
-TEST(LeavingWithoutMemory, ItGoesInOrderOrByReset) {
+TEST(LeavingWithoutMemory, ItEndsInOrderOrByReset) {
   struct ConnectionEvents : Leaving {
     void TestBody() override {}
   };
@@ -360,21 +353,21 @@ TEST(LeavingWithoutMemory, ItGoesInOrderOrByReset) {
   }
 }
 
-// ---- what the peer did wrong, as verbs name it
+// ---- errors of the peer, as verbs report them
 
 struct Faults : Leaving {};
 
 // proves: E-50
-TEST_F(Faults, AccessWithoutARightIsToldAsSuch) {
+TEST_F(Faults, AccessWithoutARightIsReportedAsAccessError) {
   write(0, 1000, 0x00beef01);
   ASSERT_TRUE(pair.run_until([&] { return pair.right().events.size() == 2; }, Duration::s(5)));
   EXPECT_EQ(kinds(pair.right()), (std::vector<Kind>{Kind::Failed, Kind::AccessError}));
   EXPECT_NE(pair.right().events[0].message.find("Terminate 1/1/"), std::string::npos);
 }
 
-// A Send longer than its receive is nothing the peer may ask for.
+// The peer must not send a Send longer than its receive.
 // proves: E-50
-TEST_F(Faults, WhatMayNotBeAskedIsARequestError) {
+TEST_F(Faults, AnInvalidRequestIsReportedAsRequestError) {
   ASSERT_TRUE(pair.right().post_receive(*peer, {1, {}}, pair.now()));
   const verbs::Sge sge = piece(0, 100);
   verbs::SendWr wr;
@@ -385,7 +378,7 @@ TEST_F(Faults, WhatMayNotBeAskedIsARequestError) {
 }
 
 // proves: E-50
-TEST_F(Faults, WhatGoesWrongHereIsFatalHere) {
+TEST_F(Faults, ALocalErrorIsFatalHere) {
   const verbs::Sge none{0x1000, 8, 0x12345601};
   verbs::SendWr wr;
   wr.sges = {&none, 1};
@@ -394,14 +387,14 @@ TEST_F(Faults, WhatGoesWrongHereIsFatalHere) {
   EXPECT_EQ(kinds(pair.left()), (std::vector<Kind>{Kind::Failed, Kind::Fatal}));
 }
 
-// The start-up's last message is lost, the first Send behind it is not: both are delivered at once.
+// The last message of the start-up is lost, but not the first Send after it: both are delivered at
+// once.
 // proves: E-50
-TEST(EarlyData, WhatComesBeforeEstablishedIsToldAsSuch) {
+TEST(EarlyData, DataBeforeEstablishedIsReportedAsSuch) {
   Pair pair{PairOptions{}};
   Node &l = pair.left(), &r = pair.right();
   verbs::QueuePair *qp = l.make_qp(), *peer = r.make_qp();
-  Error error{Errc::io, ""};
-  ASSERT_NE(r.engine().iwarp().listen(7000, 4, &error), nullptr) << error.message;
+  ASSERT_TRUE(r.engine().iwarp().listen(7000, 4));
   ASSERT_TRUE(r.post_receive(*peer, {1, {}}, pair.now()));
   ASSERT_TRUE(l.engine()
                   .iwarp()

@@ -1,4 +1,4 @@
-// A connection in virtual time, and two pieces of memory that may be registered in any way.
+// A connection in virtual time, and two pieces of memory that can be registered in any way.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ class MemoryEnds : public ::testing::Test {
       verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kRemoteRead;
 
   void up() {
-    PairOptions o;  // as a device has it: the shortest path for Writes wants it so
+    PairOptions o;  // as in a device: the shortest path for Writes requires it
     o.left.tcp.ack_policy = o.right.tcp.ack_policy = tcp::AckPolicy::PerBurst;
     pair = std::make_unique<Pair>(o);
     left = pair->left().make_qp();
@@ -42,7 +42,7 @@ class MemoryEnds : public ::testing::Test {
     for (std::uint8_t& b : theirs) b = 0xee;
   }
 
-  // By the left one.
+  // Posts a request at the left end.
   void post(WrOp op, const Sge& sge, std::uint64_t to = 0, std::uint32_t rkey = 0) {
     verbs::SendWr wr;
     wr.op = op;
@@ -57,7 +57,7 @@ class MemoryEnds : public ::testing::Test {
     ASSERT_TRUE(pair->right().post_receive(*right, {1, {&sge, 1}}, pair->now()));
     ++receives_;
   }
-  // How the last one posted ended.
+  // The status of the request posted last.
   Status ended() {
     std::vector<verbs::Cqe>& done = pair->left().send_done;
     pair->run_until([&] { return pair->left().drain_completions(), done.size() >= posted_; },
@@ -77,7 +77,7 @@ class MemoryEnds : public ::testing::Test {
   verbs::QueuePair *left = nullptr, *right = nullptr;
   Bytes ours = Bytes(4000), theirs = Bytes(4000, 0xee);
 
-  // How many were posted.
+  // The numbers of posted requests.
   std::size_t posted_ = 0, receives_ = 0;
 };
 

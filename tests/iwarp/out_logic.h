@@ -1,4 +1,4 @@
-// An engine that receives Sends from a peer played by hand.
+// An engine that receives Sends from a simulated peer.
 #pragma once
 
 #include <gtest/gtest.h>

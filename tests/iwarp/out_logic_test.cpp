@@ -1,4 +1,4 @@
-// OutLogic in a whole engine: the empty receive queue (section 10), completions behind holes and
+// OutLogic in a whole engine: the empty receive queue (section 10), completions after holes and
 // their memory, shared receive queues (E-15).
 #include <malloc.h>
 
@@ -11,7 +11,6 @@ namespace urnic::test {
 namespace {
 
 // ---- the empty receive queue, section 10
-// ---------------------------------------------------------
 
 // proves: R-113, E-17
 TEST(EmptyReceiveQueue, FastDropsAndTheRetransmissionCompletes) {
@@ -50,7 +49,7 @@ TEST(EmptyReceiveQueue, OutOfOrderToo) {
 }
 
 // proves: R-115
-TEST(EmptyReceiveQueue, DropsAreNoRecoveryAttempts) {
+TEST(EmptyReceiveQueue, DropsDoNotCountAsRecoveryAttempts) {
   sim::PairOptions o = receiver(ConnectionType::Fast);
   o.right.context.max_recovery_attempts = 2;
   Receiver r(o);
@@ -73,7 +72,7 @@ TEST(EmptyReceiveQueue, SlowTerminates) {
 }
 
 // proves: R-117
-TEST(EmptyReceiveQueue, LongerThanTheBufferEndsBothTypes) {
+TEST(EmptyReceiveQueue, AMessageLongerThanTheBufferEndsBothTypes) {
   for (const ConnectionType type : {ConnectionType::Fast, ConnectionType::Slow}) {
     Receiver r(receiver(type));
     ASSERT_TRUE(r.post(1, 64));
@@ -84,8 +83,8 @@ TEST(EmptyReceiveQueue, LongerThanTheBufferEndsBothTypes) {
   }
 }
 
-// One segment can hold two Sends, and is taken whole or not at all (E-5). A consumer that posts the
-// second receive only after the first Send must still get the first.
+// One segment can hold two Sends, and is accepted as a whole or not at all (E-5). A consumer that
+// posts the second receive only after the first Send must still get the first.
 TEST(EmptyReceiveQueue, ASegmentOfTwoSendsAndOneReceiveDoesNotStarve) {
   for (const bool order : {false, true}) {
     Receiver r(receiver(ConnectionType::Fast));
@@ -115,8 +114,7 @@ TEST(EmptyReceiveQueue, ASegmentOfTwoSendsAndOneReceiveDoesNotStarve) {
   }
 }
 
-// ---- completions behind a hole, in the counters a user sees
-// -----------------------------------------
+// ---- completions after a hole, in the statistics of the user
 
 // proves
 TEST(CompletionWrites, AreCountedPerConnectionAndInTheJson) {
@@ -124,7 +122,7 @@ TEST(CompletionWrites, AreCountedPerConnectionAndInTheJson) {
     std::uint32_t method, threshold;
     std::uint64_t wqe, cqe, partial;
   };
-  // 20 Sends behind one hole, and the one in it.
+  // 20 Sends after one hole, and the one in it.
   for (const Row& row :
        {Row{1, 0, 21, 21, 21}, Row{2, 0, 20, 2, 1}, Row{2, 5, 15, 7, 1}, Row{2, 20, 0, 21, 0}}) {
     sim::PairOptions o = receiver(ConnectionType::Fast);
@@ -144,7 +142,7 @@ TEST(CompletionWrites, AreCountedPerConnectionAndInTheJson) {
     const ConnectionStats s = r.stats();
     EXPECT_EQ(s.verbs.completion_wqe_writes, row.wqe);
     EXPECT_EQ(s.verbs.completion_cqe_writes, row.cqe);
-    EXPECT_EQ(s.verbs.completion_partial_cqes, row.partial);
+    EXPECT_EQ(s.verbs.completion_shared_cqes, row.partial);
     ASSERT_EQ(r.done().size(), 21u);
     for (std::uint32_t i = 0; i <= 20; ++i) {
       EXPECT_EQ(r.done()[i].completion.wr_id, i);
@@ -178,10 +176,11 @@ TEST(CompletionWrites, SlowCompletesInOrderAndUpdatesNoReceive) {
   EXPECT_EQ(r.stats().verbs.completion_cqe_writes, 10u);
 }
 
-// N + 1 is for the Sends of a hole that closes. What a downgrade forgets has been written to its
-// receives for nothing, and is completed again by the SLOW path (AnyOrder, seed 2379 with markers).
+// N + 1 applies to the Sends of a hole that closes. Completions that a downgrade forgets were
+// written to their receives in vain, and the SLOW path writes them again (AnyOrder, seed 2379 with
+// markers).
 // proves
-TEST(CompletionWrites, SendsPendingAtADowngradeWereWrittenForNothing) {
+TEST(CompletionWrites, SendsPendingAtADowngradeAreWrittenAgain) {
   sim::PairOptions o = receiver(ConnectionType::Fast);
   o.right.completion_threshold = 0;
   o.right.context.max_recovery_attempts = 1;
@@ -206,13 +205,13 @@ TEST(CompletionWrites, SendsPendingAtADowngradeWereWrittenForNothing) {
   EXPECT_EQ(s.verbs.sends_received, 6u);
   EXPECT_EQ(s.verbs.completion_wqe_writes, 5u) << "in order none is written";
   EXPECT_EQ(s.verbs.completion_cqe_writes, 6u);
-  EXPECT_EQ(s.verbs.completion_partial_cqes, 0u);
+  EXPECT_EQ(s.verbs.completion_shared_cqes, 0u);
   ASSERT_EQ(r.done().size(), 6u);
   for (std::uint32_t i = 0; i <= 5; ++i) EXPECT_EQ(r.done()[i].completion.byte_len, i);
 }
 
 // proves: R-95
-TEST(HoleMemory, HundredThousandSendsBehindOneHoleCostNothingEach) {
+TEST(HoleMemory, AHundredThousandSendsAfterOneHoleNeedNoMemoryEach) {
   constexpr std::uint32_t kMany = 100'000;
   Receiver r(receiver(ConnectionType::Fast), kMany + 1);
   const verbs::Sge none{};
@@ -242,7 +241,7 @@ TEST(HoleMemory, HundredThousandSendsBehindOneHoleCostNothingEach) {
   EXPECT_EQ(ddp::stream_of(r.qp()).shared->pool.in_use(), 0u);
 }
 
-TEST(HoleMemory, ComesBackWhenTheHolesAreClosed) {
+TEST(HoleMemory, IsFreedWhenTheHolesClose) {
   Receiver r(receiver(ConnectionType::Fast), 1024);
   Bytes stream;
   std::vector<std::uint64_t> at;
@@ -267,14 +266,13 @@ TEST(HoleMemory, ComesBackWhenTheHolesAreClosed) {
 }
 
 // ---- shared receive queue, E-15
-// ---------------------------------------------------------------------
 
 verbs::SharedReceiveQueue* eight(sim::Node& node) {
   return node.engine().queue_pairs().create_shared(node.pd, 8, 1);
 }
 
 // proves: R-113, E-17
-TEST(SharedReceive, DropsWithoutAReceiveAndGoesOnWhenOneIsPosted) {
+TEST(SharedReceive, DropsWithoutAReceiveAndContinuesWhenOneIsPosted) {
   Receiver r(receiver(ConnectionType::Fast), 0, eight);
   const Bytes send = send_fpdu(r.first, 20);
   r.arrive(0, send);
@@ -297,7 +295,7 @@ TEST(SharedReceive, SlowTerminatesOnAnEmptyQueue) {
   EXPECT_TRUE(r.failed("no buffer (Terminate 1/2/2 sent)"));
 }
 
-TEST(SharedReceive, AnEndedConnectionFlushesWhatItHadBoundAndSaysItWasTheLast) {
+TEST(SharedReceive, AnEndedConnectionFlushesItsBoundReceivesAndReportsTheLast) {
   Receiver r(receiver(ConnectionType::Fast), 0, eight);
   for (std::uint64_t i = 1; i <= 4; ++i) ASSERT_TRUE(r.post(i));
   const Bytes one = send_fpdu(r.first, 20), two = send_fpdu(r.first + 1, 30);
@@ -314,9 +312,9 @@ TEST(SharedReceive, AnEndedConnectionFlushesWhatItHadBoundAndSaysItWasTheLast) {
   EXPECT_EQ(last, 1);
 }
 
-// ... once, however much is posted and flushed later; and once more in its next life.
+// ... once, no matter how much is posted and flushed later; and once more in its next life.
 // proves: E-50
-TEST(SharedReceive, TheLastReceiveIsToldOnceInALife) {
+TEST(SharedReceive, TheLastReceiveIsReportedOncePerConnection) {
   Receiver r(receiver(ConnectionType::Fast), 0, eight);
   const auto told = [&] {
     return std::count_if(r.node().events.begin(), r.node().events.end(),

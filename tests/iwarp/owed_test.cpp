@@ -1,4 +1,4 @@
-// What the engine owes, to the peer or to itself, without anybody asking again (E-51).
+// Actions that the engine must take by itself, without another event (E-51).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ Bytes who_has(const char* target, const MacAddress& mac, const char* sender) {
 }
 
 // proves: E-51
-TEST_F(RxPath, TheEndOfWhatThereIsToSendIsPushedAndNothingBefore) {
+TEST_F(RxPath, OnlyTheLastSegmentOfTheAvailableDataIsPushed) {
   ASSERT_TRUE(p.up());
   const Bytes first = p.write(0, Bytes(100, 1));
   p.send(0, first);
@@ -52,12 +52,12 @@ TEST_F(RxPath, TheEndOfWhatThereIsToSendIsPushedAndNothingBefore) {
   }
 }
 
-// Whoever sends before the consumer has answered meets a window that shuts. With the answer there
-// is room again, and the peer hears of it by the Reply: it may have nothing to ask by.
+// A peer that sends before the consumer has answered finds a window that closes. With the answer
+// there is room again, and the Reply announces it: the peer may have nothing with which to probe.
 // proves: E-11, E-51
-TEST_F(RxPath, TheReplyTellsOfTheRoomThatTheConsumersAnswerMakes) {
+TEST_F(RxPath, TheReplyAnnouncesTheRoomAfterTheConsumersAnswer) {
   p.options.tcp.receive_buffer = 65535;
-  Bytes write(14);  // of no bytes: STag and offset mean nothing
+  Bytes write(14);  // empty; STag and offset have no meaning
   write[0] = 0xc1;
   write[1] = 0x40;
   const Bytes fpdu = make_fpdu(write);
@@ -67,9 +67,9 @@ TEST_F(RxPath, TheReplyTellsOfTheRoomThatTheConsumersAnswerMakes) {
   EXPECT_GT(p.reply_window, 60000u);
 }
 
-// The part of an overlap that came before is reported on SLOW as on FAST (RFC 2883 4).
+// The duplicate part of an overlap is reported on SLOW as on FAST (RFC 2883 4).
 // proves: E-51
-TEST_F(RxPath, APartThatCameBeforeIsReportedOnSlowToo_RFC2883) {
+TEST_F(RxPath, ADuplicatePartIsReportedOnSlowToo_RFC2883) {
   p.options.tcp.dsack = true;
   up_slow();
   send(0);
@@ -80,9 +80,9 @@ TEST_F(RxPath, APartThatCameBeforeIsReportedOnSlowToo_RFC2883) {
   EXPECT_EQ(a.back().sack[0], (std::pair<std::uint64_t, std::uint64_t>(0, kSize)));
 }
 
-// What is kept is TCP's from now on: the consumer need not wait for the peer.
+// A copied request belongs to TCP from now on: the consumer need not wait for the peer.
 // proves: E-23, E-51
-TEST_F(RxPath, WhatIsKeptCompletesAsSoonAsItHasLeft) {
+TEST_F(RxPath, ACopiedRequestCompletesAsSoonAsItIsSent) {
   ASSERT_TRUE(p.up());
   const Bytes first = p.write(0, Bytes(100, 1));
   p.send(0, first);
@@ -97,9 +97,9 @@ TEST_F(RxPath, WhatIsKeptCompletesAsSoonAsItHasLeft) {
   EXPECT_EQ(p.sends()[0].completion.wr_id, 5u);
 }
 
-// Who accepts asks a silent peer whether it is there, as who connects does.
+// The accepting side probes a silent peer, like the connecting side.
 // proves: E-43, E-51
-TEST_F(RxPath, AnAcceptedConnectionIsKeptAlive) {
+TEST_F(RxPath, AnAcceptedConnectionSendsKeepaliveProbes) {
   p.options.keepalive_idle = Duration::s(3);
   ASSERT_TRUE(p.up([](engine::ConnectParams& c) { c.keepalive = true; }));
   p.pass(Duration::ms(100));
@@ -120,7 +120,7 @@ TEST_F(RxPath, TimeWaitEndsByItself) {
   EXPECT_EQ(p.node().engine().tables().time_wait, 0u);
 }
 
-// Every frame of a connection has the tag of its host's network.
+// Every frame of a connection has the VLAN tag of its host's network.
 // proves: E-48
 TEST(Vlan, FramesOfConnectionsAreTagged) {
   sim::PairOptions o;
@@ -129,48 +129,31 @@ TEST(Vlan, FramesOfConnectionsAreTagged) {
   EXPECT_TRUE(pair.connect(*pair.left().make_qp(), *pair.right().make_qp()));
 }
 
-// Nobody hurries the consumer that a request waits for.
+// The consumer has more time to answer a request than the peer has.
 // proves: E-51
 TEST(Request, WaitsForItsConsumerLongerThanForItsPeer) {
   HandWire w;
-  Error error;
-  ASSERT_NE(w.right.engine().iwarp().listen(7000, 4, &error), nullptr);
+  ASSERT_TRUE(w.right.engine().iwarp().listen(7000, 4));
   auto* qp = w.left.node->make_qp();
-  engine::ConnectParams patient = w.left.engine().iwarp().default_params();
-  patient.timeout = Duration::s(60);
-  ASSERT_TRUE(w.left.engine()
-                  .iwarp()
-                  .connect(*qp, *SocketAddress::parse("10.0.0.2:7000"), patient, w.now)
-                  .ok());
-  ASSERT_TRUE(w.run_until([&] { return !w.right.node->events.empty(); }, Duration::s(1)));
+  ASSERT_TRUE(w.ask(*qp, Duration::s(60)));
   w.run_for(Duration::s(15));
   auto* there = w.right.node->make_qp();
-  EXPECT_TRUE(w.right.engine()
-                  .iwarp()
-                  .accept(w.right.node->events.front().request.id, *there,
-                          w.right.engine().iwarp().default_params(), w.now)
-                  .ok());
+  EXPECT_TRUE(w.accept(*there));
   EXPECT_TRUE(w.run_until([&] { return qp->state == verbs::QpState::Rts; }, Duration::s(1)));
 }
 
-// A responder whose first FPDU comes in one segment with its Reply has sent it, and need not come
-// again for it to be heard.
+// A responder's first FPDU may come in one segment with its Reply. It is delivered without further
+// segments.
 // proves: E-1, E-51
-TEST(Reply, AnFpduThatComesWithItIsDeliveredAtOnce) {
+TEST(Reply, AnFpduInTheSameSegmentIsDeliveredAtOnce) {
   HandWire w;
-  Error error;
-  ASSERT_NE(w.right.engine().iwarp().listen(7000, 4, &error), nullptr);
+  ASSERT_TRUE(w.right.engine().iwarp().listen(7000, 4));
   auto* qp = w.left.node->make_qp();
   std::vector<std::uint8_t> into(64);
   const auto key = w.left.node->register_memory(into.data(), into.size(), verbs::kLocalWrite);
   const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(into.data()), 64, key};
   ASSERT_TRUE(w.left.node->post_receive(*qp, {1, {&sge, 1}}, w.now));
-  ASSERT_TRUE(w.left.engine()
-                  .iwarp()
-                  .connect(*qp, *SocketAddress::parse("10.0.0.2:7000"),
-                           w.left.engine().iwarp().default_params(), w.now)
-                  .ok());
-  ASSERT_TRUE(w.run_until([&] { return !w.right.node->events.empty(); }, Duration::s(1)));
+  ASSERT_TRUE(w.ask(*qp));
   bool sent = false;
   w.watch = [&](Bytes f, bool to_right) -> std::vector<Bytes> {
     const auto s = WireSegment::of(f);
@@ -194,9 +177,9 @@ TEST(Reply, AnFpduThatComesWithItIsDeliveredAtOnce) {
   EXPECT_EQ(into[15], 7);
 }
 
-// Nobody answers for one host: that says nothing about another.
+// No reply to ARP from one host says nothing about other hosts.
 // proves: E-51
-TEST(Hosts, OneThatIsNotThereEndsItsOwnConnectionsOnly) {
+TEST(Hosts, AMissingHostEndsOnlyItsOwnConnections) {
   HandWire w;
   engine::Engine& left = w.left.engine();
   auto *one = w.left.node->make_qp(), *other = w.left.node->make_qp();
@@ -215,7 +198,7 @@ TEST(Hosts, OneThatIsNotThereEndsItsOwnConnectionsOnly) {
   EXPECT_EQ(w.left.node->events[0].code, Errc::unreachable);
 }
 
-// The router's word that nobody is at that port ends the connection that asked, at once.
+// An ICMP error for a closed port ends the connection attempt at once.
 // proves: E-51
 TEST(Hosts, AnIcmpErrorReachesTheConnectionItIsAbout) {
   HandWire w;
@@ -251,20 +234,14 @@ TEST(Hosts, AnIcmpErrorReachesTheConnectionItIsAbout) {
   EXPECT_EQ(w.left.node->events[0].code, Errc::unreachable);
 }
 
-// Who accepted hangs up before the peer is ready to receive; the peer's RTR comes, and then no
-// word. It changes nothing of how long the peer has to close its side.
+// The accepting side closes before the peer is ready to receive. The peer's RTR arrives, and then
+// nothing more. It does not change how long the peer has to close its side.
 // proves: E-50
-TEST(Rtr, ThatComesAfterWeHaveHungUpLeavesTheDeadlineOfTheEnd) {
+TEST(Rtr, AfterOurCloseDoesNotChangeTheDeadlineOfTheEnd) {
   HandWire w;
-  Error error;
-  ASSERT_NE(w.right.engine().iwarp().listen(7000, 4, &error), nullptr);
+  ASSERT_TRUE(w.right.engine().iwarp().listen(7000, 4));
   auto *here = w.left.node->make_qp(), *there = w.right.node->make_qp();
-  ASSERT_TRUE(w.left.engine()
-                  .iwarp()
-                  .connect(*here, *SocketAddress::parse("10.0.0.2:7000"),
-                           w.left.engine().iwarp().default_params(), w.now)
-                  .ok());
-  ASSERT_TRUE(w.run_until([&] { return !w.right.node->events.empty(); }, Duration::s(1)));
+  ASSERT_TRUE(w.ask(*here));
   Bytes rtr;
   w.watch = [&](Bytes f, bool to_right) -> std::vector<Bytes> {
     const auto s = WireSegment::of(f);
@@ -273,10 +250,7 @@ TEST(Rtr, ThatComesAfterWeHaveHungUpLeavesTheDeadlineOfTheEnd) {
     return rtr.empty() ? std::vector<Bytes>{std::move(f)} : std::vector<Bytes>();
   };
   engine::Engine& right = w.right.engine();
-  ASSERT_TRUE(right.iwarp()
-                  .accept(w.right.node->events.front().request.id, *there,
-                          right.iwarp().default_params(), w.now)
-                  .ok());
+  ASSERT_TRUE(w.accept(*there));
   w.run_for(Duration::ms(1));
   ASSERT_FALSE(rtr.empty());
   w.right.node->events.clear();
@@ -290,20 +264,15 @@ TEST(Rtr, ThatComesAfterWeHaveHungUpLeavesTheDeadlineOfTheEnd) {
   EXPECT_EQ(there->state, verbs::QpState::Error);
 }
 
-// Our RST to who has rejected us finds the port full: it is not waited for as long as for an
-// answer.
+// Our RST to a peer that rejected us finds the port full. The engine waits less long for that than
+// for a reply.
 // proves: E-50
 TEST(Rejected, IsNotHeldByAFullPort) {
   HandWire w;
-  Error error;
-  ASSERT_NE(w.right.engine().iwarp().listen(7000, 4, &error), nullptr);
+  ASSERT_TRUE(w.right.engine().iwarp().listen(7000, 4));
   engine::Engine& left = w.left.engine();
   auto* qp = w.left.node->make_qp();
-  engine::ConnectParams patient = left.iwarp().default_params();
-  patient.timeout = Duration::s(100);
-  ASSERT_TRUE(
-      left.iwarp().connect(*qp, *SocketAddress::parse("10.0.0.2:7000"), patient, w.now).ok());
-  ASSERT_TRUE(w.run_until([&] { return !w.right.node->events.empty(); }, Duration::s(1)));
+  ASSERT_TRUE(w.ask(*qp, Duration::s(100)));
   Bytes reply;
   w.watch = [&](Bytes f, bool to_right) -> std::vector<Bytes> {
     const auto s = WireSegment::of(f);
@@ -313,7 +282,7 @@ TEST(Rejected, IsNotHeldByAFullPort) {
   w.right.engine().iwarp().reject(w.right.node->events.front().request.id, {}, w.now);
   w.run_for(Duration::us(100));
   ASSERT_FALSE(reply.empty());
-  // Nobody takes what the left one sends: answers to ARP, until its port is full.
+  // The left host's frames, replies to ARP, are not fetched until its port is full.
   const auto poll = [&](Duration d) {
     w.now = w.now + d;
     left.poll(w.now);
@@ -331,24 +300,14 @@ TEST(Rejected, IsNotHeldByAFullPort) {
   EXPECT_EQ(left.tables().connections, 0u);
 }
 
-// Two hosts with a connection, between which the test sees every frame.
+// Two hosts with a connection. The test sees every frame between them.
 struct Neighbours : ::testing::Test {
   void SetUp() override {
-    Error error;
-    ASSERT_NE(right().iwarp().listen(7000, 4, &error), nullptr);
+    ASSERT_TRUE(right().iwarp().listen(7000, 4));
     here = w.left.node->make_qp();
-    ASSERT_TRUE(left()
-                    .iwarp()
-                    .connect(*here, *SocketAddress::parse("10.0.0.2:7000"),
-                             left().iwarp().default_params(), w.now)
-                    .ok());
-    ASSERT_TRUE(w.run_until([&] { return !w.right.node->events.empty(); }, Duration::s(1)));
+    ASSERT_TRUE(w.ask(*here));
     there = w.right.node->make_qp();
-    ASSERT_TRUE(right()
-                    .iwarp()
-                    .accept(w.right.node->events.front().request.id, *there,
-                            right().iwarp().default_params(), w.now)
-                    .ok());
+    ASSERT_TRUE(w.accept(*there));
     ASSERT_TRUE(w.run_until([&] { return there->state == verbs::QpState::Rts; }, Duration::s(1)));
     w.run_for(Duration::ms(10));
   }
@@ -358,7 +317,8 @@ struct Neighbours : ::testing::Test {
   verbs::QueuePair *here = nullptr, *there = nullptr;
 };
 
-// The peer's address moves to another machine's card, as in a fail-over: its connections follow.
+// The peer's address moves to another machine's MAC address, as in a failover: its connections
+// follow.
 // proves: E-51
 TEST_F(Neighbours, AConnectionFollowsItsNeighbourToAnotherMac) {
   const MacAddress moved{{2, 0, 0, 0, 0, 0x77}};
@@ -382,9 +342,10 @@ TEST_F(Neighbours, AConnectionFollowsItsNeighbourToAnotherMac) {
   for (const MacAddress& mac : to) EXPECT_EQ(mac, moved);
 }
 
-// A queue pair that begins anew has dropped nothing yet: its first receive tells the peer nothing.
+// A queue pair that starts again has not dropped anything yet: its first receive sends nothing to
+// the peer.
 // proves: E-17, E-51
-TEST_F(Neighbours, AResetForgetsThatAConnectionWaitedForAReceive) {
+TEST_F(Neighbours, AResetQueuePairForgetsThatItWaitedForAReceive) {
   verbs::SendWr wr;
   ASSERT_EQ(w.left.node->post_send(*here, wr, w.now), verbs::Post::Ok);
   w.run_for(Duration::us(100));
@@ -397,17 +358,8 @@ TEST_F(Neighbours, AResetForgetsThatAConnectionWaitedForAReceive) {
   }
   w.run_for(Duration::ms(10));
   w.right.node->events.clear();
-  ASSERT_TRUE(left()
-                  .iwarp()
-                  .connect(*here, *SocketAddress::parse("10.0.0.2:7000"),
-                           left().iwarp().default_params(), w.now)
-                  .ok());
-  ASSERT_TRUE(w.run_until([&] { return !w.right.node->events.empty(); }, Duration::s(1)));
-  ASSERT_TRUE(right()
-                  .iwarp()
-                  .accept(w.right.node->events.front().request.id, *there,
-                          right().iwarp().default_params(), w.now)
-                  .ok());
+  ASSERT_TRUE(w.ask(*here));
+  ASSERT_TRUE(w.accept(*there));
   w.run_for(Duration::ms(10));
   const auto before = right().iwarp().qp_stats(*there).iwarp.tcp.segments_out;
   ASSERT_TRUE(w.right.node->post_receive(*there, {1, {}}, w.now));

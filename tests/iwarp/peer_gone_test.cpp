@@ -1,5 +1,5 @@
-// Peers that go without a word, and hosts that come again: from the port they had, or before
-// anybody has noticed that they are back.
+// Peers that disappear silently, and hosts that return: from the same port, or before this end has
+// noticed that they restarted.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,12 +10,12 @@
 #include "sim/pair.h"
 #include "tests/support/hand_peer.h"
 
-namespace urnic::engine {
+namespace urnic::iwarp {
 namespace {
 
 using Kind = CmEvent::Kind;
 
-// The engine has closed first and lingers in TIME-WAIT.
+// The engine has closed first and is in TIME-WAIT.
 struct TimeWait : ::testing::Test {
   void SetUp() override {
     ASSERT_TRUE(p.up());
@@ -26,7 +26,7 @@ struct TimeWait : ::testing::Test {
     p.burst({fin});
     ASSERT_EQ(engine().tables().time_wait, 1u);
   }
-  Engine& engine() { return p.node().engine(); }
+  engine::Engine& engine() { return p.node().engine(); }
   std::vector<test::Answer> syn(std::uint64_t at) {
     test::Cut cut;
     cut.at = at;
@@ -36,29 +36,28 @@ struct TimeWait : ::testing::Test {
   test::HandPeer p;
 };
 
-TEST_F(TimeWait, GivesWayToANewIncarnation_RFC9293_3_6_1) {
+TEST_F(TimeWait, IsReplacedByANewIncarnation_RFC9293_3_6_1) {
   const auto got = syn(100'000);
   ASSERT_EQ(got.size(), 1u);
   EXPECT_EQ(got[0].seg.flags, tcp::kSyn | tcp::kAck);
   EXPECT_EQ(got[0].ack, 100'001u);
-  const EngineTables t = engine().tables();
+  const engine::EngineTables t = engine().tables();
   EXPECT_EQ(t.time_wait, 0u);
   EXPECT_EQ(t.connections, 1u);
   EXPECT_EQ(t.half_open, 1u);
 }
 
-TEST_F(TimeWait, AnOldSynDisturbsNothing_RFC9293_3_6_1) {
+TEST_F(TimeWait, AnOldSynHasNoEffect_RFC9293_3_6_1) {
   const auto got = syn(std::uint64_t{0} - 5000);
   for (const test::Answer& a : got) EXPECT_TRUE(a.pure_ack());
   EXPECT_EQ(engine().tables().time_wait, 1u);
   EXPECT_EQ(engine().tables().half_open, 0u);
 }
 
-// The left host connects; nothing of it is heard from the moment its MPA Request is there.
+// The left host connects. None of its frames arrive after its MPA Request.
 struct Vanishing : ::testing::Test {
   void SetUp() override {
-    Error error;
-    right().iwarp().listen(7000, 4, &error);
+    EXPECT_TRUE(right().iwarp().listen(7000, 4));
     auto* asking = ask();
     ASSERT_TRUE(pair.run_until([&] { return !pair.right().events.empty(); }, Duration::s(1)));
     pair.set_faults_left("loss=1");
@@ -71,10 +70,10 @@ struct Vanishing : ::testing::Test {
         right().iwarp().accept(pair.right().events.front().request.id, *qp, params, accepted).ok());
     pair.right().events.clear();
   }
-  Engine& right() { return pair.right().engine(); }
+  engine::Engine& right() { return pair.right().engine(); }
   verbs::QueuePair* ask() {
     auto* asking = pair.left().make_qp();
-    Engine& left = pair.left().engine();
+    engine::Engine& left = pair.left().engine();
     EXPECT_TRUE(left.iwarp()
                     .connect(*asking, *SocketAddress::parse("10.0.0.2:7000"),
                              left.iwarp().default_params(), pair.now())
@@ -87,7 +86,7 @@ struct Vanishing : ::testing::Test {
 };
 
 // RFC 6581 9.2: the responder waits for the initiator's RTR, but not for ever.
-TEST_F(Vanishing, WhoNeverSendsItsRtrIsGivenUpInTime) {
+TEST_F(Vanishing, APeerThatNeverSendsItsRtrIsGivenUp) {
   ASSERT_TRUE(pair.run_until([&] { return !pair.right().events.empty(); }, Duration::s(60)));
   const CmEvent& e = pair.right().events.front();
   EXPECT_EQ(e.kind, Kind::ConnectFailed);
@@ -116,19 +115,19 @@ TEST_F(Vanishing, AHostThatIsBackIsNotRefused) {
   EXPECT_EQ(again->state, verbs::QpState::Rtr);
 }
 
-// A host that starts anew, with the same seed: its first connection comes from the port where the
-// server still has the old one.
+// A host restarts with the same seed: its first connection uses the port for which the server still
+// has the old connection.
 struct Restart : ::testing::Test {
   struct Host {
     Host(const char* address, std::uint64_t seed) {
       auto [own, other] = port::make_memory_pair();
-      Options o;
+      engine::Options o;
       o.addresses = {address};
       o.seed = seed;
       node = std::make_unique<sim::Node>(o, std::move(own));
       wire = std::move(other);
     }
-    port::Port wire;  // the far end of its port
+    port::Port wire;  // the other end of its port
     std::unique_ptr<sim::Node> node;
   };
   static bool carry(Host& from, Host& to) {
@@ -147,10 +146,10 @@ struct Restart : ::testing::Test {
     from.wire.rx_release(0, frames, n);
     return n != 0;
   }
-  // Connects, and waits until that has come to something or `limit` has passed.
+  // Connects, and waits until that has succeeded or failed, or `limit` has passed.
   verbs::QpState connect(Host& client, Duration limit) {
     auto* qp = client.node->make_qp();
-    Engine& e = client.node->engine();
+    engine::Engine& e = client.node->engine();
     EXPECT_TRUE(
         e.iwarp()
             .connect(*qp, *SocketAddress::parse("10.0.0.2:7000"), e.iwarp().default_params(), now)
@@ -180,9 +179,8 @@ struct Restart : ::testing::Test {
   verbs::QueuePair* server_qp = nullptr;
 };
 
-TEST_F(Restart, TheSynGoesAgainAsSoonAsTheOldConnectionIsReset_RFC9293_3_5_1) {
-  Error error;
-  server.node->engine().iwarp().listen(7000, 4, &error);
+TEST_F(Restart, TheSynIsResentOnceTheOldConnectionIsReset_RFC9293_3_5_1) {
+  EXPECT_TRUE(server.node->engine().iwarp().listen(7000, 4));
   Host before("10.0.0.1/24", 9);
   ASSERT_EQ(connect(before, Duration::ms(100)), verbs::QpState::Rts);
   const auto* old = server_qp;
@@ -193,4 +191,4 @@ TEST_F(Restart, TheSynGoesAgainAsSoonAsTheOldConnectionIsReset_RFC9293_3_5_1) {
 }
 
 }  // namespace
-}  // namespace urnic::engine
+}  // namespace urnic::iwarp

@@ -1,4 +1,4 @@
-// A queue pair moved by its consumer, in every state there is, through the engine.
+// A consumer changes the state of a queue pair, from every state, through the engine.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -15,7 +15,7 @@ using verbs::QpVerdict;
 constexpr QpState kStates[] = {QpState::Reset, QpState::Init, QpState::Rtr,
                                QpState::Rts,   QpState::Sqd,  QpState::Error};
 
-// A pair of nodes whose left queue pair has been brought to a state.
+// A pair of nodes, with the left queue pair in a given state.
 struct Brought {
   explicit Brought(QpState wanted) : pair(PairOptions{}) {
     qp = pair.left().make_qp();
@@ -26,7 +26,7 @@ struct Brought {
         break;
       case QpState::Init:
         break;
-      case QpState::Rtr:  // connecting, and nobody answers
+      case QpState::Rtr:  // connecting, without a reply
         pair.set_faults_left("loss=1");
         EXPECT_TRUE(pair.left().engine().iwarp().connect(
             *qp, *SocketAddress::parse("10.0.0.2:7000"),
@@ -35,7 +35,7 @@ struct Brought {
       case QpState::Rts:
         EXPECT_TRUE(pair.connect(*qp, *peer));
         break;
-      case QpState::Sqd:  // closing, and the peer does not
+      case QpState::Sqd:  // closing, but the peer does not close
         EXPECT_TRUE(pair.connect(*qp, *peer));
         pair.set_faults_left("loss=1");
         EXPECT_EQ(modify(QpState::Sqd), QpVerdict::Ok);
@@ -58,8 +58,8 @@ struct Brought {
   verbs::QueuePair *qp, *peer;
 };
 
-// What a consumer may do over iWARP: always to Reset, from Init on to Error, nowhere but to Reset
-// from Error, nowhere back from Sqd; the rest is the connection's.
+// The changes a consumer may make over iWARP: always go to Reset; to Error from Init on; from Error
+// only to Reset; from Sqd not back. All other changes are made by the connection.
 bool may(QpState from, QpState to) {
   switch (to) {
     case QpState::Reset:
@@ -77,7 +77,7 @@ bool may(QpState from, QpState to) {
 }
 
 // proves: IB-109, IB-111, IB-118, IB-122
-TEST(QpModify, InEveryStateTheEngineDoesWhatTheTableSays) {
+TEST(QpModify, InEveryStateTheEngineFollowsTheTable) {
   for (const QpState from : kStates) {
     for (std::size_t t = 0; t < verbs::kQpStates; ++t) {
       const auto to = static_cast<QpState>(t);
@@ -113,7 +113,7 @@ TEST(QpModify, ForeignAttributesAreIgnoredAndUnknownOnesAreNot) {
 }
 
 // proves: IB-117
-TEST(QpModify, ErrorFlushesBothQueuesInPostingOrderAndWhatIsPostedLater) {
+TEST(QpModify, ErrorFlushesBothQueuesInPostingOrderAndLaterPosts) {
   Brought b(QpState::Rts);
   for (std::uint64_t id = 1; id <= 3; ++id) ASSERT_TRUE(b.post_receive(id));
   b.pair.set_faults_left("loss=1");
@@ -147,9 +147,9 @@ TEST(QpModify, ErrorFlushesBothQueuesInPostingOrderAndWhatIsPostedLater) {
   EXPECT_EQ(receives.size(), 4u) << "each once";
 }
 
-// ... and so does what the peer ends.
+// ... and so does an end by the peer.
 // proves: IB-117
-TEST(QpModify, AnEndByThePeerFlushesInPostingOrderAndWhatIsPostedLater) {
+TEST(QpModify, AnEndByThePeerFlushesInPostingOrderAndLaterPosts) {
   Brought b(QpState::Rts);
   for (std::uint64_t id = 1; id <= 3; ++id) ASSERT_TRUE(b.post_receive(id));
   b.pair.right().engine().iwarp().abort(*b.peer, b.pair.now());
@@ -167,10 +167,10 @@ TEST(QpModify, AnEndByThePeerFlushesInPostingOrderAndWhatIsPostedLater) {
   }
 }
 
-// The states between INIT and ERROR are the connection's to enter; a consumer asks for them in
-// vain.
+// Only the connection enters the states between INIT and ERROR. A consumer's request for them
+// fails.
 // proves: IB-109
-TEST(QpModify, TheConsumerDoesNotMakeTheMovesOfTheTransport) {
+TEST(QpModify, TheConsumerCannotEnterTheStatesOfTheTransport) {
   for (const QpState to : {QpState::Rtr, QpState::Rts}) {
     Brought b(QpState::Init);
     EXPECT_NE(b.modify(to), QpVerdict::Ok) << verbs::name(to);
@@ -182,7 +182,7 @@ TEST(QpModify, TheConsumerDoesNotMakeTheMovesOfTheTransport) {
 }
 
 // proves: IB-106
-TEST(QpModify, ResetEmptiesBothQueuesAndTakesItsCompletionsAlong) {
+TEST(QpModify, ResetEmptiesBothQueuesAndRemovesTheirCompletions) {
   Brought b(QpState::Rts);
   auto* other = b.pair.left().make_qp();
   for (std::uint64_t id = 1; id <= 3; ++id) ASSERT_TRUE(b.post_receive(id));
@@ -224,7 +224,7 @@ TEST(QpModify, ReceivesWaitFromInitOn) {
   EXPECT_EQ(bytes, from);
 }
 
-// The life of a queue pair that is used again and again: Reset, Init, connected, Error.
+// A queue pair that is used repeatedly: Reset, Init, connected, Error.
 TEST(QpModify, AnEndedQueuePairConnectsAgainAfterReset) {
   Brought b(QpState::Init);
   for (std::uint64_t life = 1; life <= 4; ++life) {
@@ -241,7 +241,7 @@ TEST(QpModify, AnEndedQueuePairConnectsAgainAfterReset) {
     ASSERT_EQ(b.pair.left().receive_done.size(), life) << "from MSN 1 on, as on a new one";
     EXPECT_EQ(b.pair.left().receive_done.back().completion.wr_id, life);
     EXPECT_EQ(b.pair.left().receive_done.back().completion.status, verbs::Status::Success);
-    // Once from Error, once right out of a living connection.
+    // Once from Error, once directly from an open connection.
     if (life % 2 == 1) {
       EXPECT_EQ(b.modify(QpState::Error), QpVerdict::Ok);
     }
@@ -258,7 +258,7 @@ TEST(QpModify, AnEndedQueuePairConnectsAgainAfterReset) {
   }
 }
 
-TEST(QpModify, AResetTellsNobodyAndAnErrorTellsOnce) {
+TEST(QpModify, AResetReportsNothingAndAnErrorReportsOnce) {
   Brought b(QpState::Rts);
   b.pair.left().events.clear();
   EXPECT_EQ(b.modify(QpState::Reset), QpVerdict::Ok);

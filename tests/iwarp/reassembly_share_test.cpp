@@ -1,5 +1,5 @@
-// Memory for reassembly among the connections of an engine (E-11): a few peers that make it hold
-// all they can do not push the others below half of their share.
+// Reassembly memory among the connections of an engine (E-11): a few peers that make it hold as
+// much as possible leave the others at least half of their share.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,20 +15,19 @@ using engine::CmEvent;
 
 constexpr std::uint16_t kPort = 7000;
 constexpr std::uint64_t kPool = 16u << 20;
-constexpr std::size_t kSegment = 1400, kRun = 12;  // a chunk and some
+constexpr std::size_t kSegment = 1400, kRun = 12;  // slightly more than a chunk
 
-// SLOW connections whose peers never send what RCV.NXT waits for, but all that lies behind it.
+// SLOW connections whose peers never send the bytes at RCV.NXT, but everything after them.
 struct Sharing : ::testing::Test {
   struct Peer {
-    WireSegment last;  // that it sent
+    WireSegment last;  // the last segment it sent
     verbs::QueuePair* qp = nullptr;
-    std::uint32_t next = kSegment;  // behind it
-    std::uint64_t held = 0;         // by the engine, of it
+    std::uint32_t next = kSegment;  // offset after that
+    std::uint64_t held = 0;         // bytes of it that the engine holds
   };
 
   Sharing() {
-    Error error;
-    EXPECT_NE(wire.right.engine().iwarp().listen(kPort, 64, &error), nullptr);
+    EXPECT_TRUE(wire.right.engine().iwarp().listen(kPort, 64));
     wire.watch = [this](Bytes frame, bool to_right) {
       const auto w = WireSegment::of(frame);
       if (to_right && w && latest != nullptr) {
@@ -66,7 +65,7 @@ struct Sharing : ::testing::Test {
     wire.run_for(Duration::ms(5));
     latest = nullptr;
   }
-  // A run of segments more; whether the engine has kept any of it.
+  // Sends another run of segments. Returns true if the engine has kept any of them.
   bool hold_more(Peer& peer) {
     const std::uint64_t before = bytes();
     const Bytes payload(kSegment, 7);
@@ -100,7 +99,7 @@ TEST_F(Sharing, AFewThatHoldAllTheyCanLeaveTheOthersHalfOfTheirShare) {
   for (Peer& p : greedy) connect(p);
   for (Peer& p : others) connect(p);
   ASSERT_EQ(bytes(), 0u);
-  // From now on nothing comes back: the true senders do not hear of what was forged.
+  // From now on no replies return: the real senders do not see replies to the forged segments.
   wire.watch = [](Bytes frame, bool to_right) {
     return to_right ? std::vector<Bytes>{std::move(frame)} : std::vector<Bytes>{};
   };
@@ -110,7 +109,7 @@ TEST_F(Sharing, AFewThatHoldAllTheyCanLeaveTheOthersHalfOfTheirShare) {
   constexpr std::uint64_t kShare = kPool / 16;
   for (const Peer& p : others) EXPECT_GE(p.held + reassembly::Pool::kChunk, kShare / 2);
   EXPECT_LE(bytes(), kPool);
-  // They go, and what they held is the others'.
+  // They disconnect, and the others get their memory.
   for (const Peer& p : greedy) wire.right.engine().iwarp_control().destroy(p.qp, wire.now);
   wire.run_for(Duration::ms(1));
   const std::uint64_t before = others[0].held;

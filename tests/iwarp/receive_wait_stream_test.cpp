@@ -1,5 +1,5 @@
-// Sends for which no receive is posted, over the kernel's TCP, through the public API, where the
-// consumer lets them wait (receive_wait_ms). The same over a memif between SLOW connections.
+// Sends without a posted receive, over the kernel's TCP, through the public API, if the consumer
+// lets them wait (receive_wait_ms). Also over a memif between SLOW connections.
 #include <sys/socket.h>
 
 #include <chrono>
@@ -46,7 +46,7 @@ struct WaitOver : ::testing::TestWithParam<const char*> {
     join(server, *b, *a, memif ? "10.77.0.1" : "127.0.0.1");
     a->fill(3);
   }
-  // Sends of 8 KiB.
+  // Posts Sends of 8 KiB.
   void send(std::size_t first, std::size_t n) {
     for (std::size_t i = first; i < first + n; ++i) {
       const Sge from = a->sge(i * kBytes, kBytes);
@@ -57,7 +57,7 @@ struct WaitOver : ::testing::TestWithParam<const char*> {
     const Sge into = b->sge(i * kBytes, kBytes);
     ASSERT_TRUE(b->qp.post_receive({i, {&into, 1}}).ok());
   }
-  // The wait has begun.
+  // True once the wait has begun.
   bool waits() {
     return test::soon([&] {
       if (b->qp.stats().iwarp.receive_waits != 0) return true;
@@ -78,7 +78,7 @@ struct WaitOver : ::testing::TestWithParam<const char*> {
 };
 
 // proves: R-116
-TEST_P(WaitOver, MoreThanTheWindowWaitsAndComesWholeAndInOrder) {
+TEST_P(WaitOver, MoreThanTheWindowWaitsAndArrivesCompleteAndInOrder) {
   constexpr std::size_t kSends = 400;
   std::jthread sender([&] {
     bool all = true;
@@ -100,7 +100,7 @@ TEST_P(WaitOver, MoreThanTheWindowWaitsAndComesWholeAndInOrder) {
 }
 
 // proves: R-116
-TEST_P(WaitOver, SendingGoesOnMeanwhile) {
+TEST_P(WaitOver, SendingContinuesDuringTheWait) {
   send(0, 20);
   ASSERT_TRUE(waits());
   const Sge into = a->sge(1 << 20, 500), from = b->sge(0, 500);
@@ -117,7 +117,7 @@ TEST_P(WaitOver, SendingGoesOnMeanwhile) {
 }
 
 // proves: R-116
-TEST_P(WaitOver, TheOrderlyEndComesBehindWhatWaited) {
+TEST_P(WaitOver, TheOrderlyEndComesAfterTheWaitingData) {
   send(0, 3);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(a->wait().status, WcStatus::success);
   ASSERT_TRUE(waits());
@@ -133,9 +133,9 @@ TEST_P(WaitOver, TheOrderlyEndComesBehindWhatWaited) {
   EXPECT_EQ(a->ending().kind, EventKind::disconnected);
 }
 
-// More waits than the inbox and the window hold, so that nobody reads up to the RST.
+// More data waits than the inbox and the window hold, so the engine does not read up to the RST.
 // proves: R-116
-TEST_P(WaitOver, TheOtherEndsResetIsSeen) {
+TEST_P(WaitOver, AResetByThePeerEndsTheWait) {
   send(0, 100);
   ASSERT_TRUE(waits());
   const auto begin = Clock::now();
@@ -145,7 +145,7 @@ TEST_P(WaitOver, TheOtherEndsResetIsSeen) {
 }
 
 // proves: R-116
-TEST_P(WaitOver, DisconnectAndDestructionHereEndIt) {
+TEST_P(WaitOver, DisconnectAndDestructionEndTheWait) {
   send(0, 3);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(a->wait().status, WcStatus::success);
   ASSERT_TRUE(waits());
@@ -157,9 +157,9 @@ TEST_P(WaitOver, DisconnectAndDestructionHereEndIt) {
   EXPECT_EQ(server.stats().connections.size(), 0u);
 }
 
-// Nobody will take it any more, and it holds nobody up.
+// The waiting data will not be received any more, and must not delay anything.
 // proves: R-116
-TEST_P(WaitOver, DestroyedBehindADisconnectWhatWaitsIsDropped) {
+TEST_P(WaitOver, DestructionAfterADisconnectDropsTheWaitingData) {
   send(0, 3);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(a->wait().status, WcStatus::success);
   ASSERT_TRUE(waits());
@@ -170,9 +170,9 @@ TEST_P(WaitOver, DestroyedBehindADisconnectWhatWaitsIsDropped) {
   expect_no_connection();
 }
 
-// The peer has closed meanwhile: its FIN stands behind what waits.
+// The peer has closed in the meantime: its FIN is after the waiting data.
 // proves: R-116
-TEST_P(WaitOver, DestroyedWithThePeersEndBehindWhatWaits) {
+TEST_P(WaitOver, DestructionWithThePeersFinAfterTheWaitingData) {
   send(0, 3);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(a->wait().status, WcStatus::success);
   ASSERT_TRUE(waits());
@@ -187,7 +187,7 @@ TEST_P(WaitOver, DestroyedWithThePeersEndBehindWhatWaits) {
 }
 
 // proves: R-116, E-50
-TEST_P(WaitOver, DestroyedWhileASendWaitsIsAnAbort) {
+TEST_P(WaitOver, DestructionWhileASendWaitsIsAnAbort) {
   send(0, 3);
   ASSERT_TRUE(waits());
   b->qp = QueuePair();

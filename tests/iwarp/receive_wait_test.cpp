@@ -1,5 +1,5 @@
-// Sends for which no receive is posted, in a stream that TCP has acknowledged, where the consumer
-// lets them wait (receive_wait_ms): own TCP, SLOW.
+// Sends without a posted receive in a stream that TCP has acknowledged, if the consumer lets them
+// wait (receive_wait_ms): our own TCP, SLOW.
 #include "tests/iwarp/out_logic.h"
 #include "tests/iwarp/rx_path.h"
 
@@ -11,7 +11,7 @@ constexpr Duration kWait = Duration::s(60);
 struct ReceiveWait : RxPath {
   ReceiveWait() { p.options.receive_wait = kWait; }
 
-  // Send 1 waits; behind it Write 0.
+  // Send 1 waits; Write 0 comes after it.
   void wait_with_a_write_behind() {
     up_slow();
     message = HandPeer::send_message(1, Bytes(100, 5));
@@ -29,7 +29,7 @@ struct ReceiveWait : RxPath {
 };
 
 // proves: R-116
-TEST_F(ReceiveWait, ASendAndAllBehindItWaitForItsReceive) {
+TEST_F(ReceiveWait, ASendAndAllLaterDataWaitForItsReceive) {
   wait_with_a_write_behind();
   EXPECT_EQ(p.rcv_nxt(), end) << "acknowledged";
   EXPECT_TRUE(p.untouched());
@@ -38,14 +38,14 @@ TEST_F(ReceiveWait, ASendAndAllBehindItWaitForItsReceive) {
   EXPECT_TRUE(p.untouched());
   EXPECT_EQ(p.stats().iwarp.ddp.terminates_sent, 0u);
   EXPECT_EQ(p.stats().iwarp.receive_waits, 1u);
-  // Without a poll of anybody's.
+  // Without any poll.
   ASSERT_TRUE(p.post_receive(77, 20000, 900));
   EXPECT_EQ(p.at(20000, 100), Bytes(100, 5));
   EXPECT_TRUE(placed(0));
   EXPECT_TRUE(placed(1));
   ASSERT_EQ(good_receives(p), 1u);
   EXPECT_EQ(p.receives()[0].completion.wr_id, 77u);
-  // And as if nothing had been.
+  // From here on everything works as usual.
   p.send(end + kSize, fpdus[2]);
   EXPECT_TRUE(placed(2));
   p.pass(kWait + Duration::s(1));
@@ -53,7 +53,7 @@ TEST_F(ReceiveWait, ASendAndAllBehindItWaitForItsReceive) {
 }
 
 // proves: R-116
-TEST_F(ReceiveWait, TheWindowClosesAndSendingGoesOn) {
+TEST_F(ReceiveWait, TheWindowClosesAndSendingContinues) {
   p.options.tcp.receive_buffer = 64 << 10;
   wait_with_a_write_behind();
   std::uint64_t at = end;
@@ -68,7 +68,7 @@ TEST_F(ReceiveWait, TheWindowClosesAndSendingGoesOn) {
   }
   EXPECT_LT(window, w.size());
   EXPECT_TRUE(p.untouched());
-  // A Send of ours leaves meanwhile.
+  // A Send of ours leaves in the meantime.
   const verbs::Sge sge{p.to(0), 300, p.stag};
   verbs::SendWr wr;
   wr.op = verbs::WrOp::Send;
@@ -117,7 +117,7 @@ TEST_F(ReceiveWait, AWaitThatLastsTooLongEndsTheConnection) {
 }
 
 // proves: R-116
-TEST_F(ReceiveWait, TheFinBehindASendThatWaitsIsTakenAfterIt) {
+TEST_F(ReceiveWait, AFinAfterAWaitingSendIsProcessedAfterIt) {
   wait_with_a_write_behind();
   p.burst({{end, {}, false, tcp::kAck | tcp::kFin}});
   p.pass(Duration::s(5));
@@ -133,17 +133,17 @@ TEST_F(ReceiveWait, TheFinBehindASendThatWaitsIsTakenAfterIt) {
 }
 
 // proves: R-116
-TEST_F(ReceiveWait, TheFinBehindASendThatWaitsBoundsTheWait) {
+TEST_F(ReceiveWait, AFinAfterAWaitingSendBoundsTheWait) {
   wait_with_a_write_behind();
   p.burst({{end, {}, false, tcp::kAck | tcp::kFin}});
   p.pass(p.options.linger_timeout + Duration::s(1));
   EXPECT_TRUE(told(engine::CmEvent::Kind::Failed));
 }
 
-// The receive was posted in the last moment, and its doorbell is still on its way: what waited is
-// taken, and nothing is waited for any more.
+// The receive was posted at the last moment, and its doorbell is still on the way. The waiting data
+// is accepted, and the wait is over.
 // proves: R-116
-TEST_F(ReceiveWait, AReceiveThatIsThereWhenTheWaitEndsIsUsed) {
+TEST_F(ReceiveWait, AReceivePostedBeforeTheWaitEndsIsUsed) {
   wait_with_a_write_behind();
   const verbs::Sge sge{p.to(20000), 900, p.stag};
   ASSERT_EQ(p.qp->rq.post({1, {&sge, 1}}), verbs::ReceiveQueue::Post::Ok);
@@ -155,7 +155,7 @@ TEST_F(ReceiveWait, AReceiveThatIsThereWhenTheWaitEndsIsUsed) {
 }
 
 // proves: R-116
-TEST_F(ReceiveWait, AResetMeanwhileEndsItAtOnce) {
+TEST_F(ReceiveWait, AResetEndsTheWaitAtOnce) {
   wait_with_a_write_behind();
   p.burst({{end, {}, false, tcp::kRst}});
   EXPECT_TRUE(told(engine::CmEvent::Kind::Failed));
@@ -165,7 +165,7 @@ TEST_F(ReceiveWait, AResetMeanwhileEndsItAtOnce) {
 }
 
 // proves: R-116
-TEST_F(ReceiveWait, DisconnectGivesUpWhatWaits) {
+TEST_F(ReceiveWait, DisconnectDropsTheWaitingData) {
   wait_with_a_write_behind();
   p.node().engine().iwarp().disconnect(*p.qp, p.now);
   p.pass(Duration::us(10));
@@ -177,7 +177,7 @@ TEST_F(ReceiveWait, DisconnectGivesUpWhatWaits) {
   EXPECT_EQ(p.stats().iwarp.ddp.terminates_sent, 0u);
 }
 
-TEST_F(ReceiveWait, DestructionMeanwhileIsItsEnd) {
+TEST_F(ReceiveWait, DestructionDuringTheWaitEndsTheConnection) {
   wait_with_a_write_behind();
   p.node().engine().iwarp_control().destroy(p.qp, p.now);
   p.qp = nullptr;
@@ -185,9 +185,9 @@ TEST_F(ReceiveWait, DestructionMeanwhileIsItsEnd) {
   EXPECT_EQ(p.engine_stats().connections.size(), 0u);
 }
 
-// Behind a disconnect its end is the orderly one, and the window that was shut opens for the FIN.
+// After a disconnect the end is orderly, and the closed window opens for the FIN.
 // proves: R-116, E-50
-TEST_F(ReceiveWait, DestructionBehindADisconnectGivesUpWhatWaits) {
+TEST_F(ReceiveWait, DestructionAfterADisconnectDropsTheWaitingSend) {
   p.options.tcp.receive_buffer = 64 << 10;
   wait_with_a_write_behind();
   std::uint64_t at = end;
@@ -210,9 +210,9 @@ TEST_F(ReceiveWait, DestructionBehindADisconnectGivesUpWhatWaits) {
   EXPECT_TRUE(p.untouched());
 }
 
-// FAST: what TCP has not acknowledged is dropped, whether or not Sends may wait.
+// FAST: a Send that TCP has not acknowledged is dropped, whether or not Sends may wait.
 // proves: R-113
-TEST_F(ReceiveWait, OnFastItIsStillADrop) {
+TEST_F(ReceiveWait, OnFastTheSendIsStillDropped) {
   ASSERT_TRUE(p.up());
   p.send(0, HandPeer::send_message(1, Bytes(100, 5)));
   EXPECT_EQ(p.rcv_nxt(), 0u);
@@ -225,7 +225,7 @@ verbs::SharedReceiveQueue* shared_queue(sim::Node& node) {
 }
 
 // proves: R-116
-TEST(ReceiveWaitShared, AReceiveOfASharedQueueTakesWhatWaits) {
+TEST(ReceiveWaitShared, AReceiveOfASharedQueueCompletesAWaitingSend) {
   sim::PairOptions o = receiver(ConnectionType::Slow);
   o.right.receive_wait = kWait;
   Receiver r(o, 0, shared_queue);

@@ -1,5 +1,5 @@
-// A refusal that is not believed at once (ConnectParams::refusal_retry), with a clock of the test's
-// own, over own TCP and the kernel's.
+// Repeated attempts after a refused connection (ConnectParams::refusal_retry), with a clock of the
+// test, over our own TCP and the kernel's.
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -11,7 +11,7 @@
 #include "engine/engine.h"
 #include "port/memory_port.h"
 
-namespace urnic::engine {
+namespace urnic::iwarp {
 namespace {
 
 struct Events : Hooks {
@@ -23,7 +23,7 @@ struct Events : Hooks {
 // An engine that connects to itself.
 struct RefusalRetry : testing::TestWithParam<bool> {
   RefusalRetry() {
-    Options options = device::options_from(Config(), GetParam() ? "tcp" : "mem");
+    engine::Options options = device::options_from(Config(), GetParam() ? "tcp" : "mem");
     options.addresses = {"10.0.0.1/24"};
     if (GetParam()) {
       Config c;
@@ -35,12 +35,10 @@ struct RefusalRetry : testing::TestWithParam<bool> {
       port = std::move(a);
       other_end = std::move(b);
     }
-    engine = std::make_unique<Engine>(options, &port, 0, &hooks, kernel);
+    engine = std::make_unique<engine::Engine>(options, &port, 0, &hooks, kernel);
     qp = engine->iwarp_control().create_qp({}, &cq, &cq);
     other = engine->iwarp_control().create_qp({}, &cq, &cq);
-    Error error;
-    kept = engine->iwarp().bind({.at = {address(), 0}}, &error);
-    EXPECT_NE(kept, nullptr) << error.message;
+    kept = engine->iwarp().bind({.at = {address(), 0}}).value();
   }
   static IpAddress address() { return *IpAddress::parse(GetParam() ? "127.0.0.1" : "10.0.0.1"); }
   Result<void> connect(Duration retry) {
@@ -48,8 +46,8 @@ struct RefusalRetry : testing::TestWithParam<bool> {
     p.refusal_retry = retry;
     return engine->iwarp().connect(*qp, {address(), kept->port()}, p, now);
   }
-  // The next event of `kind` before `until`; the kernel's part takes real time, in which the clock
-  // stands still.
+  // Waits for the next event of `kind` before `until`. The kernel's part takes real time, during
+  // which the clock stands still.
   bool runs_to(CmEvent::Kind kind, Instant until) {
     while (now <= until) {
       for (int quiet = 0, turns = 0; quiet < 3 && turns < 100; ++turns) {
@@ -70,7 +68,7 @@ struct RefusalRetry : testing::TestWithParam<bool> {
   Events hooks;
   std::shared_ptr<KernelTcp> kernel;
   port::Port port, other_end;
-  std::unique_ptr<Engine> engine;
+  std::unique_ptr<engine::Engine> engine;
   verbs::CompletionQueue cq{256};
   verbs::QueuePair *qp = nullptr, *other = nullptr;
   Listener* kept = nullptr;
@@ -81,13 +79,12 @@ struct RefusalRetry : testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(, RefusalRetry, testing::Bool(),
                          [](const auto& i) { return i.param ? "KernelTcp" : "OwnTcp"; });
 
-TEST_P(RefusalRetry, AListenerThatComesLateIsFound) {
+TEST_P(RefusalRetry, ALateListenerIsFound) {
   const Instant begun = now;
   ASSERT_TRUE(connect(Duration::ms(100)).ok());
   EXPECT_FALSE(runs_to(CmEvent::Kind::ConnectFailed, begun + Duration::ms(60)));
   EXPECT_EQ(qp->state, verbs::QpState::Rtr);
-  Error error;
-  ASSERT_TRUE(engine->iwarp().listen(kept, 8, &error)) << error.message;
+  ASSERT_TRUE(engine->iwarp().listen(kept, 8));
   ASSERT_TRUE(runs_to(CmEvent::Kind::ConnectRequest, begun + Duration::ms(100)));
   ASSERT_TRUE(
       engine->iwarp().accept(last.request.id, *other, engine->iwarp().default_params(), now).ok());
@@ -96,7 +93,7 @@ TEST_P(RefusalRetry, AListenerThatComesLateIsFound) {
 }
 
 // proves: E-30
-TEST_P(RefusalRetry, IsBoundedByItsTime) {
+TEST_P(RefusalRetry, EndsAfterItsTime) {
   const Instant begun = now;
   ASSERT_TRUE(connect(Duration::ms(100)).ok());
   ASSERT_TRUE(runs_to(CmEvent::Kind::ConnectFailed, begun + Duration::ms(1000)));
@@ -107,9 +104,9 @@ TEST_P(RefusalRetry, IsBoundedByItsTime) {
   EXPECT_EQ(engine->tables().flows, 0u);
 }
 
-TEST_P(RefusalRetry, IsNotDoneUnasked) {
+TEST_P(RefusalRetry, HappensOnlyIfRequested) {
   const auto begun = connect(Duration::zero());
-  if (begun.ok()) {  // own TCP: a segment later
+  if (begun.ok()) {  // our own TCP: a segment later
     ASSERT_TRUE(runs_to(CmEvent::Kind::ConnectFailed, now));
     EXPECT_EQ(last.code, Errc::refused);
   } else {
@@ -135,22 +132,20 @@ TEST_P(RefusalRetry, EndsWithTheQueuePair) {
   }
 }
 
-// The port is a given one: the same each time.
+// The source port is given: it is the same each time.
 // proves: E-30
-TEST_P(RefusalRetry, ComesFromTheGivenSourceEachTime) {
-  Error error;
-  Listener* source = engine->iwarp().bind({.at = {address(), 0}}, &error);
-  ASSERT_NE(source, nullptr) << error.message;
+TEST_P(RefusalRetry, UsesTheGivenSourceEachTime) {
+  Listener* source = engine->iwarp().bind({.at = {address(), 0}}).value();
   ConnectParams p = engine->iwarp().default_params();
   p.refusal_retry = Duration::ms(100);
   p.source = source->to_connect_from();
   const SocketAddress to{address(), kept->port()};
   ASSERT_TRUE(engine->iwarp().connect(*qp, to, p, now).ok());
   EXPECT_FALSE(runs_to(CmEvent::Kind::ConnectFailed, now + Duration::ms(22)));
-  ASSERT_TRUE(engine->iwarp().listen(kept, 8, &error)) << error.message;
+  ASSERT_TRUE(engine->iwarp().listen(kept, 8));
   ASSERT_TRUE(runs_to(CmEvent::Kind::ConnectRequest, now + Duration::ms(50)));
   EXPECT_EQ(engine->iwarp().find(last.request.id)->key.remote_port, source->port());
 }
 
 }  // namespace
-}  // namespace urnic::engine
+}  // namespace urnic::iwarp

@@ -1,5 +1,4 @@
-// What the deregistration of memory costs in nanoseconds, which only a machine with nothing else to
-// do shows.
+// The cost of deregistering memory in nanoseconds, which only an otherwise idle machine shows.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -11,9 +10,10 @@ namespace {
 
 class Regions : public MemoryEnds {};
 
-// Not how long it takes, but how much longer: the fastest of many, 1000 queue pairs to one.
+// Measures not the time but its growth: the fastest of many runs, with 1000 queue pairs and with
+// one.
 // proves: E-54
-TEST_F(Regions, OneThatNobodyUsesGoesAsQuicklyWithAThousandQueuePairs) {
+TEST_F(Regions, AnUnusedRegionIsDeregisteredAsFastWithAThousandQueuePairs) {
   up();
   const auto fastest = [&] {
     std::int64_t best = INT64_MAX;

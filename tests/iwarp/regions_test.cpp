@@ -1,5 +1,5 @@
-// Registered memory under connections: by what address and key it is reached, and what becomes of
-// work under way when it is registered anew or goes.
+// Registered memory used by connections: its address and key, and the effect on outstanding work if
+// it is registered again or deregistered.
 #include "iwarp/memory_ends.h"
 
 namespace urnic::sim {
@@ -30,13 +30,13 @@ TEST_F(Regions, BothEndsNameMemoryByItsIova) {
   EXPECT_EQ(ended(), Status::Success);
   EXPECT_EQ(received().byte_len, 500u);
   EXPECT_EQ(std::memcmp(theirs.data() + 100, ours.data() + 3500, 500), 0);
-  // The virtual address is nobody's name for it.
+  // The virtual address is not valid for it.
   post(WrOp::Read, {kOurs, 1, a}, address(theirs), b);
   EXPECT_EQ(ended(), Status::RemoteAccess);
 }
 
 // proves: E-54
-TEST_F(Regions, AfterReregistrationTheOldKeyIsNobodys) {
+TEST_F(Regions, AfterReregistrationTheOldKeyIsInvalid) {
   up();
   const std::uint32_t a = add(pair->left(), whole(ours), verbs::kLocalWrite);
   const std::uint32_t old = add(pair->right(), whole(theirs), kAll);
@@ -55,7 +55,7 @@ TEST_F(Regions, AfterReregistrationTheOldKeyIsNobodys) {
 }
 
 // proves: E-54
-TEST_F(Regions, RightsTakenAndGivenUnderTheSameKey) {
+TEST_F(Regions, RightsCanBeRemovedAndAddedUnderTheSameKey) {
   up();
   const std::uint32_t a = add(pair->left(), whole(ours), verbs::kLocalWrite);
   const std::uint32_t b = add(pair->right(), whole(theirs), verbs::kLocalWrite);
@@ -69,7 +69,7 @@ TEST_F(Regions, RightsTakenAndGivenUnderTheSameKey) {
 }
 
 // proves: E-25, E-54
-TEST_F(Regions, AReadUnderWayDoesNotFillWhatItsRegionWasBefore) {
+TEST_F(Regions, AnOutstandingReadDoesNotFillTheOldMemoryOfItsRegion) {
   up();
   const std::uint32_t a = add(pair->left(), whole(ours), verbs::kLocalWrite);
   const std::uint32_t b = add(pair->right(), whole(theirs), kAll);

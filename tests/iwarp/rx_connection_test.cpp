@@ -1,12 +1,12 @@
-// The receive path: which connection a segment belongs to.
+// The receive path: the connection to which a segment belongs.
 #include "tests/iwarp/rx_path.h"
 
 namespace urnic::test {
 namespace {
 
-// What is no FPDU and of no connection goes through the validation unit unharmed.
+// Segments without FPDUs and without a connection pass the validation unit without harm.
 // proves: R-72
-TEST_F(RxPath, SegmentsOfNoConnectionAreTcpsAffair) {
+TEST_F(RxPath, SegmentsWithoutAConnectionAreAnsweredByTcp) {
   up();
   const auto a = p.burst({{0, Bytes(200, 0xa5), false, tcp::kAck, 41000}});
   ASSERT_EQ(a.size(), 1u);
@@ -14,7 +14,7 @@ TEST_F(RxPath, SegmentsOfNoConnectionAreTcpsAffair) {
   EXPECT_TRUE(p.fast());
 }
 
-// One completion queue serves the receive queues of two connections; the first of them has a hole.
+// One completion queue serves the receive queues of two connections. The first of them has a hole.
 // proves: R-110
 TEST_F(RxPath, QueuePairsShareACompletionQueueWithHolesOpen) {
   sim::PairOptions o;
@@ -45,7 +45,8 @@ TEST_F(RxPath, QueuePairsShareACompletionQueueWithHolesOpen) {
     wr.sges = {&sge, 1};
     ASSERT_EQ(pair.left().post_send(*left[i], wr, pair.now()), verbs::Post::Ok);
   };
-  // The first Send of connection 0 is lost, and the sender hears nothing that would repair it.
+  // The first Send of connection 0 is lost, and the sender gets nothing that would make it
+  // retransmit.
   pair.set_faults_left("loss=1.0");
   pair.set_faults_right("loss=1.0");
   send(0);
@@ -73,7 +74,7 @@ TEST_F(RxPath, QueuePairsShareACompletionQueueWithHolesOpen) {
   }
 }
 
-// Two connections between the same hosts: what one sends must not reach the other.
+// Two connections between the same hosts: data of one must not reach the other.
 // proves: R-73
 TEST_F(RxPath, EachConnectionGetsItsOwnSegments) {
   sim::PairOptions o;
@@ -113,7 +114,7 @@ TEST_F(RxPath, EachConnectionGetsItsOwnSegments) {
 }
 
 // proves: R-74
-TEST_F(RxPath, ATupleThatIsNotKnownFindsNoConnection) {
+TEST_F(RxPath, AnUnknownTupleFindsNoConnection) {
   up();
   const auto before = p.node().engine().iwarp().state().counters;
   const auto a = p.burst({{0, fpdus[0], false, tcp::kAck, 41000}});

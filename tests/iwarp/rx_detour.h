@@ -1,5 +1,5 @@
-// A FAST connection that places nothing out of order (`ooo_without_markers = store`): what lies
-// beyond a gap takes the detour through the reassembly buffer (E-41).
+// A FAST connection that places nothing out of order (`ooo_without_markers = store`): data beyond a
+// gap takes the detour through the reassembly buffer (E-41).
 #pragma once
 
 #include "tests/iwarp/rx_path.h"
@@ -11,14 +11,14 @@ using Block = std::pair<std::uint64_t, std::uint64_t>;
 struct RxDetour : RxPath {
   RxDetour() { p.options.out_of_order = engine::Options::OutOfOrder::Store; }
 
-  // So many Writes instead of four.
+  // Prepares `n` Writes instead of four.
   void more(std::size_t n) {
     data.clear();
     fpdus.clear();
     prepare(n);
   }
   std::uint64_t kept() { return p.node().engine().iwarp().state().pool.in_use(); }
-  // What must hold whenever nothing was wrong: FAST, and no counter of the other roads has moved.
+  // Must hold as long as there was no error: FAST, and no counter of the other paths has changed.
   void expect_nothing_happened() {
     EXPECT_TRUE(p.fast());
     const ConnectionStats s = p.stats();
@@ -29,7 +29,7 @@ struct RxDetour : RxPath {
     EXPECT_EQ(s.iwarp.ddp.terminates_sent, 0u);
     EXPECT_EQ(s.iwarp.immediate_dup_acks, 0u);
   }
-  // Four Sends, 100 to 103 bytes, at `at` in the stream; `receives` for them at 1000 each.
+  // Four Sends, 100 to 103 bytes, at `at` in the stream; `receives` receives for them at 1000 each.
   void sends(std::size_t receives = 4) {
     at = {0};
     for (std::uint64_t i = 0; i < 4; ++i) {

@@ -1,5 +1,5 @@
-// How a detour ends other than by a closed gap: a downgrade, bytes that are no FPDUs, the end of
-// the stream (E-41).
+// Ends of a detour other than a closed gap: a downgrade, bytes that are not FPDUs, the end of the
+// stream (E-41).
 #include "ddp_rdma/terminate.h"
 #include "tests/iwarp/rx_detour.h"
 
@@ -8,7 +8,7 @@ namespace {
 
 using Block = std::pair<std::uint64_t, std::uint64_t>;
 
-// What is kept was not placed, so nothing of it has to come again.
+// Kept bytes were not placed, so none of them must be sent again.
 // proves: E-41
 TEST_F(RxDetour, ADowngradeInTheMiddleOfADetourKeepsTheBuffer) {
   up(1);
@@ -37,15 +37,15 @@ TEST_F(RxDetour, ADowngradeInTheMiddleOfADetourKeepsTheBuffer) {
   EXPECT_EQ(kept(), 0u);
 }
 
-// An FPDU that is part of two others, as only a peer can make it that wants to: the chain of FPDUs
-// ends inside it.
+// An FPDU that is part of two others, which only an attacker makes: the chain of FPDUs ends inside
+// it.
 struct Straddling {
   Bytes a, b, false_one;
   std::uint64_t false_at = 0;
 };
 Straddling straddling(HandPeer& p) {
   Straddling s;
-  // The false one begins 40 bytes before the end of `a`, and ends inside the payload of `b`.
+  // The false FPDU begins 40 bytes before the end of `a`, and ends inside the payload of `b`.
   Bytes pa(200, 0xaa), pb(200, 0xbb);
   const std::size_t length = 40 - 2 + 2 + 14 + 50;  // ULPDU up to some byte of b's payload
   const std::size_t head = pa.size() - (40 - 6);    // `a` ends with padding (none) and 4 of CRC
@@ -68,7 +68,7 @@ Straddling straddling(HandPeer& p) {
 }
 
 // proves: E-41
-TEST_F(RxDetour, KeptBytesThatAreNoFpdusDowngradeWithTheBufferAsItIs) {
+TEST_F(RxDetour, KeptBytesThatAreNotFpdusDowngradeAndStayInTheBuffer) {
   ASSERT_TRUE(p.up());
   const Straddling s = straddling(p);
   const Bytes both = joined({s.a, s.b});
@@ -94,7 +94,7 @@ TEST_F(RxDetour, KeptBytesThatAreNoFpdusDowngradeWithTheBufferAsItIs) {
 // ---- the end of the stream ---------------------------------------------------------------------
 
 // proves: E-41
-TEST_F(RxDetour, AFinBehindAGapComesAfterWhatWasKept) {
+TEST_F(RxDetour, AFinAfterAGapComesAfterTheKeptData) {
   up();
   p.burst({{kSize, fpdus[1], false, tcp::kAck | tcp::kFin}});
   EXPECT_NE(p.connection()->peer_fin, iwarp::PeerFin::Reached);
@@ -108,7 +108,7 @@ TEST_F(RxDetour, AFinBehindAGapComesAfterWhatWasKept) {
 }
 
 // proves: E-41
-TEST_F(RxDetour, ATerminateBehindAGapEndsTheStreamInOrder) {
+TEST_F(RxDetour, ATerminateAfterAGapEndsTheStreamInOrder) {
   up();
   std::uint8_t t[ddp::kMaxTerminate];
   const std::uint32_t n = ddp::build_terminate(ddp::Violation::TaggedBounds, {}, t);
@@ -124,7 +124,7 @@ TEST_F(RxDetour, ATerminateBehindAGapEndsTheStreamInOrder) {
 }
 
 // proves: E-41, E-11
-TEST_F(RxDetour, AConnectionThatEndsInADetourGivesItsMemoryBack) {
+TEST_F(RxDetour, AConnectionThatEndsInADetourFreesItsMemory) {
   up();
   send(2);
   ASSERT_NE(kept(), 0u);

@@ -1,4 +1,4 @@
-// What lies beyond a gap is kept, reported, and placed when the gap closes; overlaps; what is not
+// Data beyond a gap is kept, reported, and placed when the gap closes; overlaps; data that is not
 // kept (E-41).
 #include "tests/iwarp/rx_detour.h"
 #include "ddp_rdma/terminate.h"
@@ -9,7 +9,7 @@ namespace {
 using Block = std::pair<std::uint64_t, std::uint64_t>;
 
 // proves: E-41, E-12
-TEST_F(RxDetour, WhatLiesBeyondAGapIsKeptReportedAndPlacedWhenTheGapCloses) {
+TEST_F(RxDetour, DataBeyondAGapIsKeptReportedAndPlacedWhenTheGapCloses) {
   up();
   auto a = send(2);
   ASSERT_EQ(a.size(), 1u);
@@ -40,7 +40,7 @@ TEST_F(RxDetour, WhatLiesBeyondAGapIsKeptReportedAndPlacedWhenTheGapCloses) {
 }
 
 // proves: E-41
-TEST_F(RxDetour, InOrderSegmentsAreCutThroughBesideADetour) {
+TEST_F(RxDetour, InOrderSegmentsAreCutThroughDuringADetour) {
   up();
   send(3);
   send(0);
@@ -96,9 +96,9 @@ TEST_F(RxDetour, MessagesCompleteInOrderWhenTheirGapCloses) {
   expect_nothing_happened();
 }
 
-// A Read Request behind a gap is answered when the gap is closed.
+// A Read Request after a gap is answered when the gap is closed.
 // proves: E-41, R-91
-TEST_F(RxDetour, AReadRequestBehindAGapWaits) {
+TEST_F(RxDetour, AReadRequestAfterAGapWaits) {
   up();
   std::fill(p.region.begin() + 5000, p.region.begin() + 5010, 0x77);
   p.send(kSize, p.read_request(1, 10, 5000));
@@ -110,9 +110,9 @@ TEST_F(RxDetour, AReadRequestBehindAGapWaits) {
   EXPECT_EQ(bytes, make_fpdu(Bytes(14 + 10)).size());
 }
 
-// The sequence numbers wrap somewhere in the detour.
+// The sequence numbers wrap around during the detour.
 // proves: E-41
-TEST_F(RxDetour, AcrossTheWrapOfSequenceNumbers) {
+TEST_F(RxDetour, WorksAcrossTheWrapAroundOfSequenceNumbers) {
   for (std::uint64_t i = 0; i <= 4; ++i) {
     HandPeer h;
     h.options.out_of_order = engine::Options::OutOfOrder::Store;
@@ -153,7 +153,7 @@ TEST_F(RxDetour, AnOverlapAtRcvNxtIsCutThroughAndItsMessagesCountOnce) {
 }
 
 // proves: E-41, R-99
-TEST_F(RxDetour, AnOverlapBeyondTheGapKeepsWhatIsNew) {
+TEST_F(RxDetour, AnOverlapBeyondTheGapKeepsOnlyNewBytes) {
   ASSERT_TRUE(p.up());
   sends();
   p.send(at[2], m[2]);
@@ -170,13 +170,13 @@ TEST_F(RxDetour, AnOverlapBeyondTheGapKeepsWhatIsNew) {
 }
 
 // proves: E-41, R-9
-TEST_F(RxDetour, AnOverlapFromBelowRcvNxtIsTakenFromThereOn) {
+TEST_F(RxDetour, AnOverlapFromBelowRcvNxtIsProcessedFromRcvNxtOn) {
   ASSERT_TRUE(p.up());
   sends();
   p.send(at[0], m[0]);
   p.send(at[2], m[2]);
   ASSERT_EQ(good_receives(p), 1u);
-  std::fill(p.region.begin(), p.region.begin() + 100, 0xcc);  // the consumer's again
+  std::fill(p.region.begin(), p.region.begin() + 100, 0xcc);  // the memory is the consumer's again
   p.send(at[0], joined({m[0], m[1], m[2], m[3]}));
   EXPECT_EQ(p.at(0, 100), Bytes(100, 0xcc));
   EXPECT_EQ(good_receives(p), 4u);
@@ -186,9 +186,9 @@ TEST_F(RxDetour, AnOverlapFromBelowRcvNxtIsTakenFromThereOn) {
   expect_nothing_happened();
 }
 
-// ---- what is not kept --------------------------------------------------------------------------
+// ---- data that is not kept ---------------------------------------------------------------------
 
-// What was corrupted is refused while it can still be repaired (R-29 is not met).
+// Corrupted data is refused while it can still be repaired (R-29 is not reached).
 // proves: E-41, R-25
 TEST_F(RxDetour, ASegmentWithAWrongCrcIsNotKept) {
   up();
@@ -225,8 +225,7 @@ TEST_F(RxDetour, AViolationBeyondTheGapIsNotKeptAndTerminatesInOrder) {
   EXPECT_EQ(kept(), 0u);
 }
 
-// What is acknowledged cannot be dropped any more, so a Send is kept only when its receive is
-// there.
+// Acknowledged data cannot be dropped any more, so a Send is kept only if its receive is posted.
 // proves: E-41, R-113, R-114, E-5, E-17
 TEST_F(RxDetour, ASendIsKeptOnlyWhenItsReceiveIsPosted) {
   ASSERT_TRUE(p.up());
@@ -251,7 +250,7 @@ TEST_F(RxDetour, ASendIsKeptOnlyWhenItsReceiveIsPosted) {
   EXPECT_EQ(p.stats().iwarp.ddp.terminates_sent, 0u);
 }
 
-// The queue is empty when the gap is to be closed: that segment waits, what is kept stays.
+// The queue is empty when the gap closes: that segment waits, and kept data stays.
 // proves: E-41, R-113
 TEST_F(RxDetour, AnEmptyReceiveQueueInTheMiddleLosesNothing) {
   ASSERT_TRUE(p.up());
@@ -274,7 +273,7 @@ TEST_F(RxDetour, AnEmptyReceiveQueueInTheMiddleLosesNothing) {
 }
 
 // proves: E-41, E-11
-TEST_F(RxDetour, WhenThePoolIsFullWhatIsOutOfOrderIsRefusedAndInOrderIsNot) {
+TEST_F(RxDetour, AFullPoolRefusesOnlyOutOfOrderData) {
   p.options.reassembly_pool = reassembly::Pool::kChunk;
   up();
   more(44);
@@ -296,7 +295,7 @@ TEST_F(RxDetour, WhenThePoolIsFullWhatIsOutOfOrderIsRefusedAndInOrderIsNot) {
 }
 
 // proves: E-41, E-10, R-96
-TEST_F(RxDetour, TheLimitOfHolesHoldsOnADetour) {
+TEST_F(RxDetour, TheHoleLimitAppliesOnADetour) {
   p.options.tcp.hole_limit = 1;
   up();
   send(1);

@@ -1,4 +1,4 @@
-// The receive path: segments that are dropped, and the duplicate ACKs that tell of it.
+// The receive path: dropped segments, and the duplicate ACKs that report them.
 #include "tests/iwarp/rx_path.h"
 
 namespace urnic::test {
@@ -26,7 +26,7 @@ TEST_F(RxPath, ASegmentWithOneBadFpduIsDroppedWhole) {
 }
 
 // proves: R-25
-TEST_F(RxPath, ADroppedSegmentLeavesNoTrace) {
+TEST_F(RxPath, ADroppedSegmentChangesNothing) {
   up();
   for (std::uint64_t i = 0; i < 2; ++i) ASSERT_TRUE(p.post_receive(i, 20000 + i * 1000, 900));
   send(3);
@@ -61,7 +61,7 @@ TEST_F(RxPath, TheGoodRetransmissionOfADroppedSegmentIsCutThrough) {
 }
 
 // proves
-TEST_F(RxPath, AMisalignedPeerIsServedInTheEnd) {
+TEST_F(RxPath, AMisalignedPeerIsServedAfterADowngrade) {
   up(3);
   Bytes all;
   for (const Bytes& f : fpdus) testing::append(all, f);
@@ -164,7 +164,7 @@ TEST_F(RxPath, ADropOutOfOrderSendsOneAndTheNextArrivalTheSecond) {
 }
 
 // proves: R-63, E-7
-TEST_F(RxPath, AnOwedAckGoesBeforeTheDuplicateAck) {
+TEST_F(RxPath, APendingAckGoesBeforeTheDuplicateAck) {
   up();
   const auto a = p.burst({{0, fpdus[0]}, {kSize, spoiled(1)}, {2 * kSize, fpdus[2]}});
   ASSERT_EQ(a.size(), 3u);
@@ -174,7 +174,7 @@ TEST_F(RxPath, AnOwedAckGoesBeforeTheDuplicateAck) {
   EXPECT_EQ(a[2].sack.size(), 1u);
 }
 
-// What is wrong with a segment that does not begin or end with an FPDU may be how it was cut.
+// An error in a segment that does not begin or end with an FPDU may come from how it was cut.
 // proves: E-42
 TEST_F(RxPath, AWrongCrcIsNamedAndAWrongLengthIsNot) {
   p.options.tcp.name_corrupted = p.names_corrupted = true;
@@ -202,8 +202,8 @@ TEST_F(RxPath, InOrderDataIsAcknowledgedOncePerBurst) {
   EXPECT_EQ(a[0].ack, 3 * kSize);
 }
 
-// Who drives asks for the time again only behind a burst that may have taken some.
-TEST_F(RxPath, ABurstOfMoreThanAFewFramesTookLong) {
+// The caller reads the clock again only after a burst that may have taken some time.
+TEST_F(RxPath, ABurstOfMoreThanAFewFramesIsReportedAsLong) {
   up();
   p.burst({{0, fpdus[0]}});
   EXPECT_FALSE(p.took_long);
@@ -212,13 +212,13 @@ TEST_F(RxPath, ABurstOfMoreThanAFewFramesTookLong) {
 }
 
 // proves, H-11, E-10
-TEST_F(RxPath, WhatTcpRefusesIsNoUlpDrop) {
+TEST_F(RxPath, SegmentsThatTcpRefusesAreNotUlpDrops) {
   p.options.tcp.hole_limit = 1;
   up();
-  // A wrong TCP checksum: no answer at all, no trace.
+  // A wrong TCP checksum: no reply at all, no effect.
   EXPECT_TRUE(p.burst({{0, fpdus[0], true}}).empty());
   EXPECT_EQ(p.rcv_nxt(), 0u);
-  // Not for this connection: at most a reset to whoever sent it.
+  // Not for this connection: at most a reset to the sender.
   for (const Answer& a : p.burst({{0, fpdus[0], false, tcp::kAck, 41000}})) {
     EXPECT_TRUE(a.seg.has(tcp::kRst));
     EXPECT_EQ(a.seg.dst_port, 41000);
@@ -265,14 +265,14 @@ TEST_F(RxPath, TheAckGoesWithEachBoundedDropNotWithTheDowngrade) {
 }
 
 // proves: E-4
-TEST_F(RxPath, ADroppedSegmentsOwnAcknowledgementIsTaken) {
+TEST_F(RxPath, TheAcknowledgementInADroppedSegmentCounts) {
   up();
   const verbs::Sge sge{p.to(0), 100, p.stag};
   verbs::SendWr wr;
   wr.op = verbs::WrOp::Send;
   wr.flags = verbs::kSignaled;
   wr.sges = {&sge, 1};
-  send(0);  // the engine may send from the first FPDU on
+  send(0);  // the engine may send after the first FPDU
   ASSERT_EQ(p.node().post_send(*p.qp, wr, p.now), verbs::Post::Ok);
   p.pass(Duration::us(10));
   ASSERT_NE(p.connection()->tcb.snd.una, p.connection()->tcb.snd.nxt);

@@ -1,5 +1,5 @@
-// Fig 3 through the engine: streams with markers, by row and case. What the bytes mean is tested
-// in tests/fastpath/fig3_test.cpp; here the known frame ends and the grid are the engine's.
+// Fig 3 through the engine: streams with markers, by row and case. tests/fastpath/fig3_test.cpp
+// tests the meaning of the bytes; here the engine supplies the known frame ends and the grid.
 #include "base/crc32c.h"
 #include "mpa/builder.h"
 #include "tests/iwarp/rx_path.h"
@@ -10,7 +10,7 @@ namespace {
 using fastpath::Reason;
 using Block = std::pair<std::uint64_t, std::uint64_t>;
 
-// A segment at `at` of the stream; the marker grid begins at 0 (StartNum).
+// A segment at `at` of the stream. The marker grid begins at 0 (StartNum).
 struct Marked {
   std::uint64_t at = 0;
   Bytes bytes;
@@ -20,7 +20,7 @@ struct Marked {
     bytes[i] ^= 0x20;
     return *this;
   }
-  // The first marker says `distance`.
+  // Sets the first marker to `distance`.
   Marked& marker(std::uint16_t distance) {
     const std::uint32_t i = mpa::to_marker(static_cast<std::uint32_t>(at));
     store_be16(bytes.data() + i + 2, distance);
@@ -52,7 +52,8 @@ struct RxMarkers : RxPath {
     }));
     ASSERT_EQ(p.connection()->framing.policy, mpa::Policy::Markers);
   }
-  // Writes of so many bytes each, one FPDU after the other, from `at` on; to 1000 i of the region.
+  // One Write FPDU per size, one after the other, from `at` on; Write i goes to 1000 i of the
+  // region.
   Marked writes(std::uint64_t at, std::initializer_list<std::size_t> sizes, std::size_t first = 0) {
     Marked m;
     m.at = at;
@@ -80,7 +81,7 @@ struct RxMarkers : RxPath {
     EXPECT_EQ(met(why), 1u);
     EXPECT_EQ(p.stats().iwarp.downgrades, 0u);
   }
-  // Stored and acknowledged, though the bytes of `m` are not yet in order.
+  // Stored and acknowledged, although the bytes of `m` are not in order yet.
   void expect_stored_slow(const std::vector<Answer>& a, const Marked& m) {
     EXPECT_FALSE(p.fast());
     EXPECT_EQ(p.stats().iwarp.downgrades, 1u);
@@ -98,7 +99,7 @@ struct RxMarkers : RxPath {
 };
 
 // proves, T-3, T-7
-TEST_F(RxMarkers, ValidFramesAreCutThroughInOrderAndNot) {
+TEST_F(RxMarkers, ValidFramesAreCutThroughInAndOutOfOrder) {
   up_marked();
   const Marked a = writes(0, {600}), b = writes(a.end(), {100, 0, 399, 33}, 1);
   send(b);
@@ -111,7 +112,7 @@ TEST_F(RxMarkers, ValidFramesAreCutThroughInOrderAndNot) {
 }
 
 // proves: T-1, R-11, R-54
-TEST_F(RxMarkers, WhatIsInitiatedSlowIsStored) {
+TEST_F(RxMarkers, AConnectionInitiatedSlowStoresItsData) {
   up_marked(3, ConnectionType::Slow);
   const Marked a = writes(0, {600}), b = writes(a.end(), {300}, 1);
   send(a);
@@ -142,8 +143,8 @@ TEST_F(RxMarkers, AnInvalidFrameAtRcvNxtIsDropped) {
   EXPECT_TRUE(wrote(0, 300));
 }
 
-// The other known frame end: the right edge of a block placed out of order. No marker lies in the
-// segment, so anywhere else it would be Case E.
+// The other known frame end: the right edge of a block placed out of order. The segment contains no
+// marker, so anywhere else it would be Case E.
 // proves: R-14, T-4
 TEST_F(RxMarkers, AnInvalidFrameAtTheRightEdgeOfABlockIsDroppedToo) {
   up_marked();
@@ -192,7 +193,7 @@ TEST_F(RxMarkers, CaseEIsStoredAndSlow) {
 }
 
 // proves: R-20, T-8
-TEST_F(RxMarkers, TheFirstOfSeveralInvalidIsAsIfItWereAlone) {
+TEST_F(RxMarkers, AnInvalidFirstFrameIsTreatedAsIfItWereAlone) {
   {
     SCOPED_TRACE("A");
     up_marked();
@@ -243,9 +244,9 @@ TEST_F(RxMarkers, ALastFrameTooLongIsStoredAndSlow) {
   EXPECT_FALSE(wrote(2, 300));
 }
 
-// A CRC that is right over bytes whose marker says that no frame begins here.
+// A correct CRC over bytes whose marker shows that no frame begins here.
 // proves: R-16, T-6
-TEST_F(RxMarkers, AGoodCrcWithAWrongMarkerIsNotPlaced) {
+TEST_F(RxMarkers, ACorrectCrcWithAWrongMarkerIsNotPlaced) {
   up_marked(3);
   const Marked first = writes(0, {390});
   send(first);
@@ -255,7 +256,7 @@ TEST_F(RxMarkers, AGoodCrcWithAWrongMarkerIsNotPlaced) {
   expect_dropped(send(bad), first.end(), Reason::MarkerElsewhere);
   EXPECT_EQ(p.at(1000, 400), Bytes(400, 0));
   EXPECT_EQ(p.stats().iwarp.recovery_attempts, 1u);
-  // Out of order as well.
+  // The same out of order.
   send(writes(1536, {400}, 2).marker(40).right_crc());
   EXPECT_EQ(p.at(2000, 400), Bytes(400, 0));
   EXPECT_EQ(p.holes(), 0u);

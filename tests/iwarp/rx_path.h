@@ -1,4 +1,4 @@
-// A whole engine against a peer played by hand, with four Writes ready to be sent to it.
+// A whole engine with a simulated peer that has four Writes ready to send.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -51,8 +51,8 @@ struct RxPath : ::testing::Test {
   }
   std::vector<Answer> send_spoiled(std::size_t i) { return p.send(i * kSize, spoiled(i)); }
   bool placed(std::size_t i) const { return p.at(i * 1000, kPayload) == data[i]; }
-  // From FAST to SLOW by segment 0 in two pieces, until the limit is met; all of it is received
-  // then.
+  // Goes from FAST to SLOW by sending segment 0 in two pieces until the limit is reached. All of it
+  // has then been received.
   void make_downgraded() {
     const auto cut = fpdus[0].begin() + 100;
     for (int i = 0; i < 50 && p.fast(); ++i) p.send(0, Bytes(fpdus[0].begin(), cut));
@@ -62,7 +62,7 @@ struct RxPath : ::testing::Test {
   }
 };
 
-// Receives completed so far; all of them by a message and none by a flush.
+// Receives completed so far. All are completed by a message, none by a flush.
 inline std::size_t good_receives(HandPeer& p) {
   for (const verbs::Cqe& c : p.receives()) EXPECT_EQ(c.completion.status, verbs::Status::Success);
   return p.receives().size();

@@ -1,5 +1,5 @@
-// The receive path: what each rule of the specification says about one segment, seen in memory,
-// completions and ACKs.
+// The receive path: each rule of the specification for one segment, observed in memory, completions
+// and ACKs.
 #include "tests/iwarp/rx_path.h"
 
 namespace urnic::test {
@@ -8,7 +8,7 @@ namespace {
 // ---- types and alignment -----------------------------------------------------------------------
 
 // proves: R-1
-TEST_F(RxPath, TheConsumersTypeIsTheConnectionsAndCanBeAsked) {
+TEST_F(RxPath, TheConnectionHasTheConsumersTypeAndReportsIt) {
   ASSERT_TRUE(
       p.up([](engine::ConnectParams& c) { c.context.initiated_as = ConnectionType::Slow; }));
   EXPECT_FALSE(p.stats().iwarp.fast);
@@ -70,7 +70,8 @@ TEST_F(RxPath, MisalignedSegmentsAreNeverCutThrough) {
   up(1000);
   Bytes all;
   for (const Bytes& f : fpdus) testing::append(all, f);
-  // Cut inside an FPDU, in order and not; and beginning inside one with whole ones behind it.
+  // Cut inside an FPDU, in order and out of order; also a segment that begins inside one and
+  // contains whole ones after it.
   const auto piece = [&](std::size_t from, std::size_t to) {
     return Bytes(all.begin() + static_cast<std::ptrdiff_t>(from),
                  all.begin() + static_cast<std::ptrdiff_t>(to));
@@ -125,7 +126,7 @@ TEST_F(RxPath, MessagesAreDeliveredOnlyWhenAllBeforeThemIsPlaced) {
 }
 
 // proves
-TEST_F(RxPath, SegmentsOutOfOrderAreInMemoryBeforeTheGapIsFilled) {
+TEST_F(RxPath, OutOfOrderSegmentsAreInMemoryBeforeTheGapIsFilled) {
   up();
   const auto a = send(2);
   ASSERT_EQ(a.size(), 1u);
@@ -138,7 +139,7 @@ TEST_F(RxPath, SegmentsOutOfOrderAreInMemoryBeforeTheGapIsFilled) {
 }
 
 // proves, H-8, H-9
-TEST_F(RxPath, WhatWasReceivedIsNeverPlacedAgain) {
+TEST_F(RxPath, ReceivedBytesAreNeverPlacedAgain) {
   for (const bool fast : {true, false}) {
     SCOPED_TRACE(fast ? "FAST" : "SLOW");
     HandPeer h;
@@ -149,7 +150,7 @@ TEST_F(RxPath, WhatWasReceivedIsNeverPlacedAgain) {
                 far = h.write(2000, Bytes(300, 3));
     h.send(0, one);
     h.send(3 * one.size(), far);
-    // The buffers are the consumer's again.
+    // The buffers belong to the consumer again.
     std::fill(h.region.begin(), h.region.end(), 0xcc);
     EXPECT_EQ(h.send(0, one).size(), 1u) << "a duplicate is acknowledged";
     h.send(3 * one.size(), far);
@@ -189,7 +190,7 @@ TEST_F(RxPath, ATaggedSegmentOutsideItsRegionIsNotPlacedAndTerminatesInOrder) {
   up();
   const Bytes outside =
       make_fpdu(ddp::test::write_segment(p.stag, p.to(p.region.size() - 10), Bytes(kPayload, 1)));
-  // Out of order: dropped, nothing said yet.
+  // Out of order: dropped, without a Terminate yet.
   p.send(kSize, outside);
   EXPECT_EQ(p.stats().iwarp.ddp.terminates_sent, 0u);
   EXPECT_EQ(p.holes(), 0u);
@@ -201,7 +202,7 @@ TEST_F(RxPath, ATaggedSegmentOutsideItsRegionIsNotPlacedAndTerminatesInOrder) {
 }
 
 // proves: R-88
-TEST_F(RxPath, ASendOutOfOrderGoesToTheReceiveItsMsnNames) {
+TEST_F(RxPath, AnOutOfOrderSendGoesToTheReceiveOfItsMsn) {
   ASSERT_TRUE(p.up());
   for (std::uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(p.post_receive(i, i * 1000, 900));
   p.send(5000, HandPeer::send_message(3, Bytes(100, 9), 50, true));
@@ -238,8 +239,8 @@ TEST_F(RxPath, AWriteReportsNothing) {
   EXPECT_TRUE(placed(0) && placed(1));
 }
 
-// A connection that stays SLOW: what came whole in its segment was found good there, and is not
-// computed once more when it is extracted; what came in two was not.
+// A connection that stays SLOW: FPDUs that were whole in their segment were validated there, and
+// their CRC is not computed again during extraction. FPDUs in two parts were not.
 // proves: E-20
 TEST_F(RxPath, ACrcIsComputedOnce) {
   up_slow();

@@ -1,4 +1,4 @@
-// The receive path: Sends for which no receive is posted (section 10).
+// The receive path: Sends without a posted receive (section 10).
 #include "tests/iwarp/rx_path.h"
 
 namespace urnic::test {
@@ -8,7 +8,7 @@ namespace {
 TEST_F(RxPath, ASendWithoutAReceiveIsDroppedAndCompletesOnceOneIsPosted) {
   up();
   const Bytes m = HandPeer::send_message(1, Bytes(100, 5));
-  // Behind a valid Write in the same segment: nothing of the segment is taken (E-5).
+  // After a valid Write in the same segment: nothing of the segment is accepted (E-5).
   const Bytes both = joined({fpdus[0], m});
   for (int i = 0; i < 5; ++i) {
     const auto a = p.send(0, both);
@@ -27,7 +27,7 @@ TEST_F(RxPath, ASendWithoutAReceiveIsDroppedAndCompletesOnceOneIsPosted) {
 }
 
 // proves: R-114
-TEST_F(RxPath, ASendOutOfOrderWhoseReceiveIsMissingIsDropped) {
+TEST_F(RxPath, AnOutOfOrderSendWithoutAReceiveIsDropped) {
   ASSERT_TRUE(p.up());
   const Bytes m1 = HandPeer::send_message(1, Bytes(100, 5)),
               m2 = HandPeer::send_message(2, Bytes(100, 6));
@@ -46,7 +46,7 @@ TEST_F(RxPath, ASendOutOfOrderWhoseReceiveIsMissingIsDropped) {
 }
 
 // proves: R-115
-TEST_F(RxPath, EmptyReceiveQueueDropsAreNoRecoveryAttempts) {
+TEST_F(RxPath, EmptyReceiveQueueDropsDoNotCountAsRecoveryAttempts) {
   ASSERT_TRUE(p.up([](engine::ConnectParams& c) {
     c.context.max_recovery_attempts = 1;
     c.context.max_same_segment = 1;
@@ -96,10 +96,10 @@ TEST_F(RxPath, AStarvedConnectionIsNudgedWhenAReceiveIsPosted) {
   }
 }
 
-// [Send 1][Write, here before][Send 2], and only one receive is posted: nothing of it is taken, a
-// duplicate ACK says so, and the receive when it comes is told of.
+// [Send 1][Write, received before][Send 2], and only one receive is posted: nothing of it is
+// accepted, a duplicate ACK reports that, and the receive is announced when it is posted.
 // proves, E-5, E-17
-TEST_F(RxPath, AnOverlapWhoseSecondPartFindsNoReceiveIsRefusedWhole) {
+TEST_F(RxPath, AnOverlapWhoseSecondPartHasNoReceiveIsRefusedWhole) {
   ASSERT_TRUE(p.up());
   ASSERT_TRUE(p.post_receive(1, 0, 900));
   const Bytes m1 = HandPeer::send_message(1, Bytes(100, 5)),
@@ -120,10 +120,10 @@ TEST_F(RxPath, AnOverlapWhoseSecondPartFindsNoReceiveIsRefusedWhole) {
   EXPECT_EQ(good_receives(p), 2u);
 }
 
-// ... and here again, since the consumer waits for Send 1 before it posts: that one is taken, and
-// the rest is refused as any Send without a receive.
+// ... and the same segment again, since the consumer waits for Send 1 before it posts: Send 1 is
+// accepted, and the rest is refused like any Send without a receive.
 // proves, E-17
-TEST_F(RxPath, OfAnOverlapThatIsHereAgainTheFirstPartIsTakenAndTheRestRefused) {
+TEST_F(RxPath, OfARepeatedOverlapTheFirstPartIsAcceptedAndTheRestRefused) {
   ASSERT_TRUE(p.up());
   ASSERT_TRUE(p.post_receive(1, 0, 900));
   const Bytes m1 = HandPeer::send_message(1, Bytes(100, 5)),

@@ -1,5 +1,5 @@
-// The short way of a connection initiated SLOW (Receiver::reassemble_plain) against the steps: the
-// same stream, cut into segments that take the one or the other.
+// Compares the short path of a connection initiated SLOW (Receiver::reassemble_plain) with the
+// single steps: the same stream, cut into segments that take one or the other.
 #include "tests/iwarp/rx_path.h"
 
 namespace urnic::test {
@@ -12,7 +12,7 @@ struct Taken {
   std::uint16_t window = 0;
 };
 
-// `pieces` segments for each FPDU.
+// `pieces`: number of segments per FPDU.
 void take(std::size_t pieces, Taken* out) {
   HandPeer p;
   ASSERT_TRUE(
@@ -41,7 +41,7 @@ void take(std::size_t pieces, Taken* out) {
 }
 
 // proves
-TEST(RxSlowPlain, TheShortWayDoesWhatTheStepsDo) {
+TEST(RxSlowPlain, TheShortPathGivesTheSameResultAsTheSteps) {
   Taken whole, halves;
   take(1, &whole);
   take(2, &halves);
@@ -59,8 +59,8 @@ TEST(RxSlowPlain, TheShortWayDoesWhatTheStepsDo) {
   EXPECT_EQ(a.reasons[slow] * 2, b.reasons[slow]);
 }
 
-// A Write in front of which half an FPDU waits goes behind it.
-TEST(RxSlowPlain, NothingOvertakesWhatWaits) {
+// A Write that arrives while half an FPDU waits is placed after it.
+TEST(RxSlowPlain, NothingOvertakesWaitingData) {
   HandPeer p;
   ASSERT_TRUE(
       p.up([](engine::ConnectParams& c) { c.context.initiated_as = ConnectionType::Slow; }));
@@ -69,10 +69,10 @@ TEST(RxSlowPlain, NothingOvertakesWhatWaits) {
   p.send(0, first);
   const auto cut = second.begin() + 60;
   p.send(first.size(), Bytes(second.begin(), cut));
-  // What is left of the second, and the third, whole, in a segment of its own.
+  // The rest of the second FPDU, and the whole third one in its own segment.
   p.burst({{first.size() + 60, Bytes(cut, second.end())}, {first.size() + second.size(), third}});
   EXPECT_EQ(p.at(0, 100), Bytes(100, 3));
-  // Beyond a gap it waits, and what fills the gap is placed first.
+  // Beyond a gap it waits, and the data that fills the gap is placed first.
   const std::uint64_t end = first.size() + second.size() + third.size();
   p.send(end + first.size(), second);
   EXPECT_EQ(p.at(0, 100), Bytes(100, 3));

@@ -8,14 +8,14 @@ namespace {
 
 // Arrival 3 (FAST), then the downgrade by an error at 0, then 4, 1, 2.
 // proves, H-10
-TEST_F(RxPath, DataPlacedBeforeADowngradeComesAgainAndIsRight) {
+TEST_F(RxPath, DataPlacedBeforeADowngradeIsReceivedAgainCorrectly) {
   up(1);
   const std::uint64_t third = 2 * kSize;
   auto a = send(2);
   ASSERT_EQ(a.back().sack.size(), 1u);
   send_spoiled(3);
   ASSERT_TRUE(p.fast());
-  // The consumer's memory must not be believed: what was placed is overwritten here.
+  // The consumer's memory must not be trusted: the placed data is overwritten here.
   std::fill(p.region.begin() + 2000, p.region.begin() + 2000 + kPayload, 0xdd);
   a = p.send(3 * kSize, Bytes(fpdus[3].begin(), fpdus[3].begin() + 100));  // 4, cut: downgrade
   ASSERT_FALSE(p.fast());
@@ -43,7 +43,8 @@ TEST_F(RxPath, ATriggeringSegmentThatFillsTheGapDoesNotPassForgottenData) {
   send(1);
   send_spoiled(2);
   ASSERT_TRUE(p.fast());
-  // In order, exactly up to the block: with the hole still there RCV.NXT would jump over the block.
+  // In order, exactly up to the block: if the hole still existed, RCV.NXT would jump past the
+  // block.
   const auto a = send_spoiled(0);
   EXPECT_FALSE(p.fast());
   EXPECT_EQ(a.front().ack, kSize);
@@ -65,10 +66,10 @@ TEST_F(RxPath, SendsCountedBeforeADowngradeCompleteOnceAfterIt) {
   bad[30] ^= 1;
   p.send(at[0], bad);
   ASSERT_TRUE(p.fast());
-  p.send(at[0], Bytes(m[0].begin(), m[0].begin() + 20));  // misaligned: the limit is met
+  p.send(at[0], Bytes(m[0].begin(), m[0].begin() + 20));  // misaligned: the limit is reached
   ASSERT_FALSE(p.fast());
   EXPECT_TRUE(p.receives().empty());
-  for (const std::size_t i : {1u, 0u, 3u, 2u}) p.send(at[i], m[i]);  // a hole once more
+  for (const std::size_t i : {1u, 0u, 3u, 2u}) p.send(at[i], m[i]);  // a hole again
   ASSERT_EQ(good_receives(p), 4u);
   for (std::uint64_t i = 0; i < 4; ++i) {
     EXPECT_EQ(p.receives()[i].completion.wr_id, i);
@@ -89,7 +90,8 @@ TEST_F(RxPath, AnUpgradeNeedsAnEmptyBufferAndCutsItsSegmentThrough) {
   p.send(0, head);
   p.send(0, head);
   ASSERT_FALSE(p.fast());
-  // Part of an FPDU is pending: an aligned segment behind it is out of order, the rest misaligned.
+  // Part of an FPDU is pending: an aligned segment after it is out of order, and the rest is
+  // misaligned.
   send(1);
   EXPECT_FALSE(p.fast());
   p.send(40, Bytes(fpdus[0].begin() + 40, fpdus[0].end()));
@@ -104,10 +106,9 @@ TEST_F(RxPath, AnUpgradeNeedsAnEmptyBufferAndCutsItsSegmentThrough) {
   EXPECT_EQ(p.connection()->context.recovery_attempts, 0u);
 }
 
-// In order and valid by itself, though it lies inside another FPDU of which the beginning is
-// pending.
+// In order and valid by itself, but inside another FPDU whose beginning is pending.
 // proves: R-52
-TEST_F(RxPath, AnFpduInsideAnotherIsNoUpgradeOverPendingBytes) {
+TEST_F(RxPath, AnFpduInsideAPendingOneDoesNotUpgrade) {
   ASSERT_TRUE(p.up([](engine::ConnectParams& c) {
     c.context.max_recovery_attempts = 1;
     c.context.upgrade_after = 1;
@@ -135,7 +136,7 @@ TEST_F(RxPath, AnFpduInsideAnotherIsNoUpgradeOverPendingBytes) {
 }
 
 // proves: R-53
-TEST_F(RxPath, AMisalignedSegmentIsNoUpgradeThoughTheBufferIsEmpty) {
+TEST_F(RxPath, AMisalignedSegmentDoesNotUpgradeEvenWithAnEmptyBuffer) {
   ASSERT_TRUE(p.up([](engine::ConnectParams& c) {
     c.context.max_recovery_attempts = 1;
     c.context.upgrade_after = 1;

@@ -1,5 +1,5 @@
-// The receive path: the steps together. What each decides is tested in its own room; here is that
-// the engine asks the right one at the right time.
+// The receive path: the steps together. The decisions are tested in their own folders; this tests
+// that the engine calls the right one at the right time.
 #include "tests/iwarp/rx_path.h"
 
 namespace urnic::test {
@@ -12,10 +12,10 @@ struct RxVerdict : RxPath {
   std::uint32_t attempts() { return p.connection()->context.recovery_attempts; }
 };
 
-// The commonest segment (in order, one FPDU, a Write) ends a recovery like any other that was sent
-// after what went wrong; the repaired one itself does not.
+// The most common segment (in order, one FPDU, a Write) ends a recovery if it was sent after the
+// errors. The repaired segment itself does not.
 // proves
-TEST_F(RxVerdict, ThePlainestSegmentEndsARecovery) {
+TEST_F(RxVerdict, ThePlainInOrderSegmentEndsARecovery) {
   up(2);
   send_spoiled(0);
   ASSERT_EQ(attempts(), 1u);
@@ -23,7 +23,7 @@ TEST_F(RxVerdict, ThePlainestSegmentEndsARecovery) {
   EXPECT_EQ(attempts(), 1u) << "the repaired segment proves nothing";
   send(1);
   EXPECT_EQ(attempts(), 0u);
-  // Two more drops are allowed now, not one.
+  // Two more drops are allowed now, not just one.
   send_spoiled(2);
   send_spoiled(2);
   EXPECT_TRUE(p.fast());
@@ -33,7 +33,7 @@ TEST_F(RxVerdict, ThePlainestSegmentEndsARecovery) {
 
 // ... and the same out of order does not.
 // proves: R-37
-TEST_F(RxVerdict, WhatIsOutOfOrderEndsNoRecovery) {
+TEST_F(RxVerdict, AnOutOfOrderSegmentDoesNotEndARecovery) {
   up(2);
   send_spoiled(0);
   send(2);
@@ -41,7 +41,7 @@ TEST_F(RxVerdict, WhatIsOutOfOrderEndsNoRecovery) {
   EXPECT_EQ(attempts(), 1u);
 }
 
-// A segment beyond the last recovery that is itself wrong begins a new one.
+// A bad segment beyond the last recovery begins a new one.
 // proves: R-41
 TEST_F(RxVerdict, AnErrorBeyondTheLastRecoveryBeginsANewOne) {
   up(2);
@@ -53,10 +53,10 @@ TEST_F(RxVerdict, AnErrorBeyondTheLastRecoveryBeginsANewOne) {
   EXPECT_EQ(attempts(), 1u);
 }
 
-// The verdict changes the context only when the segment is really treated so: a Send without a
-// receive that lies beyond the last recovery does not end it.
+// A decision changes the context only if the segment is really treated that way: a Send without a
+// receive beyond the last recovery does not end it.
 // proves: R-115
-TEST_F(RxVerdict, WhatAdmitRefusesEndsNoRecovery) {
+TEST_F(RxVerdict, ASegmentThatAdmitRefusesDoesNotEndARecovery) {
   up(2);
   send_spoiled(0);
   send(0);
@@ -70,7 +70,7 @@ TEST_F(RxVerdict, WhatAdmitRefusesEndsNoRecovery) {
   EXPECT_EQ(attempts(), 0u);
 }
 
-// ... and the segment that would complete the row of an upgrade does not upgrade.
+// ... and the segment that would complete an upgrade does not upgrade.
 // proves: R-115
 TEST_F(RxVerdict, AnUpgradeThatAdmitRefusesDoesNotHappen) {
   ASSERT_TRUE(p.up([](engine::ConnectParams& c) {
@@ -92,7 +92,7 @@ TEST_F(RxVerdict, AnUpgradeThatAdmitRefusesDoesNotHappen) {
   EXPECT_EQ(good_receives(p), 1u);
 }
 
-// What was counted behind holes while FAST has no part in holes that open and close on SLOW.
+// Counts after holes while FAST do not affect holes that open and close on SLOW.
 // proves: R-48
 TEST_F(RxVerdict, CountsOfForgottenHolesAreNotDeliveredWithLaterOnes) {
   ASSERT_TRUE(p.up([](engine::ConnectParams& c) { c.context.max_recovery_attempts = 1; }));
@@ -126,7 +126,7 @@ TEST_F(RxVerdict, CountsOfForgottenHolesAreNotDeliveredWithLaterOnes) {
 }
 
 // proves: T-1, R-11, R-54
-TEST_F(RxVerdict, WhatIsInitiatedSlowIsNeverAskedAbout) {
+TEST_F(RxVerdict, AConnectionInitiatedSlowDoesNotUseInLogic) {
   ASSERT_TRUE(p.up([](engine::ConnectParams& c) {
     c.context.initiated_as = ConnectionType::Slow;
     c.context.upgrade_after = 1;

@@ -1,5 +1,5 @@
-// Segments that reach beyond the advertised window (E-45): what lies inside is taken as whole
-// FPDUs, nothing outside is placed or stored, FAST or SLOW.
+// Segments that reach beyond the advertised window (E-45): whole FPDUs inside it are accepted.
+// Bytes outside it are neither placed nor stored, FAST or SLOW.
 #include "tests/iwarp/rx_path.h"
 
 namespace urnic::test {
@@ -9,7 +9,7 @@ struct RxWindow : RxPath {
   static constexpr std::uint32_t kWindow = 2100;
 
   RxWindow() { p.options.tcp.receive_buffer = kWindow; }
-  // Bytes the engine has promised to take.
+  // Bytes the engine has promised to accept.
   std::uint64_t window() {
     const tcp::Tcb& t = p.connection()->tcb;
     return t.rcv.adv - t.rcv.holes.rcv_nxt();
@@ -28,7 +28,7 @@ struct RxWindow : RxPath {
 };
 
 // proves: E-45
-TEST_F(RxWindow, FastTakesTheWholeFpdusInsideTheWindowAndNoMore) {
+TEST_F(RxWindow, FastAcceptsOnlyTheWholeFpdusInsideTheWindow) {
   up();
   prepare_more_than_the_window();
   const std::uint64_t inside = window() / kSize;
@@ -43,7 +43,7 @@ TEST_F(RxWindow, FastTakesTheWholeFpdusInsideTheWindowAndNoMore) {
   ASSERT_FALSE(a.empty());
   EXPECT_EQ(a.back().ack, inside * kSize);
   EXPECT_EQ(p.stats().iwarp.recovery_attempts, 0u) << "nothing was wrong with it";
-  // The rest comes when there is room for it.
+  // The rest is accepted when there is room for it.
   p.send(inside * kSize, all(inside));
   for (std::size_t i = 0; i < fpdus.size(); ++i) EXPECT_TRUE(placed(i));
   EXPECT_TRUE(p.fast());

@@ -1,6 +1,5 @@
-// What the engine asks of InLogic, the hole counters and OutLogic, and what it does with their
-// answers: rules that those keep by themselves, seen through a whole engine, on the shortest path
-// as well as on the steps.
+// The calls of the engine to InLogic, the hole counters and OutLogic, and its use of their results.
+// Their rules are observed through a whole engine, on the shortest path and on the single steps.
 #include "tests/iwarp/rx_path.h"
 
 namespace urnic::test {
@@ -17,7 +16,6 @@ struct Wiring : RxPath {
 };
 
 // ---- limited recovery
-// ----------------------------------------------------------------------------------
 
 // proves, L-1, L-6
 TEST_F(Wiring, EveryErrorCountsOnceAndNoneDowngradesBeforeTheLimit) {
@@ -56,8 +54,8 @@ TEST_F(Wiring, EveryErrorCountsOnceAndNoneDowngradesBeforeTheLimit) {
 }
 
 // proves, L-2, L-3, L-9
-TEST_F(Wiring, ARecoveryEndsBehindItsLastErrorOnlyAndOnlyInOrder) {
-  for (const std::uint32_t iss : {1000u, 0u - 1900u}) {  // the second wraps among the errors
+TEST_F(Wiring, ARecoveryEndsOnlyInOrderAndAfterItsLastError) {
+  for (const std::uint32_t iss : {1000u, 0u - 1900u}) {  // the second wraps around among the errors
     SCOPED_TRACE(iss);
     HandPeer h;
     h.iss = iss;
@@ -72,9 +70,9 @@ TEST_F(Wiring, ARecoveryEndsBehindItsLastErrorOnlyAndOnlyInOrder) {
       h.send(i * n, bad);
     };
     const auto attempts = [&] { return h.connection()->context.recovery_attempts; };
-    good(0);  // from here on the shortest path is open
+    good(0);  // from here on the shortest path is used
     spoil(4);
-    spoil(2);  // sent before it
+    spoil(2);  // sent before that one
     ASSERT_EQ(attempts(), 2u);
     good(1);
     good(2);
@@ -87,7 +85,7 @@ TEST_F(Wiring, ARecoveryEndsBehindItsLastErrorOnlyAndOnlyInOrder) {
     good(5);
     EXPECT_EQ(attempts(), 0u);
     EXPECT_EQ(h.rcv_nxt(), 7 * n);
-    // The same with nothing else missing, by the next segment of all.
+    // The same without other gaps, by the very next segment.
     spoil(7);
     ASSERT_EQ(attempts(), 1u);
     good(7);
@@ -100,7 +98,7 @@ TEST_F(Wiring, ARecoveryEndsBehindItsLastErrorOnlyAndOnlyInOrder) {
 
 // proves: R-39
 TEST_F(Wiring, RepairedErrorsFarApartNeverAddUp) {
-  // With Fig 10 nothing but what passed ends a recovery; with Fig 9 the next error would do it too.
+  // With Fig 10 only valid segments end a recovery; with Fig 9 the next error does too.
   for (const auto variant : {InLogicVariant::Fig10, InLogicVariant::Fig9}) {
     HandPeer h;
     ASSERT_TRUE(h.up([&](engine::ConnectParams& c) {
@@ -127,9 +125,9 @@ TEST_F(Wiring, RepairedErrorsFarApartNeverAddUp) {
 }
 
 // proves, L-4, L-5
-TEST_F(Wiring, ANewRecoveryOwesNothingToTheOneBefore) {
+TEST_F(Wiring, ANewRecoveryIgnoresThePreviousOne) {
   up();
-  // Left from two gigabytes ago: as a sequence number it lies ahead.
+  // From two gigabytes ago: as a sequence number it looks newer.
   p.connection()->context.last_recovery_sn = tcp::Seq(p.iss + (1u << 30));
   send_spoiled(0);
   EXPECT_EQ(attempts(), 1u);
@@ -146,12 +144,12 @@ TEST_F(Wiring, ANewRecoveryOwesNothingToTheOneBefore) {
 }
 
 // ---- validation
-// ------------------------------------------------------------------------------------
 
 // proves
-TEST_F(Wiring, OnePassTellsTheChecksumAndTheFirstError) {
+TEST_F(Wiring, OnePassFindsTheChecksumAndTheFirstError) {
   up();
-  // TCP's checksum covers what lies behind the error as well: found right, so the ULP drops it.
+  // TCP's checksum also covers the bytes after the error. It is correct, so the ULP drops the
+  // segment.
   ASSERT_EQ(p.send(0, joined({fpdus[0], spoiled(1), fpdus[2]})).size(), 1u);
   EXPECT_EQ(times(Reason::CrcLater), 1u);
   ASSERT_EQ(p.send(0, joined({spoiled(0), fpdus[1], Bytes{0xff, 0xff, 1, 2}})).size(), 1u);
@@ -159,7 +157,7 @@ TEST_F(Wiring, OnePassTellsTheChecksumAndTheFirstError) {
   ASSERT_EQ(p.send(0, joined({fpdus[0], Bytes{0, 0, 0, 0}})).size(), 1u);
   EXPECT_EQ(times(Reason::TooLongLast), 1u) << "four bytes hold no FPDU";
   EXPECT_EQ(p.stats().iwarp.recovery_attempts, 3u);
-  // A wrong checksum: TCP's own discard, whatever the CRC says.
+  // A wrong checksum: TCP itself discards the segment, whatever the CRC is.
   EXPECT_TRUE(p.burst({{0, fpdus[0], true}}).empty());
   EXPECT_TRUE(p.burst({{0, spoiled(0), true}}).empty());
   EXPECT_EQ(p.stats().iwarp.recovery_attempts, 3u);
@@ -167,12 +165,11 @@ TEST_F(Wiring, OnePassTellsTheChecksumAndTheFirstError) {
   EXPECT_EQ(p.rcv_nxt(), 0u);
 }
 
-// ---- messages behind holes
-// --------------------------------------------------------------------------
+// ---- messages after holes
 
-// Six Sends in each of their 720 orders: what is in order is complete, in order, and nothing else.
+// Six Sends in each of their 720 orders: those in order complete in order, and no others.
 // proves, H-1, H-2, H-3, H-4, H-5, H-6, H-7
-TEST_F(Wiring, SendsInAnyOrderCompleteInTheirOwn) {
+TEST_F(Wiring, SendsInAnyOrderCompleteInMsnOrder) {
   ASSERT_TRUE(p.up());
   constexpr std::uint32_t kEach = 6;
   std::vector<std::uint32_t> order(kEach);
@@ -207,14 +204,13 @@ TEST_F(Wiring, SendsInAnyOrderCompleteInTheirOwn) {
 }
 
 // ---- Reads
-// ------------------------------------------------------------------------------------------
 
 struct Reads : Wiring {
   struct Sink {
     std::uint32_t stag;
     std::uint64_t to;
   };
-  std::vector<Sink> sinks;  // of the Read Requests that have come
+  std::vector<Sink> sinks;  // of the Read Requests received
 
   void take(const std::vector<Answer>& answers) {
     constexpr std::size_t kRead = 2 + 18;  // length field and untagged header
@@ -245,7 +241,7 @@ struct Reads : Wiring {
 // proves
 TEST_F(Reads, CompleteWhenTheirHoleClosesAllOfThemInPostingOrder) {
   up();
-  send(0);  // the engine may send from the first FPDU on
+  send(0);  // the engine may send after the first FPDU
   for (std::uint64_t i = 0; i < 3; ++i) post(i, verbs::WrOp::Read);
   ASSERT_EQ(sinks.size(), 3u);
   const std::uint64_t n = response(0).size();
@@ -263,7 +259,7 @@ TEST_F(Reads, CompleteWhenTheirHoleClosesAllOfThemInPostingOrder) {
 }
 
 // proves: R-112
-TEST_F(Reads, ASendBehindAReadWaitsForItsResponse) {
+TEST_F(Reads, ASendAfterAReadWaitsForItsResponse) {
   up();
   send(0);
   post(1, verbs::WrOp::Read);
@@ -291,7 +287,7 @@ TEST_F(Reads, MoreRequestsThanNegotiatedTerminate) {
 }
 
 // proves
-TEST_F(Reads, RequestsBehindAHoleKeepTheirPlacesAndAreAnsweredTogether) {
+TEST_F(Reads, RequestsAfterAHoleKeepTheirEntriesAndAreAnsweredTogether) {
   up();
   send(0);
   for (std::size_t i = 0; i < 3; ++i) {
@@ -309,7 +305,7 @@ TEST_F(Reads, RequestsBehindAHoleKeepTheirPlacesAndAreAnsweredTogether) {
   Bytes got;
   for (const Answer& x : a) testing::append(got, x.payload);
   std::size_t at = 0;
-  for (std::size_t i = 0; i < 3; ++i) {  // each with the bytes of its own request
+  for (std::size_t i = 0; i < 3; ++i) {  // each with the bytes of its request
     ASSERT_LE(at + 2 + 14 + 10 + i, got.size());
     EXPECT_EQ(load_be16(got.data() + at), 14 + 10 + i);
     EXPECT_EQ(got[at + 16], 0x40 + i);
@@ -319,10 +315,9 @@ TEST_F(Reads, RequestsBehindAHoleKeepTheirPlacesAndAreAnsweredTogether) {
 }
 
 // ---- the shortest path
-// ------------------------------------------------------------------------------
 
 // proves: R-87
-TEST_F(Wiring, AWriteWithoutTheRightIsNotPlacedByTheShortestPathEither) {
+TEST_F(Wiring, TheShortestPathChecksTheRightToWrite) {
   up();
   send(0);
   Bytes local(1000, 0);
@@ -334,10 +329,10 @@ TEST_F(Wiring, AWriteWithoutTheRightIsNotPlacedByTheShortestPathEither) {
   EXPECT_EQ(p.stats().iwarp.ddp.terminates_sent, 1u);
 }
 
-// A segment that begins at RCV.NXT and reaches over a hole into what is there is an overlap, not
-// the next segment in order, however much it looks like it.
+// A segment that begins at RCV.NXT and reaches across a hole into a received block is an overlap,
+// not the next segment in order.
 // proves: H-9, R-9, R-99
-TEST_F(Wiring, FromRcvNxtIntoABlockOnlyWhatIsNewIsPlaced) {
+TEST_F(Wiring, AnOverlapFromRcvNxtIntoABlockPlacesOnlyNewBytes) {
   up();
   send(0);
   send(2);
@@ -351,7 +346,7 @@ TEST_F(Wiring, FromRcvNxtIntoABlockOnlyWhatIsNewIsPlaced) {
 }
 
 // proves: E-7
-TEST_F(Wiring, AnOwedAckGoesBeforeThatOfASegmentOutOfOrder) {
+TEST_F(Wiring, APendingAckGoesBeforeTheAckOfAnOutOfOrderSegment) {
   up();
   const auto a = p.burst({{0, fpdus[0]}, {2 * kSize, fpdus[2]}});
   ASSERT_EQ(a.size(), 2u);
@@ -362,7 +357,7 @@ TEST_F(Wiring, AnOwedAckGoesBeforeThatOfASegmentOutOfOrder) {
 }
 
 // proves: H-1
-TEST_F(Wiring, InOrderBesideAnOpenHoleIsTakenAndAcknowledged) {
+TEST_F(Wiring, InOrderDataBeforeAnOpenHoleIsAcceptedAndAcknowledged) {
   up();
   send(0);
   send(3);
@@ -377,7 +372,7 @@ TEST_F(Wiring, InOrderBesideAnOpenHoleIsTakenAndAcknowledged) {
   std::fill(p.region.begin(), p.region.end(), 0);
   send(3);
   EXPECT_TRUE(p.untouched()) << "not placed again";
-  // A message in it is delivered at once; that of the block beyond the hole waits.
+  // A message in it is delivered at once. A message of the block beyond the hole waits.
   HandPeer h;
   ASSERT_TRUE(h.up());
   ASSERT_TRUE(h.post_receive(1, 0, 500) && h.post_receive(2, 1000, 500));
@@ -394,7 +389,7 @@ TEST_F(Wiring, InOrderBesideAnOpenHoleIsTakenAndAcknowledged) {
 }
 
 // proves: E-4
-TEST_F(Wiring, AnAcknowledgementInDataOfTheShortestPathIsTaken) {
+TEST_F(Wiring, AnAcknowledgementInDataOfTheShortestPathCounts) {
   up();
   send(0);
   const verbs::Sge sge{p.to(0), 100, p.stag};
@@ -411,7 +406,7 @@ TEST_F(Wiring, AnAcknowledgementInDataOfTheShortestPathIsTaken) {
 }
 
 // proves
-TEST_F(Wiring, TheShortestPathTakesOneFpduAndLeavesTheRestToTheSteps) {
+TEST_F(Wiring, TheShortestPathHandlesOnlySegmentsOfOneFpdu) {
   up();
   send(0);
   EXPECT_EQ(p.send(kSize, joined({fpdus[1], fpdus[2]})).back().ack, 3 * kSize);

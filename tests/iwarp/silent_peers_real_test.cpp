@@ -1,5 +1,5 @@
-// Peers that connect over the kernel's TCP and say nothing: the oldest of them gives way to
-// somebody who wants in (docs/decisions/silent-peers.md).
+// Peers that connect over the kernel's TCP and send nothing: the oldest of them makes room for a
+// new connection (docs/decisions/silent-peers.md).
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -19,7 +19,7 @@ namespace {
 constexpr int kBacklog = 4;
 
 // proves: E-50
-TEST(SilentSockets, TheOldestOfAFullBacklogGivesWay) {
+TEST(SilentSockets, TheOldestOfAFullBacklogMakesRoom) {
   using namespace stream_test;
   Device server = open(), client = open();
   auto listener = server.listen(0, kBacklog);
@@ -29,7 +29,7 @@ TEST(SilentSockets, TheOldestOfAFullBacklogGivesWay) {
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   to.sin_port = htons(listener->port());
   std::vector<port::Fd> silent;
-  // Each of an address of its own: there are four times as many places as one address has.
+  // Each from its own address: there are four times as many places as one address may have.
   for (int i = 0; i < 4 * kBacklog; ++i) {
     silent.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in own{};
@@ -47,7 +47,7 @@ TEST(SilentSockets, TheOldestOfAFullBacklogGivesWay) {
   // Silent peers have 10 s (iwarp::Options::startup_timeout), then all of them make room.
   EXPECT_LT(std::chrono::steady_clock::now() - from, std::chrono::seconds(8));
   EXPECT_TRUE(request->accept(s.qp).ok());
-  // The first of them was told.
+  // The first of them was closed.
   char byte;
   EXPECT_LE(recv(silent.front().get(), &byte, 1, MSG_DONTWAIT), 0);
   EXPECT_NE(errno, EAGAIN);

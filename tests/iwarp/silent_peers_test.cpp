@@ -1,5 +1,5 @@
-// Peers that connect and say nothing hold a listener only until somebody else wants in: the oldest
-// of them gives way (docs/decisions/silent-peers.md).
+// Peers that connect and send nothing occupy a listener only until another one connects: the oldest
+// of them makes room (docs/decisions/silent-peers.md).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ const IpAddress kLeft = IpAddress::v4(10, 0, 0, 1), kOther = IpAddress::v4(10, 0
 
 struct SilentPeers : ::testing::Test {
   SilentPeers() {
-    // What those of `silent` have to say is lost; that they have got our SYN-ACK, is not.
+    // Data from the ports in `silent` is lost, but not their acknowledgements of our SYN-ACK.
     wire.watch = [this](Bytes frame, bool to_right) {
       const auto w = WireSegment::of(frame);
       if (to_right && w && silent.count(w->seg.src_port) != 0 && !w->seg.payload.empty()) {
@@ -28,9 +28,7 @@ struct SilentPeers : ::testing::Test {
       }
       return std::vector<Bytes>{std::move(frame)};
     };
-    Error error;
-    listener = wire.right.engine().iwarp().listen(kPort, kBacklog, &error);
-    EXPECT_NE(listener, nullptr);
+    listener = wire.right.engine().iwarp().listen(kPort, kBacklog).value();
   }
   verbs::QueuePair* connect(bool speaks, const IpAddress& from = kLeft) {
     verbs::QueuePair* qp = wire.left.node->make_qp();
@@ -48,7 +46,7 @@ struct SilentPeers : ::testing::Test {
         std::count_if(wire.right.node->events.begin(), wire.right.node->events.end(),
                       [](const CmEvent& e) { return e.kind == CmEvent::Kind::ConnectRequest; }));
   }
-  // At the right end, with that port of the left one.
+  // True if the right end has a connection from that port of the left one.
   bool is_there(std::uint16_t port) {
     bool found = false;
     wire.right.engine().iwarp().state().connections.for_each(
@@ -62,19 +60,19 @@ struct SilentPeers : ::testing::Test {
 };
 
 // proves: E-50
-TEST_F(SilentPeers, TheOldestOfAFullBacklogGivesWay) {
+TEST_F(SilentPeers, TheOldestOfAFullBacklogMakesRoom) {
   for (int i = 0; i < kBacklog; ++i) connect(false);
   wire.run_for(Duration::ms(500));
   EXPECT_EQ(requests(), 0u);
   EXPECT_TRUE(listener->is_full_for(kLeft));
   connect(true);
   EXPECT_TRUE(wire.run_until([&] { return requests() == 1; }, Duration::s(4)));
-  EXPECT_EQ(failed(), 1u);  // one made room, not all
+  EXPECT_EQ(failed(), 1u);  // one made room, the others stay
 }
 
-// The places of an address are a quarter of all: as many as the consumer has asked for.
+// One address may have a quarter of all places: as many as the consumer requested.
 // proves: E-50
-TEST_F(SilentPeers, OneAddressDoesNotHoldTheListener) {
+TEST_F(SilentPeers, OneAddressCannotOccupyTheListener) {
   for (int i = 0; i < kBacklog; ++i) connect(true);
   EXPECT_TRUE(wire.run_until([&] { return requests() == kBacklog; }, Duration::s(4)));
   connect(true);
@@ -88,9 +86,9 @@ TEST_F(SilentPeers, OneAddressDoesNotHoldTheListener) {
   EXPECT_EQ(failed(), 0u);
 }
 
-// Who is silent at an address that has its share makes room for that address alone.
+// A silent connection from an address that has its share makes room only for that address.
 // proves: E-50
-TEST_F(SilentPeers, AnAddressThatHasItsShareMakesRoomItself) {
+TEST_F(SilentPeers, AnAddressWithItsShareMakesRoomOnlyForItself) {
   const auto other =
       wire.left.engine().iwarp().find(connect(false, kOther)->connection)->key.local_port;
   wire.run_for(Duration::ms(5));
@@ -102,9 +100,9 @@ TEST_F(SilentPeers, AnAddressThatHasItsShareMakesRoomItself) {
   EXPECT_TRUE(is_there(other)) << "though it has been silent for longest";
 }
 
-// Whoever has asked waits for the consumer, and gives way to nobody.
+// A connection that has sent its request waits for the consumer and does not make room.
 // proves: E-50
-TEST_F(SilentPeers, ARequestThatWaitsForItsAnswerStays) {
+TEST_F(SilentPeers, ARequestThatWaitsForItsConsumerStays) {
   for (int i = 0; i < kBacklog; ++i) connect(true);
   EXPECT_TRUE(wire.run_until([&] { return requests() == kBacklog; }, Duration::s(4)));
   connect(true);
@@ -113,8 +111,8 @@ TEST_F(SilentPeers, ARequestThatWaitsForItsAnswerStays) {
   EXPECT_EQ(failed(), 0u);
 }
 
-// Nor is anything kept of those that have spoken, on a listener that is never full.
-TEST_F(SilentPeers, WhoHasSpokenIsForgotten) {
+// No record is kept of peers that have sent data, on a listener that is never full.
+TEST_F(SilentPeers, NoRecordIsKeptOfPeersThatHaveSentData) {
   for (std::size_t i = 1; i <= 20; ++i) {
     verbs::QueuePair* qp = wire.right.node->make_qp();
     connect(true);
@@ -130,10 +128,10 @@ TEST_F(SilentPeers, WhoHasSpokenIsForgotten) {
   }
 }
 
-// Behind one that goes on saying nothing either: what is kept is as long as the backlog, not as the
-// connections that have come meanwhile are many.
+// The same after a peer that stays silent: the list is as long as the backlog, however many
+// connections have come in the meantime.
 // proves: E-50
-TEST_F(SilentPeers, WhoHasSpokenIsForgottenBehindOneThatHasNot) {
+TEST_F(SilentPeers, NoRecordIsKeptOfThemAfterASilentPeerEither) {
   const auto port = wire.left.engine().iwarp().find(connect(false)->connection)->key.local_port;
   wire.run_for(Duration::ms(5));
   ASSERT_TRUE(is_there(port));
@@ -145,7 +143,7 @@ TEST_F(SilentPeers, WhoHasSpokenIsForgottenBehindOneThatHasNot) {
   }
   EXPECT_LE(listener->silent.size(), 32u + 2 * 4 * kBacklog);
   EXPECT_GE(listener->silent.size(), 1u);
-  // The silent one is still the first to give way.
+  // The silent one is still the first to make room.
   for (int i = 1; i < kBacklog; ++i) connect(false);
   wire.run_for(Duration::ms(500));
   EXPECT_TRUE(listener->is_full_for(kLeft));
@@ -157,9 +155,9 @@ TEST_F(SilentPeers, WhoHasSpokenIsForgottenBehindOneThatHasNot) {
   EXPECT_FALSE(is_there(port)) << "the one that had been silent for longest";
 }
 
-// A SYN is not enough: whoever cannot be reached at the address it says pushes nobody out.
+// A SYN alone is not enough: a peer that cannot be reached at its source address removes no other.
 // proves: E-50
-TEST_F(SilentPeers, ASynAlonePushesNobodyOut) {
+TEST_F(SilentPeers, ASynAloneRemovesNoConnection) {
   for (int i = 0; i < kBacklog; ++i) connect(false);
   wire.run_for(Duration::ms(500));
   EXPECT_TRUE(listener->is_full_for(kLeft));

@@ -1,4 +1,5 @@
-// What the errno values of the kernel's sockets mean to who connects, listens or is connected.
+// The meaning of errno values of the kernel's sockets for connecting, listening and open
+// connections.
 #include "iwarp/socket_end.h"
 
 #include <errno.h>
@@ -7,14 +8,14 @@
 namespace urnic::iwarp {
 namespace {
 
-TEST(SocketEnd, EachEndHasItsCodeAndItsLine) {
+TEST(SocketEnd, EachErrnoHasItsCodeAndMessage) {
   EXPECT_EQ(socket_end_of(ECONNREFUSED, true).code, Errc::refused);
   for (const int e : {ENETUNREACH, EHOSTUNREACH, ENETDOWN, EHOSTDOWN})
     EXPECT_EQ(socket_end_of(e, false).code, Errc::unreachable) << e;
   EXPECT_EQ(socket_end_of(ECONNRESET, false).code, Errc::reset);
   EXPECT_EQ(socket_end_of(EPIPE, false).code, Errc::reset) << "and whatever else ends a stream";
   EXPECT_STREQ(socket_end_of(EIO, false).why, "a local error ended the connection");
-  // Silence is told apart by when it was.
+  // A timeout is reported differently depending on when it happened.
   EXPECT_EQ(socket_end_of(ETIMEDOUT, true).code, Errc::timed_out);
   EXPECT_STREQ(socket_end_of(ETIMEDOUT, true).why,
                "no response from the peer: connecting timed out");
@@ -22,7 +23,7 @@ TEST(SocketEnd, EachEndHasItsCodeAndItsLine) {
                "the peer stopped responding: all TCP retransmissions failed");
 }
 
-TEST(SocketError, SaysWhatIsWrongAndWhatToDo) {
+TEST(SocketError, TellsWhatIsWrongAndWhatToDo) {
   const struct {
     int e;
     Errc code;

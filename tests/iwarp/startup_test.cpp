@@ -1,4 +1,5 @@
-// The MPA start-up machine: two of them talking, at every cut, and every refusal (E-1, E-35).
+// The MPA start-up state machine: two of them connected, with every cut and every error (E-1,
+// E-35).
 #include "iwarp/startup.h"
 
 #include <gtest/gtest.h>
@@ -70,7 +71,7 @@ TEST(Startup, GarbageInsteadOfARequestFailsAtOnce) {
   EXPECT_EQ(step.violation, ddp::Violation::MpaStartup);
 }
 
-TEST(Startup, ARequestWhereAReplyBelongsIsACollision) {
+TEST(Startup, ARequestInsteadOfAReplyIsACollision) {
   Startup a = Startup::active({}, {}), b = Startup::active({}, {});
   a.request_bytes();
   EXPECT_EQ(a.feed(b.request_bytes()).what, What::Fail);
@@ -106,7 +107,7 @@ TEST(Startup, RevisionOneBothWaysEstablishesWithoutRtr) {
 }
 
 // proves: R-77
-TEST(Startup, BothFramesEndAtAWordWhateverTheInitialSequenceNumbers) {
+TEST(Startup, BothFramesEndAtAWordForAllInitialSequenceNumbers) {
   for (std::uint32_t own = 0; own < 4; ++own) {
     for (std::uint32_t peer = 0; peer < 4; ++peer) {
       mpa::StartupOptions options;
@@ -129,18 +130,18 @@ TEST(Startup, BothFramesEndAtAWordWhateverTheInitialSequenceNumbers) {
 }
 
 // proves: R-77
-TEST(Startup, AFrameThatLeavesTheStreamBetweenWordsIsMalformed) {
+TEST(Startup, AFrameThatDoesNotEndAtAWordIsMalformed) {
   mpa::StartupOptions options;
   options.policy = mpa::Policy::AbsoluteMarkers;
   Startup a = Startup::active(options, {}), b = Startup::passive(options);
   a.set_first_sns(8, 0);
-  b.set_first_sns(0, 9);  // the bytes came elsewhere than the sender thinks
+  b.set_first_sns(0, 9);  // the bytes arrived at another sequence number than the sender assumes
   const Startup::Step step = b.feed(a.request_bytes());
   EXPECT_EQ(step.what, What::Fail);
   EXPECT_EQ(step.violation, ddp::Violation::MpaStartup);
 }
 
-TEST(Startup, D6_TwoPoliciesThatDoNotMeetEndWithTheReason) {
+TEST(Startup, D6_TwoIncompatiblePoliciesFailWithTheReason) {
   mpa::StartupOptions extension, plain;
   extension.policy = mpa::Policy::ModifiedLength;
   {

@@ -1,5 +1,5 @@
-// How connections over the kernel's TCP end when the kernel has no room, or has more than one turn
-// takes, and what a closed listener leaves at it. The device is polled by the test alone.
+// How connections over the kernel's TCP end if the kernel has no room, or has more data than one
+// turn processes, and what a closed listener leaves there. Only the test polls the device.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -24,7 +24,7 @@ struct StreamEnd : ::testing::Test {
       usleep(100);
     }
   }
-  // Polls until `f`.
+  // Polls until `f` returns true.
   template <class F>
   bool poll_until(F&& f) {
     return test::soon([&] {
@@ -32,7 +32,7 @@ struct StreamEnd : ::testing::Test {
       return f();
     });
   }
-  // At full operation, where both ends may send.
+  // Reaches full operation, where both ends may send.
   void establish(const Bare& peer, End& end) {
     peer.request();
     auto request = listener.next(60000);
@@ -42,7 +42,7 @@ struct StreamEnd : ::testing::Test {
     peer.send(empty_write());
     ASSERT_TRUE(poll_until([&] { return end.qp.state() == QpState::rts; }));
   }
-  // No byte more goes into the socket. Returns how many went.
+  // Fills the socket until it accepts no more bytes. Returns how many it accepted.
   static std::size_t fill(int fd) {
     const std::vector<std::uint8_t> junk(65536, 0x5a);
     std::size_t sent = 0;
@@ -57,7 +57,7 @@ struct StreamEnd : ::testing::Test {
     }
     return sent;
   }
-  // What comes until the end of the stream.
+  // Reads until the end of the stream.
   std::size_t read_all(const Bare& peer) {
     std::vector<std::uint8_t> in(65536);
     std::size_t got = 0;
@@ -70,7 +70,7 @@ struct StreamEnd : ::testing::Test {
     })) << "no end of the stream";
     return got;
   }
-  // The first event but `established`.
+  // The first event other than `established`.
   EventKind next_event(End& end) {
     Event e;
     e.kind = EventKind::established;
@@ -81,12 +81,12 @@ struct StreamEnd : ::testing::Test {
   Listener listener;
 };
 
-// A segment was cut for the kernel, which had no room for it: nothing is left to be cut, and our
-// FIN is still not due.
+// A segment was cut for the kernel, which had no room for it. Nothing is left to cut, but our FIN
+// is not due yet.
 // proves: E-50
-TEST_F(StreamEnd, TheFinComesBehindWhatTheKernelHadNoRoomFor) {
+TEST_F(StreamEnd, TheFinComesAfterDataTheKernelHadNoRoomFor) {
   constexpr std::uint32_t kUntagged = 18;
-  // The kernel may find room behind the last look: then once more, with another connection.
+  // The kernel may find room after the last check: then try again with another connection.
   bool full = false;
   for (int tries = 0; tries < 20 && !full; ++tries) {
     Bare peer(listener.port());
@@ -114,9 +114,10 @@ TEST_F(StreamEnd, TheFinComesBehindWhatTheKernelHadNoRoomFor) {
   EXPECT_TRUE(full) << "the kernel always had room";
 }
 
-// Our FIN is gone; the peer's stands behind more than one turn reads, and was reported with it.
+// Our FIN was sent. The peer's FIN comes after more data than one turn reads, and was reported with
+// it.
 // proves: E-50
-TEST_F(StreamEnd, AFinBehindMoreThanOneTurnEndsAConnectionThatCloses) {
+TEST_F(StreamEnd, AFinAfterMoreThanOneTurnOfDataEndsAClosingConnection) {
   Bare peer(listener.port());
   End end(device);
   establish(peer, end);
@@ -135,7 +136,7 @@ TEST_F(StreamEnd, AFinBehindMoreThanOneTurnEndsAConnectionThatCloses) {
   while (all.size() < 5u << 18) all.insert(all.end(), one.begin(), one.end());
   std::size_t sent = 0;
   int there = 0;
-  // Without more for 5 s the kernel takes no more.
+  // If the kernel takes nothing for 5 s, it is full.
   for (auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(5);
        there < static_cast<int>(all.size()) && std::chrono::steady_clock::now() < give_up;) {
     const ssize_t k =
@@ -156,13 +157,13 @@ TEST_F(StreamEnd, AFinBehindMoreThanOneTurnEndsAConnectionThatCloses) {
   EXPECT_TRUE(poll_until([&] { return device.stats().connections.empty(); }));
 }
 
-// The descriptor that listens at `port`.
+// Finds the descriptor that listens at `port`.
 int listening_at(std::uint16_t port) {
   for (int fd = 3; fd < 1024; ++fd) {
     int listens = 0;
     socklen_t n = sizeof listens;
     if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) != 0 || listens == 0) continue;
-    sockaddr_in6 at{};  // the port is where IPv4 has it
+    sockaddr_in6 at{};  // the port is at the same place as for IPv4
     n = sizeof at;
     if (getsockname(fd, reinterpret_cast<sockaddr*>(&at), &n) == 0 && ntohs(at.sin6_port) == port) {
       return fd;
@@ -171,9 +172,9 @@ int listening_at(std::uint16_t port) {
   return -1;
 }
 
-// Another process may have inherited the socket: who connects there is no business of ours.
+// Another process may have inherited the socket. Connections to it do not concern us.
 // proves: E-39
-TEST_F(StreamEnd, AClosedListenerWakesNobodyThoughItsSocketLivesOn) {
+TEST_F(StreamEnd, AClosedListenerCausesNoWakeUpsEvenIfItsSocketWasInherited) {
   const int fd = listening_at(listener.port());
   ASSERT_GE(fd, 0);
   const int inherited = fcntl(fd, F_DUPFD_CLOEXEC, 0);

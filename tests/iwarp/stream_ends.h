@@ -1,4 +1,5 @@
-// Two ends over the kernel's TCP on this machine, and data between them, through the public API.
+// Two ends over the kernel's TCP on this machine, and data transfer between them, through the
+// public API.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -75,7 +76,7 @@ struct End {
     none.status = WcStatus::flushed;
     return none;
   }
-  // The next event that is not `established`.
+  // The next event other than `established`.
   Event ending(int ms = 60000) {
     Event e;
     for (int i = 0; i < 3; ++i) {
@@ -108,7 +109,7 @@ inline void join(Device& server, End& s, End& c, const std::string& address = "1
     ASSERT_TRUE(request.ok()) << request.error().message;
     const auto accepted = request->accept(s.qp, options);
     EXPECT_TRUE(accepted.ok()) << accepted.error().message;
-    Event e;  // peer-to-peer: when the RTR has come
+    Event e;  // peer-to-peer: when the RTR has arrived
     EXPECT_TRUE(s.events.wait(&e, 60000));
     EXPECT_EQ(e.kind, EventKind::established);
   });
@@ -117,10 +118,10 @@ inline void join(Device& server, End& s, End& c, const std::string& address = "1
   accepting.join();
 }
 
-// Writes, Sends and Reads of odd and large sizes both ways, every byte looked at.
+// Writes, Sends and Reads of odd and large sizes in both directions. Every byte is checked.
 inline void exchange(End& a, End& b) {
-  // Who answers a Read has no completion of it: its engine is asked, so that what it last did with
-  // the memory is behind us.
+  // The responder of a Read gets no completion for it. Calling its engine makes sure that it has
+  // finished using the memory.
   a.qp.stats();
   b.qp.stats();
   a.fill(1);

@@ -1,4 +1,5 @@
-// Connections over the kernel's TCP whose peer is no urnic: a bare socket that says what it likes.
+// Connections over the kernel's TCP to a peer that is not urnic: a plain socket that sends whatever
+// the test wants.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -21,6 +22,26 @@ namespace {
 
 using namespace stream_test;
 
+// A device that only the test drives, and a bare peer that asks it for a connection.
+struct Polled {
+  Result<ConnectRequest> next() {
+    peer.request();
+    return listener.next(60000);
+  }
+  template <class F>
+  bool poll_until(const F& f) {
+    return test::soon([&] {
+      Completion none[1];
+      s.cq.poll(none);
+      return f();
+    });
+  }
+  Device device = open({{"progress", "poll"}});
+  End s{device};
+  Listener listener = *device.listen(0);
+  Bare peer{listener.port()};
+};
+
 struct BareTest : ::testing::Test {
   void SetUp() override {
     server = open();
@@ -28,7 +49,7 @@ struct BareTest : ::testing::Test {
     ASSERT_TRUE(l.ok());
     listener = std::move(*l);
   }
-  // A connection of `peer` on `s`, full operation.
+  // Brings a connection of `peer` on `s` to full operation.
   void establish(Bare& peer, End& s) {
     peer.request();
     auto request = listener.next(60000);
@@ -64,7 +85,7 @@ TEST_F(BareTest, ARequestByteByByteIsUnderstood) {
   EXPECT_TRUE(listener.next(60000).ok());
 }
 
-TEST_F(BareTest, APeerThatGivesUpBeforeTheAnswerMakesAcceptSayClosed) {
+TEST_F(BareTest, AcceptReturnsClosedIfThePeerGaveUpFirst) {
   auto peer = std::make_unique<Bare>(listener.port());
   peer->request();
   auto request = listener.next(60000);
@@ -82,10 +103,10 @@ TEST_F(BareTest, FinWithNothingOutstandingIsAnOrderlyEnd) {
   establish(peer, s);
   shutdown(peer.fd, SHUT_WR);
   EXPECT_EQ(s.ending().kind, EventKind::disconnected);
-  EXPECT_EQ(peer.read(1), 0u);  // and its FIN comes back
+  EXPECT_EQ(peer.read(1), 0u);  // and our FIN is sent back
 }
 
-TEST_F(BareTest, FinInTheMiddleOfAnFpduIsNot) {
+TEST_F(BareTest, AFinInsideAnFpduIsNotAnOrderlyEnd) {
   Bare peer(listener.port());
   End s(server);
   establish(peer, s);
@@ -96,15 +117,15 @@ TEST_F(BareTest, FinInTheMiddleOfAnFpduIsNot) {
   EXPECT_EQ(e.error.code, Errc::reset) << e.error.message;
 }
 
-// FPDUs before the consumer has answered: taken in part, the rest waits in the kernel, and all of
+// FPDUs before the consumer has answered: some are read, the rest waits in the kernel, and all of
 // it counts once the connection is accepted.
 // proves: E-1
-TEST_F(BareTest, AnEagerPeerIsHeldBackAndThenHeard) {
+TEST_F(BareTest, DataBeforeTheAcceptWaitsAndIsThenReceived) {
   Bare peer(listener.port());
   peer.request();
   constexpr std::size_t kWrites = 50000;
   std::vector<std::uint8_t> all;
-  const std::uint8_t write[14] = {0xc1, 0x40};  // zero-length: STag and offset mean nothing
+  const std::uint8_t write[14] = {0xc1, 0x40};  // zero-length: STag and offset have no meaning
   std::uint8_t fpdu[32];
   const std::uint32_t n = mpa::build_fpdu(fpdu, write, {}, true).len;
   for (std::size_t i = 0; i < kWrites; ++i) all.insert(all.end(), fpdu, fpdu + n);
@@ -123,8 +144,8 @@ TEST_F(BareTest, AnEagerPeerIsHeldBackAndThenHeard) {
   sending.join();
 }
 
-// A Read Request among what waited in the kernel is answered, though nothing new comes in that
-// would give the connection a turn to send.
+// A Read Request that waited in the kernel is answered even if no new data arrives that would give
+// the connection a turn to send.
 // proves: E-51
 TEST_F(BareTest, AReadRequestThatWaitedForTheConsumerIsAnswered) {
   Device polled = open({{"progress", "poll"}});
@@ -132,7 +153,7 @@ TEST_F(BareTest, AReadRequestThatWaitedForTheConsumerIsAnswered) {
   auto waiting = polled.listen(0);
   ASSERT_TRUE(waiting.ok());
   Bare peer(waiting->port());
-  // Polls until nothing more comes: what has been sent is read, or waits in the kernel for `fd`.
+  // Polls until nothing more arrives: sent data was read, or waits in the kernel for `fd`.
   std::size_t sent = 0;
   const auto settle = [&](int fd) {
     return test::soon([&] {
@@ -148,7 +169,7 @@ TEST_F(BareTest, AReadRequestThatWaitedForTheConsumerIsAnswered) {
   auto request = waiting->next(60000);
   ASSERT_TRUE(request.ok());
   std::uint8_t fpdu[64];
-  const std::uint8_t write[14] = {0xc1, 0x40};  // zero-length: STag and offset mean nothing
+  const std::uint8_t write[14] = {0xc1, 0x40};  // zero-length: STag and offset have no meaning
   const std::uint32_t n = mpa::build_fpdu(fpdu, write, {}, true).len;
   std::vector<std::uint8_t> all;
   while (all.size() < 80000) all.insert(all.end(), fpdu, fpdu + n);
@@ -156,7 +177,7 @@ TEST_F(BareTest, AReadRequestThatWaitedForTheConsumerIsAnswered) {
   ASSERT_GE(fd, 0);
   sent = polled.stats().port.rx_bytes + all.size();
   peer.send(all);
-  ASSERT_TRUE(settle(fd));  // as much as is taken before the consumer has answered
+  ASSERT_TRUE(settle(fd));  // as much as is accepted before the consumer has answered
   ddp::SegmentHeader h;
   h.op = ddp::Opcode::ReadRequest;
   h.last = true;
@@ -177,13 +198,13 @@ TEST_F(BareTest, AReadRequestThatWaitedForTheConsumerIsAnswered) {
   })) << "the Reply and the Read Response";
 }
 
-// Sending fails, and there is nothing to be received that would tell.
+// Sending fails, and there is no received data that would show it.
 // proves: E-50, E-51
-TEST_F(BareTest, ASendThatFailsIsTheEndThoughNothingComesIn) {
+TEST_F(BareTest, AFailedSendEndsTheConnectionWithoutReceivedData) {
   Bare peer(listener.port());
   End s(server);
   establish(peer, s);
-  const std::uint8_t write[14] = {0xc1, 0x40};  // zero-length: STag and offset mean nothing
+  const std::uint8_t write[14] = {0xc1, 0x40};  // zero-length: STag and offset have no meaning
   std::uint8_t fpdu[32];
   const std::uint32_t n = mpa::build_fpdu(fpdu, write, {}, true).len;
   peer.send({fpdu, fpdu + n});  // now the server may send
@@ -191,37 +212,27 @@ TEST_F(BareTest, ASendThatFailsIsTheEndThoughNothingComesIn) {
   const int fd = other_end(peer);
   ASSERT_GE(fd, 0);
   ASSERT_EQ(shutdown(fd, SHUT_WR), 0);
-  usleep(50000);  // what the kernel reports of it has come, as a rule; it is the end in any case
+  usleep(50000);  // usually the kernel has reported it by now; the connection ends in any case
   const Sge data = s.sge(0, 64);
   ASSERT_TRUE(s.qp.post_send(small_send(data)).ok());
   EXPECT_EQ(s.ending().kind, EventKind::failed);
 }
 
-// A reset that sending meets first is a reset, also while we close: nothing else will ever tell,
-// and what was posted before is lost.
+// A reset that is first noticed while sending is a reset, even while we close. No later event would
+// report it, and posted data is lost.
 // proves: E-50
-TEST_F(BareTest, AResetThatSendingMeetsEndsAConnectionThatCloses) {
-  Device polled = open({{"progress", "poll"}});
-  End s(polled);
-  auto waiting = polled.listen(0);
-  ASSERT_TRUE(waiting.ok());
-  Bare peer(waiting->port());
-  const auto poll_until = [&](const auto& f) {
-    return test::soon([&] {
-      Completion none[1];
-      s.cq.poll(none);
-      return f();
-    });
-  };
-  peer.request();
-  auto request = waiting->next(60000);
+TEST_F(BareTest, AResetFoundWhileSendingEndsAClosingConnection) {
+  Polled own;
+  End& s = own.s;
+  Bare& peer = own.peer;
+  auto request = own.next();
   ASSERT_TRUE(request.ok());
   ASSERT_TRUE(request->accept(s.qp).ok());
   const std::uint8_t write[14] = {0xc1, 0x40};
   std::uint8_t fpdu[32];
   const std::uint32_t n = mpa::build_fpdu(fpdu, write, {}, true).len;
   peer.send({fpdu, fpdu + n});
-  ASSERT_TRUE(poll_until([&] { return s.qp.state() == QpState::rts; }));
+  ASSERT_TRUE(own.poll_until([&] { return s.qp.state() == QpState::rts; }));
   const int fd = other_end(peer);
   ASSERT_GE(fd, 0);
   const linger hard{1, 0};
@@ -233,15 +244,16 @@ TEST_F(BareTest, AResetThatSendingMeetsEndsAConnectionThatCloses) {
   ASSERT_TRUE(s.qp.post_send(small_send(data)).ok());
   s.qp.disconnect();
   Event e;
-  ASSERT_TRUE(poll_until([&] { return s.events.poll(&e) && e.kind != EventKind::established; }));
+  ASSERT_TRUE(
+      own.poll_until([&] { return s.events.poll(&e) && e.kind != EventKind::established; }));
   EXPECT_EQ(e.kind, EventKind::failed);
   EXPECT_EQ(e.error.code, Errc::reset) << e.error.message;
   EXPECT_NE(e.error.message.find("reset"), std::string::npos) << e.error.message;
 }
 
-// Who was rejected and goes on sending is heard to its end, and then nothing stays.
+// A rejected peer that continues to send is read to its end, and then no state is left.
 // proves: E-50
-TEST_F(BareTest, WhatComesBehindARejectedRequestIsTakenAndForgotten) {
+TEST_F(BareTest, DataAfterARejectedRequestIsReadAndDiscarded) {
   Bare peer(listener.port());
   peer.request();
   auto request = listener.next(60000);
@@ -256,27 +268,16 @@ TEST_F(BareTest, WhatComesBehindARejectedRequestIsTakenAndForgotten) {
   EXPECT_TRUE(test::soon([&] { return server.stats().connections.empty(); }));
 }
 
-// More of a rejected peer waits in the kernel than one turn takes, and nothing new comes: the rest
-// is not left there.
+// A rejected peer has more data in the kernel than one turn reads, and nothing new arrives. The
+// rest must still be read.
 // proves: E-51
-TEST_F(BareTest, WhatOneTurnLeavesInTheKernelIsReadInTheNext) {
-  Device polled = open({{"progress", "poll"}});
-  End s(polled);
-  auto waiting = polled.listen(0);
-  ASSERT_TRUE(waiting.ok());
-  Bare peer(waiting->port());
-  const auto poll_until = [&](const auto& f) {
-    return test::soon([&] {
-      Completion none[1];
-      s.cq.poll(none);
-      return f();
-    });
-  };
-  peer.request();
-  auto request = waiting->next(60000);
+TEST_F(BareTest, DataLeftInTheKernelByOneTurnIsReadInTheNext) {
+  Polled own;
+  Bare& peer = own.peer;
+  auto request = own.next();
   ASSERT_TRUE(request.ok());
   request->reject({});
-  ASSERT_TRUE(poll_until([&] { return peer.readable() >= 24; })) << "the Reply";
+  ASSERT_TRUE(own.poll_until([&] { return peer.readable() >= 24; })) << "the Reply";
   const int fd = other_end(peer);
   ASSERT_GE(fd, 0);
   const int large = 16 << 20;
@@ -286,7 +287,7 @@ TEST_F(BareTest, WhatOneTurnLeavesInTheKernelIsReadInTheNext) {
   const std::vector<std::uint8_t> all(5u << 18, 1);
   std::size_t sent = 0;
   int waiting_there = 0;
-  // Without more for 5 s the kernel takes no more.
+  // If the kernel takes nothing for 5 s, it is full.
   for (auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(5);
        waiting_there < static_cast<int>(all.size()) &&
        std::chrono::steady_clock::now() < give_up;) {
@@ -302,7 +303,7 @@ TEST_F(BareTest, WhatOneTurnLeavesInTheKernelIsReadInTheNext) {
   if (waiting_there < static_cast<int>(all.size())) {
     GTEST_SKIP() << "the kernel takes no more than " << waiting_there << " bytes at once";
   }
-  EXPECT_TRUE(poll_until([&] { return polled.stats().port.rx_bytes >= all.size(); }));
+  EXPECT_TRUE(own.poll_until([&] { return own.device.stats().port.rx_bytes >= all.size(); }));
 }
 
 TEST_F(BareTest, ABadCrcIsAnsweredByTerminateAndFin) {
@@ -320,10 +321,10 @@ TEST_F(BareTest, ABadCrcIsAnsweredByTerminateAndFin) {
   EXPECT_GE(peer.read(1000), 20u);  // the Terminate, then the end
 }
 
-TEST_F(BareTest, AKilledPeerIsNoticed) {
+TEST_F(BareTest, AKilledPeerIsDetected) {
   End s(server);
   const pid_t pid = test::quiet_fork();
-  if (pid == 0) {  // holds a connection, then dies without a word
+  if (pid == 0) {  // holds a connection, then dies
     Bare peer(listener.port());
     peer.request();
     pause();
@@ -334,12 +335,12 @@ TEST_F(BareTest, AKilledPeerIsNoticed) {
   ASSERT_TRUE(request->accept(s.qp).ok());
   kill(pid, SIGKILL);
   waitpid(pid, nullptr, 0);
-  const Event e = s.ending();  // unread bytes make it a reset, none a FIN
+  const Event e = s.ending();  // with unread bytes it is a reset, without any a FIN
   EXPECT_TRUE(e.kind == EventKind::failed || e.kind == EventKind::disconnected);
   EXPECT_EQ(s.qp.state(), QpState::error);
 }
 
-// A responder made of a bare socket: answers the Request, and never reads again.
+// A responder made of a plain socket: answers the Request, and never reads again.
 struct Deaf {
   Deaf() : listening(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in at{};
@@ -372,7 +373,7 @@ struct Deaf {
   std::uint16_t port = 0;
 };
 
-TEST(StreamTransport, APeerThatDoesNotReadBlocksNobodyElseAndBoundsMemory) {
+TEST(StreamTransport, APeerThatDoesNotReadBlocksNoOtherAndMemoryIsBounded) {
   Device client = open({{"progress", "thread"}, {"peer_to_peer", "off"}}), server = open();
   Deaf deaf;
   End stuck(client, 4 << 20), c(client), s(server);
@@ -382,19 +383,19 @@ TEST(StreamTransport, APeerThatDoesNotReadBlocksNobodyElseAndBoundsMemory) {
   ASSERT_TRUE(connected.ok()) << connected.error().message;
   const Sge all = stuck.sge(0, 4 << 20);
   int posted = 0;
-  for (; posted < 1000; ++posted) {  // 4 GB, if anybody took them
+  for (; posted < 1000; ++posted) {  // 4 GB, if the peer read them
     SendRequest w = stuck.request(Opcode::write, all, 1);
     w.rkey = 0x100;
     if (!stuck.qp.post_send(w).ok()) break;
   }
-  EXPECT_LT(posted, 1000);  // the send queue is full, which is all that grows
+  EXPECT_LT(posted, 1000);  // the send queue is full, and nothing else grows
   usleep(200000);
   const std::uint64_t sent = client.stats().port.tx_bytes;
   EXPECT_LT(sent, std::uint64_t{64} << 20);
   join(server, s, c);
   if (HasFailure()) return;
   exchange(c, s);
-  // When the peer dies, what was stuck ends.
+  // When the peer dies, the blocked requests end.
   close(deaf.fd);
   deaf.fd = -1;
   EXPECT_EQ(stuck.ending().error.code, Errc::reset);

@@ -1,6 +1,6 @@
 // RDMA over the kernel's TCP (D7, E-31), through the public API, in real time on loopback. The
-// other end is another device of ours, or a bare socket that behaves as the test wants. No test
-// here measures speed.
+// other end is another device of ours, or a plain socket controlled by the test. No test here
+// measures speed.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -66,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(All, StreamMatrix,
                                             ::testing::Values("", "write", "read", "write,read"),
                                             ::testing::Values("127.0.0.1", "[::1]")));
 
-TEST(StreamTransport, FailuresToConnectSayWhy) {
+TEST(StreamTransport, FailedConnectionsReportTheReason) {
   Device d = open();
   ConnectionOptions quick;
   quick.timeout_ms = 1500;
@@ -74,9 +74,9 @@ TEST(StreamTransport, FailuresToConnectSayWhy) {
   auto r = refused.qp.connect("127.0.0.1:1", quick);
   ASSERT_FALSE(r.ok());
   EXPECT_EQ(r.error().code, Errc::refused) << r.error().message;
-  // Known at once, as it is of this machine: nothing had begun.
+  // Known at once, since it is this machine: nothing had begun.
   EXPECT_EQ(refused.qp.state(), QpState::init);
-  // A listener that never answers: no Reply comes.
+  // A listener that never answers: no Reply arrives.
   const int silent = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in at{};
   at.sin_family = AF_INET;
@@ -90,7 +90,7 @@ TEST(StreamTransport, FailuresToConnectSayWhy) {
   ASSERT_FALSE(r.ok());
   EXPECT_EQ(r.error().code, Errc::timed_out) << r.error().message;
   close(silent);
-  // No such address here: nothing can be sent from it.
+  // This machine does not have the address: nothing can be sent from it.
   Device elsewhere = open({{"port", "tcp:bind=::1"}});
   End other(elsewhere);
   r = other.qp.connect("127.0.0.1:1", quick);
@@ -99,7 +99,7 @@ TEST(StreamTransport, FailuresToConnectSayWhy) {
   EXPECT_EQ(other.qp.state(), QpState::init);
 }
 
-TEST(StreamTransport, ATakenPortIsInUseAndAPrivilegedOneNeedsARight) {
+TEST(StreamTransport, AnOccupiedPortIsInUseAndAPrivilegedOneNeedsPermission) {
   Device d = open(), other = open();
   auto first = d.listen(0);
   ASSERT_TRUE(first.ok());
@@ -111,7 +111,7 @@ TEST(StreamTransport, ATakenPortIsInUseAndAPrivilegedOneNeedsARight) {
   EXPECT_TRUE(other.listen(port).ok());
 }
 
-TEST(StreamTransport, BadPortArgumentsAreRefusedWithOneLine) {
+TEST(StreamTransport, BadPortArgumentsFailWithAMessage) {
   for (const char* spec :
        {"tcp:bind=nowhere", "tcp:colour=red", "tcp:align=perhaps", "tcp:bind=224.0.0.1"}) {
     Config c;
@@ -141,14 +141,14 @@ TEST(StreamTransport, RequireFastFailsAtConnectAndAccept) {
   EXPECT_EQ(refused.error().code, Errc::unsupported);
   EXPECT_NE(refused.error().message.find("no-segments"), std::string::npos);
   EXPECT_EQ(c.qp.state(), QpState::init);
-  // Asking for FAST without insisting yields SLOW.
+  // Requesting FAST without requiring it gives SLOW.
   ConnectionOptions wish;
   wish.iwarp.type = ConnectionType::fast;
   ASSERT_TRUE(c.qp.connect_start(to, wish).ok());
   auto request = listener->next(60000);
   ASSERT_TRUE(request.ok());
   EXPECT_EQ(request->accept(s.qp, fast).error().code, Errc::unsupported);
-  EXPECT_TRUE(request->accept(s.qp).ok());  // still to be answered
+  EXPECT_TRUE(request->accept(s.qp).ok());  // not answered yet
   Event e;
   ASSERT_TRUE(c.events.wait(&e, 60000));
   EXPECT_EQ(e.kind, EventKind::established);
@@ -178,7 +178,7 @@ TEST(StreamTransport, RejectionCarriesPrivateDataBothWays) {
   EXPECT_TRUE(test::soon([&] { return server.stats().connections.empty(); }));
 }
 
-TEST(StreamTransport, ARefusedWriteTerminatesBothEndsInTheRightWords) {
+TEST(StreamTransport, ARefusedWriteTerminatesBothEndsWithTheRightError) {
   Device server = open(), client = open();
   End s(server), c(client);
   join(server, s, c);
@@ -221,7 +221,7 @@ TEST(StreamTransport, AbortIsAResetAtThePeerAndWorkIsFlushed) {
   EXPECT_EQ(c.ending().error.code, Errc::closed);
 }
 
-// A user's soft limit is usually 1024, fewer than this test needs.
+// A user's soft limit is usually 1024, less than this test needs.
 bool may_open(rlim_t descriptors) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max < descriptors) return false;
@@ -243,7 +243,8 @@ TEST(StreamTransport, ManyConnectionsShareOneDevice) {
     ASSERT_TRUE(
         ours.back()->qp.connect_start("127.0.0.1:" + std::to_string(listener->port())).ok());
   }
-  // Requests need not come in the order of connecting: tell by writing one's number.
+  // Requests may arrive in another order than the connections: each is identified by the number it
+  // writes.
   for (int i = 0; i < kMany; ++i) {
     auto request = listener->next(60000);
     ASSERT_TRUE(request.ok());
@@ -268,13 +269,13 @@ TEST(StreamTransport, ManyConnectionsShareOneDevice) {
   }
 }
 
-TEST(StreamTransport, WithoutDescriptorsConnectingSaysSoAndWaitingPeersAreTurnedAway) {
+TEST(StreamTransport, WithoutDescriptorsConnectingFailsAndWaitingPeersAreReset) {
   Device server = open({{"progress", "thread"}}), client = open({{"progress", "thread"}});
   auto listener = server.listen(0);
   ASSERT_TRUE(listener.ok());
   End c(client), d(client), e(client);
   const std::string to = "127.0.0.1:" + std::to_string(listener->port());
-  // Descriptors are all the process's: leave one, for the connecting end alone.
+  // Descriptors belong to the whole process: leave one, only for the connecting end.
   rlimit old;
   getrlimit(RLIMIT_NOFILE, &old);
   std::vector<int> taken;
@@ -287,16 +288,16 @@ TEST(StreamTransport, WithoutDescriptorsConnectingSaysSoAndWaitingPeersAreTurned
   ConnectionOptions quick;
   quick.timeout_ms = 30000;
   const auto begun = d.qp.connect_start(to, quick);
-  // Known at once, or a moment later.
-  const Error turned_away = begun.ok() ? d.ending().error : begun.error();
+  // Known at once, or shortly after.
+  const Error away = begun.ok() ? d.ending().error : begun.error();
   for (const int fd : taken) close(fd);
   setrlimit(RLIMIT_NOFILE, &old);
-  server.stats();  // behind it nobody is about to be turned away any more
+  server.stats();  // after this call no connection is still being refused
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.error().code, Errc::no_descriptors) << none.error().message;
   EXPECT_NE(none.error().message.find("descriptor"), std::string::npos);
-  EXPECT_EQ(turned_away.code, Errc::reset) << turned_away.message;
-  // And the listener goes on.
+  EXPECT_EQ(away.code, Errc::reset) << away.message;
+  // The listener continues to work.
   ASSERT_TRUE(e.qp.connect_start(to).ok());
   EXPECT_TRUE(listener->next(60000).ok());
 }
@@ -310,7 +311,7 @@ TEST(StreamTransport, IdleConnectionUsesNoCpu) {
   End s(server), c(client);
   join(server, s, c);
   usleep(500000);
-  // On a busy machine a thread may have to wait for another, which is a switch too.
+  // On a busy machine a thread may have to wait for another, which also counts as a switch.
   long switches = 1000;
   for (int i = 0; i < 3 && switches >= 12 + 2; ++i) {
     rusage before, after;
@@ -322,7 +323,7 @@ TEST(StreamTransport, IdleConnectionUsesNoCpu) {
   EXPECT_LT(switches, 12 + 2);
 }
 
-TEST(StreamTransport, ServesWithoutItsApplicationAndTheApplicationMayPollAlone) {
+TEST(StreamTransport, ServesWithoutItsProgramAndTheProgramMayPollAlone) {
   Device server = open(), client = open({{"progress", "poll"}});
   End s(server), c(client);
   auto listener = server.listen(0);
@@ -347,7 +348,7 @@ TEST(StreamTransport, ServesWithoutItsApplicationAndTheApplicationMayPollAlone) 
 // proves: E-25
 TEST(StreamTransport, DeregistrationDuringABlockedSendReturnsAndNothingIsReadAfter) {
   Device server = open({{"progress", "thread"}});
-  Device client = open({{"progress", "poll"}});  // so that nothing more goes out meanwhile
+  Device client = open({{"progress", "poll"}});  // so that nothing more is sent in the meantime
   End s(server, 16 << 20);
   auto c = std::make_unique<End>(client, 16 << 20);
   join(server, s, *c);
@@ -357,7 +358,7 @@ TEST(StreamTransport, DeregistrationDuringABlockedSendReturnsAndNothingIsReadAft
   EXPECT_TRUE(c->mr.deregister().ok());
   std::fill(c->memory.begin(), c->memory.end(), std::uint8_t{0});
   const Completion done = c->wait();
-  EXPECT_NE(done.status, WcStatus::success);  // it had not been handed over whole
+  EXPECT_NE(done.status, WcStatus::success);  // it had not been passed to the kernel completely
   EXPECT_EQ(c->ending().kind, EventKind::failed);
 }
 

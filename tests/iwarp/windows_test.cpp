@@ -1,5 +1,5 @@
-// Memory windows under connections: bound in the order of the send queue, used by peers, taken back
-// by either end.
+// Memory windows used by connections: bound in the order of the send queue, used by peers,
+// invalidated by either end.
 #include "iwarp/memory_ends.h"
 
 namespace urnic::sim {
@@ -8,7 +8,8 @@ namespace {
 using verbs::WindowBind;
 using verbs::WindowType;
 
-// The right end lends its memory, the left end uses it. A second connection between the same nodes.
+// The right end provides memory, the left end uses it. There is a second connection between the
+// same nodes.
 class Windows : public MemoryEnds {
  protected:
   void SetUp() override {
@@ -21,7 +22,7 @@ class Windows : public MemoryEnds {
   }
   verbs::MemoryTable& table() { return pair->right().engine().memory(); }
   std::uint32_t window(WindowType type) { return table().allocate_window(pair->right().pd, type); }
-  // Of [from, from + length) of the memory, by the right end.
+  // Binds a window to [from, from + length) of the memory, at the right end.
   Status bind(std::uint32_t rkey, std::uint64_t from, std::uint64_t length, std::uint8_t access,
               std::uint8_t flags = verbs::kSignaled) {
     const WindowBind b{address(theirs) + from, length, region, rkey, access};
@@ -53,14 +54,14 @@ class Windows : public MemoryEnds {
   }
   Status write(std::uint64_t to, std::uint32_t length, std::uint32_t rkey) {
     post(WrOp::Write, {address(ours), length, source}, to, rkey);
-    post(WrOp::Read, {address(ours), 0, source}, to, rkey);  // answered behind the Write
+    post(WrOp::Read, {address(ours), 0, source}, to, rkey);  // answered after the Write
     return ended();
   }
   Status read(std::uint64_t from, std::uint32_t length, std::uint32_t rkey) {
     post(WrOp::Read, {address(ours), length, source}, from, rkey);
     return ended();
   }
-  // By the second connection.
+  // Reads through the second connection.
   Status read_by_other(std::uint64_t from, std::uint32_t rkey) {
     return by_other(WrOp::Read, from, rkey);
   }
@@ -87,7 +88,7 @@ class Windows : public MemoryEnds {
 };
 
 // proves: E-54
-TEST_F(Windows, GiveTheirOwnRightsToTheirOwnPart) {
+TEST_F(Windows, GrantTheirRightsToTheirPartOnly) {
   const std::uint32_t w = window(WindowType::One) + 1;
   ASSERT_EQ(bind(w, 100, 1000, verbs::kRemoteWrite), Status::Success);
   fill(1);
@@ -107,7 +108,7 @@ TEST_F(Windows, DoNotReachBeyondTheirPart) {
 }
 
 // proves: E-54
-TEST_F(Windows, TheRegionOfOneIsClosedToPeers) {
+TEST_F(Windows, ARegionForWindowsOnlyIsClosedToPeers) {
   ASSERT_EQ(bind(window(WindowType::One) + 1, 0, 4000, verbs::kRemoteRead), Status::Success);
   EXPECT_EQ(read(at(0), 1, region), Status::RemoteAccess);
 }
@@ -122,9 +123,9 @@ TEST_F(Windows, ZeroBasedOnesBeginAtZero) {
   EXPECT_EQ(read(at(100), 1, w), Status::RemoteAccess);
 }
 
-// The peer is told of the window by the Send posted behind the bind, and uses it at once.
+// The Send posted after the bind reports the window to the peer, which uses it at once.
 // proves: E-54
-TEST_F(Windows, ABindIsDoneBeforeWhatIsPostedBehindIt) {
+TEST_F(Windows, ABindIsDoneBeforeLaterRequests) {
   const std::uint32_t w = window(WindowType::Two) + 1;
   const Sge sink{address(ours), 8, source};
   ASSERT_TRUE(pair->left().post_receive(*left, {1, {&sink, 1}}, pair->now()));
@@ -133,7 +134,7 @@ TEST_F(Windows, ABindIsDoneBeforeWhatIsPostedBehindIt) {
   verbs::SendWr wr;
   wr.op = WrOp::Bind;
   wr.bind = &b;
-  ASSERT_EQ(right->sq.post(wr), verbs::Post::Ok);  // no doorbell of its own
+  ASSERT_EQ(right->sq.post(wr), verbs::Post::Ok);  // without a doorbell
   const Sge note{at(0), 4, region};
   wr = {};
   wr.op = WrOp::Send;
@@ -149,7 +150,7 @@ TEST_F(Windows, ABindIsDoneBeforeWhatIsPostedBehindIt) {
 }
 
 // proves: E-54
-TEST_F(Windows, OneOfType2IsItsQueuePairsAlone) {
+TEST_F(Windows, AType2WindowBelongsToItsQueuePairOnly) {
   const std::uint32_t w = window(WindowType::Two) + 1;
   ASSERT_EQ(bind(w, 0, 4000, verbs::kRemoteRead), Status::Success);
   EXPECT_EQ(read(at(0), 10, w), Status::Success);
@@ -157,7 +158,7 @@ TEST_F(Windows, OneOfType2IsItsQueuePairsAlone) {
 }
 
 // proves: E-54
-TEST_F(Windows, OneOfType2IsWrittenToByItsQueuePairsPeerAlone) {
+TEST_F(Windows, AType2WindowIsWritableByItsQueuePairsPeerOnly) {
   const std::uint32_t w = window(WindowType::Two) + 1;
   ASSERT_EQ(bind(w, 0, 4000, verbs::kRemoteWrite), Status::Success);
   fill(1);
@@ -166,24 +167,24 @@ TEST_F(Windows, OneOfType2IsWrittenToByItsQueuePairsPeerAlone) {
   pair->run_for(Duration::ms(10));
   EXPECT_TRUE(std::equal(ours.begin(), ours.begin() + 10, theirs.begin() + 100));
   EXPECT_EQ(left->state, verbs::QpState::Rts);
-  by_other(WrOp::Write, at(200), w, 0);  // behind its first FPDU the shortest path is open
+  by_other(WrOp::Write, at(200), w, 0);  // after its first FPDU the shortest path is used
   pair->run_for(Duration::ms(10));
   EXPECT_EQ(other_right->state, verbs::QpState::Rts);
-  by_other(WrOp::Write, at(200), w);  // complete once it has been sent
+  by_other(WrOp::Write, at(200), w);  // complete once it was sent
   pair->run_for(Duration::ms(10));
   EXPECT_EQ(theirs[200], 0xee);
   EXPECT_NE(other_right->state, verbs::QpState::Rts) << "refused";
 }
 
 // proves: E-54
-TEST_F(Windows, OneOfType1IsOfTheWholeDomain) {
+TEST_F(Windows, AType1WindowBelongsToTheWholeDomain) {
   const std::uint32_t w = window(WindowType::One) + 1;
   ASSERT_EQ(bind(w, 0, 4000, verbs::kRemoteRead), Status::Success);
   EXPECT_EQ(read_by_other(at(0), w), Status::Success);
 }
 
 // proves: E-54
-TEST_F(Windows, ANewBindOfType1TakesTheOldKeyAway) {
+TEST_F(Windows, ANewBindOfType1InvalidatesTheOldKey) {
   const std::uint32_t w = window(WindowType::One) + 1;
   ASSERT_EQ(bind(w, 0, 4000, verbs::kRemoteRead), Status::Success);
   ASSERT_EQ(bind(w + 1, 0, 100, verbs::kRemoteRead), Status::Success);
@@ -192,7 +193,7 @@ TEST_F(Windows, ANewBindOfType1TakesTheOldKeyAway) {
 }
 
 // proves: E-54
-TEST_F(Windows, ABindOfNothingUnbinds) {
+TEST_F(Windows, ABindOfLengthZeroUnbinds) {
   const std::uint32_t w = window(WindowType::One) + 1;
   ASSERT_EQ(bind(w, 0, 4000, verbs::kRemoteRead), Status::Success);
   ASSERT_EQ(bind(w + 1, 0, 0, 0), Status::Success);
@@ -201,7 +202,7 @@ TEST_F(Windows, ABindOfNothingUnbinds) {
 }
 
 // proves: E-54
-TEST_F(Windows, OneOfType2IsBoundAgainOnlyBehindAnInvalidation) {
+TEST_F(Windows, AType2WindowIsBoundAgainOnlyAfterAnInvalidation) {
   const std::uint32_t w = window(WindowType::Two) + 1;
   ASSERT_EQ(bind(w, 0, 4000, verbs::kRemoteRead), Status::Success);
   ASSERT_EQ(local_invalidate(w), Status::Success);
@@ -211,7 +212,7 @@ TEST_F(Windows, OneOfType2IsBoundAgainOnlyBehindAnInvalidation) {
 }
 
 // proves: E-54
-TEST_F(Windows, ThePeerInvalidatesOneOfType2) {
+TEST_F(Windows, ThePeerCanInvalidateAType2Window) {
   const std::uint32_t w = window(WindowType::Two) + 1;
   ASSERT_EQ(bind(w, 0, 4000, verbs::kRemoteRead), Status::Success);
   receive({at(0), 10, region});
@@ -233,7 +234,7 @@ TEST_F(Windows, ThePeerInvalidatesOneOfType2) {
 }
 
 // proves: E-54
-TEST_F(Windows, NobodyElsesPeerInvalidatesIt) {
+TEST_F(Windows, OtherPeersCannotInvalidateAWindow) {
   const std::uint32_t w = window(WindowType::Two) + 1;
   ASSERT_EQ(bind(w, 0, 4000, verbs::kRemoteRead), Status::Success);
   const Sge sge{at(0), 10, region};
@@ -250,7 +251,7 @@ TEST_F(Windows, NobodyElsesPeerInvalidatesIt) {
 }
 
 // proves: E-54
-TEST_F(Windows, OneOfType1IsNotInvalidated) {
+TEST_F(Windows, AType1WindowCannotBeInvalidated) {
   const std::uint32_t w = window(WindowType::One) + 1;
   ASSERT_EQ(bind(w, 0, 4000, verbs::kRemoteRead), Status::Success);
   EXPECT_EQ(local_invalidate(w), Status::LocalProtection);
@@ -263,7 +264,7 @@ TEST_F(Windows, AnImpossibleBindEndsTheQueuePairWithItsOwnStatus) {
 }
 
 // proves: E-54
-TEST_F(Windows, WithTheirQueuePairThoseOfType2Go) {
+TEST_F(Windows, Type2WindowsAreUnboundWithTheirQueuePair) {
   const std::uint32_t mine = window(WindowType::Two) + 1, shared = window(WindowType::One) + 1;
   ASSERT_EQ(bind(mine, 0, 4000, verbs::kRemoteRead), Status::Success);
   ASSERT_EQ(bind(shared, 0, 4000, verbs::kRemoteRead), Status::Success);
@@ -281,15 +282,15 @@ TEST_F(Windows, WithTheirQueuePairThoseOfType2Go) {
 }
 
 // proves: E-54
-TEST_F(Windows, WithADestroyedQueuePairThoseOfType2Go) {
+TEST_F(Windows, Type2WindowsAreUnboundWithADestroyedQueuePair) {
   ASSERT_EQ(bind(window(WindowType::Two) + 1, 0, 4000, verbs::kRemoteRead), Status::Success);
   pair->right().engine().iwarp_control().destroy(right, pair->now());
   EXPECT_EQ(table().find(region)->windows, 0u);
 }
 
-// It waits behind a Read that is given up with the queue pair: whose would the window be?
+// It waits after a Read that is given up with the queue pair, so the window would have no owner.
 // proves: E-54
-TEST_F(Windows, ABindThatHasNotBeenDoneGoesWithItsQueuePair) {
+TEST_F(Windows, APendingBindIsDroppedWithItsQueuePair) {
   const std::uint32_t from = add(pair->left(), whole(ours), kAll), w = window(WindowType::Two) + 1;
   pair->set_faults_left("loss=1");
   const Sge sge{at(0), 100, region};

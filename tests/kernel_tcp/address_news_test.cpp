@@ -1,4 +1,4 @@
-// News of addresses, in a network namespace of its own where there are no others.
+// Reports of address changes, in a separate network namespace without other changes.
 #include "kernel_tcp/address_news.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace urnic::kernel_tcp {
 namespace {
 
-// 0, or what is wrong; 255 where there is no such namespace to be had.
+// 0, or the number of an error; 255 if no namespace can be created.
 int watch_loopback_come_up() {
   if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return 255;
   AddressNews news;
@@ -28,10 +28,10 @@ int watch_loopback_come_up() {
   pollfd p{news.fd(), POLLIN, 0};
   if (poll(&p, 1, 20000) != 1) return 3;
   if (!news.take()) return 4;
-  return news.take() ? 5 : 0;  // all has been taken
+  return news.take() ? 5 : 0;  // all messages have been read
 }
 
-TEST(AddressNews, AnInterfaceThatComesUpIsNews) {
+TEST(AddressNews, AnInterfaceComingUpIsReported) {
   const pid_t child = test::quiet_fork();
   ASSERT_GE(child, 0);
   if (child == 0) _exit(watch_loopback_come_up());

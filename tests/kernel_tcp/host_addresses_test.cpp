@@ -1,4 +1,4 @@
-// What the kernel says of this machine's addresses; that of loopback is everywhere.
+// The kernel's information about this machine's addresses; the loopback address exists everywhere.
 #include "kernel_tcp/host_addresses.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 namespace urnic::kernel_tcp {
 namespace {
 
-TEST(HostAddresses, EachHasTheLengthOfItsNetwork) {
+TEST(HostAddresses, EachAddressHasItsPrefixLength) {
   const auto all = host_prefixes();
   ASSERT_TRUE(all.ok());
   const IpPrefix loopback = *IpPrefix::parse("127.0.0.1/8");
@@ -22,20 +22,20 @@ TEST(HostAddresses, EachHasTheLengthOfItsNetwork) {
   }
 }
 
-TEST(HostAddresses, EachIsThereOnce) {
+TEST(HostAddresses, EachAddressIsListedOnce) {
   const auto all = host_addresses();
   ASSERT_TRUE(all.ok());
   EXPECT_EQ(std::count(all->begin(), all->end(), *IpAddress::parse("127.0.0.1")), 1);
 }
 
-TEST(HostAddresses, OneOfLoopbackLeadsToLoopbackAlone) {
+TEST(HostAddresses, ALoopbackAddressReachesOnlyLoopback) {
   const IpAddress own = *IpAddress::parse("127.0.0.1");
   EXPECT_EQ(why_no_way(own, *IpAddress::parse("127.0.0.2")), 0);
   EXPECT_NE(why_no_way(own, *IpAddress::parse("192.0.2.1")), 0);
   EXPECT_EQ(why_no_way(own, *IpAddress::parse("::1")), ENETUNREACH);
 }
 
-TEST(HostAddresses, AGroupIsNobodysAddress) {
+TEST(HostAddresses, AGroupAddressIsNotAHostAddress) {
   EXPECT_TRUE(is_host_address(*IpAddress::parse("127.0.0.1")));
   for (const char* group : {"224.0.0.5", "255.255.255.255", "ff02::1", "0.0.0.0"}) {
     EXPECT_FALSE(is_host_address(*IpAddress::parse(group))) << group;

@@ -29,7 +29,7 @@ bool holds(const Inbox& in, std::size_t n, std::uint8_t first) {
   return true;
 }
 
-TEST(Inbox, AnEmptyOneOwnsNothing) {
+TEST(Inbox, AnEmptyInboxOwnsNoMemory) {
   InboxPool pool;
   Inbox in(&pool);
   EXPECT_EQ(pool.lent(), 0u);
@@ -41,14 +41,14 @@ TEST(Inbox, AnEmptyOneOwnsNothing) {
   EXPECT_TRUE(in.empty());
 }
 
-TEST(Inbox, WhatWaitsStaysAndIsContiguousWhateverIsConsumed) {
+TEST(Inbox, UnconsumedBytesStayContiguous) {
   InboxPool pool;
   Inbox in(&pool);
   Rng rng(3);
   std::uint64_t written = 0, read = 0;  // byte i of the stream is i modulo 251
   for (int round = 0; round < 2000; ++round) {
     const auto space = in.space();
-    // One maximal FPDU may wait, so there is always room for more.
+    // At most one maximal FPDU waits, so there is always room for more.
     ASSERT_GE(space.size(), std::size_t{1});
     const std::size_t n = std::min<std::size_t>(space.size(), rng.between(1, 150000));
     for (std::size_t i = 0; i < n; ++i) space[i] = static_cast<std::uint8_t>((written + i) % 251);
@@ -67,7 +67,7 @@ TEST(Inbox, WhatWaitsStaysAndIsContiguousWhateverIsConsumed) {
 }
 
 // proves: E-11
-TEST(Inbox, ACrowdOfWaitingConnectionsHoldsTheirBytesAndNoBlocks) {
+TEST(Inbox, ManyWaitingConnectionsKeepOnlyTheirBytes) {
   InboxPool pool;
   std::vector<std::unique_ptr<Inbox>> crowd;
   for (std::size_t i = 0; i < 1000; ++i) {
@@ -80,7 +80,7 @@ TEST(Inbox, ACrowdOfWaitingConnectionsHoldsTheirBytesAndNoBlocks) {
   for (std::size_t i = 0; i < 1000; ++i) {
     ASSERT_TRUE(holds(*crowd[i], 300, static_cast<std::uint8_t>(i)));
     crowd[i]->consume(100);
-    put(*crowd[i], 50, static_cast<std::uint8_t>(i + 300));  // back into a block, and on
+    put(*crowd[i], 50, static_cast<std::uint8_t>(i + 300));  // moved back into a block
     ASSERT_TRUE(holds(*crowd[i], 250, static_cast<std::uint8_t>(i + 100)));
     crowd[i]->settle();
   }
@@ -89,7 +89,7 @@ TEST(Inbox, ACrowdOfWaitingConnectionsHoldsTheirBytesAndNoBlocks) {
   EXPECT_EQ(pool.set_aside(), 0u);
 }
 
-// Blocks of a burst go back to the system, but for a few that stay warm.
+// After a burst, blocks are freed except for a few.
 TEST(Inbox, AfterABurstFewBlocksAreKept) {
   InboxPool pool;
   const std::uint64_t before = urnic::testing::allocated_bytes();
@@ -106,7 +106,7 @@ TEST(Inbox, AfterABurstFewBlocksAreKept) {
   EXPECT_LT(kept, 5 * InboxPool::kBlock);
 }
 
-TEST(Inbox, WhatIsSetAsideIsTheRestOfWhatWasConsumedFrom) {
+TEST(Inbox, TheUnconsumedRestIsSetAside) {
   InboxPool pool;
   std::vector<std::unique_ptr<Inbox>> crowd;
   for (std::size_t i = 0; i <= InboxPool::kLent; ++i) {
@@ -124,7 +124,7 @@ TEST(Inbox, WhatIsSetAsideIsTheRestOfWhatWasConsumedFrom) {
   EXPECT_TRUE(holds(last, 175, 131));
 }
 
-TEST(Inbox, ClearForgetsWhereverTheBytesAre) {
+TEST(Inbox, ClearDiscardsBytesInBlocksAndSetAside) {
   InboxPool pool;
   std::vector<std::unique_ptr<Inbox>> crowd;
   for (std::size_t i = 0; i <= InboxPool::kLent + 1; ++i) {

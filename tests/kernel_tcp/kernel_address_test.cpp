@@ -1,4 +1,4 @@
-// Addresses as the kernel's calls have them, and back.
+// Conversion of addresses to the format of the kernel's calls, and back.
 #include "kernel_tcp/kernel_address.h"
 
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 namespace urnic::kernel_tcp {
 namespace {
 
-TEST(KernelAddress, AZoneIsTheScopeAndNoPartOfTheAddress) {
+TEST(KernelAddress, AZoneBecomesTheScopeId) {
   const SocketAddress own = *SocketAddress::parse_zoned("[fe80::1:2%7]:80");
   KernelAddress a;
   ASSERT_EQ(to_kernel(own, &a), sizeof a.v6);

@@ -1,2 +1,2 @@
-# What is kept is counted by its bytes.
+# The tests count allocated bytes.
 urnic_room_link(urnic_test_allocator)

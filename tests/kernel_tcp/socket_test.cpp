@@ -1,5 +1,5 @@
-// The kernel's TCP as src/sockets shows it: real sockets on loopback, no time limits but the
-// test's.
+// The kernel's TCP as seen through this library's sockets: real sockets on loopback, without time
+// limits except the test's.
 #include "kernel_tcp/socket.h"
 
 #include <errno.h>
@@ -51,7 +51,7 @@ void join(const IpAddress& at, Joined* j) {
   j->b = std::move(*b);
 }
 
-TEST(Socket, ConnectsBothVersionsAndKnowsBothEnds) {
+TEST(Socket, ConnectsOverBothIpVersionsAndReportsBothEnds) {
   for (const IpAddress& at : {kLoopback4, kLoopback6}) {
     if (at.is_v6() && !testing::has_ipv6()) GTEST_SKIP() << "no IPv6 here; version 4 passed";
     Joined j;
@@ -65,7 +65,7 @@ TEST(Socket, ConnectsBothVersionsAndKnowsBothEnds) {
   }
 }
 
-TEST(Socket, SendsWithTheDscpItIsGiven) {
+TEST(Socket, SendsWithTheGivenDscp) {
   for (const IpAddress& at : {kLoopback4, kLoopback6}) {
     if (at.is_v6() && !testing::has_ipv6()) GTEST_SKIP() << "no IPv6 here; version 4 passed";
     Joined j;
@@ -83,9 +83,8 @@ TEST(Socket, SendsWithTheDscpItIsGiven) {
 }
 
 // proves: E-31
-// As where version 6 is switched off: the kernel says of a missing source what it says of missing
-// ports.
-TEST(Socket, NoAddressToLeaveFromIsNoPortThatIsTaken) {
+// Simulates disabled IPv6: the kernel reports a missing source address like missing ports.
+TEST(Socket, AMissingSourceAddressIsNotReportedAsATakenPort) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -102,7 +101,7 @@ TEST(Socket, NoAddressToLeaveFromIsNoPortThatIsTaken) {
   EXPECT_EQ(error, ENETUNREACH) << std::strerror(error);
 }
 
-TEST(Socket, AnUnspecifiedListenerTakesVersion4AsVersion4) {
+TEST(Socket, AnUnspecifiedListenerReportsIpv4PeersAsIpv4) {
   auto l = Socket::listen({IpAddress::any_v6(), 0}, 8);
   ASSERT_TRUE(l.ok());
   auto a = Socket::connect({kLoopback4, l->local().port}, kAny);
@@ -126,7 +125,7 @@ TEST(Socket, BindsTheSourceAddress) {
 }
 
 // proves: E-31
-TEST(Socket, WhatIsReservedIsKeptAndRefuses) {
+TEST(Socket, AReservedPortIsKeptAndRefusesConnections) {
   for (const bool chosen : {true, false}) {
     std::uint16_t port = 0;
     if (!chosen) {  // with the remains of a connection on it
@@ -156,7 +155,7 @@ TEST(Socket, WhatIsReservedIsKeptAndRefuses) {
   }
 }
 
-TEST(Socket, ConnectsFromAReservedPortThatLetsIn) {
+TEST(Socket, ConnectsFromAReservedPortThatCanBeShared) {
   auto l = Socket::listen({kLoopback4, 0}, 8);
   auto kept = Socket::reserve({kLoopback4, 0}, false, false);
   ASSERT_TRUE(kept.ok());
@@ -169,7 +168,7 @@ TEST(Socket, ConnectsFromAReservedPortThatLetsIn) {
       << "it is there already";
 }
 
-TEST(Socket, NobodyListeningIsRefusedAndATakenPortIsInUse) {
+TEST(Socket, AMissingListenerIsRefusedAndATakenPortIsInUse) {
   auto l = Socket::listen({kLoopback4, 0}, 8);
   ASSERT_TRUE(l.ok());
   const SocketAddress at = l->local();
@@ -177,11 +176,11 @@ TEST(Socket, NobodyListeningIsRefusedAndATakenPortIsInUse) {
   EXPECT_EQ(Socket::listen({IpAddress::v4(192, 0, 2, 1), 0}, 8).error(), EADDRNOTAVAIL);
   l->close();
   auto a = Socket::connect(at, kAny);
-  ASSERT_FALSE(a.ok());  // of this machine: known at once
+  ASSERT_FALSE(a.ok());  // on this machine: known at once
   EXPECT_EQ(a.error(), ECONNREFUSED);
 }
 
-TEST(Socket, MovesPiecesInOrderUntilThePeerIsFullAndThenNothing) {
+TEST(Socket, SendsPiecesInOrderUntilThePeerIsFull) {
   Joined j;
   join(kLoopback4, &j);
   if (HasFatalFailure()) return;
@@ -189,7 +188,7 @@ TEST(Socket, MovesPiecesInOrderUntilThePeerIsFullAndThenNothing) {
   const iovec pieces[] = {{head.data(), head.size()}, {body.data(), body.size()}};
   std::size_t sent = 0;
   Moved m;
-  for (int i = 0; i < 10000; ++i) {  // nobody reads: bounded by the kernel's buffers
+  for (int i = 0; i < 10000; ++i) {  // there is no reader: the kernel's buffers limit it
     m = j.a.send(pieces);
     if (m.what != What::Some) break;
     sent += m.bytes;
@@ -213,11 +212,11 @@ TEST(Socket, MovesPiecesInOrderUntilThePeerIsFullAndThenNothing) {
   EXPECT_EQ(j.b.receive(got).what, What::NotNow);
 }
 
-TEST(Socket, RecordsArriveWholeAndManyGoAtOnce) {
+TEST(Socket, RecordsArriveCompleteAndManyAreSentAtOnce) {
   Joined j;
   join(kLoopback4, &j);
   if (HasFatalFailure()) return;
-  // More records than one system call takes.
+  // More records than one system call accepts.
   std::vector<std::uint8_t> bytes(150 * 100);
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i * 7);
   std::vector<iovec> pieces;
@@ -238,7 +237,7 @@ TEST(Socket, RecordsArriveWholeAndManyGoAtOnce) {
   EXPECT_EQ(got, bytes);
 }
 
-TEST(Socket, FinIsTheEndAndResetIsAnError) {
+TEST(Socket, AFinIsTheEndAndAResetIsAnError) {
   Joined j;
   join(kLoopback4, &j);
   if (HasFatalFailure()) return;
@@ -261,11 +260,11 @@ TEST(Socket, FinIsTheEndAndResetIsAnError) {
   EXPECT_EQ(m.error, ECONNRESET);
 }
 
-TEST(Socket, ResetReachesThePeerThoughAnotherDescriptorIsOpen) {
+TEST(Socket, AResetReachesThePeerDespiteAnotherOpenDescriptor) {
   Joined j;
   join(kLoopback4, &j);
   if (HasFatalFailure()) return;
-  const int other = dup(j.a.fd());  // as in a forked child
+  const int other = dup(j.a.fd());  // like in a forked child
   j.a.reset();
   ASSERT_TRUE(wait_for(j.b, POLLIN));
   std::uint8_t in[4];
@@ -273,7 +272,7 @@ TEST(Socket, ResetReachesThePeerThoughAnotherDescriptorIsOpen) {
   close(other);
 }
 
-TEST(Socket, WithoutDescriptorsOpeningFailsWithTheReason) {
+TEST(Socket, WithoutFreeDescriptorsOpeningFailsWithTheReason) {
   auto l = Socket::listen({kLoopback4, 0}, 8);
   ASSERT_TRUE(l.ok());
   rlimit old;
@@ -299,7 +298,7 @@ TEST(Poller, ReportsEdgesOnceAndUnderTheirTags) {
   ASSERT_EQ(poller.add(j.a.fd(), 11), 0);
   ASSERT_EQ(poller.add(j.b.fd(), (std::uint64_t{1} << 40) | 5), 0);
   Poller::Ready r[8];
-  EXPECT_EQ(poller.take(r, 8), 2u);  // both can be written to
+  EXPECT_EQ(poller.take(r, 8), 2u);  // both are writable
   EXPECT_TRUE(r[0].writable && r[1].writable);
   EXPECT_FALSE(r[0].readable || r[1].readable);
   EXPECT_EQ(poller.take(r, 8), 0u);
@@ -315,7 +314,7 @@ TEST(Poller, ReportsEdgesOnceAndUnderTheirTags) {
   EXPECT_EQ(poller.take(r, 8), 0u);  // not read, and not reported again
   j.a.finish();
   EXPECT_EQ(::poll(&fd, 1, 5000), 1);
-  bool ended = false;  // the other end may have something to tell as well
+  bool ended = false;  // the other end may report something too
   for (unsigned n = poller.take(r, 8); n > 0; --n) {
     ended = ended || (r[n - 1].tag >> 40 != 0 && r[n - 1].readable && r[n - 1].ended);
   }

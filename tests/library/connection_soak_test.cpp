@@ -1,6 +1,6 @@
-// Connections made and ended over and over between two processes on a memif: orderly by either side
-// or both at once, by RST of either side, by Terminate, rejected, and with a client that is killed
-// with its connections open and started again. What the server keeps, sampled, stays as it was.
+// Opens and ends connections over and over between two processes on a memif: in order by either
+// side or both at once, by RST of either side, by Terminate, rejected, and with a client that is
+// killed with open connections and restarted. The server's resources, sampled, must not grow.
 //
 // URNIC_TEST_SOAK=1: 100 000 connections and 100 killed clients (./run-tests --long).
 #include <fcntl.h>
@@ -33,7 +33,7 @@ constexpr bool kInstrumented = true;
 constexpr bool kInstrumented = false;
 #endif
 
-// A process that is told what to do line by line.
+// A process that takes commands line by line.
 class Process {
  public:
   explicit Process(std::vector<std::string> words) {
@@ -64,7 +64,7 @@ class Process {
     line += '\n';
     [[maybe_unused]] const auto n = write(to_, line.data(), line.size());
   }
-  // Its next line; empty when it says nothing for half a minute, or is gone.
+  // Its next line; empty if there is none for half a minute, or the process has ended.
   std::string answer() {
     for (;;) {
       if (const std::size_t at = text_.find('\n'); at != std::string::npos) {
@@ -98,7 +98,7 @@ class Process {
   std::string text_;
 };
 
-// What the server keeps when all connections have ended, TIME-WAIT too.
+// The server's resources when all connections have ended, TIME-WAIT included.
 struct Sample {
   std::uint64_t asked = 0, crowd = 0, links = 0, connections = 0, regions = 0, reassembly = 0,
                 heap = 0;
@@ -145,7 +145,7 @@ struct Soak : ::testing::Test {
     EXPECT_EQ(p->answer(), "ready") << role;
     return p;
   }
-  // The server's connections so far and now, when there have been `least` of them.
+  // The server's count of connections so far and now, once there have been `least` of them.
   std::pair<std::uint64_t, std::uint64_t> reached(Process& server, std::uint64_t least) {
     std::uint64_t last = 0;
     auto moved = Clock::now();
@@ -168,12 +168,12 @@ struct Soak : ::testing::Test {
   unsigned seed = 0;
 };
 
-TEST_F(Soak, ConnectionsMadeAndEndedOverMemifLeaveNothingBehind) {
+TEST_F(Soak, ConnectionsOverMemifLeakNothing) {
   const bool all = std::getenv("URNIC_TEST_SOAK") != nullptr;
   const unsigned samples = all ? 10 : 4, kills = all ? 10 : 1;  // kills: before each sample
   const std::uint64_t step = all ? 10000 : 750;
-  // Tables grow to the largest crowd there was between two looks (TIME-WAIT above all); by the
-  // first sample it has been there in the short form as well.
+  // Tables grow to the largest number of connections at a time between two samples (mainly in
+  // TIME-WAIT); with this many connections the first sample has reached it in the short form too.
   const std::uint64_t before = all ? 0 : 10000;
   auto server = start("server");
   Sample first;
@@ -216,12 +216,12 @@ TEST_F(Soak, ConnectionsMadeAndEndedOverMemifLeaveNothingBehind) {
     EXPECT_EQ(s.reassembly, 0u);
     EXPECT_EQ(s.descriptors, first.descriptors);
     EXPECT_EQ(s.threads, first.threads);
-    // Tables have the size of the largest crowd there was, and the first sample those of its own:
-    // how large that is is the machine's affair, and it is counted ten times a second.
+    // Tables have the size of the largest number of connections at a time; the first sample has
+    // those of its own. That number depends on the machine, and is sampled ten times a second.
     const bool larger = crowd > first.crowd * 3 / 4;
     const std::uint64_t tables = 64 * 1024 + (larger ? 256 * crowd : 0);
     EXPECT_LE(s.heap, first.heap + tables);
-    // Resident memory holds what a sanitizer keeps of every byte, thread and lock ever touched.
+    // Sanitizers keep resident memory for every byte, thread and lock ever used.
     if (!kInstrumented) {
       EXPECT_LE(s.rss_kib, first.rss_kib + 512 + tables / 1024);
     }

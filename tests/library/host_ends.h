@@ -1,4 +1,4 @@
-// Ends of connections that a program has by liburnic.so, over wires in a folder of the test.
+// Ends of connections of a program that uses liburnic.so, over wires in a folder of the test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ struct Side {
     o.send_cq = o.receive_cq = cq;
     qp = *device.create_qp(pd, o);
   }
-  // Bytes [0, n) of ours to [0, n) of the peer's.
+  // Writes our bytes [0, n) to the peer's bytes [0, n).
   bool write(std::uint64_t to, std::uint32_t rkey, std::uint32_t n) {
     const Sge from{reinterpret_cast<std::uint64_t>(memory.data()), n, mr.lkey()};
     SendRequest r;
@@ -58,8 +58,8 @@ struct Side {
     r.rkey = rkey;
     if (!qp.post_send(r).ok()) return false;
     Completion c;
-    // By the clock: on a busy machine it may take seconds, and only a test that fails waits so
-    // long.
+    // Limited by the clock: on a busy machine it may take seconds, and only a failing test waits
+    // this long.
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     do {
       if (cq.poll({&c, 1}) == 1) return c.status == WcStatus::success;
@@ -75,7 +75,7 @@ struct Side {
   QueuePair qp;
 };
 
-// 0 when `in_child` returned true there within the time.
+// Returns 0 if `in_child` returned true in the child in time.
 template <class F>
 int in_child(F&& f) {
   std::fflush(nullptr);

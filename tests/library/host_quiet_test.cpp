@@ -1,4 +1,4 @@
-// What an idle connection costs the program that has it (E-39).
+// The cost of an idle connection for its program (E-39).
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 namespace urnic {
 namespace {
 
-// Two processes, connected, that do nothing.
+// Two connected processes that do nothing.
 // proves: E-39
 TEST_F(HostTest, AnIdleConnectedPairUsesNoCpu) {
   int told[2];
@@ -27,7 +27,7 @@ TEST_F(HostTest, AnIdleConnectedPairUsesNoCpu) {
       if (read(told[0], &go, 1) != 1) return false;
       if (!s.qp.connect("10.77.0.1:18515").ok()) return false;
     }
-    // RTO, delayed ACK, neighbour confirmation of the connecting come to their end.
+    // Lets the RTO, delayed ACK and neighbour confirmation of connecting finish.
     usleep(1'500'000);
     if (s.qp.state() != QpState::rts) return false;
     rusage before{}, after{};
@@ -43,7 +43,7 @@ TEST_F(HostTest, AnIdleConnectedPairUsesNoCpu) {
     const bool good = switches < 10 && spent < 10'000;  // 0.2 % of a CPU
     if (!good) std::fprintf(stderr, "%ld switches, %ld us in 5 s\n", switches, spent);
     const bool still = s.qp.state() == QpState::rts;
-    usleep(2'000'000);  // the other one measures as well
+    usleep(2'000'000);  // the other process measures too
     return good && still;
   };
   std::fflush(nullptr);

@@ -1,5 +1,5 @@
-// What a program that uses liburnic.so may rely on: its own settings stay as they are (D11), a fork
-// does no harm to parent or child (D11).
+// Guarantees for a program that uses liburnic.so: its settings do not change (D11), and a fork does
+// no harm to parent or child (D11).
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -19,7 +19,7 @@
 namespace urnic {
 namespace {
 
-// Two devices of this process, connected.
+// Two connected devices of this process.
 struct Wire {
   explicit Wire(const std::string& port)
       : server(open_device(port + ",role=server")), client(open_device(port + ",role=client")) {
@@ -35,14 +35,14 @@ struct Wire {
   bool carries(std::uint8_t value) {
     std::fill(client.memory.begin(), client.memory.end(), value);
     if (!client.write(server.mr.remote_address(), server.mr.rkey(), 4096)) return false;
-    server.qp.stats();  // who placed it is another thread of ours, and is done with it
+    server.qp.stats();  // waits for the engine thread that placed the data
     return std::memcmp(server.memory.data(), client.memory.data(), 4096) == 0;
   }
   Side server, client;
   bool up = false;
 };
 
-// Standard output and error go to a file for as long as it lives.
+// Redirects standard output and error to a file during its lifetime.
 class Captured {
  public:
   explicit Captured(const std::string& path) : path_(path) {
@@ -93,7 +93,7 @@ struct ProcessSettings {
   }
 };
 
-// libc says so with every action that it installs, the default one included.
+// libc sets this flag with every action that it installs, including the default one.
 constexpr int kRestorer = 0x04000000;
 
 TEST_F(HostTest, LeavesTheSettingsOfItsProcessAlone_D11) {
@@ -118,7 +118,7 @@ TEST_F(HostTest, LeavesTheSettingsOfItsProcessAlone_D11) {
   EXPECT_EQ(before.folder, after.folder);
 }
 
-// The background thread must not take the signals of the program, or its handlers run beside it.
+// The background thread must not take the program's signals, whose handlers would then run there.
 TEST_F(HostTest, ItsThreadsTakeNoSignals_D11) {
   static thread_local int handled;
   handled = 0;
@@ -129,7 +129,7 @@ TEST_F(HostTest, ItsThreadsTakeNoSignals_D11) {
   Wire w(wire("m"));
   ASSERT_TRUE(w.up);
   for (int i = 0; i < 50; ++i) {
-    kill(getpid(), SIGUSR2);  // to any thread that does not block it: only this one
+    kill(getpid(), SIGUSR2);  // goes to any thread that does not block it: only this one
     EXPECT_EQ(handled, i + 1);
   }
   sigaction(SIGUSR2, &old, nullptr);
@@ -146,7 +146,7 @@ TEST_F(HostTest, AChildOpensItsOwnDevice_D11) {
   EXPECT_TRUE(mine.carries(3));
 }
 
-TEST_F(HostTest, WhatAChildInheritsIsRefusedAndHarmless_D11) {
+TEST_F(HostTest, InheritedObjectsFailWithoutHarmInAChild_D11) {
   auto mine = std::make_unique<Wire>(wire("m"));
   ASSERT_TRUE(mine->up && mine->carries(1));
   EXPECT_EQ(in_child([&] {
@@ -161,21 +161,21 @@ TEST_F(HostTest, WhatAChildInheritsIsRefusedAndHarmless_D11) {
               o.send_cq = o.receive_cq = c.cq;
               good &= !c.device.create_qp(c.pd, o).ok();
               good &= c.cq.poll({&out, 1}) <= 0;
-              good &= !c.cq.wait(-1);  // at once
+              good &= !c.cq.wait(-1);  // returns at once
               good &= !c.device.progress();
               (void)c.device.stats();
               (void)c.qp.stats();
               c.qp.disconnect();
               c.qp.abort();
-              mine.reset();  // all destructors
+              mine.reset();  // runs all destructors
               return good;
             }),
             0);
   EXPECT_TRUE(mine->carries(2)) << "the parent's connection has suffered";
 }
 
-// At any moment of the parent's engine thread.
-TEST_F(HostTest, ForksUnderLoadEndWell_D11) {
+// At any point of the parent's engine thread.
+TEST_F(HostTest, ForksUnderLoadDoNoHarm_D11) {
   Wire mine(wire("m"));
   ASSERT_TRUE(mine.up);
   for (int i = 0; i < 30; ++i) {

@@ -1,4 +1,5 @@
-// What load_probe says with prctl before and after it loads the library. No such option exists.
+// The prctl value that load_probe uses before and after it loads the library. No such option
+// exists.
 #pragma once
 
 namespace urnic::test {

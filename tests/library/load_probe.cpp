@@ -1,4 +1,4 @@
-// Loads the library it is given between two marks that load_test.cpp sees among its system calls.
+// Loads the given library between two marks that load_test.cpp finds among the system calls.
 #include <dlfcn.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// D11: loading liburnic.so starts no thread, touches no file and prints nothing. Seen by following
-// the system calls of a process that does nothing else.
+// D11: loading liburnic.so starts no thread, touches no file and prints nothing. Checked by tracing
+// the system calls of a process that only loads it.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/ptrace.h>
@@ -33,7 +33,7 @@ std::string string_at(pid_t pid, unsigned long long address) {
   return text;
 }
 
-// The system calls between the two marks; *status as waitpid gives it.
+// The system calls between the two marks; *status as waitpid returns it.
 std::vector<Call> follow(pid_t pid, int* status) {
   std::vector<Call> calls;
   bool entering = true, marked = false;

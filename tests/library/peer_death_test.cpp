@@ -1,4 +1,4 @@
-// A process that is killed ends its connections for the peer (E-43): over a wire that tells, within
+// Killing a process ends its connections for the peer (E-43): over a wire that reports it, within
 // link_timeout_ms, whatever the peer does meanwhile.
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 
 using End = test::DeviceEnd;
 
-// Longer than a busy machine keeps the server from serving its end of the link.
+// Longer than a busy machine can keep the server from serving its end of the link.
 constexpr const char* kLinkTimeout = "2000";
 
 struct PeerDeath : ::testing::Test {
@@ -43,7 +43,7 @@ struct PeerDeath : ::testing::Test {
     EXPECT_TRUE(c.set("link_timeout_ms", timeout_ms).ok());
     return c;
   }
-  // A server that takes one connection and then does nothing. Tells its port through a pipe.
+  // A server that accepts one connection and then does nothing. Writes its port to a pipe.
   std::string start(const std::string& port, const std::string& at) {
     int told[2];
     if (pipe(told) != 0) return "";
@@ -71,7 +71,7 @@ struct PeerDeath : ::testing::Test {
     waitpid(server, nullptr, 0);
     server = -1;
   }
-  // What the client sees of it, asleep in cq.wait with a receive posted.
+  // The events at the client, which sleeps in cq.wait with a receive posted.
   void expect_told(End& client, const std::string& to, EventKind kind, const std::string& why) {
     ASSERT_TRUE(client.device.wait_link(20000));
     const auto connected = client.qp.connect(to);
@@ -85,7 +85,7 @@ struct PeerDeath : ::testing::Test {
     const auto before = Clock::now();
     stop(SIGKILL);
     ASSERT_TRUE(client.cq.wait(30000));
-    // By the link's end. Keepalive would have told it after a minute.
+    // Detected by the end of the link. Keepalive would take a minute.
     EXPECT_LT(Clock::now() - before, std::chrono::seconds(20));
     ASSERT_EQ(client.cq.poll(c), 1);
     EXPECT_EQ(c[0].wr_id, 7u);
@@ -104,7 +104,7 @@ struct PeerDeath : ::testing::Test {
 };
 
 // proves: E-43
-TEST_F(PeerDeath, AMemifServerKilledIsTold) {
+TEST_F(PeerDeath, AKilledMemifServerIsDetected) {
   const std::string wire = "memif:socket=" + directory + "/w.sock";
   const std::string to = start(wire + ",role=server", "10.77.0.1");
   End client(config(wire + ",role=client", kLinkTimeout));
@@ -113,7 +113,7 @@ TEST_F(PeerDeath, AMemifServerKilledIsTold) {
 }
 
 // proves: E-43
-TEST_F(PeerDeath, ADatagramPeerKilledIsTold) {
+TEST_F(PeerDeath, AKilledDatagramPeerIsDetected) {
   const std::string a = directory + "/a", b = directory + "/b";
   const std::string to = start("dgram:path=" + b + ",peer=" + a, "10.77.0.1");
   End client(config("dgram:path=" + a + ",peer=" + b, kLinkTimeout));
@@ -121,18 +121,19 @@ TEST_F(PeerDeath, ADatagramPeerKilledIsTold) {
   expect_told(client, to, EventKind::failed, "the link has been down for 2000 ms: ");
 }
 
-// The kernel closes the connections of a process that is gone; with nothing under way that is an
+// The kernel closes the connections of a process that has ended; without data in flight that is an
 // orderly end.
-TEST_F(PeerDeath, AServerOverKernelTcpKilledIsTold) {
+TEST_F(PeerDeath, AKilledServerOverKernelTcpIsDetected) {
   const std::string to = start("tcp:bind=127.0.0.1", "127.0.0.1");
   End client(config("tcp", kLinkTimeout));
   ASSERT_TRUE(client.device);
   expect_told(client, to, EventKind::disconnected, "");
 }
 
-// A successor at the same socket does not know the connection, and says so when it is asked.
+// A new server at the same socket does not know the connection, and resets it when it gets a
+// packet.
 // proves: E-43
-TEST_F(PeerDeath, ASuccessorInTimeEndsTheConnectionToo) {
+TEST_F(PeerDeath, ARestartedServerEndsTheConnectionToo) {
   const std::string wire = "memif:socket=" + directory + "/w.sock";
   const std::string to = start(wire + ",role=server", "10.77.0.1");
   End client(config(wire + ",role=client", "60000"));
@@ -140,7 +141,7 @@ TEST_F(PeerDeath, ASuccessorInTimeEndsTheConnectionToo) {
   ASSERT_TRUE(client.qp.connect(to).ok());
   const Sge sge{reinterpret_cast<std::uint64_t>(client.memory.data()), 64, client.mr.lkey()};
   ASSERT_TRUE(client.qp.post_receive({7, {&sge, 1}}).ok());
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // all is acknowledged
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // everything is acknowledged
   stop(SIGKILL);
   start(wire + ",role=server", "10.77.0.1");
   ASSERT_TRUE(client.cq.wait(20000));

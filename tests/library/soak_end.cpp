@@ -3,13 +3,14 @@
 //   soak_end server SOCKET
 //   soak_end client SOCKET SEED CONNECTIONS-AT-ONCE
 //
-// Does what lines on standard input say and answers each with one line; ends with its input.
-//   server: count   connections asked for so far, and open now
-//           sample  the most connections asked for within the time of TIME-WAIT since the last
-//                   sample; once all are gone: what is kept
-//   client: go      make connections until told otherwise
-//           stop    end those there are: how many ended as they should, how many did not, and the
-//                   longest that one took, us
+// Executes the commands on standard input, and answers each with one line; ends at the end of
+// input.
+//   server: count   connections requested so far, and open now
+//           sample  the most connections requested within the time of TIME-WAIT since the last
+//                   sample; once all have ended: the remaining resources
+//   client: go      make connections until `stop`
+//           stop    end the open ones: how many ended as expected, how many did not, and the
+//                   longest time that one took, us
 #include <fcntl.h>
 #include <malloc.h>
 #include <poll.h>
@@ -36,8 +37,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::uint32_t kRights = access_local_write | access_remote_write;
-constexpr auto kSilence = std::chrono::milliseconds(300);   // until the server asks: are you there?
-constexpr auto kLingers = std::chrono::milliseconds(1200);  // TIME-WAIT, and two looks
+// then the server sends to a silent client
+constexpr auto kSilence = std::chrono::milliseconds(300);
+constexpr auto kLingers = std::chrono::milliseconds(1200);  // TIME-WAIT, and two checks
 constexpr int kTimeoutMs = 5000;
 constexpr std::uint16_t kPort = 7000;
 
@@ -62,7 +64,7 @@ Device open_device(const std::string& socket, const char* role) {
   return need(Device::open(c));
 }
 
-// Lines of standard input, without waiting for them.
+// Lines of standard input, read without waiting.
 class Commands {
  public:
   Commands() { fcntl(0, F_SETFL, fcntl(0, F_GETFL) | O_NONBLOCK); }
@@ -82,7 +84,7 @@ class Commands {
   std::string text_;
 };
 
-// A connection with all that was made for it.
+// A connection with all its objects.
 struct Link {
   std::uint64_t id = 0;
   End end = End::ByClient;
@@ -133,7 +135,7 @@ class Endpoint {
     const auto it = links_.find(reinterpret_cast<std::uint64_t>(e.context));
     return it == links_.end() ? nullptr : it->second.get();
   }
-  // Of a received message; nullptr when its connection is gone already.
+  // The link of a received message; nullptr when its connection has ended.
   Link* of_message(const Completion& c) {
     if (c.opcode != Opcode::receive || c.status != WcStatus::success) return nullptr;
     const auto it = by_qp_.find(c.qp_number);
@@ -175,7 +177,7 @@ class Endpoint {
   std::uint64_t last_ = 0;
 };
 
-// Polls while there is something to do, and sleeps a little when there is not.
+// Polls while there is something to do, and otherwise sleeps a little.
 template <class Side>
 [[noreturn]] void run(Side& side) {
   Commands commands;
@@ -240,9 +242,9 @@ class Server : public Endpoint {
     ConnectionOptions o;
     o.private_data = {reinterpret_cast<const std::uint8_t*>(&link.offer), sizeof link.offer};
     o.timeout_ms = kTimeoutMs;
-    if (!r.accept(link.qp, o).ok()) drop(link);  // the client is gone already
+    if (!r.accept(link.qp, o).ok()) drop(link);  // the client has gone already
   }
-  // The client's word. What ends here by abort is dropped when it says so.
+  // A message from the client. If the server is to abort the connection, it is dropped now.
   void message(Link& link) {
     link.heard = Clock::now();
     link.questions = 0;
@@ -255,7 +257,7 @@ class Server : public Endpoint {
       link.qp.abort();
     }
   }
-  // Nothing tells of a peer that vanished, except what is said to it.
+  // A vanished peer is detected only by sending to it.
   void look() {
     next_look_ = Clock::now() + kSilence / 3;
     count_crowd();
@@ -266,7 +268,7 @@ class Server : public Endpoint {
       send(link);
     });
   }
-  // As many as may linger at a time.
+  // Counts the connections that may be in TIME-WAIT at the same time.
   void count_crowd() {
     const auto now = Clock::now();
     lately_.emplace_back(now, asked_);
@@ -281,7 +283,7 @@ class Server : public Endpoint {
       work();
       s = device.stats();
     }
-    malloc_trim(0);  // what the allocator keeps of a crowd in TIME-WAIT is not in use
+    malloc_trim(0);  // memory that the allocator kept for connections in TIME-WAIT is not in use
     const struct mallinfo2 m = mallinfo2();
     std::printf("%" PRIu64 " %" PRIu64 " %zu %zu %" PRIu64 " %" PRIu64 " %zu\n", asked_,
                 std::exchange(crowd_, 0), open(), s.connections.size(), s.verbs.regions,
@@ -290,7 +292,8 @@ class Server : public Endpoint {
 
   std::uint64_t asked_ = 0;
   std::uint64_t crowd_ = 0;
-  std::deque<std::pair<Clock::time_point, std::uint64_t>> lately_;  // when so many had been asked
+  // times, with the count of requests
+  std::deque<std::pair<Clock::time_point, std::uint64_t>> lately_;
   Listener listener_;
   Clock::time_point next_look_;
 };
@@ -359,7 +362,7 @@ class Client : public Endpoint {
     }
     const bool failed = e.kind != EventKind::disconnected;
     const bool rejected = e.kind == EventKind::connect_failed && e.error.code == Errc::rejected;
-    // What a Terminate ends says so first, and may be told once more that TCP is closed.
+    // A connection ended by a Terminate fails first, and may then report that TCP is closed.
     over(*link,
          link->end == End::Rejected ? rejected : link->established && failed == !orderly(link->end),
          std::to_string(static_cast<int>(link->end)) + ": " + e.error.message);

@@ -1,11 +1,11 @@
-// What the two processes of the connection soak agree on.
+// The protocol between the two processes of the connection soak.
 #pragma once
 
 #include <cstdint>
 
 namespace urnic::test {
 
-// How a connection is to end; the client says so in the private data of its request.
+// How a connection is to end; the client sends it in the private data of its request.
 enum class End : std::uint8_t {
   ByClient,      // FIN
   ByServer,      //
@@ -13,11 +13,11 @@ enum class End : std::uint8_t {
   ClientAborts,  // RST, with work outstanding
   ServerAborts,  //
   Destroyed,     // the client drops its queue pair
-  Terminate,     // the client writes where it must not
-  Rejected,      // by the server's consumer
+  Terminate,     // the client writes without access rights
+  Rejected,      // by the server's program
   Count
 };
-// Of 64 connections.
+// Shares of 64 connections.
 constexpr unsigned kWeights[] = {14, 14, 12, 6, 6, 6, 3, 3};
 constexpr bool orderly(End e) {
   return e == End::ByClient || e == End::ByServer || e == End::Both;

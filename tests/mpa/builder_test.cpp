@@ -20,7 +20,7 @@ using test::Bytes;
 using test::random_bytes;
 using test::to_hex;
 
-// The FPDU by the book: field after field, sums over the finished bytes.
+// Builds the FPDU step by step: each field, then sums over the finished bytes.
 Bytes reference(ByteView ulpdu, bool crc) {
   Bytes f(fpdu_size(static_cast<std::uint32_t>(ulpdu.size())));
   store_be16(f.data(), static_cast<std::uint16_t>(ulpdu.size()));
@@ -30,7 +30,7 @@ Bytes reference(ByteView ulpdu, bool crc) {
   return f;
 }
 
-// `ulpdu` cut behind `header` bytes and then at random, empty pieces included.
+// Cuts `ulpdu` after `header` bytes and then at random places, with some empty pieces.
 std::vector<ByteView> pieces_of(Rng& rng, ByteView ulpdu, std::size_t header) {
   std::vector<ByteView> pieces;
   for (ByteView rest = ulpdu.subspan(header); !rest.empty();) {
@@ -117,7 +117,7 @@ TEST(Builder, EmptyUlpdu) {
   expect_built({}, 0, {}, true);
 }
 
-// One's-complement zero has two faces; the sum of an all-zero body must not disturb a checksum.
+// One's-complement zero has two forms. The sum of an all-zero body must not change a checksum.
 TEST(Builder, ZeroPayloadKeepsAValidSum) {
   const Bytes ulpdu(1442, 0);
   expect_built(ulpdu, 14, {ByteView(ulpdu).subspan(14)}, false);

@@ -52,7 +52,7 @@ TEST(Fpdu, GoldenCrcsAgree_RFC5044_4_4) {
   }
 }
 
-TEST(Fpdu, UlpduIsWhatTheLengthFieldSays) {
+TEST(Fpdu, UlpduHasTheLengthOfTheLengthField) {
   const auto g = golden("fpdu.txt", "F2");
   EXPECT_EQ(to_hex(ulpdu_of(g.bytes)), "41430000000000000000000000020000001818191a1b1c");
 }

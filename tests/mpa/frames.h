@@ -1,4 +1,4 @@
-// Start-up frames for tests: the golden ones, and those of two ends that are made here.
+// Start-up frames for tests: the golden ones, and frames of two simulated ends.
 #pragma once
 
 #include <gtest/gtest.h>

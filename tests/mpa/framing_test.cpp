@@ -50,7 +50,7 @@ TEST(Framing, BuildsTheGoldenFpdusWithMarkers_RFC5044_4_3) {
 }
 
 // proves: R-71
-TEST(Framing, BuiltInOnePassItIsWhatInsertingAfterwardsGives) {
+TEST(Framing, BuildingInOnePassEqualsInsertingMarkersLater) {
   for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Rng rng(seed);
@@ -67,7 +67,7 @@ TEST(Framing, BuiltInOnePassItIsWhatInsertingAfterwardsGives) {
 }
 
 // proves: R-79
-TEST(Framing, TheUlpduComesBackWhateverItsLengthAndPlace) {
+TEST(Framing, TheUlpduIsExtractedAtAnyLengthAndPosition) {
   Rng rng(3);
   const Bytes data = random_bytes(rng, 2100);
   for (const Policy policy : kAll) {
@@ -100,7 +100,7 @@ TEST(Framing, StrippingInPlaceIsAllowed) {
   }
 }
 
-TEST(Framing, Q21_TheModifiedLengthSaysWordsAndPad) {
+TEST(Framing, Q21_TheModifiedLengthHoldsWordsAndPad) {
   Rng rng(5);
   for (std::uint32_t n = 0; n < 40; ++n) {
     const Bytes f = built(Policy::ModifiedLength, 20, random_bytes(rng, n));
@@ -108,13 +108,13 @@ TEST(Framing, Q21_TheModifiedLengthSaysWordsAndPad) {
     EXPECT_EQ(field & 3, pad_of(n));
     EXPECT_EQ(field & ~3, static_cast<int>(f.size())) << "no marker: the frame is all of it";
   }
-  // a leading marker is not counted, the others are.
+  // a leading marker does not count, the others do.
   const Bytes f = built(Policy::ModifiedLength, 0, random_bytes(rng, 1000));
   EXPECT_EQ(load_be32(f.data()), 0u);
   EXPECT_EQ(modified_frame(load_be16(f.data() + 4)), f.size() - 4);
 }
 
-TEST(Framing, ALengthNoSenderMakesIsNotPossible) {
+TEST(Framing, ALengthThatNoSenderMakesIsImpossible) {
   for (std::uint32_t field = 0; field < 65536; ++field) {
     for (const std::uint32_t pos : {4u, 500u, 504u, 508u, 0u}) {
       Bytes b(8, 0);
@@ -122,14 +122,14 @@ TEST(Framing, ALengthNoSenderMakesIsNotPossible) {
       const auto s = frame_shape(Policy::ModifiedLength, b, pos);
       ASSERT_TRUE(s.has_value());
       if (!s->possible) continue;
-      // What is possible is what a sender of that ULPDU would have made.
+      // A possible length is exactly one that a sender of that ULPDU would have made.
       ASSERT_EQ(framed_size(Policy::ModifiedLength, pos, s->ulpdu), s->size) << field;
       ASSERT_EQ(pad_of(s->ulpdu), field & 3u);
     }
   }
 }
 
-TEST(Framing, AMarkerThatPointsElsewhereIsFoundThoughTheCrcIsRight_RFC5044_8) {
+TEST(Framing, AWrongMarkerPointerIsFoundDespiteACorrectCrc_RFC5044_8) {
   Rng rng(6);
   for (const Policy policy : kMarked) {
     Bytes f = built(policy, 8, random_bytes(rng, 900));
@@ -171,7 +171,7 @@ TEST(Framing, TheCorrectingFactorReachesTheNextWord) {
 }
 
 // proves
-TEST(Framing, WhereTheGridLies) {
+TEST(Framing, TheGridBeginsAtStartNumOrAtSequenceNumberZero) {
   // E1 and E3 count from StartNum, E2 from sequence number 0.
   const Framing e1 = make_framing(Policy::Markers, 0xfffffff0u, 60);
   EXPECT_EQ(e1.pos(60), 0u);
@@ -182,8 +182,8 @@ TEST(Framing, WhereTheGridLies) {
   EXPECT_EQ(make_framing(Policy::ModifiedLength, 7, 100).pos((std::uint64_t{1} << 32) + 100), 0u);
 }
 
-// Whatever bytes come: every answer lies within them.
-TEST(Framing, AnyBytesAreOnlyJudged) {
+// All results stay within the given bytes, whatever these are.
+TEST(Framing, AnyBytesAreCheckedWithoutOverrun) {
   for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
     Rng rng(seed);
     const Bytes b = random_bytes(rng, rng.below(700));

@@ -29,7 +29,7 @@ Bytes with_markers(ByteView ulpdu, std::uint64_t pos) {
   return out;
 }
 
-// RFC 5044 4.3 read literally: before each 4-byte word, a marker where one is due.
+// RFC 5044 4.3, implemented literally: before each 4-byte word, a marker if one is due.
 Bytes reference(ByteView ulpdu, std::uint64_t pos) {
   const Bytes plain = plain_fpdu(ulpdu);
   Bytes out;
@@ -75,7 +75,7 @@ TEST(Markers, GoldenVectorsOutAndIn_RFC5044_4_3) {
   }
 }
 
-TEST(Markers, CrcWithoutTheLeadingMarkerIsAnother_RFC5044_4_4) {
+TEST(Markers, CrcChangesWithoutTheLeadingMarker_RFC5044_4_4) {
   const auto m1 = test::golden("fpdu-markers.txt", "M1");
   const ByteView plain = ByteView(m1.bytes).subspan(4);
   EXPECT_EQ(crc32c(plain.first(plain.size() - 4)), 0xc33e24b7u);  // on the wire b7 24 3e c3
@@ -98,7 +98,7 @@ TEST(Markers, MulpduFitsTheSegmentWhereverItStarts) {
   }
 }
 
-// Formula of the frame size against a walk over the stream, at all 128 starts.
+// Compares the formula of the frame size with a walk over the stream, at all 128 starts.
 // proves: R-71
 TEST(Markers, SizeFormulaAgreesWithWalkingTheStream) {
   for (std::uint64_t pos = 0; pos < kMarkerSpacing; pos += 4) {
@@ -134,7 +134,7 @@ TEST(Markers, RandomFpdusBackToBackMakeOneStreamWithAMarkerEvery512Bytes) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Rng rng(seed);
-    std::uint64_t pos = rng.below(1u << 20) * kMarkerSpacing;  // far into the stream as well
+    std::uint64_t pos = rng.below(1u << 20) * kMarkerSpacing;  // also far into the stream
     const std::uint64_t start = pos;
     Bytes stream;
     std::vector<Bytes> sent;
@@ -166,7 +166,7 @@ TEST(Markers, EveryMarkerOfAnFpduPointsToOneLengthField) {
   const Bytes marked = with_markers(ulpdu, 512 - 368);
   EXPECT_EQ(parse_marker(marked.data() + 368).fpdu_pointer, 368);
   EXPECT_EQ(parse_marker(marked.data() + 880).fpdu_pointer, 880);
-  // Behind a leading marker the length field is 4 bytes later: 508, 1020.
+  // After a leading marker the length field is 4 bytes later: 508, 1020.
   const Bytes led = with_markers(ulpdu, 1024);
   EXPECT_EQ(parse_marker(led.data()).fpdu_pointer, 0);
   EXPECT_EQ(parse_marker(led.data() + 512).fpdu_pointer, 508);
@@ -186,7 +186,7 @@ TEST(Markers, WrongPointerWithARightCrcIsTheMarkerError_RFC5044_8) {
     reseal();
     EXPECT_EQ(check_marked(m, pos, true), MarkedFpdu::BadMarker);
     EXPECT_EQ(check_marked(m, pos, false), MarkedFpdu::BadMarker);
-    // The low two bits of the pointer and the reserved half are not looked at.
+    // The low two bits of the pointer and the reserved half are ignored.
     m[at + 3] ^= 4 | 3;
     m[at] = 0x12;
     reseal();
@@ -199,7 +199,8 @@ TEST(Markers, FpduTooLongToPointBackIsNotBuilt) {
   Bytes dst(marked_size(0, kMaxUlpdu) + 4, 0xee);
   EXPECT_EQ(insert_markers(plain_fpdu(ulpdu), 0, true, dst.data()), 0u);
   EXPECT_EQ(dst[0], 0xee);
-  // The longest whose last marker still can, at every start, and the next one.
+  // The longest FPDU whose last marker can still point back, at every start, and the next longer
+  // one.
   for (std::uint64_t pos = 0; pos < kMarkerSpacing; pos += 4) {
     const auto last_pointer = [pos](std::uint32_t n) {
       const std::uint32_t markers = markers_in(pos, fpdu_size(n));

@@ -1,4 +1,4 @@
-// The negotiation of src/mpa/negotiation.cpp.
+// Tests the negotiation of src/mpa/negotiation.cpp.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -35,7 +35,7 @@ TEST(Request, ReadRtrNeedsASlotOfItsOwn_RFC6581_9_2) {
   EXPECT_EQ(make_request(o, {}).ord, 0);
 }
 
-TEST(Request, WithoutAKindToOfferThereIsNoPeerToPeer) {
+TEST(Request, WithoutAnRtrKindNoPeerToPeerIsOffered) {
   StartupOptions o;
   o.rtr = kRtrNone;
   EXPECT_FALSE(make_request(o, {}).peer_to_peer);
@@ -46,7 +46,7 @@ TEST(Request, WithoutAKindToOfferThereIsNoPeerToPeer) {
   EXPECT_EQ(f.rtr, kRtrNone);
 }
 
-TEST(Request, DepthsKeepToTheLimitAndNeverMeanNoNegotiationByAccident) {
+TEST(Request, DepthsStayWithinTheLimitAndNeverEqualTheNoNegotiationValue) {
   StartupOptions o = depths(1000, 2000);
   EXPECT_EQ(make_request(o, {}).ird, 128);
   EXPECT_EQ(make_request(o, {}).ord, 128);
@@ -82,7 +82,7 @@ TEST(Reply, CrcIsOnUnlessBothEndsWantItOff) {
       const Answer a = answer_request(request, o, {});
       EXPECT_EQ(a.agreement.crc, theirs || ours);
       EXPECT_EQ(a.reply.crc, theirs || ours);
-      // And the initiator comes to the same, whoever wanted it.
+      // The initiator gets the same result, no matter which end wanted it.
       StartupFrame reply = a.reply;
       reply.crc = theirs;
       const StartupFrame sent = make_request(o, {});
@@ -162,7 +162,7 @@ TEST(Reply, ExactlyOneRtrKindWriteFirst) {
   EXPECT_EQ(chosen(kRtrRead, kRtrWrite | kRtrRead), kRtrRead);
   EXPECT_EQ(chosen(kRtrWrite | kRtrRead, kRtrRead), kRtrRead);
   EXPECT_EQ(chosen(kRtrSend | kRtrRead, kRtrSend), kRtrSend);
-  // None matches: A=1 still demands a kind; the initiator ends it with 2/0/7.
+  // If none matches, A=1 still requires a kind; the initiator ends the connection with 2/0/7.
   EXPECT_EQ(chosen(kRtrSend, kRtrWrite | kRtrRead), kRtrWrite);
   EXPECT_EQ(chosen(kRtrNone, kRtrWrite | kRtrRead), kRtrWrite);
 }
@@ -172,9 +172,10 @@ TEST(Reply, DepthsFollowRfc6581_9_1) {
     std::uint16_t their_ird, their_ord, our_ird, our_ord, reply_ird, reply_ord;
   };
   for (const Case& c : {
-           Case{16, 16, 16, 16, 16, 16},     // as asked
-           Case{4, 64, 16, 16, 64, 4},       // raised to what they want; ORD cut to what they can
-           Case{200, 200, 32, 32, 128, 32},  // to the limit, no further
+           Case{16, 16, 16, 16, 16, 16},     // as requested
+           Case{4, 64, 16, 16, 64, 4},       // raised to the peer's ORD; ORD limited to the peer's
+                                             // IRD
+           Case{200, 200, 32, 32, 128, 32},  // only up to the limit
            Case{0, 0, 32, 32, 32, 0},
        }) {
     StartupFrame request = parsed(frame("rev2-request"), false);
@@ -191,7 +192,7 @@ TEST(Reply, DepthsFollowRfc6581_9_1) {
 
 TEST(Reply, NoNegotiationIsAnsweredInKindAndLeavesLocalValues_RFC6581_9_1) {
   StartupFrame request = parsed(frame("rev2-request"), false);
-  request.ird = request.ord = kNoNegotiation;  // equal: one word for "none"
+  request.ird = request.ord = kNoNegotiation;  // equal: both mean "none"
   const Answer a = answer_request(request, depths(7, 9), {});
   EXPECT_EQ(a.reply.ird, kNoNegotiation);
   EXPECT_EQ(a.reply.ord, kNoNegotiation);
@@ -286,7 +287,7 @@ TEST_F(InitiatorTest, SeveralKindsInTheReplyGiveOneWriteFirst) {
   EXPECT_EQ(read_reply(request, reply, options)->rtr, kRtrWrite);
   reply.rtr = kRtrRead;
   EXPECT_EQ(read_reply(request, reply, options)->rtr, kRtrRead);
-  reply.ird = 0;  // takes a Read and has no room for one
+  reply.ird = 0;  // accepts a Read but has no room for one
   EXPECT_EQ(refused(), Refusal::NoMatchingRtr);
 }
 
@@ -305,7 +306,7 @@ TEST_F(InitiatorTest, CutsItsOrdToTheRespondersIrd_RFC6581_9_1) {
 }
 
 TEST_F(InitiatorTest, NoNegotiationLeavesLocalValues) {
-  reply.ird = reply.ord = kNoNegotiation;  // equal: one word for "none"
+  reply.ird = reply.ord = kNoNegotiation;  // equal: both mean "none"
   const auto a = read_reply(request, reply, options);
   ASSERT_TRUE(a.ok());
   EXPECT_EQ(a->ird, 16);
@@ -324,7 +325,7 @@ TEST_F(InitiatorTest, UnenhancedReplyLeavesLocalValues) {
   EXPECT_FALSE(a->enhanced);
 }
 
-// Any two ends: what they agree on separately fits together.
+// The agreements that two ends compute separately match.
 TEST(Negotiation, TwoEndsAlwaysFitTogether) {
   for (std::uint64_t seed = 1; seed <= 20000; ++seed) {
     Rng rng(seed);

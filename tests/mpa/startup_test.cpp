@@ -21,7 +21,7 @@ TEST(StartupFrames, GoldenFramesParseAndEmitByteForByte_RFC5044_7_1) {
     const StartupFrame f = parsed(g.bytes, reply);
     EXPECT_EQ(f.reply, reply);
     EXPECT_EQ(to_hex(emit(f)), to_hex(g.bytes));
-    // A Request where a Reply belongs is two initiators talking to each other.
+    // A Request instead of a Reply means that both ends are initiators.
     EXPECT_EQ(parse_frame(g.bytes, !reply).error(), StartupError::BadKey);
   }
 }
@@ -41,7 +41,7 @@ TEST(StartupFrames, FieldsOfAnEnhancedFrame_RFC6581_9) {
   EXPECT_EQ(to_hex(f.private_view().first(8)), "0000010080007f00");
 }
 
-TEST(StartupFrames, LengthIsToldAsSoonAsTheHeaderIsThere) {
+TEST(StartupFrames, LengthIsKnownOnceTheHeaderIsComplete) {
   const Bytes b = frame("nvme-reply-read");
   for (std::size_t n = 0; n <= b.size(); ++n) {
     const auto length = frame_length(ByteView(b).first(n), true);
@@ -62,7 +62,7 @@ TEST(StartupFrames, ErrorsAreFoundAsEarlyAsTheBytesAllow_RFC5044_7_1) {
   b[17] = 3;
   EXPECT_EQ(frame_length(ByteView(b).first(18), false).error(), StartupError::BadRevision);
   b[17] = 2;
-  b[18] = 4;  // 1024 and more
+  b[18] = 4;  // at least 1024
   EXPECT_EQ(frame_length(ByteView(b).first(19), false).error(), StartupError::BadPrivateData);
 }
 
@@ -71,7 +71,7 @@ TEST(StartupFrames, PrivateDataLengthLimits) {
   b.resize(kFrameHeader + 513);
   store_be16(b.data() + 18, 512);
   EXPECT_EQ(**frame_length(b, false), 532u);
-  EXPECT_EQ(parse_frame(b, false).error(), StartupError::BadPrivateData);  // a byte too many
+  EXPECT_EQ(parse_frame(b, false).error(), StartupError::BadPrivateData);  // one byte too many
   b.resize(kFrameHeader + 512);
   EXPECT_EQ(parsed(b, false).private_len, 512);
   store_be16(b.data() + 18, 513);
@@ -84,7 +84,7 @@ TEST(StartupFrames, EnhancedFrameNeedsItsFourBytes_RFC6581_9) {
     store_be16(b.data() + 18, n);
     EXPECT_EQ(frame_length(b, false).error(), StartupError::BadPrivateData) << n;
   }
-  // In revisions 0 and 1 the same bit is reserved and means nothing.
+  // In revisions 0 and 1 the same bit is reserved and has no meaning.
   for (const std::uint8_t revision : {0, 1}) {
     b[17] = revision;
     store_be16(b.data() + 18, 4);
@@ -103,7 +103,7 @@ TEST(StartupFrames, RevisionTwoWithoutSIsAnUnenhancedFrame_RFC6581_6) {
   EXPECT_EQ(to_hex(emit(f)), to_hex(b));
 }
 
-TEST(StartupFrames, WithoutPeerToPeerTheKindsMeanNothing_RFC6581_9_2) {
+TEST(StartupFrames, WithoutPeerToPeerTheRtrKindsAreIgnored_RFC6581_9_2) {
   Bytes b = frame("rev2-request");
   b[20] = 0x40;  // B without A; C and D follow in the ORD word
   const StartupFrame f = parsed(b, false);
@@ -162,7 +162,7 @@ TEST(StartupFrames, TooMuchPrivateDataIsCutToTheFrame) {
   rev1.revision = 1;
   EXPECT_EQ(make_request(rev1, data).private_len, 512);
   StartupFrame f = make_request({}, {});
-  f.private_len = 600;  // not ours, but nothing may overrun
+  f.private_len = 600;  // invalid, but no buffer may be overrun
   EXPECT_EQ(emit(f).size(), kFrameHeader + kMaxPrivateData);
 }
 
@@ -177,7 +177,7 @@ TEST(StartupFrames, HostileBytesNeverOverrunAndAgreeWithTheEarlyCheck) {
     const auto length = frame_length(b, reply);
     const auto f = parse_frame(b, reply);
     ASSERT_EQ(f.ok(), length.ok() && length->has_value() && **length == b.size());
-    // Once refused, more bytes do not make it good; once a length is known, it stays.
+    // After an error, more bytes do not make it valid. A length, once known, does not change.
     const auto prefix = frame_length(ByteView(b).first(rng.below(b.size() + 1)), reply);
     if (!prefix.ok()) {
       ASSERT_FALSE(length.ok());
@@ -188,7 +188,7 @@ TEST(StartupFrames, HostileBytesNeverOverrunAndAgreeWithTheEarlyCheck) {
     ++accepted;
     Bytes again = emit(*f);
     ASSERT_EQ(again.size(), b.size());
-    // And whatever was accepted can be answered and read.
+    // Every accepted frame can be answered and read.
     const Answer a = answer_request(*f, {}, {});
     ASSERT_LE(emit(a.reply).size(), kFrameHeader + kMaxPrivateData);
     (void)read_reply(make_request({}, {}), *f, {});

@@ -1,4 +1,4 @@
-// The token in the private data by which E2 and E3 are agreed on (D6).
+// Tests the token in the private data that negotiates E2 and E3 (D6).
 #include <gtest/gtest.h>
 
 #include <string>
@@ -14,7 +14,7 @@ constexpr Policy kEvery[] = {Policy::NoMarkers, Policy::Markers, Policy::Absolut
                              Policy::ModifiedLength};
 using TokenKind = PolicyToken::Kind;
 
-TEST(Token, D6_TheExtensionsAreAgreedOnOnlyWhenBothEndsAreSetAlike) {
+TEST(Token, D6_TheExtensionsAreNegotiatedOnlyIfBothEndsAreConfiguredAlike) {
   for (const Policy theirs : kEvery) {
     for (const Policy ours : kEvery) {
       if (!is_extension(theirs) && !is_extension(ours)) continue;
@@ -43,7 +43,7 @@ TEST(Token, D6_TheExtensionsAreAgreedOnOnlyWhenBothEndsAreSetAlike) {
   }
 }
 
-TEST(Token, D6_APeerThatDoesNotKnowItOrEchoesItIsNoPartner) {
+TEST(Token, D6_APeerThatIgnoresOrEchoesTheTokenIsRefused) {
   for (const Policy policy : {Policy::AbsoluteMarkers, Policy::ModifiedLength}) {
     StartupOptions o;
     o.policy = policy;
@@ -52,14 +52,14 @@ TEST(Token, D6_APeerThatDoesNotKnowItOrEchoesItIsNoPartner) {
     ASSERT_TRUE(read_reply(request, reply, o).ok());
     reply.token = request.token;  // an echo
     EXPECT_EQ(read_reply(request, reply, o).error(), Refusal::PolicyUnknown);
-    reply.token = {};  // never heard of it
+    reply.token = {};  // the peer does not know the token
     EXPECT_EQ(read_reply(request, reply, o).error(), Refusal::PolicyUnknown);
     reply.reject = true;
     EXPECT_EQ(read_reply(request, reply, o).error(), Refusal::Rejected);
   }
 }
 
-TEST(Token, LiesBeforeTheUlpsPrivateDataAndIsNotShownToIt) {
+TEST(Token, PrecedesTheUlpsPrivateDataAndIsHiddenFromTheUlp) {
   StartupOptions o;
   o.policy = Policy::ModifiedLength;
   const Bytes data = {1, 2, 3, 4, 5};
@@ -74,7 +74,7 @@ TEST(Token, LiesBeforeTheUlpsPrivateDataAndIsNotShownToIt) {
   EXPECT_EQ(Bytes(got.private_view().begin(), got.private_view().end()), data);
 }
 
-TEST(Token, WhatIsNotWhollyATokenIsPrivateData) {
+TEST(Token, AnIncompleteTokenIsTreatedAsPrivateData) {
   StartupOptions o;
   o.policy = Policy::AbsoluteMarkers;
   StartupFrame request = make_request(o, {});
@@ -83,7 +83,7 @@ TEST(Token, WhatIsNotWhollyATokenIsPrivateData) {
   ASSERT_EQ(parsed(good, false).token.filler, 2);
   const std::size_t begin = kFrameHeader + kEnhancedWord;
   for (std::size_t i = begin; i < good.size(); ++i) {
-    if (i == begin + 10) continue;  // the filler's length may be another
+    if (i == begin + 10) continue;  // the filler's length may vary
     Bytes bad = good;
     bad[i] ^= 0x80;
     const StartupFrame got = parsed(bad, false);
@@ -95,7 +95,8 @@ TEST(Token, WhatIsNotWhollyATokenIsPrivateData) {
 // proves: R-77
 TEST(Token, TheFillerMakesFullOperationBeginAtAWord) {
   for (const bool reply : {false, true}) {
-    for (std::uint32_t sn = 0xfffffffau; sn != 6; ++sn) {  // all four residues, across the wrap
+    for (std::uint32_t sn = 0xfffffffau; sn != 6; ++sn) {  // all four residues, across the
+                                                           // wrap-around
       for (std::size_t pd = 0; pd < 9; ++pd) {
         StartupOptions o;
         o.policy = Policy::AbsoluteMarkers;
@@ -117,7 +118,7 @@ TEST(Token, TheFillerMakesFullOperationBeginAtAWord) {
   EXPECT_EQ(f.token.filler, 0) << "the grid of E3 begins where full operation does";
 }
 
-TEST(Token, PrivateDataIsCutToWhatIsLeft) {
+TEST(Token, PrivateDataIsCutToTheRoomLeft) {
   for (const Policy policy : {Policy::AbsoluteMarkers, Policy::ModifiedLength}) {
     StartupOptions o;
     o.policy = policy;

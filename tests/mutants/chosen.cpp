@@ -1,5 +1,5 @@
-// Which mutant is at work in this process: URNIC_MUTANT names it to the program that a tool starts,
-// URNIC_TEST_MUTANT to those that this one starts.
+// Selects the active mutant of this process: URNIC_MUTANT names it for the program that a tool
+// starts, URNIC_TEST_MUTANT for the programs that this one starts.
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -15,7 +15,7 @@ constexpr std::string_view kNames[] = {
 
 std::uint64_t chosen() {
   if (const char* name = std::getenv("URNIC_MUTANT")) setenv("URNIC_TEST_MUTANT", name, 1);
-  unsetenv("URNIC_MUTANT");  // to the configuration it would be a setting nobody knows
+  unsetenv("URNIC_MUTANT");  // otherwise the configuration would reject it as an unknown setting
   const char* wanted = std::getenv("URNIC_TEST_MUTANT");
   if (wanted == nullptr) return 0;
   for (const std::string_view name : kNames) {

@@ -27,7 +27,7 @@ SWITCH = "tests/mutants/mutant_switch.h"
 
 
 class Code:
-    """The tokens of a text, comments left out: parallel lists of what and where."""
+    """The tokens of a text without comments: parallel lists of tokens and places."""
 
     def __init__(self, text, token=TOKEN):
         found = [m for m in token.finditer(text) if not m[0].startswith(("//", "/*"))]
@@ -36,7 +36,7 @@ class Code:
         self.spans = [m.span() for m in found]
 
     def match(self, at):
-        """The place behind the bracket that closes the one at `at`; None without one."""
+        """The place after the bracket that closes the one at `at`; None if there is none."""
         depth = 0
         for i in range(at, len(self.tokens)):
             if self.tokens[i] in OPEN:
@@ -104,7 +104,7 @@ class Code:
 
 
 def locate(code, edit):
-    """((body from, body to), (from, to)) in bytes of what an edit replaces; a sentence when it cannot."""
+    """((body from, body to), (from, to)) in bytes of the text that an edit replaces; a sentence if it does not apply."""
     bodies = [(begin, end) for _, begin, end in code.definitions(edit.function)]
     if not bodies:
         return f"no function {edit.function} is defined in {edit.file}"
@@ -152,7 +152,7 @@ class File:
         self.found = []  # (mutant's name, body, (from, to), edit)
 
     def take(self, name, edit):
-        """Why it does not fit, or None."""
+        """Adds the edit; returns why it does not fit, or None."""
         found = locate(self.code, edit)
         if isinstance(found, str):
             return found
@@ -162,7 +162,7 @@ class File:
         return None
 
     def nested(self):
-        """(name, edit) of those whose function lies inside another one that mutants change."""
+        """(name, edit) of those whose function lies inside another function changed by mutants."""
         inner = {b for a, b in overlapping({(*body, body) for _, body, _, _ in self.found})}
         return [(name, edit) for name, body, _, edit in self.found if body in inner]
 
@@ -195,7 +195,7 @@ class File:
 
 
 def write(path, text):
-    """Only if it differs: what has not changed is not compiled again."""
+    """Writes the file only if it differs, so that unchanged files are not compiled again."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     if not os.path.exists(path) or proof.read(path) != text:
         with open(path, "w", encoding="utf-8") as f:

@@ -1,4 +1,4 @@
-// The tests of the rooms over the mutated sources, one of which is at work (tests/mutants/*.toml,
+// The tests of all folders over the mutated sources, with one active mutant (tests/mutants/*.toml,
 // chosen.cpp). Driven by tools/mutants.
 #include <gtest/gtest.h>
 

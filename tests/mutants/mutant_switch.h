@@ -1,4 +1,4 @@
-// Which deliberate breach is at work: asked by the mutated copies of the sources (docs/proof.md).
+// The active mutant; the mutated copies of the sources read it (docs/proof.md).
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,8 @@
 
 namespace urnic {
 
-// FNV-1a: a mutant's number follows from its name, so that a new one compiles only its own file.
+// FNV-1a: a mutant's number is derived from its name, so that a new one recompiles only its own
+// file.
 constexpr std::uint64_t mutant_number(std::string_view name) {
   std::uint64_t h = 0xcbf29ce484222325;
   for (const char c : name) h = (h ^ static_cast<std::uint8_t>(c)) * 0x100000001b3;

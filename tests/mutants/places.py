@@ -12,7 +12,8 @@ from collections import namedtuple
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import generate  # noqa: E402
 
-# Operators of several characters are one token, and so are raw strings; `->` and `>>` stay apart, as generate.Code has them.
+# Operators of several characters are one token, and so are raw strings; `->` and `>>` stay
+# separate, as in generate.Code.
 TOKEN = re.compile(r'R"(?P<mark>\w*)\(.*?\)(?P=mark)"|' + r"\+\+|--|<<=|>>=|<=>|<=|>=|==|!=|&&|\|\||[-+*/%&|^]=|::|<<|\.\.\.|"
                    .join(("", generate.TOKEN.pattern)), re.S)
 NAME = re.compile(r"[A-Za-z_]\w*")
@@ -24,7 +25,7 @@ KEYWORDS = set("alignas alignof auto bool break case catch char class co_await c
 CONTROL = ("if", "while", "for", "switch")
 ASSIGN = ("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=")
 MOVED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
-# What a test cannot see: the statement from this name on is left alone.
+# Statements beginning with these names are ignored, because tests cannot see them.
 UNSEEN = re.compile(r"assert|static_assert|spdlog|logger|log_\w+|__builtin_\w+|prefetch\w*|reserve|shrink_to_fit|alignas")
 SYMMETRIC = ("min", "max", "swap", "equal")
 LONGEST = 12  # tokens of an argument that is swapped with its neighbour
@@ -70,7 +71,7 @@ class Tokens(generate.Code):
         return set(self.tokens[first:i])
 
     def chain(self, i):
-        """The place behind `a.b->c[1](2)...`, which begins at i, and what it ends with: a name, a call or an index."""
+        """The place after `a.b->c[1](2)...`, which begins at i, and its last part: a name, a call or an index."""
         last = None
         while i < len(self.tokens):
             t = self.tokens[i]
@@ -95,17 +96,17 @@ class Tokens(generate.Code):
         return i
 
     def spaced(self, i):
-        """As clang-format sets an operator between two operands, and no brackets of a template."""
+        """True if spaced like an operator between two operands, not like the brackets of a template."""
         begin, end = self.spans[i]
         return self.text[begin - 1].isspace() and self.text[end].isspace()
 
     def unseen(self, begin, end):
-        """Ranges of what is left alone."""
+        """Ranges that are not changed."""
         return [(i, self.until(i, (";",))) for i in range(begin, end) if UNSEEN.fullmatch(self.tokens[i])]
 
 
 def statements(code, begin, end):
-    """Calls whose result nobody uses, assignments and steps, taken out."""
+    """Removes calls whose result is unused, assignments and steps."""
     closes = {code.partner.get(i + 1) for i in range(begin, end) if code.tokens[i] in CONTROL}
     for i in range(begin + 1, end):
         if code.tokens[i - 1] not in (";", "{", "}", "else") and i - 1 not in closes:
@@ -128,14 +129,14 @@ def statements(code, begin, end):
 
 
 def conditions(code, begin, end):
-    """What if, while and ?: ask, and the operands of && and ||, negated."""
+    """Negates the conditions of if, while and ?:, and the operands of && and ||."""
     stops = (",", ";", "?", ":", "return", *ASSIGN)
     for i in range(begin, end):
         t, first, last = code.tokens[i], None, i
         if t in ("if", "while") and code.tokens[i + 1] == "(" and i + 1 in code.partner:
             last = code.partner[i + 1]
             first = code.until(last - 1, (";",), -1) + 1
-            if code.until(first, ASSIGN) < last:  # it declares what it asks
+            if code.until(first, ASSIGN) < last:  # it is a declaration
                 continue
         elif t == "?":
             first = code.until(i - 1, stops, -1) + 1
@@ -155,7 +156,7 @@ def negated(code, kind, first, behind):
 
 
 def shape(code, first, behind):
-    """What two arguments that look alike have in common; None for what is no plain argument."""
+    """The form of an argument, to find two alike; None for anything but a plain argument."""
     if not 0 < behind - first <= LONGEST or "{" in code.tokens[first:behind]:
         return None
     shaped = tuple("a" if NAME.fullmatch(t) else "0" if t[0].isdigit() else '"' if t[0] == '"' else t
@@ -164,7 +165,7 @@ def shape(code, first, behind):
 
 
 def arguments(code, begin, end):
-    """Two neighbours that look alike, swapped."""
+    """Swaps two adjacent arguments of the same form."""
     for i in range(begin, end):
         name = code.tokens[i - 1]
         if code.tokens[i] != "(" or not NAME.fullmatch(name) or name in KEYWORDS or name in SYMMETRIC or i not in code.partner:
@@ -181,7 +182,7 @@ def arguments(code, begin, end):
 
 
 def bounds(code, begin, end):
-    """Comparisons that take in their end or no longer do, and numbers that are one more."""
+    """Makes comparisons include or exclude their end, and increments numbers."""
     for i in range(begin, end):
         t = code.tokens[i]
         if t in MOVED and code.spaced(i):
@@ -202,7 +203,7 @@ def size_of_array(code, i):
 
 
 def returns(code, begin, end):
-    """`if (x) return y;`, after which the function goes on instead."""
+    """Removes `if (x) return y;`, so that the function continues."""
     for i in range(begin, end):
         if code.tokens[i] != "if" or code.partner.get(i + 1) is None:
             continue
@@ -224,7 +225,7 @@ def lines_of(text, begin, end):
 
 
 def find(file, text):
-    """The places of a source, in its order, each change once."""
+    """The places of a source, in order, each change once."""
     code = Tokens(text)
     found = {}
     for begin, end in code.functions():

@@ -26,8 +26,8 @@ void fix_ipv4(Bytes& frame, std::size_t l3 = 14) {
   store_be16(&frame[l3 + 10], inet_checksum(ipv4_header_sum(&frame[l3], (frame[l3] & 15u) * 4)));
 }
 
-// Puts `extra` between the IPv6 header and what follows; its first byte becomes the next header
-// of the last extension in `extra` by the caller.
+// Inserts `extra` after the IPv6 header. The caller must set the next header field of the last
+// extension in `extra`.
 Bytes with_extension(const Bytes& frame, std::size_t l3, std::uint8_t first, const Bytes& extra) {
   Bytes out(frame);
   out.insert(out.begin() + static_cast<std::ptrdiff_t>(l3 + 40), extra.begin(), extra.end());
@@ -88,7 +88,7 @@ TEST(Classify, NeedsOnlyTheHeadersOfALongFrame) {
   const Classified c = classify(f, 14 + 20 + 20 + 8000);
   ASSERT_EQ(c.kind, FrameKind::Tcp);
   EXPECT_EQ(c.l4_len, 8020u);
-  // One byte less of TCP header in reach and it is no longer safe to look.
+  // With one byte less of TCP header available, it must not be read.
   EXPECT_EQ(classify(ByteView(f).first(53), 14 + 20 + 20 + 8000).reason, DropReason::L4Short);
 }
 
@@ -99,7 +99,7 @@ TEST(Classify, PriorityTagMeansUntagged) {
   EXPECT_EQ(look(f).vlan, 0);
 }
 
-TEST(Classify, SecondTagIsRefused) {
+TEST(Classify, ASecondTagIsRejected) {
   Bytes f = from_hex(test::kTcp6BtoAVlan42);
   const Bytes tag = {0x81, 0x00, 0x00, 0x07};
   f.insert(f.begin() + 12, tag.begin(), tag.end());
@@ -145,8 +145,9 @@ TEST(Classify, EachDefectOfIpv4HasItsReason) {
   EXPECT_EQ(reason([](Bytes& f) { store_be32(&f[30], 0xffffffff); }), DropReason::Destination);
 }
 
-// RFC 1122, 3.2.1.3: also of protocols that are somebody else's. Neighbour discovery may.
-TEST(Classify, NoProtocolComesFromAnAddressThatNoHostHas) {
+// RFC 1122, 3.2.1.3: also for protocols that we do not support. Neighbour discovery is an
+// exception.
+TEST(Classify, InvalidSourceAddressesAreRejectedForEveryProtocol) {
   for (const std::uint8_t protocol : {1, 6, 17, 132}) {
     for (const std::uint32_t source : {0u, 7u, 0xe0000005u, 0xffffffffu}) {
       Bytes f = from_hex(test::kTcp4BtoA);
@@ -181,7 +182,8 @@ TEST(Classify, FragmentsAreRefusedWhateverTheirOffset) {
 
 TEST(Classify, Ipv6ExtensionHeadersAreSkipped_RFC8200) {
   const Bytes base = from_hex(test::kTcp6BtoAVlan42);
-  // Hop-by-hop with PadN, routing with nothing left, destination options with a skippable option.
+  // Hop-by-hop with PadN, routing without segments left, destination options with a skippable
+  // option.
   const Bytes extra = {43, 0, 1,    4, 0, 0, 0, 0,                          //
                        60, 1, 0,    0, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9,  //
                        6,  0, 0x1e, 2, 7, 7, 0, 0};
@@ -197,7 +199,7 @@ TEST(Classify, Ipv6ExtensionDefectsAreRefused_RFC8200) {
     return look(with_extension(base, 18, first, extra)).reason;
   };
   // Segments left, hop-by-hop not in first place, length beyond the frame, option beyond its
-  // header, option that demands discard.
+  // header, option that requires a discard.
   EXPECT_EQ(reason(43, {6, 0, 0, 1, 0, 0, 0, 0}), DropReason::Ipv6Extension);
   EXPECT_EQ(reason(60, {0, 0, 1, 4, 0, 0, 0, 0, 6, 0, 1, 4, 0, 0, 0, 0}),
             DropReason::Ipv6Extension);
@@ -215,16 +217,16 @@ TEST(Classify, Ipv6ExtensionDefectsAreRefused_RFC8200) {
             FrameKind::Tcp);
 }
 
-TEST(Classify, ExtensionHeadersInsideThePaddingAreNotBelieved) {
+TEST(Classify, ExtensionHeadersInThePaddingAreIgnored) {
   Bytes f = from_hex(test::kTcp6BtoAVlan42);
   f[18 + 6] = 60;
-  store_be16(&f[18 + 4], 0);  // the datagram ends here; what follows is padding
+  store_be16(&f[18 + 4], 0);  // the datagram ends here; the rest is padding
   f[58] = 6;
   f[59] = 0;
   EXPECT_EQ(look(f).reason, DropReason::Ipv6Extension);
 }
 
-TEST(Classify, OtherKinds) {
+TEST(Classify, OtherKindsAreRecognized) {
   EXPECT_EQ(look(from_hex(test::kArpRequestBtoA)).kind, FrameKind::Arp);
   EXPECT_EQ(look(from_hex(test::kEcho4RequestBtoA)).kind, FrameKind::Icmp);
   EXPECT_EQ(look(from_hex(test::kSolicitBtoA)).kind, FrameKind::Icmp6);
@@ -239,7 +241,7 @@ TEST(Classify, OtherKinds) {
   EXPECT_EQ(look(udp).reason, DropReason::Destination);
 }
 
-TEST(Classify, BareDatagramsOfEitherVersion) {
+TEST(Classify, BareDatagramsOfBothVersionsAreClassified) {
   const Bytes f4 = from_hex(test::kTcp4BtoA), f6 = from_hex(test::kTcp6BtoAVlan42);
   const ByteView d4 = ByteView(f4).subspan(14), d6 = ByteView(f6).subspan(18);
   const Classified c4 = classify_datagram(d4, static_cast<std::uint32_t>(d4.size()));
@@ -260,9 +262,9 @@ TEST(Classify, EveryReasonHasAName) {
   EXPECT_EQ(drop_reason_name(DropReason::NotForUs), "not-for-us");
 }
 
-// Hostile input: whatever comes, layers lie inside the frame (E-19). Exact allocations let a
-// sanitizer see any read past the end.
-TEST(Classify, HostileFramesNeverPointOutside) {
+// Hostile input: for any frame, the layers lie inside it (E-19). Exact allocations let a sanitizer
+// detect any read past the end.
+TEST(Classify, OffsetsOfHostileFramesStayInside) {
   const std::vector<Bytes> seeds = {
       from_hex(test::kTcp4BtoA),
       from_hex(test::kTcp6BtoAVlan42),

@@ -1,4 +1,4 @@
-// Ethernet, ARP, IP, ICMP, neighbour discovery: bytes in, values out, and back.
+// Ethernet, ARP, IP, ICMP, neighbour discovery: parsing and building.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -92,7 +92,7 @@ TEST(Ipv6, GoldenHeaderRoundTrips) {
   EXPECT_FALSE(parse_ipv6(ByteView(f).subspan(18, 39)));
 }
 
-TEST(Icmp, ChecksumsOfGoldenMessages) {
+TEST(Icmp, ChecksumsOfGoldenMessagesAreRight) {
   for (const char* hex : {test::kEcho4RequestBtoA, test::kEcho6RequestBtoA, test::kSolicitBtoA}) {
     Bytes f = from_hex(hex);
     const Classified c = classify(f, static_cast<std::uint32_t>(f.size()));
@@ -129,7 +129,7 @@ TEST(Icmp, PacketTooBigQuotesOurSegment_RFC8201) {
   EXPECT_EQ(parse_icmp_error(ByteView(f).subspan(54), true)->mtu, 1280u);
 }
 
-TEST(Icmp, RouterWithoutMtuYieldsTheNextPlateau_RFC1191) {
+TEST(Icmp, ARouterWithoutMtuYieldsTheNextPlateau_RFC1191) {
   Bytes f = from_hex(test::kFragNeededToA);
   store_be16(&f[34 + 6], 0);
   const auto mtu_for = [&](std::uint16_t quoted) {
@@ -156,7 +156,7 @@ TEST(Icmp, HardErrorsAreMarked_RFC1122) {
   EXPECT_EQ(code(12, 0).kind, IcmpError::Kind::ParameterProblem);
 }
 
-TEST(Icmp, QuotesThatAreNoTcpSegmentAreRefused) {
+TEST(Icmp, OnlyQuotesOfTcpSegmentsAreAccepted) {
   const Bytes f = from_hex(test::kFragNeededToA);
   const auto refused = [&](std::size_t at, std::uint8_t value) {
     Bytes m(f.begin() + 34, f.end());
@@ -210,7 +210,7 @@ TEST(Ndp, ListenerReportMatchesGolden) {
   EXPECT_EQ(out, Bytes(f.begin() + 54, f.end()));
 }
 
-TEST(Addressing, DerivedAddresses) {
+TEST(Addressing, AddressesAreDerivedCorrectly) {
   const IpAddress v4 = *IpAddress::parse("10.1.2.3");
   const IpAddress v6 = *IpAddress::parse("2001:db8::abcd:1234");
   EXPECT_EQ(mac_from_ip(v4).to_string(), "02:00:0a:01:02:03");
@@ -222,7 +222,7 @@ TEST(Addressing, DerivedAddresses) {
   EXPECT_EQ(multicast_mac(*IpAddress::parse("239.129.2.3")).to_string(), "01:00:5e:01:02:03");
 }
 
-// Parsers on hostile bytes, in exact allocations.
+// Parsers with hostile bytes, in exact allocations.
 TEST(Codecs, HostileBytesAreHandled) {
   constexpr std::uint64_t kSeed = 5;
   SCOPED_TRACE(kSeed);

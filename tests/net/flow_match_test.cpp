@@ -20,7 +20,7 @@ struct Head {
   std::uint8_t bytes[96];
   std::size_t in_head;
   explicit Head(const Bytes& frame) : in_head(std::min(frame.size(), sizeof bytes)) {
-    // What lies behind the frame must not matter.
+    // Bytes after the frame must not matter.
     std::memset(bytes, 0xa5, sizeof bytes);
     std::memcpy(bytes, frame.data(), in_head);
   }
@@ -42,7 +42,7 @@ struct Flow {
   HeaderTemplateConfig config;
   std::uint16_t src_port = 1000, dst_port = 2000;
 
-  // A frame with `payload` bytes of TCP payload, and `padding` behind the datagram.
+  // A frame with `payload` bytes of TCP payload, and `padding` after the datagram.
   Bytes frame(std::uint32_t payload, std::uint16_t id, std::uint8_t ecn,
               std::size_t padding) const {
     const HeaderTemplate header(config);
@@ -74,7 +74,7 @@ void expect_agreement(const Bytes& frame, const FlowMatch::Match& m) {
   EXPECT_EQ(inet_fold(m.pseudo_sum), inet_fold(c.pseudo_sum));
 }
 
-TEST(FlowMatch, TakesEveryFrameOfItsFlowAndSaysWhatClassifySays) {
+TEST(FlowMatch, MatchesEveryFrameOfItsFlowWithTheResultOfClassify) {
   for (const bool v6 : {false, true}) {
     for (const std::uint16_t vlan : {std::uint16_t{0}, std::uint16_t{42}}) {
       const Flow flow = flow_of(v6, vlan);
@@ -111,7 +111,7 @@ TEST(FlowMatch, RefusesOtherFlowsAndOtherTags) {
   EXPECT_TRUE(refuses([](Flow& f) { f.config.vlan = 0; }));
   EXPECT_TRUE(refuses([](Flow& f) { f.config.src_mac.bytes[5] = 9; }));
   EXPECT_TRUE(refuses([](Flow& f) { f.config.dst_mac.bytes[5] = 9; }));
-  // The priority of a tag is no part of the flow.
+  // The priority of a tag is not part of the flow.
   Bytes prioritised = flow.frame(100, 7, 0, 0);
   prioritised[14] |= 0xe0;
   EXPECT_TRUE(matches(match, prioritised, &m));
@@ -138,7 +138,7 @@ TEST(FlowMatch, RefusesOptionsFragmentsAndBadHeaderChecksums) {
   fix(f);
   EXPECT_FALSE(matches(match, f, &m)) << "offset";
   f = good;
-  f[20] = 0;  // without DF it is the same flow
+  f[20] = 0;  // without DF it is still the same flow
   fix(f);
   EXPECT_TRUE(matches(match, f, &m));
   f = good;
@@ -155,7 +155,7 @@ TEST(FlowMatch, RefusesOptionsFragmentsAndBadHeaderChecksums) {
   EXPECT_FALSE(matches(match, f, &m)) << "no room for TCP";
 }
 
-TEST(FlowMatch, KnowsNothingUntilItHasLearned) {
+TEST(FlowMatch, MatchesNothingBeforeLearning) {
   FlowMatch match;
   FlowMatch::Match m;
   const Bytes zeros(100);
@@ -167,7 +167,7 @@ TEST(FlowMatch, KnowsNothingUntilItHasLearned) {
   EXPECT_FALSE(match.known());
 }
 
-// Whatever is done to a frame: one that matches is a TCP frame to classify(), with the same facts.
+// For any mutated frame: if it matches, classify() reports a TCP frame with the same fields.
 TEST(FlowMatch, AgreesWithClassifyOnMutatedFrames) {
   const std::uint64_t seed = 20;
   Rng rng(seed);
@@ -198,7 +198,7 @@ TEST(InetSumWords, IsTheSumOfTheHeader) {
   Rng rng(seed);
   for (int i = 0; i < 2000; ++i) {
     Bytes b(4 * (1 + rng.below(15)));
-    // All ones and all zeros as well: the carries and the two zeros of the sum.
+    // Also all ones and all zeros: these exercise the carries and both zeros of the sum.
     const std::uint64_t kind = rng.below(4);
     for (auto& o : b) o = kind == 0 ? 0xff : kind == 1 ? 0 : static_cast<std::uint8_t>(rng.next());
     ASSERT_EQ(inet_sum_words(b.data(), b.size()), inet_fold(inet_sum(b))) << "seed " << seed;

@@ -1,5 +1,5 @@
-// Whole frames, made and checksummed by an independent program and decoded without complaint by
-// tshark. Host A: 10.0.0.1, 2001:db8::1, 02:00:0a:00:00:01; host B the same with 2.
+// Whole frames, built and checksummed by an independent program and decoded by tshark without
+// warnings. Host A: 10.0.0.1, 2001:db8::1, 02:00:0a:00:00:01; host B: the same with 2.
 #pragma once
 
 namespace urnic::test {

@@ -58,12 +58,12 @@ TEST(HeaderTemplate, WritesTheGoldenTaggedIpv6Header) {
             0xffff);
 }
 
-TEST(HeaderTemplate, WritesNothingBehindItsSize) {
+TEST(HeaderTemplate, WritesNothingBeyondItsSize) {
   for (const std::uint16_t vlan : {0, 42}) {
     HeaderTemplateConfig c = v4_config();
     c.vlan = vlan;
     const HeaderTemplate t(c);
-    Bytes out(t.size());  // exact allocation: a sanitizer sees one byte too many
+    Bytes out(t.size());  // exact allocation: a sanitizer detects one byte too many
     t.emit(out.data(), 1480, 0, 0);
     EXPECT_EQ(load_be16(&out[t.size() - 20 + 2]), 1500);
   }
@@ -94,7 +94,7 @@ TEST(HeaderTemplate, EveryIpv4HeaderVerifiesAndCarriesDontFragment) {
   }
 }
 
-TEST(HeaderTemplate, ItsDscpIsAsIfItHadBeenMadeWithIt) {
+TEST(HeaderTemplate, ChangingTheDscpGivesTheSameHeaderAsBuildingWithIt) {
   for (const bool v6 : {false, true}) {
     for (const std::uint16_t vlan : {0, 5}) {
       HeaderTemplateConfig c = v4_config();

@@ -1,4 +1,4 @@
-// ARP as an interface answers it (RFC 826), and duplicate address detection (RFC 5227, 4862).
+// ARP of an interface (RFC 826), and duplicate address detection (RFC 5227, 4862).
 #include <gtest/gtest.h>
 
 #include "interface_fixture.h"
@@ -16,7 +16,7 @@ using ResKind = Resolution::Kind;
 
 // ---- ARP ------------------------------------------------------------------------------------
 
-TEST(InterfaceArp, AnswersAndAsksWithGoldenBytes_RFC826) {
+TEST(InterfaceArp, RepliesAndRequestsMatchGoldenBytes_RFC826) {
   Interface a(config_a()), b(config_b());
   start(a, at(0));
   start(b, at(0));
@@ -35,7 +35,7 @@ TEST(InterfaceArp, PaddedFramesAreFine) {
   EXPECT_EQ(drain(a).size(), 1u);
 }
 
-TEST(InterfaceArp, QuestionsForOthersAreIgnoredAndTeachNothing) {
+TEST(InterfaceArp, RequestsForOthersAreIgnoredAndCreateNoEntry) {
   Interface a(config_a());
   start(a, at(0));
   Bytes f = from_hex(kArpRequestBtoA);
@@ -45,7 +45,7 @@ TEST(InterfaceArp, QuestionsForOthersAreIgnoredAndTeachNothing) {
   EXPECT_EQ(a.neighbours().size(), 0u);
 }
 
-TEST(InterfaceArp, UnaskedRepliesAndAnnouncementsDoNotPoison) {
+TEST(InterfaceArp, UnsolicitedRepliesAndAnnouncementsDoNotPoisonTheCache) {
   Interface b(config_b());
   start(b, at(0));
   feed(b, kArpReplyAtoB, at(1));
@@ -72,7 +72,7 @@ TEST(InterfaceArp, AnAnnouncementMovesAnExistingEntry_RFC826) {
   EXPECT_EQ(b.counters().neighbours.changed, 1u);
 }
 
-TEST(InterfaceArp, OffLinkSendersTeachNothingButAreAnswered) {
+TEST(InterfaceArp, OffLinkSendersCreateNoEntryButAreAnswered) {
   Interface a(config_a());
   start(a, at(0));
   Bytes f = from_hex(kArpRequestBtoA);
@@ -96,7 +96,7 @@ TEST(InterfaceArp, GroupMacsAreRefused) {
   EXPECT_TRUE(drain(a).empty());
 }
 
-TEST(InterfaceArp, OtherVlanIsNotHeard) {
+TEST(InterfaceArp, FramesOfAnotherVlanAreIgnored) {
   InterfaceConfig c = config_a();
   c.vlan = 7;
   Interface a(c);
@@ -120,7 +120,7 @@ InterfaceConfig with_detection() {
   return c;
 }
 
-TEST(InterfaceDad, ProbesThenAnnouncesThenUses_RFC5227) {
+TEST(InterfaceDad, AnAddressIsProbedThenAnnouncedThenUsed_RFC5227) {
   InterfaceConfig c = with_detection();
   c.addresses = {prefix("10.0.0.1/24")};
   Interface a(c);
@@ -154,7 +154,7 @@ TEST(InterfaceDad, AnAnswerToAProbeMakesTheAddressDuplicate_RFC5227) {
   Interface a(with_detection());
   a.link_up(at(0));
   a.run_timers(at(1000));
-  Bytes taken = from_hex(kArpReplyAtoB);  // "10.0.0.1 is at ..." from somebody else
+  Bytes taken = from_hex(kArpReplyAtoB);  // "10.0.0.1 is at ..." from another host
   taken[11] = taken[27] = 0x55;
   store_be32(&taken[38], 0);
   std::copy(kMacA.bytes.begin(), kMacA.bytes.end(), taken.begin());
@@ -166,30 +166,30 @@ TEST(InterfaceDad, AnAnswerToAProbeMakesTheAddressDuplicate_RFC5227) {
   ASSERT_EQ(count_of(ev, EventKind::AddressDuplicate), 1u);
   EXPECT_EQ(a.counters().address_conflicts, 1u);
   drain(a);
-  feed(a, kArpRequestBtoA, at(60001));  // not defended, not answered
+  feed(a, kArpRequestBtoA, at(60001));  // neither defended nor answered
   EXPECT_TRUE(drain(a).empty());
-  // Another network, another chance.
+  // On another network the address may be free.
   a.link_down();
   a.link_up(at(70000));
   a.run_timers(at(90000));
   EXPECT_TRUE(a.is_own(ip("10.0.0.1")));
 }
 
-TEST(InterfaceDad, TwoHostsThatProbeAtOnceBothSeeTheConflict_RFC5227) {
+TEST(InterfaceDad, TwoHostsProbingAtOnceBothDetectTheConflict_RFC5227) {
   Interface a(with_detection());
   a.link_up(at(0));
   Bytes probe = from_hex(kArpProbeA);
   probe[11] = probe[27] = 0x55;
   feed(a, probe, at(1));
   EXPECT_EQ(count_of(events(a), EventKind::AddressDuplicate), 1u);
-  // Our own probe, reflected by the wire, is no conflict.
+  // Our own probe, reflected by the wire, is not a conflict.
   Interface b(with_detection());
   b.link_up(at(0));
   feed(b, kArpProbeA, at(1));
   EXPECT_EQ(count_of(events(b), EventKind::AddressDuplicate), 0u);
 }
 
-TEST(InterfaceDad, DetectionOverVersion6_RFC4862) {
+TEST(InterfaceDad, DetectsDuplicatesOverIpv6_RFC4862) {
   InterfaceConfig c = with_detection();
   c.addresses = {prefix("2001:db8::1/64")};
   c.mac = kMacA;
@@ -207,10 +207,10 @@ TEST(InterfaceDad, DetectionOverVersion6_RFC4862) {
   EXPECT_TRUE(a.is_own(ip("2001:db8::1")));
 }
 
-TEST(InterfaceDad, Version6ConflictsByAdvertisementAndByDetection_RFC4862) {
+TEST(InterfaceDad, Ipv6ConflictsAreDetectedByAdvertisementAndProbe_RFC4862) {
   for (const char* hex : {kAdvertUnsolicitedA, kDetectionA}) {
     InterfaceConfig c = with_detection();
-    c.mac = kMacB;  // so that the golden frames come from somebody else
+    c.mac = kMacB;  // so that the golden frames come from another host
     Interface i(c);
     i.link_up(at(0));
     feed(i, hex, at(1));
@@ -219,7 +219,7 @@ TEST(InterfaceDad, Version6ConflictsByAdvertisementAndByDetection_RFC4862) {
     i.run_timers(at(20000));
     EXPECT_FALSE(i.is_own(ip("2001:db8::1")));
   }
-  // An ordinary question for a tentative address is neither answered nor a conflict.
+  // A normal solicitation for a tentative address is neither answered nor a conflict.
   Interface i(with_detection());
   i.link_up(at(0));
   drain(i);

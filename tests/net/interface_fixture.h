@@ -1,4 +1,4 @@
-// Interfaces with frames in and out as vectors of bytes and a clock that the test moves.
+// Interfaces with frames as vectors of bytes and a clock that the test advances.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ inline std::vector<Bytes> drain(net::Interface& i) {
   }
   return out;
 }
-// Same, as hex.
+// The same as hex.
 inline std::vector<std::string> drain_hex(net::Interface& i) {
   std::vector<std::string> out;
   for (const Bytes& b : drain(i)) out.push_back(to_hex(b));
@@ -73,7 +73,7 @@ inline std::size_t count_of(const std::vector<net::Event>& all, net::Event::Kind
       std::count_if(all.begin(), all.end(), [&](const auto& e) { return e.kind == kind; }));
 }
 
-// Up, with the frames and events of coming up thrown away.
+// Brings the interface up and discards the resulting frames and events.
 inline void start(net::Interface& i, Instant now) {
   i.link_up(now);
   i.run_timers(now + Duration::s(2));

@@ -1,4 +1,4 @@
-// ICMP and ICMPv6 as an interface answers them: echo, errors, neighbour discovery (RFC 4861).
+// ICMP and ICMPv6 of an interface: echo, errors, neighbour discovery (RFC 4861).
 #include <gtest/gtest.h>
 
 #include "interface_fixture.h"
@@ -57,7 +57,7 @@ TEST(InterfaceIcmp, BadChecksumsGroupsAndStrangersAreNotAnswered) {
   EXPECT_TRUE(drain(a).empty());
 }
 
-TEST(InterfaceIcmp, FramesOfferedInPartAreDropped) {
+TEST(InterfaceIcmp, PartialFramesAreDropped) {
   Interface a(config_a());
   start(a, at(0));
   const Bytes f = from_hex(kEcho4RequestBtoA);
@@ -85,7 +85,7 @@ TEST(InterfaceIcmp, PacketTooBigBecomesAnEventForTcpToJudge) {
   EXPECT_EQ(a.counters().icmp.errors, 2u);
 }
 
-TEST(InterfaceIcmp, ErrorsThatQuoteSomebodyElseAreRefused) {
+TEST(InterfaceIcmp, ErrorsThatQuoteOtherHostsAreRejected) {
   Interface a(config_a());
   start(a, at(0));
   Bytes f = from_hex(kFragNeededToA);
@@ -124,7 +124,7 @@ TEST(InterfaceNd, SolicitsAndAdvertisesWithGoldenBytes_RFC4861) {
   EXPECT_EQ(a.neighbours().state(ip("2001:db8::2"), at(1)), NeighbourState::Stale);
 }
 
-TEST(InterfaceNd, OnlyHopLimit255IsBelieved_RFC4861) {
+TEST(InterfaceNd, OnlyHopLimit255IsAccepted_RFC4861) {
   Interface a(config_a());
   start(a, at(0));
   Bytes f = from_hex(kSolicitBtoA);
@@ -151,7 +151,7 @@ TEST(InterfaceNd, DetectionByAnotherHostIsAnsweredToAll_RFC4861_7_2_4) {
   EXPECT_TRUE(m->override_entry);
 }
 
-TEST(InterfaceNd, UnaskedAdvertisementsCreateNothing) {
+TEST(InterfaceNd, UnsolicitedAdvertisementsCreateNoEntry) {
   Interface b(config_b());
   start(b, at(0));
   feed(b, kAdvertAtoB, at(1));
@@ -213,7 +213,7 @@ TEST(InterfaceNd, ListenerQueriesAreAnsweredWithinTheAllowedDelay_RFC3810) {
   EXPECT_EQ(out[0][62], 143);
   a.run_timers(at(60000));
   EXPECT_TRUE(drain(a).empty());
-  // From beyond the link: not believed.
+  // From another link: not accepted.
   feed(a, icmp6_frame("2001:db8::2", "ff02::1", multicast_mac(all_nodes()), 64, query), at(61000));
   EXPECT_TRUE(a.next_deadline().is_never());
 }

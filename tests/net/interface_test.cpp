@@ -15,7 +15,7 @@ using namespace urnic::test;
 using EventKind = Event::Kind;
 using ResKind = Resolution::Kind;
 
-TEST(InterfaceConfig, WrongConfigurationsAreNamed) {
+TEST(InterfaceConfig, InvalidConfigurationsGiveAnError) {
   const auto wrong = [](auto&& change) {
     InterfaceConfig c = config_a();
     change(c);
@@ -80,7 +80,7 @@ TEST(InterfaceResolve, OwnAddressesLoopBack) {
   EXPECT_TRUE(drain(i).empty());
 }
 
-TEST(InterfaceResolve, WhatHasNoUnicastNextHopIsUnreachable) {
+TEST(InterfaceResolve, DestinationsWithoutAUnicastNextHopAreUnreachable) {
   Interface i(config_a());
   start(i, at(0));
   for (const char* dst : {"0.0.0.0", "255.255.255.255", "224.0.0.1", "10.0.0.255", "10.0.0.0",
@@ -118,7 +118,7 @@ TEST(InterfaceResolve, TwoInterfacesResolveEachOtherOverBothVersions) {
     EXPECT_EQ(r.kind, ResKind::Mac);
     EXPECT_EQ(r.mac, kMacB);
   }
-  // B learned A from its questions and need not ask.
+  // B learned A from its requests and need not ask.
   EXPECT_EQ(b.resolve(ip("10.0.0.1"), at(5)).mac, kMacA);
   EXPECT_EQ(b.resolve(ip("2001:db8::1"), at(5)).mac, kMacA);
   EXPECT_TRUE(drain(b).empty());
@@ -168,7 +168,7 @@ TEST(InterfaceSource, PrefersSameScopeAndThePrefixAroundTheNextHop_RFC6724) {
   const Interface i(c);
   EXPECT_EQ(i.choose_source(ip("10.0.0.77")), ip("10.0.0.1"));
   EXPECT_EQ(i.choose_source(ip("192.168.7.3")), ip("192.168.7.1"));
-  EXPECT_EQ(i.choose_source(ip("203.0.113.5")), ip("192.168.7.1"));  // by its gateway
+  EXPECT_EQ(i.choose_source(ip("203.0.113.5")), ip("192.168.7.1"));  // selected by its gateway
   EXPECT_EQ(i.choose_source(ip("10.0.0.1")), ip("10.0.0.1"));
   EXPECT_EQ(i.choose_source(ip("2001:db8:5::9")), ip("2001:db8:5::1"));
   EXPECT_EQ(i.choose_source(ip("2001:db8:4::9")), ip("2001:db8:5::1"));  // longest match
@@ -178,7 +178,7 @@ TEST(InterfaceSource, PrefersSameScopeAndThePrefixAroundTheNextHop_RFC6724) {
   EXPECT_EQ(Interface(only4).choose_source(ip("2001:db8::9")), std::nullopt);
 }
 
-TEST(InterfaceSource, LoopbackIsForLoopbackAlone) {
+TEST(InterfaceSource, LoopbackSourcesAreUsedOnlyForLoopback) {
   InterfaceConfig c;
   c.addresses = {prefix("127.0.0.1/32"), prefix("192.168.7.1/32")};
   c.link_local = false;
@@ -188,8 +188,8 @@ TEST(InterfaceSource, LoopbackIsForLoopbackAlone) {
   EXPECT_EQ(i.choose_source(ip("100.1.1.1")), ip("192.168.7.1"));
 }
 
-// A link that ends in a socket of the kernel's.
-TEST(InterfaceResolve, BehindTheOnlyNeighbourIsEverybodyAndNothingIsAsked) {
+// A link that ends in a socket of the kernel.
+TEST(InterfaceResolve, AllHostsAreReachedThroughTheOnlyNeighbourWithoutArp) {
   InterfaceConfig c;
   c.addresses = {prefix("127.0.0.1/32"), prefix("192.168.7.1/32")};
   c.link_local = false;
@@ -211,8 +211,8 @@ TEST(InterfaceResolve, BehindTheOnlyNeighbourIsEverybodyAndNothingIsAsked) {
   EXPECT_TRUE(drain(i).empty());
 }
 
-// The kernel has other addresses than when the link was opened.
-TEST(InterfaceSource, BehindTheOnlyNeighbourAddressesComeAndGo) {
+// The kernel's addresses have changed since the link was opened.
+TEST(InterfaceSource, WithAnOnlyNeighbourAddressesCanChange) {
   InterfaceConfig c;
   c.addresses = {prefix("192.168.7.1/32"), prefix("192.168.7.2/32")};
   c.link_local = false;
@@ -229,12 +229,12 @@ TEST(InterfaceSource, BehindTheOnlyNeighbourAddressesComeAndGo) {
   EXPECT_EQ(i.resolve(ip("192.168.7.9"), at(1)).kind, ResKind::Unreachable);
 }
 
-TEST(InterfaceLink, ComingUpAnnouncesAndAsksForARecheck) {
+TEST(InterfaceLink, LinkUpAnnouncesAddressesAndRequestsARecheck) {
   InterfaceConfig c = config_a();
   c.addresses = {prefix("10.0.0.1/24")};
   Interface a(c);
   EXPECT_EQ(a.resolve(ip("10.0.0.2"), at(0)).kind, ResKind::Pending);
-  EXPECT_TRUE(drain(a).empty());  // down: nothing goes out, nothing fails
+  EXPECT_TRUE(drain(a).empty());  // down: nothing is sent, nothing fails
   a.run_timers(at(60000));
   EXPECT_TRUE(events(a).empty());
   a.link_up(at(60000));
@@ -248,7 +248,7 @@ TEST(InterfaceLink, ComingUpAnnouncesAndAsksForARecheck) {
 
 // ---- hostile input --------------------------------------------------------------------------
 
-// Mutated control traffic: no crash, and every bound holds.
+// Mutated control traffic: no crash, and all limits hold.
 TEST(InterfaceHostile, RandomFramesAreHandledWithinBounds) {
   constexpr std::uint64_t kSeed = 21;
   SCOPED_TRACE(kSeed);
@@ -270,7 +270,7 @@ TEST(InterfaceHostile, RandomFramesAreHandledWithinBounds) {
   for (int n = 0; n < 100000; ++n) {
     Bytes f = rng.chance(0.05) ? random_bytes(rng, rng.below(128)) : seeds[rng.below(seeds.size())];
     if (rng.chance(0.7)) f = mutate(rng, f);
-    // Mostly repair the checksums, or nothing would get past them.
+    // Mostly repair the checksums; otherwise all frames would be rejected early.
     if (f.size() > 34 && f[12] == 8 && f[13] == 0 && f[14] == 0x45) {
       store_be16(&f[24], 0);
       store_be16(&f[24], inet_checksum(ipv4_header_sum(&f[14], 20)));

@@ -27,7 +27,7 @@ struct NeighbourTest : ::testing::Test {
     cache.requests().clear();
     return n;
   }
-  // Kinds of the events so far, emptied.
+  // Returns the kinds of the events so far and clears them.
   std::vector<EventKind> events() {
     std::vector<EventKind> kinds;
     for (const auto& e : cache.events()) kinds.push_back(e.kind);
@@ -48,12 +48,12 @@ TEST_F(NeighbourTest, ResolvesOnAnAnswer) {
   EXPECT_FALSE(cache.requests()[0].to);
   requests();
   EXPECT_EQ(cache.lookup(kPeer, at(10)).kind, Kind::Pending);
-  EXPECT_EQ(requests(), 0u);  // asked once, not per look-up
+  EXPECT_EQ(requests(), 0u);  // one request, not one per lookup
   EXPECT_EQ(cache.advertised(kPeer, {kMac1, true, true}, at(20)), Learned::New);
   EXPECT_EQ(events(), std::vector{EventKind::Usable});
   EXPECT_EQ(cache.lookup(kPeer, at(20)).mac, kMac1);
   EXPECT_EQ(cache.state(kPeer, at(20)), State::Reachable);
-  EXPECT_TRUE(cache.next_deadline().is_never());  // idle means no timer (E-39)
+  EXPECT_TRUE(cache.next_deadline().is_never());  // an idle cache has no timer (E-39)
 }
 
 TEST_F(NeighbourTest, GivesUpAfterThreeRequestsOneSecondApart) {
@@ -71,21 +71,21 @@ TEST_F(NeighbourTest, GivesUpAfterThreeRequestsOneSecondApart) {
   EXPECT_EQ(requests(), 0u);
   EXPECT_EQ(events(), std::vector{EventKind::Failed});
   EXPECT_EQ(cache.lookup(kPeer, at(3001)).kind, Kind::Unreachable);
-  // The verdict is held for a second, then the next use tries again.
+  // The failure is kept for a second; then the next use tries again.
   EXPECT_EQ(cache.lookup(kPeer, at(4000)).kind, Kind::Pending);
   EXPECT_EQ(requests(), 1u);
 }
 
-TEST_F(NeighbourTest, LatePollingDoesNotStretchTheSchedule) {
+TEST_F(NeighbourTest, LatePollingDoesNotDelayTheSchedule) {
   cache.lookup(kPeer, at(0));
   requests();
-  run(at(10000));  // one call visits every deadline
+  run(at(10000));  // one call handles all deadlines
   EXPECT_EQ(requests(), 2u);
   EXPECT_EQ(events(), std::vector{EventKind::Failed});
-  EXPECT_EQ(cache.lookup(kPeer, at(10000)).kind, Kind::Pending);  // failed at 3 s, hold long over
+  EXPECT_EQ(cache.lookup(kPeer, at(10000)).kind, Kind::Pending);  // failed at 3 s; hold time over
 }
 
-TEST_F(NeighbourTest, AnswerAfterFailureIsTaken) {
+TEST_F(NeighbourTest, AnAnswerAfterAFailureIsAccepted) {
   cache.lookup(kPeer, at(0));
   run(at(3000));
   events();
@@ -123,11 +123,11 @@ TEST_F(NeighbourTest, UpperLayerProgressConfirms) {
   cache.confirm(kPeer, at(32000));
   EXPECT_EQ(cache.state(kPeer, at(32000)), State::Reachable);
   EXPECT_TRUE(cache.next_deadline().is_never());
-  cache.confirm(IpAddress::v4(10, 0, 0, 99), at(32000));  // unknown: nothing
+  cache.confirm(IpAddress::v4(10, 0, 0, 99), at(32000));  // unknown: no effect
   EXPECT_EQ(cache.size(), 1u);
 }
 
-TEST_F(NeighbourTest, DoubtProbesAtOnce) {
+TEST_F(NeighbourTest, DoubtStartsProbingAtOnce) {
   cache.lookup(kPeer, at(0));
   cache.advertised(kPeer, {kMac1, true, true}, at(0));
   requests();
@@ -140,13 +140,13 @@ TEST_F(NeighbourTest, DoubtProbesAtOnce) {
   EXPECT_EQ(cache.state(kPeer, at(300)), State::Reachable);
 }
 
-TEST_F(NeighbourTest, UnsolicitedAnswersCreateNothing) {
+TEST_F(NeighbourTest, UnsolicitedAnswersCreateNoEntry) {
   EXPECT_EQ(cache.advertised(kPeer, {kMac1, false, true}, at(0)), Learned::Ignored);
   EXPECT_EQ(cache.advertised(kPeer, {kMac1, true, true}, at(0)), Learned::Ignored);
   EXPECT_EQ(cache.size(), 0u);
 }
 
-TEST_F(NeighbourTest, MoveOfANeighbourIsAnnouncedAsStale) {
+TEST_F(NeighbourTest, AMovedNeighbourIsReportedAndStale) {
   cache.learn(kPeer, kMac1, at(0));
   events();
   EXPECT_EQ(cache.advertised(kPeer, {kMac2, false, true}, at(10)), Learned::Changed);
@@ -155,13 +155,13 @@ TEST_F(NeighbourTest, MoveOfANeighbourIsAnnouncedAsStale) {
   EXPECT_EQ(cache.state(kPeer, at(10)), State::Stale);
 }
 
-TEST_F(NeighbourTest, WithoutOverrideAnotherMacOnlyRaisesDoubt_RFC4861_7_2_5) {
+TEST_F(NeighbourTest, WithoutOverrideAnotherMacOnlyMakesTheEntryStale_RFC4861_7_2_5) {
   cache.lookup(kPeer, at(0));
   cache.advertised(kPeer, {kMac1, true, true}, at(0));
   EXPECT_EQ(cache.advertised(kPeer, {kMac2, true, false}, at(10)), Learned::Ignored);
   EXPECT_EQ(cache.state(kPeer, at(10)), State::Stale);
   EXPECT_EQ(cache.lookup(kPeer, at(10)).mac, kMac1);
-  // No link-layer address, solicited: the known one is confirmed.
+  // No link-layer address, solicited: the known MAC is confirmed.
   EXPECT_EQ(cache.advertised(kPeer, {std::nullopt, true, false}, at(20)), Learned::Same);
   EXPECT_EQ(cache.state(kPeer, at(20)), State::Reachable);
 }
@@ -174,14 +174,14 @@ TEST_F(NeighbourTest, LearningTheSameMacAgainProvesNothing) {
   EXPECT_EQ(cache.state(kPeer, at(30001)), State::Stale);
 }
 
-TEST_F(NeighbourTest, LearningAnswersWhoeverWaits) {
+TEST_F(NeighbourTest, LearningCompletesAPendingResolution) {
   cache.lookup(kPeer, at(0));
   EXPECT_EQ(cache.learn(kPeer, kMac1, at(5)), Learned::New);
   EXPECT_EQ(events(), std::vector{EventKind::Usable});
   EXPECT_EQ(cache.lookup(kPeer, at(5)).mac, kMac1);
 }
 
-TEST_F(NeighbourTest, NothingIsAskedAndNothingFailsWhileTheLinkIsDown) {
+TEST_F(NeighbourTest, WhileTheLinkIsDownNothingIsRequestedOrFails) {
   cache.link_down();
   EXPECT_EQ(cache.lookup(kPeer, at(0)).kind, Kind::Pending);
   EXPECT_EQ(requests(), 0u);
@@ -191,7 +191,7 @@ TEST_F(NeighbourTest, NothingIsAskedAndNothingFailsWhileTheLinkIsDown) {
   EXPECT_EQ(cache.next_deadline(), at(6000));
 }
 
-TEST_F(NeighbourTest, LinkUpForgetsWhatWasKnown) {
+TEST_F(NeighbourTest, LinkUpForgetsKnownMacs) {
   cache.learn(kPeer, kMac1, at(0));
   cache.lookup(kPeer, at(0));  // Delay, armed
   cache.link_down();
@@ -215,7 +215,7 @@ TEST_F(NeighbourTest, FullTableEvictsTheLeastRecentlyUsed) {
   EXPECT_EQ(cache.evictions(), 1u);
 }
 
-TEST_F(NeighbourTest, AScanOfTheLinkCannotPushOutWorkingNeighbours) {
+TEST_F(NeighbourTest, AScanOfTheLinkCannotEvictWorkingNeighbours) {
   for (std::uint32_t i = 0; i < 12; ++i) cache.learn(IpAddress::v4(0x0a000100 + i), kMac1, at(i));
   events();
   for (std::uint32_t i = 0; i < 1000; ++i) cache.lookup(IpAddress::v4(0x0a010000 + i), at(100));
@@ -225,14 +225,14 @@ TEST_F(NeighbourTest, AScanOfTheLinkCannotPushOutWorkingNeighbours) {
     alive += cache.state(IpAddress::v4(0x0a000100 + i), at(100)).has_value();
   }
   EXPECT_GE(alive, 11u);
-  // Whoever waited for an evicted one learns it.
+  // Users waiting for an evicted entry are notified.
   std::size_t failed = 0;
   for (const auto& e : cache.events()) failed += e.kind == EventKind::Failed;
   EXPECT_GE(failed, 990u);
 }
 
-// Whatever happens in whatever order, the table stays within its limit, a timer exists exactly
-// while somebody waits, and time never runs backwards.
+// For any sequence of events: the table stays within its limit, a timer exists exactly while
+// something waits, and time never runs backwards.
 TEST(NeighbourCacheRandom, InvariantsHoldUnderRandomUse) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(seed);

@@ -1,4 +1,4 @@
-// Frame queue, route table.
+// The frame queue and the route table.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -22,7 +22,7 @@ TEST(FrameQueue, IsFifoAndBounded) {
   ASSERT_EQ(q.append(30).size(), 30u);
   EXPECT_TRUE(q.append(7).empty());
   std::uint8_t out[64];
-  EXPECT_EQ(q.pop({out, 19}), 0u);  // stays
+  EXPECT_EQ(q.pop({out, 19}), 0u);  // the frame stays
   EXPECT_EQ(q.pop(out), 20u);
   EXPECT_EQ(q.append(7).size(), 7u);  // moved to the front
   EXPECT_EQ(q.pop(out), 30u);
@@ -80,13 +80,13 @@ TEST(RouteTable, LongestPrefixWins) {
   EXPECT_EQ(t.lookup(ip("10.0.0.129"))->gateway, ip("10.0.0.7"));
   EXPECT_EQ(t.lookup(ip("10.0.0.200"))->gateway, ip("10.0.0.8"));
   EXPECT_NE(t.lookup(ip("2001:db8::9")), nullptr);
-  EXPECT_EQ(t.lookup(ip("2001:db9::9")), nullptr);  // version 4 default is not one for version 6
+  EXPECT_EQ(t.lookup(ip("2001:db9::9")), nullptr);  // the IPv4 default does not apply to IPv6
 }
 
 TEST(RouteTable, SameDestinationIsReplaced) {
   RouteTable t;
   t.add(route("10.1.0.0/16", "10.0.0.1"));
-  t.add(route("10.1.2.3/16", "10.0.0.2"));  // host bits do not make it another route
+  t.add(route("10.1.2.3/16", "10.0.0.2"));  // host bits do not make a different route
   EXPECT_EQ(t.all().size(), 1u);
   EXPECT_EQ(t.lookup(ip("10.1.9.9"))->gateway, ip("10.0.0.2"));
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# containers_test.sh WORK: tools/container with the packages of WORK/dist, in namespaces of its own: networks, mounts and
-# images of this machine's podman are not seen.
+# containers_test.sh WORK: runs tools/container with the packages of WORK/dist in separate
+# namespaces, so that networks, mounts and images of this machine's podman are not visible.
 set -euo pipefail
 # shellcheck source=tests/package/fresh_root.sh
 . "$(dirname "${BASH_SOURCE[0]}")/fresh_root.sh"
@@ -19,7 +19,8 @@ ip link set lo up
 store=$work/podman-$$
 mkdir -p "$store" /run/urnic
 trap 'rm -rf "$work"/podman-*' EXIT
-# As much as a container in a container may have: no limit above ours, no systemd, cgroups of any version.
+# Settings for a container inside a container: no limits above ours, no systemd, any version of
+# cgroups.
 cat >/run/urnic/containers.conf <<TEXT
 [containers]
 default_ulimits = ["nofile=1024:1024", "nproc=2048:2048"]

@@ -1,11 +1,11 @@
-# Sourced by the tests of the packages: a fresh Debian, made of a mirror with nothing of this machine in it but the
-# address of the mirror, and what runs in it. SKIP: 77.
+# Sourced by the tests of the packages: creates a fresh Debian from a mirror, with nothing from this
+# machine except the mirror's address, and runs programs in it. Exit code for SKIP: 77.
 
 skip() { echo "skipped: $1"; exit 77; }
 fail() { echo "FAILED: $1" >&2; exit 1; }
 
-# Again as root of namespaces of our own, behind BEFORE, which runs as who we are: an ordinary user by `unshare`, where he
-# has further ids.
+# Restarts the script as root of separate namespaces. Before that runs BEFORE as the current user:
+# an ordinary user needs `unshare` and subordinate ids.
 in_namespaces() { # BEFORE ARGUMENTS of the script
   [ -z "${URNIC_TEST_NAMESPACES:-}" ] || return 0
   local before=$1 rights=(--mount --pid --fork --net --ipc --uts --mount-proc)
@@ -17,21 +17,22 @@ in_namespaces() { # BEFORE ARGUMENTS of the script
   URNIC_TEST_NAMESPACES=1 exec timeout --kill-after=10 300 unshare --kill-child "${rights[@]}" -- "$0" "$@"
 }
 
-# The mirror that this machine takes Debian's packages from, as a line of sources.list.
+# The mirror from which this machine gets Debian's packages, as a line of sources.list.
 mirror() {
   apt-get indextargets --format '$(REPO_URI) $(CODENAME) $(COMPONENT)' \
     'Created-By: Packages' 'Origin: Debian' 2>/dev/null |
     awk '$2 == "bookworm" && $3 == "main" {print "deb", $1, $2, $3; exit}'
 }
 
-# Everything these packages say they depend on, but for themselves.
+# All dependencies of these packages, except the packages themselves.
 dependencies() { # PACKAGE.deb...
   local deb
   for deb in "$@"; do dpkg-deb -f "$deb" Depends; done | tr ',' '\n' |
     sed 's/([^)]*)//; s/|.*//; s/[[:space:]]//g' | grep -v '^\(lib\)\?urnic' | sort -u
 }
 
-# With nothing open but what every program has: apt under mmdebstrap names a descriptor to /bin/sh, which takes one digit.
+# With only the three standard descriptors open: apt under mmdebstrap passes a descriptor number to
+# /bin/sh, which accepts one digit.
 with_three_descriptors() { # COMMAND
   (
     for fd in /proc/self/fd/*; do
@@ -42,7 +43,8 @@ with_three_descriptors() { # COMMAND
   )
 }
 
-# FOLDER/root.tar with Debian's smallest system and these packages of Debian's; kept for the next test of this folder.
+# FOLDER/root.tar with Debian's smallest system and these Debian packages; kept for the next test of
+# this folder.
 make_root() { # FOLDER PACKAGE...
   local folder=$1 list line status=0 seconds=400
   shift
@@ -56,7 +58,7 @@ make_root() { # FOLDER PACKAGE...
     rm -f "$folder/root.list"
     [ -z "$(find "$folder/root.slow" -mmin -15 2>/dev/null)" ] ||
       skip "no root of Debian within $seconds s a moment ago: the machine is too busy"
-    # Not --quiet: that keeps to itself what could not be fetched.
+    # Not --quiet, because that suppresses download errors.
     printf '%s\n' "$line" | TMPDIR=$folder with_three_descriptors timeout --kill-after=10 "$seconds" mmdebstrap \
         --variant=apt --aptopt='Acquire::Retries "3"' --include="$list" --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/doc/*' \
         --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-include=/usr/share/doc/*urnic*' \
@@ -77,7 +79,7 @@ make_root() { # FOLDER PACKAGE...
   flock -u 9
 }
 
-# That root, unpacked, with what a program expects of a running system.
+# Unpacks that root, with everything that a program expects of a running system.
 enter_root() { # ROOT.tar FOLDER
   local device
   mkdir -p "$2"

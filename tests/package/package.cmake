@@ -1,5 +1,6 @@
-# What users get: packages and a tarball, made as tools/release makes them, looked at and installed in a fresh Debian.
-# 77: what it needs (rights, a mirror, a tool) is missing; the reason is printed.
+# The files that users get: packages and a tarball, created like tools/release does, inspected and
+# installed in a fresh Debian. 77: a requirement (privileges, a mirror, a tool) is missing; the
+# reason is printed.
 set(package_work ${CMAKE_BINARY_DIR}/package-tests)
 function(urnic_package_test name seconds)
   urnic_test(package.${name} KIND outside SECONDS ${seconds}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# release_test.sh WORK [CMAKE OPTIONS]: tools/release makes tarball, packages and sums, of which each has what it should
-# have and nothing else, in words of Debian's.
+# release_test.sh WORK [CMAKE OPTIONS]: tools/release creates tarball, packages and checksums; each
+# must have exactly the expected content and satisfy Debian's rules.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 work=$1
@@ -18,14 +18,14 @@ tarball=$(basename "$dist"/urnic-"$version"~*.tar.gz .tar.gz)
 (cd "$dist" && sha256sum --quiet -c SHA256SUMS) || fail "SHA256SUMS"
 [ "$(wc -l <"$dist/SHA256SUMS")" = "$(ls "$dist" | grep -cv SHA256SUMS)" ] || fail "SHA256SUMS names other files than there are"
 
-# The tarball is the tree: every file of it, none of another owner or place.
+# The tarball equals the tree: all its files, with no other owner or place.
 diff <(git -c safe.directory="$PWD" ls-files -co --exclude-standard | while read -r f; do [ ! -e "$f" ] || echo "$f"; done | LC_ALL=C sort) \
      <(tar -tf "$dist/$tarball.tar.gz" | sed "s,^$tarball/,," | LC_ALL=C sort) || fail "the tarball is not the tree"
 [ -z "$(tar -tvf "$dist/$tarball.tar.gz" | awk '$2 != "0/0"' | head -n 1)" ] || fail "the tarball has owners of this machine"
 
 deb() { echo "$dist"/"$1"_*_*.deb; }
 field() { dpkg-deb -f "$(deb "$1")" "$2"; }
-# PACKAGE PATTERN...: each file is of one of these, and each of these is there.
+# PACKAGE PATTERN...: every file matches one of these patterns, and every pattern has a file.
 has_only() {
   local package=$1 files pattern all=''
   shift
@@ -69,7 +69,7 @@ else
   echo "lintian is not installed: the packages were not shown to it"
 fi
 
-# What is wrong is said in a line.
+# Errors are reported in one line.
 said=$(tools/release --nothing 2>&1) && fail "an unknown option"
 [[ "$said" == *"unknown option --nothing"* ]] || fail "an unknown option: $said"
 copy=$work/copy

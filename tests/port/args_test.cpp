@@ -5,7 +5,7 @@
 namespace urnic::port {
 namespace {
 
-TEST(Args, ReadsKeysAndValuesAndFallsBack) {
+TEST(Args, ReadsKeysAndValuesAndUsesDefaults) {
   Args a("socket=/run/u.sock, role=server ,mtu=9000");
   EXPECT_EQ(a.str("socket"), "/run/u.sock");
   EXPECT_EQ(a.str("role", "client"), "server");

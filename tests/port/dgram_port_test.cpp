@@ -46,7 +46,7 @@ TEST(DgramPort, OneDatagramIsOneFrame) {
   }
 }
 
-// What QEMU does at its end: a plain datagram socket.
+// QEMU's end is a plain datagram socket.
 TEST(DgramPort, APlainSocketIsAPeer) {
   Folder f;
   const auto at = UnixAddress::parse(f.file("qemu"), "peer");
@@ -59,7 +59,7 @@ TEST(DgramPort, APlainSocketIsAPeer) {
   got.resize(static_cast<std::size_t>(recv(qemu->fd(), got.data(), got.size(), 0)));
   EXPECT_EQ(got, check::pattern(100, 1));
   const auto ours = UnixAddress::parse(f.file("p"), "path");
-  // Too short, too long, then a frame.
+  // Too short, too long, then a valid frame.
   for (std::size_t len : {5u, 3000u, 200u}) {
     const Bytes b = check::pattern(len, 2);
     ASSERT_EQ(sendto(qemu->fd(), b.data(), len, 0, ours->get(), ours->size()),
@@ -69,9 +69,9 @@ TEST(DgramPort, APlainSocketIsAPeer) {
   EXPECT_EQ(p.stats().rx_bad, 2u);
 }
 
-// QEMU with two datagram sockets on one hub and no guest: what goes in at one comes out at the
+// QEMU with two datagram sockets on one hub and no guest: a frame that enters at one leaves at the
 // other.
-TEST(DgramPort, QemuSpeaksTheSame) {
+TEST(DgramPort, WorksWithQemu) {
   if (system("command -v qemu-system-x86_64 >/dev/null 2>&1") != 0) {
     GTEST_SKIP() << "qemu-system-x86_64 is not installed";
   }
@@ -102,7 +102,7 @@ TEST(DgramPort, QemuSpeaksTheSame) {
   }
 }
 
-TEST(DgramPort, MoreThanThePeersQueueHoldsIsNotLost) {
+TEST(DgramPort, FramesBeyondThePeersQueueAreNotLost) {
   Linked w;
   std::string result = "?";
   std::thread receiver([&] { result = check::receive_numbered(w.b, 0, 20000, 500); });
@@ -114,7 +114,7 @@ TEST(DgramPort, MoreThanThePeersQueueHoldsIsNotLost) {
   EXPECT_EQ(w.a.stats().tx_dropped, 0u);
 }
 
-TEST(DgramPort, FramesGivenBackLeaveNoGap) {
+TEST(DgramPort, FramesReturnedUnsentLeaveNoGap) {
   Linked w;
   Frame f[5];
   ASSERT_EQ(w.a.tx_reserve(0, 64, f, 5), 5u);
@@ -133,12 +133,12 @@ TEST(DgramPort, FramesGivenBackLeaveNoGap) {
   EXPECT_EQ(receive_one(w.b, 0), last);
 }
 
-TEST(DgramPort, ThePeerComesAndGoes) {
+TEST(DgramPort, ThePeerMayDisappearAndReturn) {
   Folder f;
   const std::string x = f.file("x"), y = f.file("y");
   Port a = must_open("dgram:path=" + x + ",peer=" + y);
   EXPECT_EQ(a.info().link_up, 0);
-  ASSERT_TRUE(send_one(a, 0, check::pattern(64, 1)));  // goes nowhere
+  ASSERT_TRUE(send_one(a, 0, check::pattern(64, 1)));  // lost: there is no peer
   EXPECT_EQ(a.stats().tx_dropped, 1u);
   for (std::uint32_t round = 1; round <= 3; ++round) {
     Port b = must_open("dgram:path=" + y + ",peer=" + x);

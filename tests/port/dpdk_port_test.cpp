@@ -1,5 +1,5 @@
-// The DPDK port, loaded as its users load it. EAL runs once per process, so every test has a child
-// of its own.
+// The DPDK port, loaded as users load it. EAL runs once per process, so every test has its own
+// child process.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 #define RETURN_UNLESS(condition) \
   if (!(condition)) return std::string(#condition) + " failed at line " + std::to_string(__LINE__)
 
-// Only a plugin that was not built is a reason to skip; one that does not load or start is a fault.
+// Skip only if the plugin was not built; a plugin that does not load or start is an error.
 #define NEEDS_PLUGIN()                                                                  \
   {                                                                                     \
     std::string why_;                                                                   \
@@ -59,7 +59,7 @@ TEST(DpdkPort, ARingCarriesFramesOfEverySize) {
       RETURN_UNLESS(check::send_one(*p, 0, check::pattern(len, len)));
       RETURN_UNLESS(check::receive_one(*p, 0) == check::pattern(len, len));
     }
-    // Foreign payload, and frames given back in the middle.
+    // Foreign payload, and frames returned unsent among others.
     Frame f[4];
     RETURN_UNLESS(p->tx_reserve(0, 54, f, 4) == 4);
     Bytes payload(1000, 7);
@@ -88,12 +88,12 @@ TEST(DpdkPort, NothingLeaksOverManyFramesAndReopenings) {
       if (!other.ok()) return other.error();
       auto again = Port::open("dpdk:vdev=net_ring0");
       RETURN_UNLESS(!again.ok() && again.error().find("in use") != std::string::npos);
-      // Far more frames than there are buffers.
+      // Many more frames than buffers.
       for (std::uint32_t i = 0; i < 20000; ++i) {
         Frame f[8];
         const unsigned n = p->tx_reserve(0, 64, f, 8);
         RETURN_UNLESS(n == 8);
-        if (i % 3 == 0) continue;  // reserved and never committed
+        if (i % 3 == 0) continue;  // reserved but never committed
         for (auto& one : f) store_be32(one.data[0], i);
         p->tx_commit(0, f, i % 5);
         const unsigned got = p->rx_burst(0, f, 8);
@@ -105,7 +105,7 @@ TEST(DpdkPort, NothingLeaksOverManyFramesAndReopenings) {
   });
 }
 
-TEST(DpdkPort, TheHostProcessIsLeftAlone) {
+TEST(DpdkPort, TheHostProcessIsNotAffected) {
   NEEDS_PLUGIN();
   expect_in_child([]() -> std::string {
     // Nothing may be printed: both streams go to a pipe that must stay empty.
@@ -149,12 +149,13 @@ TEST(DpdkPort, TheHostProcessIsLeftAlone) {
       if (read(out[0], text, sizeof text - 1) < 0) return "?";
       return std::string("printed: ") + text;
     }
-    // It still is who it said it was to syslog.
+    // Its name in syslog must be unchanged.
     syslog(LOG_DEBUG, "hello");
     char line[100] = {};
     RETURN_UNLESS(poll(&readable, 1, 1000) == 1 && read(out[0], line, sizeof line - 1) > 0);
     RETURN_UNLESS(std::string(line).find("the-host: hello") != std::string::npos);
-    // EAL's threads take no signals: what is sent to the process waits for the one that blocked it.
+    // EAL's threads must not receive signals: a signal to the process waits for the thread that
+    // blocked it.
     kill(getpid(), SIGUSR2);
     timespec wait{1, 0};
     RETURN_UNLESS(sigtimedwait(&mask, nullptr, &wait) == SIGUSR2);
@@ -203,13 +204,13 @@ TEST(DpdkPort, ErrorsAreOneClearLine) {
         return std::string(spec) + ": " + e;
       }
     }
-    // Started without PCI, it cannot be had later.
+    // EAL was started without PCI, so PCI is not available later.
     RETURN_UNLESS(error("dpdk:pci=0000:00:01.0").find("first") != std::string::npos);
     return "";
   });
 }
 
-TEST(DpdkPort, ADeviceWithoutDescriptorsIsPolledEverLessOften) {
+TEST(DpdkPort, ADeviceWithoutDescriptorsIsPolledWithIncreasingIntervals) {
   NEEDS_PLUGIN();
   expect_in_child([]() -> std::string {
     auto p = Port::open("dpdk:vdev=net_ring0");
@@ -222,7 +223,7 @@ TEST(DpdkPort, ADeviceWithoutDescriptorsIsPolledEverLessOften) {
       check::sleep_on(*p, 0, 1000);
     }
     getrusage(RUSAGE_THREAD, &after);
-    RETURN_UNLESS(after.ru_nvcsw - before.ru_nvcsw < 24);  // 50 us doubled up to a second
+    RETURN_UNLESS(after.ru_nvcsw - before.ru_nvcsw < 24);  // 50 us doubled up to one second
     return "";
   });
 }
@@ -240,7 +241,7 @@ TEST(DpdkPort, TelemetryShowsItsCountersWhenAskedFor) {
     const Fd s = connect_to(at.value(), SOCK_SEQPACKET).fd;
     RETURN_UNLESS(s);
     std::string answer;
-    for (const char* ask : {"", "/urnic/ports"}) {  // it greets first
+    for (const char* ask : {"", "/urnic/ports"}) {  // it sends a greeting first
       if (*ask != 0) RETURN_UNLESS(send(s.get(), ask, strlen(ask), 0) > 0);
       pollfd ready{s.get(), POLLIN, 0};
       char text[4096] = {};
@@ -266,7 +267,7 @@ bool set_forwarding(const std::string& name, const std::string& family, const ch
 std::string make_veth() {
   RETURN_UNLESS(system("ip link add va type veth peer name vb && ip link set va up && "
                        "ip link set vb up") == 0);
-  // A new namespace inherits that the machine is a router.
+  // A new namespace inherits the forwarding setting.
   for (const char* name : {"va", "vb"}) set_forwarding(name, "ipv4", "0");
   return "";
 }
@@ -278,7 +279,7 @@ std::string two_devices(const std::string& driver) {
   auto b = Port::open("dpdk:vdev=" + driver + "1,iface=vb");
   if (!b.ok()) return b.error();
   RETURN_UNLESS(b->info().mac[0] % 2 == 0);
-  // The kernel sends frames of its own on a new interface; ours carry an unused type.
+  // The kernel sends its own frames on a new interface; ours have an unused EtherType.
   const auto ours = [](std::uint32_t len, std::uint32_t seed) {
     Bytes bytes = check::pattern(len, seed);
     bytes[0] &= 0xfe;
@@ -306,7 +307,7 @@ std::string two_devices(const std::string& driver) {
       }
     }
   }
-  // Sleeping: a frame wakes at once, not at the end of a poll interval.
+  // Sleeping: a frame wakes it at once, not at the end of a poll interval.
   while (!next(*b, 0).empty()) {
   }
   int fds[4];
@@ -335,7 +336,7 @@ TEST(DpdkPort, AfPacketOnVeth) {
 }
 
 // docs/ports.md: a kernel that forwards would send every frame for us a second time.
-TEST(DpdkPort, AfPacketSharesNoInterfaceWithARouter) {
+TEST(DpdkPort, AfPacketRefusesAnInterfaceOfARouter) {
   NEEDS_PLUGIN();
   RUN_IN_NETWORK_NAMESPACE([]() -> std::string {
     if (std::string wrong = make_veth(); !wrong.empty()) return wrong;
@@ -345,14 +346,14 @@ TEST(DpdkPort, AfPacketSharesNoInterfaceWithARouter) {
     };
     for (const std::string family : {"ipv4", "ipv6"}) {
       if (!set_forwarding("va", family, "1")) {
-        if (family == "ipv6") continue;  // there is none
+        if (family == "ipv6") continue;  // there is no IPv6
         return "forwarding cannot be set";
       }
       const std::string complaint =
           "IP forwarding is on (net." + family + ".conf.va.forwarding = 1)";
       RETURN_UNLESS(said("0,iface=va").find(complaint) != std::string::npos);
       RETURN_UNLESS(said("0;iface=va").find(complaint) !=
-                    std::string::npos);  // the driver's own word
+                    std::string::npos);  // the driver's own message
       RETURN_UNLESS(said("0,iface=vb").empty());
       RETURN_UNLESS(said("1,iface=va,drop_rule=on").empty());
       RETURN_UNLESS(set_forwarding("va", family, "0"));

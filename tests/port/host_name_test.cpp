@@ -9,7 +9,7 @@ using testing::HasSubstr;
 
 const auto never = [] { return false; };
 
-TEST(HostName, WhatCouldBeOne) {
+TEST(HostName, ValidNamesAreRecognized) {
   for (const char* good : {"a", "localhost", "a.b.c", "a.", "a-b", "1a", "3com.example", "a_b",
                            "10.a", "xn--bcher-kva.example"}) {
     EXPECT_TRUE(is_host_name(good)) << good;
@@ -28,16 +28,16 @@ TEST(HostName, LocalhostIsLoopback) {
   for (const IpAddress& ip : *found) EXPECT_TRUE(ip.is_loopback()) << ip.to_string();
 }
 
-// RFC 6761, 6.4: nobody has a name below `invalid`.
-TEST(HostName, AnUnknownOneIsOneLine) {
+// RFC 6761, 6.4: no name exists below `invalid`.
+TEST(HostName, AnUnknownNameGivesOneLine) {
   const auto found = addresses_of_host("no-such-host.invalid", 20'000, never);
   ASSERT_FALSE(found.ok());
   EXPECT_THAT(found.error(), HasSubstr("no-such-host.invalid"));
   EXPECT_THAT(found.error(), testing::Not(HasSubstr("\n")));
 }
 
-TEST(HostName, NobodyWaitsLongerThanHeWants) {
-  // Before the thread can have an answer, or as soon as it has: never later.
+TEST(HostName, TheCallerNeverWaitsLongerThanItsTimeout) {
+  // Before the thread can have an answer, or as soon as it has one, but never later.
   const auto none = addresses_of_host("no-such-host.invalid", 0, never);
   ASSERT_FALSE(none.ok());
   const auto stopped = addresses_of_host("no-such-host.invalid", 60'000, [] { return true; });

@@ -1,5 +1,5 @@
-// Helpers for the memif tests: sockets in a folder of their own, pairs of ports, child processes
-// whose death can be arranged.
+// Helpers for the memif tests: sockets in separate folders, pairs of ports, child processes that
+// can be killed.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 
 namespace urnic::port::check {
 
-// A folder that goes away with the test.
+// A folder that is deleted at the end of the test.
 class Folder {
  public:
   Folder() {
@@ -39,15 +39,15 @@ inline Port must_open(const std::string& spec) {
   return p.ok() ? std::move(p.value()) : Port();
 }
 
-// One turn of an engine that has nothing to do. Frames that come are thrown away.
+// One turn of an idle engine. Received frames are discarded.
 inline void idle_turn(Port& p, unsigned q = 0) {
   Frame f[kBurst];
   const unsigned n = p.rx_burst(q, f, kBurst);
   p.rx_release(q, f, n);
 }
 
-// Turns both until `done`, at most `ms`, which only a test that fails waits for; a few turns behind
-// it as well, as the machine may have stood still until then.
+// Turns both ports until `done`, for at most `ms`; only a failing test waits that long. Afterwards
+// does a few more turns, because the machine may have been suspended until then.
 inline bool turn_until(const std::function<bool()>& done, std::initializer_list<Port*> ports,
                        unsigned ms = kSoonMs) {
   const std::uint64_t end = monotonic_ms() + ms;
@@ -64,7 +64,7 @@ inline bool link_both(Port& a, Port& b) {
   return turn_until([&] { return a.info().link_up == 1 && b.info().link_up == 1; }, {&a, &b});
 }
 
-// Whether there comes to be a file of this name.
+// Waits for a file with this name to appear.
 inline bool appears(const std::string& path) {
   return turn_until(
       [&] {
@@ -74,10 +74,10 @@ inline bool appears(const std::string& path) {
       {});
 }
 
-// A child process; killed and reaped when this goes.
+// A child process; killed and reaped at destruction.
 class Child {
  public:
-  // Runs `body` in a fork and exits with its result. The child must not touch ports opened before.
+  // Runs `body` in a fork and exits with its result. The child must not use ports opened before.
   explicit Child(const std::function<int()>& body) {
     pid_ = fork();
     if (pid_ == 0) _exit(body());
@@ -92,7 +92,7 @@ class Child {
     waitpid(pid_, nullptr, 0);
     pid_ = -1;
   }
-  // The exit status, or -1 when it was killed or died of a signal.
+  // The exit status, or -1 if it was killed by a signal.
   int wait() {
     int status = 0;
     waitpid(pid_, &status, 0);

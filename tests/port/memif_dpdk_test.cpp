@@ -1,5 +1,5 @@
-// The other end is DPDK's net_memif driver, in dpdk-testpmd, which sends every frame back. The
-// judge of our reading of the protocol, in both roles.
+// The other end is DPDK's net_memif driver in dpdk-testpmd, which returns every frame. It verifies
+// our interpretation of the protocol, in both roles.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
@@ -77,7 +77,7 @@ class Testpmd {
     }
     pid_ = -1;
   }
-  // An orderly end: enter at its prompt.
+  // An orderly end: Enter at its prompt.
   void quit() {
     EXPECT_EQ(write(stdin_, "\n", 1), 1);
     waitpid(pid_, nullptr, 0);
@@ -99,8 +99,8 @@ class Testpmd {
   std::string log_, prefix_;
 };
 
-// Sends `count` numbered frames and expects each back, in order and whole; sleeps when there is
-// nothing to do. Empty when all was well.
+// Sends `count` numbered frames and expects each back, in order and complete; sleeps when idle.
+// Empty on success.
 std::string echo(Port& p, unsigned q, std::uint32_t count, std::uint32_t len) {
   const std::uint64_t end = check::monotonic_ms() + 20'000;
   std::uint32_t sent = 0, received = 0;
@@ -111,7 +111,7 @@ std::string echo(Port& p, unsigned q, std::uint32_t count, std::uint32_t len) {
              (p.info().link_up == 1 ? "" : ", link down");
     }
     std::array<Frame, kBurst> f;
-    // Few enough on the way that nothing is lost for want of buffers over there.
+    // Limits the frames in flight, so that none is lost because testpmd has no buffers.
     const unsigned window = 64 - std::min(64u, sent - received);
     unsigned n = p.tx_reserve(q, len, f.data(), std::min({kBurst, window, count - sent}));
     for (unsigned i = 0; i < n; ++i) {
@@ -144,15 +144,15 @@ struct RolePair {
 
 class MemifDpdk : public ::testing::TestWithParam<RolePair> {
  protected:
-  // Our end and testpmd, linked, whoever has to be first.
+  // Starts and connects our end and testpmd, in the order that the roles require.
   void start(const std::string& our_keys, unsigned bsize, unsigned mbuf, unsigned queues = 1) {
     const std::string socket = folder_.file("s");
     const std::string vdev = "role=" + std::string(GetParam().theirs) + ",socket=" + socket +
                              ",socket-abstract=no,rsize=8,bsize=" + std::to_string(bsize);
     spec_ = "memif:socket=" + socket + ",role=" + GetParam().ours + our_keys;
-    // As a client, testpmd must find our server, for it does not try twice. As the server it takes
-    // clients from the beginning, and one that comes while it configures its port makes it end now
-    // and then; it waits for the link when that is done.
+    // As a client, testpmd must find our server, because it tries only once. As the server it
+    // accepts clients from the beginning, and sometimes exits if one connects while it configures
+    // its port. It waits for the link after that.
     if (std::string(GetParam().ours) == "server") port_ = must_open(spec_);
     peer_ = std::make_unique<Testpmd>(folder_, vdev, mbuf, queues);
     if (!port_) {
@@ -161,7 +161,8 @@ class MemifDpdk : public ::testing::TestWithParam<RolePair> {
     }
     linked_ = turn_until([&] { return port_.info().link_up == 1; }, {&port_}, 15'000);
     ASSERT_TRUE(linked_) << peer_->log();
-    // Linked is not forwarding yet: testpmd starts its engine afterwards, and says so too late.
+    // The link does not mean forwarding yet: testpmd starts its engine afterwards, and reports that
+    // too late.
     usleep(100'000);
     drain();
   }
@@ -180,7 +181,7 @@ class MemifDpdk : public ::testing::TestWithParam<RolePair> {
   bool linked_ = false;
 };
 
-TEST_P(MemifDpdk, FramesOfEverySizeComeBackWhole) {
+TEST_P(MemifDpdk, FramesOfEverySizeAreReturnedComplete) {
   SKIP_WITHOUT_TESTPMD();
   start(",mtu=9000", 9216, 9600);
   if (!linked_) return;
@@ -190,7 +191,7 @@ TEST_P(MemifDpdk, FramesOfEverySizeComeBackWhole) {
   EXPECT_EQ(port_.stats().rx_bad, 0u);
 }
 
-TEST_P(MemifDpdk, FramesOf65000BytesComeBackWhole) {
+TEST_P(MemifDpdk, FramesOf65000BytesAreReturnedComplete) {
   SKIP_WITHOUT_TESTPMD();
   start(",mtu=65000,bsize=65280,rsize=6", 65280, 65500);
   if (!linked_) return;
@@ -207,14 +208,14 @@ TEST_P(MemifDpdk, SeveralQueuesWork) {
   EXPECT_EQ(echo(port_, 1, 5000, 1514), "");
 }
 
-TEST_P(MemifDpdk, WeSleepWithoutLosingAWakeup) {
+TEST_P(MemifDpdk, NoWakeupIsLost) {
   SKIP_WITHOUT_TESTPMD();
   start("", 2048, 2200);
   if (!linked_) return;
-  // One frame at a time, and a sleep before each answer: a lost wake-up would cost 100 ms.
+  // One frame at a time, with a sleep before each answer: a lost wake-up would cost 100 ms.
   std::uint64_t slow = 0;
   for (std::uint32_t i = 0; i < 1000; ++i) {
-    // It may be long in giving us the first buffers; that is not what is asked here.
+    // It may take long to provide the first buffers, which is not tested here.
     ASSERT_TRUE(check::turn_until([&] { return check::send_one(port_, 0, check::pattern(64, i)); },
                                   {&port_}));
     const std::uint64_t t0 = check::monotonic_ms();
@@ -227,7 +228,7 @@ TEST_P(MemifDpdk, WeSleepWithoutLosingAWakeup) {
     slow += check::monotonic_ms() - t0 >= 90;
   }
   EXPECT_EQ(slow, 0u);
-  // And idle beside a peer that polls, nothing wakes us.
+  // While idle beside a polling peer, nothing wakes us.
   drain();
   rusage before{}, after{};
   getrusage(RUSAGE_THREAD, &before);
@@ -240,13 +241,13 @@ TEST_P(MemifDpdk, WeSleepWithoutLosingAWakeup) {
   EXPECT_LE(after.ru_nvcsw - before.ru_nvcsw, 4);
 }
 
-TEST_P(MemifDpdk, ItsDeathIsSurvivedAndItsSuccessorServed) {
+TEST_P(MemifDpdk, ItsDeathIsSurvivedAndItsSuccessorIsServed) {
   SKIP_WITHOUT_TESTPMD();
   start("", 2048, 2200);
   if (!linked_) return;
   EXPECT_EQ(echo(port_, 0, 1000, 1514), "");
   for (int round = 0; round < 2; ++round) {
-    // Frames are on their way when it dies.
+    // Frames are in flight when it dies.
     std::array<Frame, kBurst> f;
     for (int i = 0; i < 50; ++i) {
       const unsigned n = port_.tx_reserve(0, 1000, f.data(), kBurst);
@@ -258,8 +259,8 @@ TEST_P(MemifDpdk, ItsDeathIsSurvivedAndItsSuccessorServed) {
       peer_->kill_now();
     }
     ASSERT_TRUE(turn_until([&] { return port_.info().link_up == 0; }, {&port_}));
-    // A killed DPDK server leaves its socket file and its successor fails on it: clear the way as
-    // an operator would.
+    // A killed DPDK server leaves its socket file, and its successor fails because of it: delete
+    // it, as an operator would.
     if (std::string(GetParam().theirs) == "server") unlink(folder_.file("s").c_str());
     peer_ = std::make_unique<Testpmd>(folder_,
                                       "role=" + std::string(GetParam().theirs) +
@@ -284,7 +285,7 @@ INSTANTIATE_TEST_SUITE_P(, MemifDpdk,
                                            RolePair{"client", "server"}),
                          [](const auto& p) { return std::string("Urnic") + p.param.ours; });
 
-TEST(MemifDpdkAbstract, AbstractSocketsAreTheSameOnes) {
+TEST(MemifDpdkAbstract, AbstractSocketsAreCompatible) {
   SKIP_WITHOUT_TESTPMD();
   Folder f;
   const std::string name = "urnic-dpdk-" + std::to_string(getpid());
@@ -293,7 +294,7 @@ TEST(MemifDpdkAbstract, AbstractSocketsAreTheSameOnes) {
   EXPECT_TRUE(turn_until([&] { return p.info().link_up == 1; }, {&p}, 15'000)) << peer.log();
 }
 
-TEST(MemifDpdkSecret, SecretsAreTheSameOnes) {
+TEST(MemifDpdkSecret, SecretsAreCompatible) {
   SKIP_WITHOUT_TESTPMD();
   Folder f;
   Port p = must_open("memif:role=server,secret=psst,socket=" + f.file("s"));

@@ -1,4 +1,4 @@
-// A memif server that lies to our client. The port must refuse it with a reason and live on (E-19).
+// A hostile memif server for our client. The port must refuse it with a reason and continue (E-19).
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,8 +32,8 @@ class RawServer {
   bool accept(Port& client) {
     return turn_until([&] { return static_cast<bool>(socket = accept_at(*listener_)); }, {&client});
   }
-  // Plays the server up to and including CONNECTED; maps the client's region. Every answer takes
-  // `pause_ms`.
+  // Acts as the server up to CONNECTED and maps the client's region. Waits `pause_ms` before every
+  // answer.
   bool serve(Port& client, std::uint16_t min_version = kVersion, unsigned pause_ms = 0) {
     if (!accept(client)) return false;
     last_turn_ = check::monotonic_ms();
@@ -78,7 +78,7 @@ class RawServer {
       answer(message(MessageType::kAck));
     }
   }
-  // Between two turns of serve(): for so long this thread was put aside.
+  // The longest interval between two turns of serve() in which this thread did not run.
   std::uint64_t longest_ms() const { return longest_; }
   ~RawServer() {
     if (base != nullptr) munmap(base, size);
@@ -110,7 +110,7 @@ TEST(MemifHostile, AClientRefusesAServerOfAnotherVersion) {
   EXPECT_THAT(server.reason, HasSubstr("Incompatible"));
 }
 
-TEST(MemifHostile, AClientBelievesNoDescriptorOfTheServer) {
+TEST(MemifHostile, AClientChecksTheServersDescriptors) {
   struct Case {
     const char* what;
     std::function<void(RawServer&)> lie;
@@ -131,7 +131,7 @@ TEST(MemifHostile, AClientBelievesNoDescriptorOfTheServer) {
          ring::u16(s.m2s_ring, ring::kTail).store(256);
        },
        true},
-      // Region and offset are ours to know: what the server wrote there does not matter.
+      // The client knows region and offset: the values written by the server are ignored.
       {"region and offset changed",
        [](RawServer& s) {
          Descriptor{0, 0xffff, 64, 0xffffffff}.store(s.m2s_ring, 0);
@@ -162,17 +162,17 @@ TEST(MemifHostile, AClientRefusesABogusTailWhenSending) {
   Port client = must_open("memif:role=client,socket=" + f.file("s"));
   ASSERT_TRUE(server.serve(client));
   check::idle_turn(client);
-  ring::u16(server.s2m_ring, ring::kTail).store(5);  // more taken than was sent
+  ring::u16(server.s2m_ring, ring::kTail).store(5);  // more received than was sent
   Frame frame;
   EXPECT_EQ(client.tx_reserve(0, 64, &frame, 1), 0u);
   check::idle_turn(client);
   EXPECT_EQ(client.info().link_up, 0);
 }
 
-// Two seconds for each answer, not for all of them: on a machine with much else to do they add up.
-// Where that puts this thread aside for a second the answers are later than meant, and nothing is
-// known.
-TEST(MemifHostile, AServerThatAnswersSlowlyIsNotGivenUp) {
+// The limit is two seconds for each answer, not for all of them: on a busy machine they add up. If
+// this thread does not run for a second, its answers are later than intended and the result is not
+// valid.
+TEST(MemifHostile, AClientWaitsForASlowServer) {
   for (int round = 0; round < 10; ++round) {
     Folder f;
     RawServer server(f.file("s"));
@@ -185,7 +185,7 @@ TEST(MemifHostile, AServerThatAnswersSlowlyIsNotGivenUp) {
   GTEST_SKIP() << "the machine stands still";
 }
 
-TEST(MemifHostile, AServerThatNeverAnswersIsGivenUp) {
+TEST(MemifHostile, AClientDropsAServerThatNeverAnswers) {
   Folder f;
   BoundSocket silent = std::move(listen_at(f.file("s")).value());
   Port client = must_open("memif:role=client,socket=" + f.file("s"));
@@ -193,7 +193,7 @@ TEST(MemifHostile, AServerThatNeverAnswersIsGivenUp) {
   ASSERT_TRUE(turn_until([&] { return static_cast<bool>(first = accept_at(silent)); }, {&client}));
   Message m;
   Fd fd;
-  // After two seconds the client hangs up and tries again.
+  // After two seconds the client disconnects and tries again.
   EXPECT_TRUE(turn_until([&] { return receive_message(first.get(), &m, &fd) == Received::kEnd; },
                          {&client}, 4000));
   Fd second;

@@ -1,5 +1,5 @@
-// A client that lies: in the handshake, in shared memory, at every moment. The port must refuse it
-// with a reason and live on (E-19).
+// A hostile client: in the handshake, in shared memory, at any moment. The port must refuse it with
+// a reason and continue (E-19).
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,14 +19,14 @@ namespace {
 using namespace raw;  // NOLINT: the test speaks the protocol itself
 using ::testing::HasSubstr;
 
-TEST(MemifHostile, AnHonestRawClientPasses) {
+TEST(MemifHostile, ACorrectRawClientIsAccepted) {
   Lab lab;
   auto c = lab.linked();
   std::memset(c->base + RawClient::kBuffers, 0x42, 300);
   Descriptor{0, 0, 300, RawClient::kBuffers}.store(c->ring(true), 0);
   c->set_index(true, ring::kHead, 1);
   EXPECT_EQ(check::receive_one(lab.server, 0), check::Bytes(300, 0x42));
-  // The server uses the client's buffers, and says how much it wrote.
+  // The server uses the client's buffers and reports the length that it wrote.
   c->set_index(false, ring::kHead, 16);
   ASSERT_TRUE(check::send_one(lab.server, 0, check::pattern(200, 9)));
   EXPECT_EQ(ring::u16(c->ring(false), ring::kTail).load(), 1);
@@ -75,7 +75,7 @@ TEST(MemifHostile, LiesInTheHandshakeAreRefusedWithAReason) {
   lab.expect_alive();
 }
 
-TEST(MemifHostile, ARegionThatIsNoMemoryFileIsRefused) {
+TEST(MemifHostile, ARegionMustBeAMemoryFile) {
   for (const char* file : {"/dev/zero", "/proc/self/exe", "/dev/null", "/tmp"}) {
     auto r = Region::adopt(Fd(open(file, O_RDONLY | O_CLOEXEC)), 4096);
     EXPECT_FALSE(r.ok()) << file;
@@ -90,7 +90,7 @@ TEST(MemifHostile, AnAcceptedRegionCannotBeTruncated) {
   Lab lab;
   auto c = lab.linked();
   EXPECT_NE(ftruncate(c->memory.get(), 0), 0);
-  // Nor can the server cut the memory a urnic client offers.
+  // The server also cannot truncate the memory that a urnic client provides.
   auto own = Region::create(8192);
   ASSERT_TRUE(own.ok());
   EXPECT_NE(ftruncate(own->fd(), 0), 0);
@@ -193,7 +193,7 @@ TEST(MemifHostile, BadTransmitBuffersEndTheConnection) {
 TEST(MemifHostile, ChainsAreJoinedAndTheirLengthIsBounded) {
   Lab lab;
   auto c = lab.linked();
-  // Three pieces make one frame.
+  // Three descriptors make one frame.
   check::Bytes want;
   for (std::uint32_t i = 0; i < 3; ++i) {
     const auto part = check::pattern(400 + i, i);
@@ -206,7 +206,7 @@ TEST(MemifHostile, ChainsAreJoinedAndTheirLengthIsBounded) {
   c->set_index(true, ring::kHead, 3);
   EXPECT_EQ(check::receive_one(lab.server, 0), want);
   EXPECT_EQ(ring::u16(c->ring(true), ring::kTail).load(), 3);
-  // A chain longer than the largest frame is skipped whole.
+  // A chain longer than the largest frame is skipped completely.
   for (std::uint32_t i = 3; i < 6; ++i) {
     Descriptor{static_cast<std::uint16_t>(i < 5), 0, 1000, RawClient::kBuffers}.store(c->ring(true),
                                                                                       i);
@@ -216,7 +216,7 @@ TEST(MemifHostile, ChainsAreJoinedAndTheirLengthIsBounded) {
   EXPECT_EQ(lab.server.rx_burst(0, &f, 1), 0u);
   EXPECT_EQ(lab.server.stats().rx_bad, 1u);
   EXPECT_EQ(lab.server.info().link_up, 1);
-  // A full ring of descriptors that all say "more".
+  // A full ring of descriptors that all have the "next" flag.
   for (std::uint32_t i = 0; i < 16; ++i) {
     Descriptor{1, 0, 10, RawClient::kBuffers}.store(c->ring(true), i);
   }
@@ -226,8 +226,8 @@ TEST(MemifHostile, ChainsAreJoinedAndTheirLengthIsBounded) {
   lab.expect_alive();
 }
 
-// The peer's buffers are small and unequal: frames are cut to fit; when its buffers shrink under
-// the sender, frames are lost and counted, nothing worse.
+// The peer's buffers are small and of different sizes: frames are split to fit. If its buffers
+// shrink during sending, frames are lost and counted, but nothing else happens.
 TEST(MemifHostile, BuffersThatShrinkOnlyLoseFrames) {
   Lab lab;
   auto c = lab.linked();
@@ -255,7 +255,7 @@ TEST(MemifHostile, BuffersThatShrinkOnlyLoseFrames) {
   EXPECT_EQ(lab.server.stats().tx_dropped, n);
 }
 
-TEST(MemifHostile, FloodsAndRubbishOnTheSocketAreSurvived) {
+TEST(MemifHostile, FloodsAndGarbageOnTheSocketAreSurvived) {
   Lab lab;
   const std::uint64_t seed = 20240607;
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -269,7 +269,7 @@ TEST(MemifHostile, FloodsAndRubbishOnTheSocketAreSurvived) {
       Fd fd;
       if (rng.chance(0.5)) fd.reset(eventfd(0, EFD_NONBLOCK));
       m.fd = fd.get();
-      // Also messages of other sizes.
+      // Messages of other sizes too.
       if (rng.chance(0.2)) {
         send(c->socket(), m.bytes.data(), rng.below(128), MSG_NOSIGNAL | MSG_DONTWAIT);
       } else {
@@ -281,7 +281,7 @@ TEST(MemifHostile, FloodsAndRubbishOnTheSocketAreSurvived) {
   lab.expect_alive();
 }
 
-TEST(MemifHostile, SilentClientsDoNotLockOthersOut) {
+TEST(MemifHostile, SilentClientsDoNotBlockOthers) {
   Lab lab;
   std::vector<std::unique_ptr<RawClient>> silent;
   for (int i = 0; i < 50; ++i) {
@@ -291,7 +291,7 @@ TEST(MemifHostile, SilentClientsDoNotLockOthersOut) {
   lab.expect_alive();
 }
 
-TEST(MemifHostile, ABlockingEventfdWithAFullCounterHangsNobody) {
+TEST(MemifHostile, ABlockingEventfdWithAFullCounterDoesNotHangThePort) {
   Lab lab;
   auto c = lab.client();
   int event = -1;
@@ -307,8 +307,8 @@ TEST(MemifHostile, ABlockingEventfdWithAFullCounterHangsNobody) {
   ASSERT_TRUE(check::send_one(lab.server, 0, check::pattern(64, 1)));  // would hang
 }
 
-// Rubbish everywhere in shared memory, from another thread, while the port works on it.
-TEST(MemifHostile, RandomRubbishInSharedMemoryIsSurvived) {
+// Random data everywhere in shared memory, from another thread, while the port uses it.
+TEST(MemifHostile, RandomGarbageInSharedMemoryIsSurvived) {
   const std::uint64_t seed = 777;
   SCOPED_TRACE("seed " + std::to_string(seed));
   Rng rng(seed);
@@ -320,7 +320,7 @@ TEST(MemifHostile, RandomRubbishInSharedMemoryIsSurvived) {
     std::thread vandal([&, s = rng.next()] {
       Rng r(s);
       while (!stop.load(std::memory_order_relaxed)) {
-        // Plausible indexes with arbitrary descriptors go deepest into the code.
+        // Plausible indexes with arbitrary descriptors reach the most code.
         const bool s2m = r.chance(0.5);
         Descriptor d;
         d.flags = static_cast<std::uint16_t>(r.below(2));
@@ -363,7 +363,7 @@ TEST(MemifHostile, RandomRubbishInSharedMemoryIsSurvived) {
   lab.expect_alive();
 }
 
-TEST(MemifHostile, AClientHasSoManyRegionsAndNoMore) {
+TEST(MemifHostile, RegionsOfAClientAreLimited) {
   Lab lab;
   RawClient::Lies lies;
   lies.further_regions = 16;

@@ -1,4 +1,4 @@
-// How a memif connection comes to be and ends: addresses, roles, secrets, a peer that goes.
+// How a memif connection begins and ends: addresses, roles, secrets, a peer that leaves.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -67,7 +67,7 @@ TEST(MemifPort, ADeadServersSocketIsReplaced) {
   EXPECT_NE(access((f.file("s") + ".lock").c_str(), F_OK), 0);
 }
 
-TEST(MemifPort, AFileThatIsNoSocketIsLeftAlone) {
+TEST(MemifPort, OnlySocketFilesAreReplaced) {
   Folder f;
   FILE* file = fopen(f.file("s").c_str(), "w");
   fputs("precious", file);
@@ -101,9 +101,9 @@ TEST(MemifPort, ManyServersStartedAtOnceLeaveExactlyOne) {
         close(over[1]);
         auto p = Port::open(at);
         if (!p.ok()) return p.error().find("another server") != std::string::npos ? 10 : 20;
-        close(tried[1]);  // as the others' ends have
+        close(tried[1]);  // like the other processes
         char none;
-        return read(over[0], &none, 1) == 0 ? 0 : 30;  // it stays until all have tried
+        return read(over[0], &none, 1) == 0 ? 0 : 30;  // keeps the socket until all have tried
       }));
     }
     close(tried[1]);
@@ -165,7 +165,7 @@ TEST(MemifPort, AnotherIdIsRefused) {
   EXPECT_TRUE(link_both(server, right));
 }
 
-TEST(MemifPort, ASecondClientWaitsItsTurn) {
+TEST(MemifPort, ASecondClientWaitsUntilTheFirstLeaves) {
   Folder f;
   const std::string at = "memif:socket=" + f.file("s");
   Port server = must_open(at + ",role=server");
@@ -179,9 +179,9 @@ TEST(MemifPort, ASecondClientWaitsItsTurn) {
   EXPECT_TRUE(turn_until([&] { return second.info().link_up == 1; }, {&server, &second}));
 }
 
-// ---- the peer goes ----
+// ---- the peer leaves ----
 
-TEST(MemifPort, WhatWasSentBeforeTheEndIsStillReceived) {
+TEST(MemifPort, FramesSentBeforeTheEndAreStillReceived) {
   Both b;
   ASSERT_TRUE(b.link());
   check::idle_turn(b.server);
@@ -207,7 +207,7 @@ TEST(MemifPort, BorrowedFramesOutliveThePeer) {
   EXPECT_EQ(b.server.tx_reserve(0, 64, &none, 1), 0u);
 }
 
-TEST(MemifPort, ASleeperIsWokenWhenThePeerGoes) {
+TEST(MemifPort, ASleeperIsWokenWhenThePeerLeaves) {
   Both b;
   ASSERT_TRUE(b.link());
   while (b.server.arm(0)) check::idle_turn(b.server);
@@ -236,7 +236,7 @@ TEST(MemifPort, TheLinkComesBackAndTheEpochRises) {
   EXPECT_EQ(receive_one(b.server, 0), check::pattern(64, 5));
 }
 
-TEST(MemifPort, AForkedChildThatClosesItsCopyHarmsNobody) {
+TEST(MemifPort, AForkedChildMayCloseItsCopy) {
   Both b;
   ASSERT_TRUE(b.link());
   Child child([&] {
@@ -252,7 +252,7 @@ TEST(MemifPort, AForkedChildThatClosesItsCopyHarmsNobody) {
   EXPECT_EQ(receive_one(b.server, 0), check::pattern(64, 5));
 }
 
-// Frames in both directions at once, until told to stop or the peer is gone.
+// Frames in both directions until the time is over or the peer is gone.
 void exchange(Port& p, std::uint64_t ms) {
   const std::uint64_t end = check::monotonic_ms() + ms;
   std::uint32_t x = 1;
@@ -281,7 +281,7 @@ void survive_killed_peers(const char* own_role, const char* peer_role) {
       return 0;
     });
   };
-  start_peer();  // before our port exists: the child inherits nothing of it
+  start_peer();  // before our port exists, so that the child inherits none of it
   Port own;
   std::uint64_t moved = 0;
   for (int round = 0; round < 24; ++round) {

@@ -39,8 +39,9 @@ TEST(MemifPort, BothRolesCarryFramesOfEverySize) {
   }
 }
 
-// Both would wait for clients: the second says so instead of becoming the first one's client.
-TEST(MemifPort, OneThatServesDoesNotJoinAnotherThatServes) {
+// Both would wait for clients: the second one reports that instead of becoming a client of the
+// first.
+TEST(MemifPort, AServerDoesNotJoinAnotherServer) {
   Folder f;
   const std::string spec = "memif:socket=" + f.file("s");
   Port first = must_open(spec + ",serves=target");
@@ -58,12 +59,12 @@ TEST(MemifPort, OneThatServesDoesNotJoinAnotherThatServes) {
   }
   stop = true;
   engine.join();
-  // Whoever serves nothing joins.
+  // An end without a service joins.
   Port client = must_open(spec);
   EXPECT_TRUE(link_both(first, client));
 }
 
-TEST(MemifPort, OneThatServesJoinsAnEndThatServesNothing) {
+TEST(MemifPort, AServerJoinsAnEndWithoutAService) {
   Folder f;
   const std::string spec = "memif:socket=" + f.file("s");
   Port first = must_open(spec);
@@ -79,7 +80,7 @@ TEST(MemifPort, OneThatServesJoinsAnEndThatServesNothing) {
   EXPECT_TRUE(link_both(first, second));
 }
 
-TEST(MemifPort, WhyThereIsNoLinkIsTold) {
+TEST(MemifPort, TheReasonForAMissingLinkIsReported) {
   Folder f;
   const std::string spec = "memif:socket=" + f.file("s");
   Port waiting = must_open("memif:role=client,socket=" + f.file("none"));
@@ -104,13 +105,13 @@ TEST(MemifPort, FramesAreSentAndReceivedInPlace) {
   std::memset(tx.data[0], 0x5a, 100);
   b.client.tx_commit(0, &tx, 1);
   ASSERT_EQ(b.server.rx_burst(0, &rx, 1), 1u);
-  // Two mappings of the same memory: what the sender writes after sending, the receiver sees.
+  // Two mappings of the same memory: the receiver sees writes that the sender makes after sending.
   tx.data[0][0] = 0x77;
   EXPECT_EQ(rx.data[0][0], 0x77);
   b.server.rx_release(0, &rx, 1);
 }
 
-TEST(MemifPort, AStreamOfFramesBetweenThreadsIsWholeAndInOrder) {
+TEST(MemifPort, AStreamOfFramesBetweenThreadsIsCompleteAndInOrder) {
   for (const char* more : {",mtu=1500", ",mtu=9000,rsize=5", ",mtu=65521,rsize=4"}) {
     Both b(more);
     ASSERT_TRUE(b.link());
@@ -151,11 +152,11 @@ TEST(MemifPort, TheSmallerNumberOfQueuesIsUsed) {
   EXPECT_EQ(client.info().queues, 2u);
 }
 
-TEST(MemifPort, FramesGivenBackLeaveNoGapInEitherRole) {
+TEST(MemifPort, FramesReturnedUnsentLeaveNoGapInEitherRole) {
   Both b;
   ASSERT_TRUE(b.link());
   for (auto [from, to] : {std::pair{&b.client, &b.server}, std::pair{&b.server, &b.client}}) {
-    for (unsigned round = 0; round < 300; ++round) {  // more than once around the ring
+    for (unsigned round = 0; round < 300; ++round) {  // more than one round of the ring
       Frame f[5];
       ASSERT_EQ(from->tx_reserve(0, 64, f, 5), 5u);
       for (unsigned i = 0; i < 5; ++i) {
@@ -188,16 +189,16 @@ TEST(MemifPort, PayloadInASecondSpanIsAppended) {
   }
 }
 
-// The client's buffers hold 1500-byte frames only; the server sends 9000-byte frames in pieces, and
-// the client, who receives them, puts them together.
-TEST(MemifPort, FramesLargerThanThePeersBuffersGoInPieces) {
+// The client's buffers hold only 1500-byte frames. The server sends 9000-byte frames in several
+// buffers, and the client reassembles them.
+TEST(MemifPort, FramesLargerThanThePeersBuffersAreSplit) {
   Folder f;
   Port server = must_open("memif:socket=" + f.file("s") + ",role=server,mtu=9000");
   Port client = must_open("memif:socket=" + f.file("s") + ",role=client,mtu=1500");
   ASSERT_TRUE(link_both(server, client));
   ASSERT_TRUE(send_one(server, 0, check::pattern(1514, 1)));
   EXPECT_EQ(receive_one(client, 0), check::pattern(1514, 1));
-  // Larger than the receiver's largest frame: refused and counted, and the next one passes.
+  // Larger than the receiver's largest frame: rejected and counted, and the next one passes.
   ASSERT_TRUE(send_one(server, 0, check::pattern(9014, 2)));
   ASSERT_TRUE(send_one(server, 0, check::pattern(700, 3)));
   EXPECT_EQ(receive_one(client, 0), check::pattern(700, 3));
@@ -249,7 +250,7 @@ TEST(MemifPort, ASleeperIsWokenByAFrame) {
   }
 }
 
-TEST(MemifPort, APollingReceiverCostsTheSenderNoSystemCall) {
+TEST(MemifPort, SendingToAPollingReceiverNeedsNoSystemCall) {
   Both b;
   ASSERT_TRUE(b.link());
   ASSERT_TRUE(send_one(b.client, 0, check::pattern(64, 0)));
@@ -262,7 +263,7 @@ TEST(MemifPort, APollingReceiverCostsTheSenderNoSystemCall) {
   EXPECT_EQ(b.client.stats().syscalls, before);
 }
 
-TEST(MemifPort, ASenderWithoutRoomIsWokenByTheReceiver) {
+TEST(MemifPort, TheReceiverWakesASenderWithoutRoom) {
   Both b(",rsize=4");
   ASSERT_TRUE(b.link());
   Frame f[32];
@@ -280,7 +281,7 @@ TEST(MemifPort, ASenderWithoutRoomIsWokenByTheReceiver) {
   b.client.disarm(0);
 }
 
-TEST(MemifPort, ASleepingClientConnectsWhenTheServerComes) {
+TEST(MemifPort, ASleepingClientConnectsWhenTheServerStarts) {
   Folder f;
   const std::string at = "memif:socket=" + f.file("s");
   Child server([&] {
@@ -301,7 +302,7 @@ TEST(MemifPort, ASleepingClientConnectsWhenTheServerComes) {
   EXPECT_EQ(server.wait(), 0);
 }
 
-TEST(MemifPort, TwoProcessesThatSleepLoseNothing) {
+TEST(MemifPort, TwoSleepingProcessesLoseNothing) {
   Folder f;
   const std::string at = "memif:socket=" + f.file("s") + ",rsize=4";
   Child peer([&] {

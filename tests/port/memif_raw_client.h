@@ -1,4 +1,4 @@
-// A memif client made by hand, every field of which can be wrong, and a server to try it on.
+// A hand-written memif client, every field of which can be wrong, and a server to test it on.
 #pragma once
 
 #include <fcntl.h>
@@ -31,19 +31,19 @@ inline Message message(MessageType t) {
   return m;
 }
 
-// A client made by hand, every field of which can be wrong.
+// A hand-written client, every field of which can be wrong.
 class RawClient {
  public:
   struct Lies {
     std::uint16_t version = kVersion;
     std::uint8_t mode = 0;
     int seals = F_SEAL_SHRINK;
-    std::uint64_t real_size = 0, stated_size = 0;  // 0: what is needed
+    std::uint64_t real_size = 0, stated_size = 0;  // 0: the required size
     std::uint16_t region_index = 0;
-    std::uint16_t further_regions = 0;  // behind the one that is used
+    std::uint16_t further_regions = 0;  // after the one that is used
     bool send_region_fd = true;
     std::uint16_t ring_region = 0;
-    std::uint32_t ring_offset = 0;  // added to the true one
+    std::uint32_t ring_offset = 0;  // added to the correct offset
     std::uint8_t log2 = 4;
     std::uint16_t ring_index = 0;
     std::uint32_t cookie = kCookie;
@@ -62,7 +62,7 @@ class RawClient {
     if (base != nullptr) munmap(base, mapped_);
   }
 
-  // The DISCONNECT reason, or empty when the handshake went through.
+  // The reason of the DISCONNECT, or empty if the handshake succeeded.
   std::string shake(const Lies& lies) {
     Message m;
     if (std::string wrong = expect(MessageType::kHello, &m); !wrong.empty()) return wrong;
@@ -95,7 +95,7 @@ class RawClient {
     return ask(message(MessageType::kConnect), MessageType::kConnected);
   }
 
-  // The next message of that type; else what came instead.
+  // The next message of that type; otherwise a description of what arrived instead.
   std::string expect(MessageType type, Message* m) {
     Fd fd;
     for (int i = 0; i < 20000; ++i) {
@@ -171,7 +171,7 @@ struct Lab {
   std::unique_ptr<RawClient> client() {
     return std::make_unique<RawClient>(folder.file("s"), server);
   }
-  // A client that has passed the handshake; the server has taken it up.
+  // A client that has completed the handshake and is connected.
   std::unique_ptr<RawClient> linked() {
     auto c = client();
     EXPECT_EQ(c->shake({}), "");
@@ -179,7 +179,7 @@ struct Lab {
     check::idle_turn(server);
     return c;
   }
-  // The port still serves an honest client.
+  // The port must still serve a correct client.
   void expect_alive() {
     EXPECT_TRUE(turn_until([&] { return server.info().link_up == 0; }, {&server}));
     Port honest = must_open("memif:role=client,socket=" + folder.file("s"));

@@ -25,7 +25,7 @@ TEST(MemifWire, MessagesHaveThePublishedLayout) {
   EXPECT_EQ(m.u64(add_region::kSize), 0x0807060504030201u);
 }
 
-TEST(MemifWire, TextFieldsNeverRunOver) {
+TEST(MemifWire, TextFieldsNeverOverflow) {
   Message m;
   m.set_text(disconnect::kReason, kReasonSize, std::string(500, 'x'));
   EXPECT_EQ(m.text(disconnect::kReason, kReasonSize).size(), kReasonSize - 1);

@@ -26,7 +26,7 @@ unsigned open_descriptors() {
   return n;
 }
 
-TEST(MemoryPort, WhatOneSendsTheOtherReceives) {
+TEST(MemoryPort, EachEndReceivesFramesOfTheOther) {
   auto [a, b] = make_memory_pair();
   ASSERT_TRUE(a && b);
   for (std::uint32_t len : {60u, 1514u, 9014u, 65535u}) {
@@ -70,7 +70,7 @@ TEST(MemoryPort, AFullRingGivesLessAndRecovers) {
   EXPECT_EQ(a.tx_reserve(0, 100, f.data(), 16), 3u);
 }
 
-TEST(MemoryPort, FramesGivenBackLeaveNoGap) {
+TEST(MemoryPort, FramesReturnedUnsentLeaveNoGap) {
   auto [a, b] = make_memory_pair();
   std::array<Frame, 5> f;
   ASSERT_EQ(a.tx_reserve(0, 64, f.data(), 5), 5u);
@@ -112,7 +112,7 @@ TEST(MemoryPort, EitherEndMayCloseFirst) {
   }
 }
 
-TEST(MemoryPort, NoDescriptorUntilSomebodySleeps) {
+TEST(MemoryPort, NoDescriptorIsCreatedBeforeTheFirstSleep) {
   const unsigned before = open_descriptors();
   auto [a, b] = make_memory_pair();
   ASSERT_TRUE(send_one(a, 0, check::pattern(100, 1)));
@@ -151,7 +151,7 @@ TEST(MemoryPort, ASleeperIsWokenByAFrameAndByRoom) {
   a.disarm(0);
 }
 
-TEST(MemoryPort, TwoThreadsThatSleepLoseNothing) {
+TEST(MemoryPort, TwoSleepingThreadsLoseNothing) {
   auto [a, b] = make_memory_pair({.max_frame = 1514, .ring = 16});
   constexpr std::uint32_t kFrames = 100000;
   std::thread sender([&a = a] { check::send_numbered(a, 0, kFrames, 64); });
@@ -170,14 +170,15 @@ TEST(MemoryPort, EndsMeetByName) {
   EXPECT_EQ(a->info().max_frame, 1514u);
   ASSERT_TRUE(send_one(*a, 0, check::pattern(1514, 3)));
   EXPECT_EQ(receive_one(*b, 0), check::pattern(1514, 3));
-  // The name is free again: a third opens a new pair, and may go before it is met.
+  // The name is free again: a third end opens a new pair, and may close before the second end
+  // exists.
   {
     auto c = Port::open("mem:name=meet,mtu=1500");
     ASSERT_TRUE(c.ok());
   }
 }
 
-TEST(MemoryPort, QueuesAreApart) {
+TEST(MemoryPort, QueuesAreIndependent) {
   auto [a, b] = make_memory_pair({.max_frame = 1514, .ring = 4, .queues = 2});
   EXPECT_EQ(a.info().queues, 2u);
   ASSERT_TRUE(send_one(a, 1, check::pattern(70, 1)));

@@ -1,5 +1,6 @@
-// Tests that need a network of their own: a child process in a new network namespace. In this order
-// (E-40): an unprivileged user namespace, root's own right, else the reason why neither went.
+// For tests that need their own network: a child process in a new network namespace. Tries in this
+// order (E-40): an unprivileged user namespace, root privileges; otherwise returns why neither
+// worked.
 #pragma once
 
 #include <arpa/inet.h>
@@ -27,7 +28,7 @@ inline bool write_file(const char* path, const std::string& text) {
   return ok;
 }
 
-// Empty when this process now is in a network namespace of its own, with the right to change it.
+// Empty if this process is now in its own network namespace, with the right to change it.
 inline std::string enter_network_namespace(bool as_root) {
   const auto uid = getuid(), gid = getgid();
   std::string why;
@@ -65,7 +66,7 @@ inline bool interface_up(const char* name, const char* address = nullptr) {
   return ok;
 }
 
-// Runs `body` in a child; what it returns, or how it died, lands in `result`.
+// Runs `body` in a child; its result, or how it died, is stored in `result`.
 inline void in_child(const std::function<std::string()>& body, std::string* result) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
@@ -97,10 +98,10 @@ inline void in_child(const std::function<std::string()>& body, std::string* resu
 
 struct NamespaceResult {
   bool skipped = false;
-  std::string text;  // why skipped, or what failed; empty: all was well
+  std::string text;  // why it was skipped or failed; empty on success
 };
 
-// Runs `body` in a child in its own network namespace. It returns what went wrong, if anything.
+// Runs `body` in a child in its own network namespace. `body` returns an error, or an empty text.
 inline NamespaceResult in_network_namespace(const std::function<std::string()>& body,
                                             bool as_root = false) {
   std::string out;

@@ -1,5 +1,5 @@
-// Who is at the other end of a unix socket, and whose folder it lies in (E-44). Another user needs
-// root to become one; without it those tests say so and are skipped.
+// The user at the other end of a unix socket, and the owner of its folder (E-44). Root privileges
+// are needed to become another user; without them those tests are skipped with a message.
 #include "port/peer_user.h"
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ class PeerUserTest : public testing::Test {
   void SetUp() override {
     if (geteuid() != 0) GTEST_SKIP() << "becoming another user needs root";
   }
-  // A process of another user with `spec` open, which serves it until it is killed.
+  // A process of another user that opens `spec` and serves it until it is killed.
   static void as_other(const std::string& spec, std::unique_ptr<Child>* child, Folder& f) {
     const std::string ready = f.file("ready");
     *child = std::make_unique<Child>([&] {
@@ -57,12 +57,12 @@ class PeerUserTest : public testing::Test {
         {}));
     unlink(ready.c_str());
   }
-  // A folder like /tmp: everybody may write, nobody may remove what is not theirs.
+  // Like /tmp: everyone may write, but no one may remove files of others.
   static void share(Folder& f) { ASSERT_EQ(chmod(f.file("").c_str(), 01777), 0); }
 };
 
 // proves: E-44
-TEST_F(PeerUserTest, AClientTellsNothingToAServerOfAnotherUser) {
+TEST_F(PeerUserTest, AClientSendsNothingToAServerOfAnotherUser) {
   Folder f;
   share(f);
   for (const std::string& at : {std::string("memif:socket=@urnic-user-") + std::to_string(getpid()),
@@ -90,7 +90,7 @@ TEST_F(PeerUserTest, AServerRefusesAClientOfAnotherUserAlsoWithTheSecret) {
   EXPECT_EQ(server.info().link_up, 0);
 }
 
-// A server that takes the place of ours while we wait for it to come back.
+// A server that takes the place of ours while we wait for it to return.
 TEST_F(PeerUserTest, ASuccessorOfAnotherUserIsRefusedToo) {
   Folder f;
   share(f);
@@ -122,7 +122,7 @@ TEST_F(PeerUserTest, ADatagramSocketInAForeignFolderIsNotUsed) {
   EXPECT_TRUE(turn_until([&] { return p.info().link_up == 1; }, {&p}));
 }
 
-// With peer_user the file lets everybody; who sends is still looked at.
+// With peer_user the file admits everyone; the sender is still checked.
 TEST_F(PeerUserTest, DatagramsOfAThirdUserAreDropped) {
   Folder f;
   ASSERT_EQ(chmod(f.file("").c_str(), 0755), 0);
@@ -145,7 +145,7 @@ TEST_F(PeerUserTest, DatagramsOfAThirdUserAreDropped) {
 }
 
 // proves: E-44
-TEST(PeerUserFolder, OneThatOthersMayWriteToIsNotUsed) {
+TEST(PeerUserFolder, AFolderWritableByOthersIsNotUsed) {
   Folder f;
   for (const mode_t mode : {0777, 0770, 0702}) {
     ASSERT_EQ(chmod(f.file("").c_str(), mode), 0);
@@ -157,8 +157,8 @@ TEST(PeerUserFolder, OneThatOthersMayWriteToIsNotUsed) {
     EXPECT_THAT(error_of("dgram:path=" + f.file("s") + ",peer=" + f.file("t")),
                 HasSubstr("other users can write"));
   }
-  // Sticky: nobody takes away what is ours, but anybody may be there first. A memif socket tells
-  // who it is; a datagram goes to whoever is there at that moment.
+  // Sticky: no one can remove our file, but anyone may create it first. A memif socket identifies
+  // its user; a datagram goes to the current owner.
   ASSERT_EQ(chmod(f.file("").c_str(), 01777), 0);
   must_open("memif:socket=" + f.file("s") + ",role=server");
   EXPECT_THAT(error_of("dgram:path=" + f.file("x") + ",peer=" + f.file("y")),
@@ -166,7 +166,7 @@ TEST(PeerUserFolder, OneThatOthersMayWriteToIsNotUsed) {
   EXPECT_EQ(error_of("dgram:path=" + f.file("x") + ",peer=" + f.file("y") + ",peer_user=any"),
             "(opened)");
   EXPECT_THAT(error_of("dgram:path=@x,peer=@y"), HasSubstr("cannot check the owner"));
-  // A folder further up decides as well.
+  // A parent folder matters too.
   mkdir(f.file("in").c_str(), 0700);
   ASSERT_EQ(chmod(f.file("").c_str(), 0777), 0);
   EXPECT_THAT(error_of("memif:socket=" + f.file("in/s")), HasSubstr("other users can write"));
@@ -174,7 +174,7 @@ TEST(PeerUserFolder, OneThatOthersMayWriteToIsNotUsed) {
 }
 
 // proves: E-44
-TEST(PeerUserFolder, TheUmaskGivesNobodyASocket) {
+TEST(PeerUserFolder, TheUmaskDoesNotOpenASocketToOthers) {
   Folder f;
   const mode_t before = umask(0);
   Port m = must_open("memif:socket=" + f.file("m") + ",role=server");
@@ -192,7 +192,7 @@ TEST(PeerUserFolder, TheUmaskGivesNobodyASocket) {
   EXPECT_EQ(mode("o"), 0666u);
 }
 
-TEST(PeerUserFolder, TheFallbackIsMadeForUsAloneAndLookedAt) {
+TEST(PeerUserFolder, TheFallbackFolderIsPrivateAndChecked) {
   const std::string folder = fallback_folder();
   struct stat st {};
   if (stat(folder.c_str(), &st) == 0) GTEST_SKIP() << folder << " is there already";

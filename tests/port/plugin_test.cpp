@@ -33,7 +33,7 @@ TEST_F(Plugin, IsLoadedByItsKind) {
   EXPECT_EQ(p->info().max_frame, 4242u);
 }
 
-TEST_F(Plugin, ItsOwnErrorsComeThrough) {
+TEST_F(Plugin, ItsOwnErrorsAreReported) {
   EXPECT_EQ(error_of("test-good:x=2"), "test-good: this test wants x=1, got x=2");
 }
 
@@ -47,7 +47,7 @@ TEST_F(Plugin, WithoutEntryOrTableIsRefused) {
   EXPECT_THAT(error_of("test-no_table:x=1"), HasSubstr("is not usable"));
 }
 
-TEST_F(Plugin, AFileThatDoesNotLoadIsReportedAndNotPassedOver) {
+TEST_F(Plugin, AFileThatDoesNotLoadIsReportedAndNotSkipped) {
   check::Folder f;
   std::ofstream(f.file("liburnic-port-broken.so")) << "not an ELF file";
   setenv("URNIC_PLUGIN_DIR", std::filesystem::path(f.file("x")).parent_path().c_str(), 1);

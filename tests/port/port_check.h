@@ -1,4 +1,4 @@
-// What every port's tests do: send and receive whole frames, with content that can be verified.
+// Shared by the tests of all ports: send and receive whole frames with verifiable content.
 #pragma once
 
 #include <poll.h>
@@ -54,11 +54,11 @@ inline Bytes joined(const Frame& f) {
   return b;
 }
 
-// What comes at once on a quiet machine takes seconds where a test gets little of a core: only a
-// test that fails waits for so long.
+// Events that are immediate on an idle machine take seconds on a busy one: only a failing test
+// waits that long.
 inline constexpr unsigned kSoonMs = 20'000;
 
-// The next frame, or nothing when none came within `ms`.
+// The next frame, or nothing if none arrives within `ms`.
 inline Bytes receive_one(Port& p, unsigned q, unsigned ms = kSoonMs) {
   const std::uint64_t end = monotonic_ms() + ms;
   do {
@@ -72,7 +72,7 @@ inline Bytes receive_one(Port& p, unsigned q, unsigned ms = kSoonMs) {
   return {};
 }
 
-// Sleep as an engine does. False when `ms` passed without a wake-up.
+// Sleeps like an engine. False if there was no wake-up for `ms`.
 inline bool sleep_on(Port& p, unsigned q, int ms) {
   if (p.arm(q)) return true;
   std::array<int, 8> fds{};
@@ -84,7 +84,7 @@ inline bool sleep_on(Port& p, unsigned q, int ms) {
   return woken > 0;
 }
 
-// Frames that carry their number in the first four bytes and a pattern behind.
+// Sends frames with their number in the first four bytes, followed by a pattern.
 inline bool send_numbered(Port& p, unsigned q, std::uint32_t count, std::uint32_t len,
                           unsigned give_up_ms = kSoonMs) {
   const std::uint64_t end = monotonic_ms() + give_up_ms;
@@ -94,7 +94,7 @@ inline bool send_numbered(Port& p, unsigned q, std::uint32_t count, std::uint32_
         p.tx_reserve(q, len, f.data(), std::min<std::uint32_t>(kBurst, count - next));
     if (got == 0) {
       if (monotonic_ms() > end) return false;
-      // The receive side may need this call to notice that the link came up.
+      // The receiver may need this call to detect that the link is up.
       Frame none;
       if (p.rx_burst(q, &none, 1) == 1) p.rx_release(q, &none, 1);
       sleep_on(p, q, 100);
@@ -110,7 +110,7 @@ inline bool send_numbered(Port& p, unsigned q, std::uint32_t count, std::uint32_
   return true;
 }
 
-// Empty when `count` numbered frames came in order and whole; else what was wrong.
+// Empty if `count` numbered frames arrived in order and complete; otherwise the error.
 inline std::string receive_numbered(Port& p, unsigned q, std::uint32_t count, std::uint32_t len,
                                     unsigned give_up_ms = kSoonMs) {
   const std::uint64_t end = monotonic_ms() + give_up_ms;

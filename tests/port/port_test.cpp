@@ -28,7 +28,7 @@ TEST(PortOpen, AKindCannotNameAFileElsewhere) {
   EXPECT_THAT(open_error("A:"), HasSubstr("unknown kind of port"));
 }
 
-TEST(PortOpen, NothingNamedIsExplained) {
+TEST(PortOpen, AMissingKindIsExplained) {
   EXPECT_THAT(open_error(""), HasSubstr("kind:key=value"));
   EXPECT_THAT(open_error(":"), HasSubstr("kind:key=value"));
 }
@@ -38,11 +38,11 @@ TEST(PortOpen, ErrorsOfAKindCarryItsName) {
   EXPECT_THAT(open_error("mem:"), HasSubstr("name="));
 }
 
-TEST(PortOpen, TheKernelsTcpIsNoPortOfFrames) {
+TEST(PortOpen, TheKernelsTcpCannotBeOpenedAsAFramePort) {
   EXPECT_THAT(open_error("tcp"), HasSubstr("no Ethernet frames"));
 }
 
-// What is wrong is found without opening anything: no socket appears, no device is touched.
+// Errors are found without opening anything: no socket appears, no device is touched.
 TEST(PortCheck, KindsKeysAndValuesAreCheckedWithoutOpening) {
   for (const char* fine : {"memif:socket=/nonexistent/x", "tap:name=u0,mtu=1500",
                            "tap:", "dgram:path=/nonexistent/a,peer=/nonexistent/b", "mem:name=x",

@@ -6,14 +6,14 @@ foreach(variant good OLD_VERSION SHORT_TABLE NO_ENTRY NO_TABLE)
   target_include_directories(test_plugin_${kind} PRIVATE ${CMAKE_SOURCE_DIR}/src)
   target_compile_definitions(test_plugin_${kind} PRIVATE ${variant})
   set_target_properties(test_plugin_${kind} PROPERTIES
-    COMPILE_OPTIONS "-Wall;-Wextra"  # not those meant for C++
+    COMPILE_OPTIONS "-Wall;-Wextra"  # not the options meant for C++
     OUTPUT_NAME urnic-port-test-${kind} LIBRARY_OUTPUT_DIRECTORY ${URNIC_TEST_PLUGINS})
   add_dependencies(test_port_real test_plugin_${kind})
 endforeach()
 foreach(program ${room_programs})
   target_compile_definitions(${program} PRIVATE URNIC_TEST_PLUGINS="${URNIC_TEST_PLUGINS}")
 endforeach()
-# dpdk_port_test loads the real one, when it is built.
+# dpdk_port_test loads the real one if it was built.
 if(URNIC_DPDK)
   cmake_language(DEFER DIRECTORY ${CMAKE_SOURCE_DIR} CALL urnic_tests_need_dpdk_port)
   function(urnic_tests_need_dpdk_port)

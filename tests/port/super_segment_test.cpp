@@ -39,7 +39,7 @@ void fill_stream(std::uint8_t* p, std::size_t n, std::uint32_t from) {
   }
 }
 
-// A frame with right checksums.
+// A frame with correct checksums.
 Bytes frame(const Make& m) {
   const std::size_t ip = m.vlan ? 18 : 14;
   const std::size_t tcp = ip + (m.ipv6 ? 40 : 20 + m.ip_options);
@@ -105,7 +105,7 @@ void complete(Bytes& b) {
   store_be16(&b[shape->tcp + 16u], inet_checksum(inet_sum(tcp)));
 }
 
-// A super-segment as the kernel gives it: one large frame, checksum field = pseudo-header sum.
+// A super-segment as the kernel provides it: one large frame, checksum field = pseudo-header sum.
 Bytes super(Make m, std::uint32_t payload) {
   m.payload = payload;
   Bytes b = frame(m);
@@ -115,15 +115,15 @@ Bytes super(Make m, std::uint32_t payload) {
   return b;
 }
 
-// Cutting gives exactly the frames a sender without offload would have made.
+// Splitting gives exactly the frames that a sender without offload would have sent.
 // proves: E-33
-TEST(SuperSegment, IsCutIntoTheFramesTheSenderWouldHaveSent) {
+TEST(SuperSegment, IsSplitIntoTheFramesTheSenderWouldHaveSent) {
   for (const bool ipv6 : {false, true}) {
     for (const bool vlan : {false, true}) {
       for (const unsigned ip_options : {0u, 8u}) {
         for (const std::uint32_t payload : {1u, 1447u, 1448u, 1449u, 14480u, 14481u, 63000u}) {
           Make m{.ipv6 = ipv6, .ip_options = ipv6 ? 0 : ip_options, .vlan = vlan};
-          m.seq = 0xfffff000;  // wraps on the way
+          m.seq = 0xfffff000;  // wraps around on the way
           m.flags = tcp_flag::kAck | tcp_flag::kPsh | tcp_flag::kFin | tcp_flag::kCwr;
           Bytes big = super(m, payload);
           Splitter s;
@@ -154,7 +154,7 @@ TEST(SuperSegment, IsCutIntoTheFramesTheSenderWouldHaveSent) {
   }
 }
 
-TEST(SuperSegment, WhatIsNoTcpSegmentIsNotCut) {
+TEST(SuperSegment, OnlyTcpSegmentsAreSplit) {
   Bytes b = super({}, 5000);
   Splitter s;
   EXPECT_FALSE(s.start(b, 0));
@@ -167,7 +167,7 @@ TEST(SuperSegment, WhatIsNoTcpSegmentIsNotCut) {
   }
 }
 
-TEST(SuperSegment, RubbishIsSurvived) {
+TEST(SuperSegment, GarbageIsSurvived) {
   const std::uint64_t seed = 99;
   Rng rng(seed);
   SCOPED_TRACE("seed 99");
@@ -196,7 +196,7 @@ TEST(SuperSegment, RubbishIsSurvived) {
   }
 }
 
-// Feeds a burst; returns the number of frames of each run.
+// Adds a burst; returns the number of frames in each run.
 std::vector<unsigned> runs(std::vector<Bytes>& frames, std::uint32_t first_span = 0) {
   std::vector<unsigned> out;
   Joiner j;
@@ -226,7 +226,7 @@ std::vector<Bytes> stream(Make m, unsigned count) {
 using V = std::vector<unsigned>;
 
 // proves: E-33
-TEST(Joiner, AStreamBecomesOneSegmentWhichCutAgainIsTheSame) {
+TEST(Joiner, AStreamJoinedAndSplitAgainIsUnchanged) {
   for (const bool ipv6 : {false, true}) {
     for (const std::uint32_t span : {0u, 0u + 14 + 40 + 32, 600u}) {
       if (span != 0 && span < 600 && !ipv6) continue;
@@ -289,7 +289,7 @@ TEST(Joiner, AShortOrPushedSegmentEndsTheRun) {
   EXPECT_EQ(runs(frames), (V{1, 1, 1}));
 }
 
-TEST(Joiner, WhatDiffersIsNotJoined) {
+TEST(Joiner, DifferingSegmentsAreNotJoined) {
   const std::vector<std::function<void(Make&)>> changes = {
       [](Make& m) { m.ack++; },
       [](Make& m) { m.window++; },
@@ -318,7 +318,7 @@ TEST(Joiner, WhatDiffersIsNotJoined) {
   }
 }
 
-TEST(Joiner, WithoutDontFragmentTheIdentificationMustFollow) {
+TEST(Joiner, WithoutDontFragmentTheIdentificationMustBeConsecutive) {
   auto frames = stream({.dont_fragment = false}, 3);
   EXPECT_EQ(runs(frames), V{3});
   frames = stream({.dont_fragment = false}, 2);
@@ -326,8 +326,8 @@ TEST(Joiner, WithoutDontFragmentTheIdentificationMustFollow) {
   EXPECT_EQ(runs(frames), (V{2, 1}));
 }
 
-// A fault injected on purpose must reach the peer, not be repaired by the kernel's checksum.
-TEST(Joiner, AFrameWithAWrongChecksumGoesAlone) {
+// An injected fault must reach the peer, and not be repaired by the kernel's checksum.
+TEST(Joiner, AFrameWithAWrongChecksumIsNotJoined) {
   for (unsigned bad = 0; bad < 4; ++bad) {
     for (std::uint32_t span : {0u, 1001u}) {
       auto frames = stream({}, 4);
@@ -339,7 +339,7 @@ TEST(Joiner, AFrameWithAWrongChecksumGoesAlone) {
   }
 }
 
-TEST(Joiner, FramesWithPaddingOrThatAreNoTcpGoAlone) {
+TEST(Joiner, PaddedAndNonTcpFramesAreNotJoined) {
   std::vector<Bytes> frames;
   frames.push_back(Bytes(60, 0));
   frames.push_back(Bytes(60, 0));

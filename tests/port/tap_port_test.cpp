@@ -35,7 +35,7 @@ std::string error_of(const std::string& spec) {
 #define RETURN_UNLESS(condition) \
   if (!(condition)) return std::string(#condition) + " failed at line " + std::to_string(__LINE__)
 
-// Somewhere to send to: an ARP request for the kernel's address, as 10.9.0.2 would ask it.
+// An ARP request from 10.9.0.2 for the kernel's address.
 Bytes arp_request() {
   Bytes b(60);
   std::fill(b.begin(), b.begin() + 6, 0xff);
@@ -54,7 +54,7 @@ bool is_arp_reply(const Bytes& b) {
 }
 
 std::string expect_arp_answer(Port& p) {
-  // The kernel drops a request that comes before its interface is ready: another each second.
+  // The kernel drops requests that arrive before its interface is ready: repeat it every second.
   for (int attempt = 0; attempt < 20; ++attempt) {
     RETURN_UNLESS(check::send_one(p, 0, arp_request()));
     const std::uint64_t end = check::monotonic_ms() + 1000;
@@ -90,7 +90,7 @@ TEST(TapPort, TakesOverADescriptorWithAndWithoutTheHeader) {
       if (!p.ok()) return p.error();
       if (std::string wrong = expect_arp_answer(*p); !wrong.empty()) return wrong;
       *p = Port();
-      RETURN_UNLESS(fcntl(fd, F_GETFD) == -1);  // it is the port's to close
+      RETURN_UNLESS(fcntl(fd, F_GETFD) == -1);  // the port must have closed it
       return "";
     });
   }
@@ -128,8 +128,8 @@ TEST(TapPort, ErrorsAreOneClearLine) {
   });
 }
 
-// Without the capability: in a child that has given it up.
-TEST(TapPort, NoRightIsExplained) {
+// Without the capability: in a child that has dropped it.
+TEST(TapPort, MissingPrivilegesAreExplained) {
   if (geteuid() != 0 && access("/dev/net/tun", R_OK | W_OK) == 0) {
     EXPECT_THAT(error_of("tap:name=u0"), HasSubstr("unshare -Urn"));
     return;
@@ -141,7 +141,7 @@ TEST(TapPort, NoRightIsExplained) {
   check::Child child([] {
     if (setresuid(65534, 65534, 65534) != 0) return 2;
     const std::string e = error_of("tap:name=u0");
-    // Which of the two it is depends on the mode of the device.
+    // It depends on the permissions of the device which of the two is reported.
     return e.find("unshare -Urn") != std::string::npos ||
                    e.find("chmod 0666 /dev/net/tun") != std::string::npos
                ? 0
@@ -165,7 +165,7 @@ TEST(TapPort, ADeletedInterfaceTakesTheLinkDownAndDoesNotSpin) {
   });
 }
 
-TEST(TapPort, AnInterfaceThatIsDownAndUpAgainIsNoticed) {
+TEST(TapPort, AnInterfaceGoingDownAndUpIsDetected) {
   RUN_WITH_TAP([]() -> std::string {
     auto p = Port::open("tap:name=u0");
     if (!p.ok()) return p.error();
@@ -184,7 +184,7 @@ TEST(TapPort, AnInterfaceThatIsDownAndUpAgainIsNoticed) {
 }
 
 // proves: E-43
-TEST(TapPort, WhoSleepsIsToldThatTheInterfaceOrItsCarrierWent) {
+TEST(TapPort, ASleeperIsWokenWhenTheInterfaceOrItsCarrierIsLost) {
   RUN_WITH_TAP([]() -> std::string {
     auto p = Port::open("tap:name=u0");
     if (!p.ok()) return p.error();
@@ -208,8 +208,8 @@ TEST(TapPort, WhoSleepsIsToldThatTheInterfaceOrItsCarrierWent) {
   });
 }
 
-// Two kernels (network namespaces) joined by two TAP ports and a forwarder in between, which sees
-// what an engine would see.
+// Two kernels (network namespaces) connected by two TAP ports with a forwarder in between, which
+// sees the frames that an engine would see.
 class Forwarder {
  public:
   Forwarder(Port& a, Port& b) : a_(a), b_(b) {}
@@ -249,7 +249,7 @@ class Forwarder {
     from.rx_release(0, in, n);
     return true;
   }
-  // The field holds the pseudo-header sum; the receiving kernel judges whether it was right.
+  // The field holds the pseudo-header sum; the receiving kernel checks the result.
   static void finish_checksum(std::uint8_t* p, std::uint32_t length) {
     const auto f = parse_tcp_frame({p, length}, length);
     if (!f) return;
@@ -343,7 +343,7 @@ std::string kernel_to_kernel(const std::string& keys, std::uint64_t bytes, bool 
     sender.join();
     wrong = sent + received;
   }
-  // And the other way, on the same connection.
+  // And the other direction, on the same connection.
   if (wrong.empty()) {
     std::string sent = "?";
     std::thread sender([&] { sent = send_stream(k.server, bytes / 4); });
@@ -359,7 +359,7 @@ std::string kernel_to_kernel(const std::string& keys, std::uint64_t bytes, bool 
   RETURN_UNLESS(a.rx_bad == 0 && b.rx_bad == 0 && a.tx_dropped == 0 && b.tx_dropped == 0);
   if (expect_super) {
     RETURN_UNLESS(f.partial() > 0);
-    // b receives the data from the client's kernel, a sends it on: one call for many frames.
+    // b receives data from the client's kernel, a sends it on: one call for many frames.
     const double calls = static_cast<double>(a.syscalls + b.syscalls);
     const double frames =
         static_cast<double>(a.rx_frames + a.tx_frames + b.rx_frames + b.tx_frames);

@@ -18,7 +18,7 @@ std::string text_of(MutBytes b) {
   return {b.begin(), b.end()};
 }
 
-TEST(TransmitRing, LendsNoBufferInWhichAFrameWaits) {
+TEST(TransmitRing, NeverLendsABufferWithAWaitingFrame) {
   Ring ring(kStride);
   urnic_frame frames[Ring::kSlots + 1];
   ASSERT_EQ(ring.reserve(kStride, frames, Ring::kSlots + 1), Ring::kSlots);
@@ -34,7 +34,7 @@ TEST(TransmitRing, LendsNoBufferInWhichAFrameWaits) {
   ring.drop(3);
   ASSERT_EQ(ring.reserve(kStride, frames, Ring::kSlots), 3u);
   for (unsigned i = 0; i < 3; ++i) fill(frames[i], "new");
-  // Those that wait are what they were.
+  // The waiting frames are unchanged.
   for (unsigned i = 0; i < ring.waiting(); ++i) {
     EXPECT_EQ(ring.note(i), static_cast<int>(i + 3));
     const std::string number = std::to_string(i + 3);
@@ -42,12 +42,12 @@ TEST(TransmitRing, LendsNoBufferInWhichAFrameWaits) {
   }
 }
 
-TEST(TransmitRing, WhatIsNotKeptIsLentAgainAndNotSent) {
+TEST(TransmitRing, FramesNotKeptAreLentAgainAndNotSent) {
   Ring ring(kStride);
   urnic_frame frames[4];
   ASSERT_EQ(ring.reserve(kStride, frames, 4), 4u);
   std::uint8_t* const first = frames[0].data[0];
-  fill(frames[2], "only this");  // the two in front of it are given back, and the one behind it
+  fill(frames[2], "only this");  // the frames before and after it are returned
   ring.gather(frames[2]);
   ring.keep(1);
   EXPECT_EQ(ring.waiting(), 1u);

@@ -1,4 +1,4 @@
-// RoCEv2 through the kernel's sockets: what becomes of frames, both ways.
+// RoCEv2 over the kernel's sockets: how frames are converted in both directions.
 #include "port/udp_port.h"
 
 #include <arpa/inet.h>
@@ -39,7 +39,7 @@ UdpDatagram datagram(const std::string& from, const std::string& to, std::uint32
   return d;
 }
 
-// A frame as the engine would send it.
+// A frame as the engine sends it.
 Bytes frame_of(const UdpDatagram& d, const Bytes& payload) {
   Bytes room(kMostUdpHeaders + payload.size());
   std::memcpy(room.data() + kMostUdpHeaders, payload.data(), payload.size());
@@ -68,7 +68,7 @@ unsigned send(Port& p, const std::vector<Bytes>& frames) {
   return n;
 }
 
-// Up to `n` frames, for twenty seconds at most.
+// Up to `n` frames, within at most twenty seconds.
 std::vector<Bytes> receive(Port& p, std::size_t n, std::vector<std::uint8_t>* csum = nullptr,
                            std::chrono::seconds most = std::chrono::seconds(20)) {
   std::vector<Bytes> all;
@@ -93,7 +93,7 @@ std::string error_of(const std::string& spec) {
 
 // ---- headers
 
-TEST(UdpHeaders, WhatIsWrittenIsReadAgain) {
+TEST(UdpHeaders, WrittenHeadersParseBack) {
   for (const auto& d : {datagram("192.0.2.1", "198.51.100.7", 100, 0x2b),
                         datagram("2001:db8::1", "2001:db8::2", 100, 0x2b)}) {
     const Bytes frame = frame_of(d, pattern(100));
@@ -107,23 +107,23 @@ TEST(UdpHeaders, WhatIsWrittenIsReadAgain) {
   }
 }
 
-TEST(UdpHeaders, WhatASocketCannotSendAsItStandsIsNoDatagram) {
+TEST(UdpHeaders, FramesThatASocketCannotSendUnchangedAreRejected) {
   const Bytes good = frame_of(datagram("192.0.2.1", "192.0.2.2", 8), pattern(8));
   ASSERT_TRUE(parse_udp_frame(good));
   const struct {
     std::size_t at;
     std::uint8_t value;
   } breaches[] = {
-      {12, 0x88},    // another protocol of Ethernet
+      {12, 0x88},    // another EtherType
       {14, 0x46},    // options
-      {19, 1},       // an identification
-      {20, 0x00},    // may be fragmented
-      {21, 1},       // is a fragment
+      {19, 1},       // a non-zero identification
+      {20, 0x00},    // without DF
+      {21, 1},       // a fragment
       {23, 6},       // TCP
       {17, 200},     // longer than the frame
       {34, 0x13},    // from another port
       {36, 0x13},    // to another port
-      {39, 17 + 8},  // UDP's length is not IP's
+      {39, 17 + 8},  // the lengths of UDP and IP differ
   };
   for (const auto& b : breaches) {
     Bytes bad = good;
@@ -137,7 +137,7 @@ TEST(UdpHeaders, WhatASocketCannotSendAsItStandsIsNoDatagram) {
 
 // ---- opening
 
-TEST(UdpPort, SaysWhatIsWrongWithItsName) {
+TEST(UdpPort, ExplainsInvalidNames) {
   EXPECT_EQ(error_of("udp:bind=nobody"), "udp: bind=nobody: must be a unicast IP address");
   EXPECT_EQ(error_of("udp:bind=0.0.0.0"), "udp: bind=0.0.0.0: must be a unicast IP address");
   EXPECT_NE(error_of("udp:mtu=100").find("mtu"), std::string::npos);
@@ -146,7 +146,7 @@ TEST(UdpPort, SaysWhatIsWrongWithItsName) {
             "udp: bind=192.0.2.200: not an address of this machine");
 }
 
-TEST(UdpPort, TheSecondAtAnAddressIsToldWhatToDo) {
+TEST(UdpPort, ASecondPortAtAnAddressGetsAHelpfulError) {
   auto first = Port::open("udp:bind=" + at(1));
   ASSERT_TRUE(first.ok()) << first.error();
   EXPECT_NE(error_of("udp:bind=" + at(1)).find("is in use"), std::string::npos);
@@ -165,7 +165,7 @@ struct Pair {
   Port a, b;
 };
 
-TEST(UdpPort, FramesArriveWithTheHeadersOfTheirWay) {
+TEST(UdpPort, FramesArriveWithTheirAddressesAndPorts) {
   Pair p;
   std::vector<Bytes> sent;
   for (unsigned i = 0; i < 20; ++i) {
@@ -186,7 +186,7 @@ TEST(UdpPort, FramesArriveWithTheHeadersOfTheirWay) {
   EXPECT_EQ(p.b.stats().rx_frames, 20u);
 }
 
-TEST(UdpPort, FramesOfSixCrossToo) {
+TEST(UdpPort, Ipv6FramesArriveToo) {
   const auto body = []() -> std::string {
     if (system("ip -6 addr add fd77::1/128 dev lo nodad 2>&1 && "
                "ip -6 addr add fd77::2/128 dev lo nodad 2>&1") != 0) {
@@ -209,8 +209,8 @@ TEST(UdpPort, FramesOfSixCrossToo) {
   RUN_IN_NETWORK_NAMESPACE(body);
 }
 
-// The frames do not say the link; the port knows it by its own address.
-TEST(UdpPort, FramesOfOneLinkCrossToo) {
+// Frames do not contain the interface; the port knows it from its own address.
+TEST(UdpPort, LinkLocalFramesArriveToo) {
   const auto body = []() -> std::string {
     if (!test::add_address("lo", "fe80::1") || !test::add_address("lo", "fe80::2")) {
       std::ifstream off("/proc/sys/net/ipv6/conf/lo/disable_ipv6");
@@ -240,7 +240,7 @@ TEST(UdpPort, FramesOfOneLinkCrossToo) {
   RUN_IN_NETWORK_NAMESPACE(body);
 }
 
-TEST(UdpPort, WhatItCannotCarryIsDroppedAndCounted) {
+TEST(UdpPort, UnsupportedFramesAreDroppedAndCounted) {
   Pair p;
   Bytes tcp = frame_of(datagram(at(1), at(2), 8), pattern(8));
   tcp[23] = 6;
@@ -252,7 +252,7 @@ TEST(UdpPort, WhatItCannotCarryIsDroppedAndCounted) {
   EXPECT_EQ(p.a.stats().tx_frames, 2u);
 }
 
-TEST(UdpPort, ADatagramThatCannotLeaveCostsNoOther) {
+TEST(UdpPort, ADatagramThatCannotBeSentDoesNotAffectOthers) {
   Pair p;
   const Bytes foreign = frame_of(datagram("192.0.2.77", at(2), 8), pattern(8));
   const Bytes good = frame_of(datagram(at(1), at(2), 8), pattern(8));
@@ -261,8 +261,8 @@ TEST(UdpPort, ADatagramThatCannotLeaveCostsNoOther) {
   EXPECT_EQ(p.a.stats().tx_dropped, 1u);
 }
 
-// Anybody may send anything to the port.
-TEST(UdpPort, LongAndEmptyDatagramsHurtNobody) {
+// Anyone may send anything to the port.
+TEST(UdpPort, LongAndEmptyDatagramsAreHarmless) {
   auto p = Port::open("udp:bind=" + at(1) + ",mtu=1500");
   ASSERT_TRUE(p.ok()) << p.error();
   const int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -284,7 +284,7 @@ TEST(UdpPort, LongAndEmptyDatagramsHurtNobody) {
   EXPECT_EQ(p->stats().rx_bad, 2u);
 }
 
-// To port 4791 of loopback, as anybody may.
+// Sends to port 4791 of loopback, like an arbitrary sender.
 bool send_raw(const char* to, const Bytes& payload) {
   const bool v6 = std::strchr(to, ':') != nullptr;
   sockaddr_in6 six{};
@@ -303,7 +303,7 @@ bool send_raw(const char* to, const Bytes& payload) {
   return sent == static_cast<ssize_t>(payload.size());
 }
 
-// A datagram that is refused takes a buffer as well: those behind it stay what they are.
+// A rejected datagram also takes a buffer: those after it must not change.
 TEST(UdpPort, BothVersionsInOneBurstKeepTheirBuffers) {
   const auto body = []() -> std::string {
     auto p = Port::open("udp:mtu=1500");
@@ -341,8 +341,8 @@ TEST(UdpPort, ASleeperIsWokenByADatagram) {
   EXPECT_EQ(p.b.stats().wakeups, 1u);
 }
 
-// More than the receiver's socket holds: what is lost is lost there, and the sender goes on.
-TEST(UdpPort, ABurstIsSentInItsOrder) {
+// More than the receiver's socket holds: the receiver loses some, and the sender continues.
+TEST(UdpPort, ABurstIsSentInOrder) {
   Pair p;
   unsigned sent = 0, got = 0;
   for (int round = 0; round < 200; ++round) {

@@ -1,4 +1,4 @@
-// Zones by the names of interfaces; every machine has lo.
+// Zones given by interface names; every machine has lo.
 #include "port/zone_name.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 const std::string kLo = std::to_string(if_nametoindex("lo"));
 
-TEST(ZoneName, TheNameOfAnInterfaceIsItsNumber) {
+TEST(ZoneName, AnInterfaceNameIsReplacedByItsNumber) {
   EXPECT_EQ(number_zone("fe80::1%lo"), "fe80::1%" + kLo);
   EXPECT_EQ(number_zone("[fe80::1%lo]:80"), "[fe80::1%" + kLo + "]:80");
   for (const char* as_it_is : {"fe80::1", "[fe80::1]:80", "fe80::1%7", "fe80::1%no-such-one",
@@ -21,7 +21,7 @@ TEST(ZoneName, TheNameOfAnInterfaceIsItsNumber) {
   }
 }
 
-TEST(ZoneName, AnAddressHasItOrNone) {
+TEST(ZoneName, AnAddressParsesWithAndWithoutAZone) {
   EXPECT_EQ(parse_with_zone("fe80::1%lo")->to_string(), "fe80::1%" + kLo);
   EXPECT_EQ(parse_with_zone("fe80::1%9")->to_string(), "fe80::1%9");
   EXPECT_EQ(parse_with_zone("fd77::1")->to_string(), "fd77::1");
@@ -30,7 +30,7 @@ TEST(ZoneName, AnAddressHasItOrNone) {
   }
 }
 
-TEST(ZoneName, APortIsBoundWithIt) {
+TEST(ZoneName, APortCanBeBoundToAZone) {
   for (const std::string kind : {"tcp", "udp"}) {
     EXPECT_EQ(Port::check(kind + ":bind=fe80::1%lo"), "") << kind;
     EXPECT_NE(Port::check(kind + ":bind=fe80::1").find("needs its interface"), std::string::npos);
@@ -38,7 +38,7 @@ TEST(ZoneName, APortIsBoundWithIt) {
   }
 }
 
-TEST(ZoneName, ANameOfAHostMayHaveIt) {
+TEST(ZoneName, AHostNameMayHaveAZone) {
   const auto found = addresses_of_host("fe80::1%lo", 20'000, [] { return false; });
   ASSERT_TRUE(found.ok()) << found.error();
   EXPECT_EQ(found->front().to_string(), "fe80::1%" + kLo);

@@ -73,7 +73,7 @@ TEST(ReassemblyBuffer, ViewEndsWhereTheInOrderBytesEnd) {
   EXPECT_EQ(b.view(10, 7, at(40)).size(), 7u);
   EXPECT_TRUE(b.view(40, 1000, at(40)).empty());
   EXPECT_TRUE(b.view(50, 10, at(40)).empty());
-  // Even a caller that claims more than was ever stored gets only what was stored.
+  // A caller that claims more than was ever stored gets only the stored bytes.
   EXPECT_EQ(b.view(0, 100000, at(100000)).size(), 100u);
 }
 
@@ -89,7 +89,7 @@ TEST(ReassemblyBuffer, ViewOfAChunkNeverStoredIsEmpty) {
   EXPECT_TRUE(b.view(0, 1000, at(far + 100)).empty());
 }
 
-TEST(ReassemblyBuffer, RefusesWhatLiesBelowTheReadPositionOrBeyondTheCapacity) {
+TEST(ReassemblyBuffer, RefusesBytesBelowTheReadPositionOrBeyondTheCapacity) {
   Rng rng(5);
   Pool pool(kPlenty);
   Buffer b(&pool, 200000);
@@ -134,9 +134,9 @@ TEST(ReassemblyBuffer, ResetForgetsEverythingStored) {
   EXPECT_TRUE(b.view(0, 100, at(80000)).empty());
 }
 
-// Connections that pin what they can leave enough for those that come later.
+// Connections that hold as much as they can leave enough for later ones.
 // proves: E-11
-TEST(ReassemblyBuffer, WhoHoldsMuchOutOfOrderLeavesAShareToOthers) {
+TEST(ReassemblyBuffer, AConnectionThatHoldsMuchOutOfOrderLeavesAShareToOthers) {
   constexpr std::uint64_t kPool = 64u << 20;
   constexpr std::uint32_t kCapacity = 4u << 20;
   Rng rng(9);
@@ -160,8 +160,8 @@ TEST(ReassemblyBuffer, WhoHoldsMuchOutOfOrderLeavesAShareToOthers) {
   EXPECT_GT(fill(late), 1u << 20);
 }
 
-// A few that hold all they can, out of order for ever, do not push those that come later below half
-// of their share, however many of these there are; and what they held is the others' when they go.
+// A few connections hold all they can, out of order, for ever. Later ones still get half of their
+// share, however many there are. When the few end, their memory goes to the others.
 // proves: E-11
 TEST(ReassemblyBuffer, AFewThatHoldAllTheyCanLeaveTheOthersHalfOfTheirShare) {
   constexpr std::uint64_t kPool = 64u << 20;
@@ -224,7 +224,7 @@ TEST(ReassemblyBuffer, WhenThePoolIsExhaustedOutOfOrderIsRefusedAndInOrderIsNot)
   EXPECT_FALSE(victim.store(at(1460), piece, false));
   EXPECT_TRUE(victim.empty()) << "a refusal leaves no trace";
 
-  // In order, up to one maximal FPDU plus one MSS, always.
+  // In order, one maximal FPDU plus one MSS can always be stored.
   const Bytes whole = random_bytes(rng, kGuarantee);
   for (std::uint32_t pos = 0; pos < kGuarantee;) {
     const auto n = std::min<std::uint32_t>(1460, kGuarantee - pos);
@@ -236,7 +236,7 @@ TEST(ReassemblyBuffer, WhenThePoolIsExhaustedOutOfOrderIsRefusedAndInOrderIsNot)
   EXPECT_FALSE(victim.store(at(kGuarantee + Pool::kChunk), piece, true)) << "beyond: by the pool";
 }
 
-TEST(ReassemblyBuffer, ChunksBeginAtALineOfTheCache) {
+TEST(ReassemblyBuffer, ChunksBeginAtACacheLine) {
   Pool pool(std::uint64_t{1} << 20);
   std::vector<std::uint8_t*> chunks;
   for (int i = 0; i < 16; ++i) {
@@ -273,7 +273,7 @@ TEST(ReassemblyBuffer, ASmallCapacityStillHoldsAMaximalFpduAndOneMss) {
   EXPECT_FALSE(b.can_store(at(0), kGuarantee + 1, true));
 }
 
-// A thousand connections downgrade at once on a pool of ten windows: every one makes progress.
+// A thousand connections downgrade at once on a pool of ten windows. Each makes progress.
 // proves: E-11
 TEST(ReassemblyBuffer, AThousandDowngradesOnAPoolOfTenWindows) {
   constexpr std::uint32_t kWindow = 256 * 1024, kSegment = 1460;
@@ -284,7 +284,7 @@ TEST(ReassemblyBuffer, AThousandDowngradesOnAPoolOfTenWindows) {
     buffers.push_back(std::make_unique<Buffer>(&pool, kWindow));
     buffers.back()->reset(at(0));
   }
-  // All lost their first segment: everything behind it is out of order.
+  // All lost their first segment, so all later data is out of order.
   const Bytes data = random_bytes(rng, 64 * 1024);
   std::size_t accepted = 0, refused = 0;
   std::vector<std::vector<bool>> got(buffers.size(),
@@ -300,7 +300,7 @@ TEST(ReassemblyBuffer, AThousandDowngradesOnAPoolOfTenWindows) {
   }
   EXPECT_GT(accepted, 0u);
   EXPECT_GT(refused, 0u);
-  // The peers send again what was not taken; now it is in order and never refused.
+  // The peers resend what was not accepted. Now it is in order and never refused.
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     for (std::size_t seg = 0; seg * kSegment < data.size(); ++seg) {
       if (got[i][seg]) continue;
@@ -314,7 +314,7 @@ TEST(ReassemblyBuffer, AThousandDowngradesOnAPoolOfTenWindows) {
   EXPECT_EQ(pool.in_use(), 0u);
 }
 
-// Random operations against a map from offset to byte.
+// Compares random operations with a map from offset to byte.
 class ReassemblyBufferModel : public ::testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(ReassemblyBufferModel, AgreesWithAMapOfBytes) {
@@ -334,7 +334,7 @@ TEST_P(ReassemblyBufferModel, AgreesWithAMapOfBytes) {
   for (int op = 0; op < 400; ++op) {
     const std::uint64_t end = in_order_end();
     switch (rng.below(8)) {
-      case 0: {  // consume some of what is in order
+      case 0: {  // consume part of the in-order bytes
         const std::uint64_t to = read + rng.below(end - read + 1);
         model.erase(model.begin(), model.lower_bound(to));
         b.consume(at(to));
@@ -368,7 +368,7 @@ TEST_P(ReassemblyBufferModel, AgreesWithAMapOfBytes) {
     if (model.empty()) {
       ASSERT_EQ(pool.in_use(), 0u);
     }
-    // Everything in order reads back, piece by piece.
+    // All in-order bytes read back, piece by piece.
     const std::uint64_t now_end = in_order_end();
     for (std::uint64_t skip = 0; read + skip < now_end;) {
       const ByteView v = b.view(skip, 1u << 30, at(now_end));

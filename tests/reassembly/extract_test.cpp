@@ -30,7 +30,7 @@ struct Receiver {
   explicit Receiver(std::uint64_t start = 0, bool crc = true) : extractor(crc), end(start) {
     buffer.reset(at(start));
   }
-  // One in-order segment; returns what the extractor said last.
+  // Stores one in-order segment; returns the extractor's last result.
   Extracted feed(ByteView segment) {
     EXPECT_TRUE(buffer.store(at(end), segment, true));
     end += segment.size();
@@ -101,12 +101,12 @@ TEST(Extract, LargestFpduSpansFiveChunks) {
 }
 
 // proves: R-29
-TEST(Extract, AWrongCrcIsReportedAndNothingIsHandedOut) {
+TEST(Extract, AWrongCrcIsReportedAndNoUlpduIsReturned) {
   Rng rng(4);
   Stream s;
   s.add(random_bytes(rng, 500));
   for (std::size_t i = 0; i < s.bytes.size(); ++i) {
-    if (i < 2) continue;  // another length asks for other bytes, see below
+    if (i < 2) continue;  // another length needs other bytes, see below
     Receiver r;
     Bytes bad = s.bytes;
     bad[i] ^= static_cast<std::uint8_t>(1u << rng.below(8));
@@ -148,7 +148,7 @@ TEST(Extract, PadBytesAreIgnoredButCovered) {
 }
 
 // proves: E-2
-TEST(Extract, WithoutCrcTheFieldIsSkippedUnread) {
+TEST(Extract, WithoutCrcTheFieldIsNotChecked) {
   Rng rng(7);
   Receiver r(0, false);
   Stream s;
@@ -164,7 +164,7 @@ TEST(Extract, BytesBeyondTheInOrderEndAreNotUsed) {
   Stream s;
   s.add(random_bytes(rng, 1000));
   Receiver r;
-  // The tail is there, the middle is not.
+  // The tail is stored, the middle is not.
   const ByteView v(s.bytes);
   ASSERT_TRUE(r.buffer.store(at(0), v.first(400), true));
   ASSERT_TRUE(r.buffer.store(at(600), v.subspan(600), false));
@@ -202,12 +202,12 @@ TEST_P(ExtractCuts, AnyCutOfTheStreamGivesTheSameUlpdus) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, ExtractCuts, ::testing::Range<std::uint64_t>(1, 17));
 
-TEST(NextFpdu, OfContiguousBytesIsFoundWhereItLies) {
+TEST(NextFpdu, IsFoundInPlaceInContiguousBytes) {
   for (const bool crc : {true, false}) {
     for (const std::uint32_t n : {0u, 1u, 14u, 1000u, 65535u}) {
       const Bytes fpdu = make_fpdu(Bytes(n, 0x5a), crc);
       Bytes bytes = fpdu;
-      append(bytes, Bytes(7, 1));  // what follows is not looked at
+      append(bytes, Bytes(7, 1));  // later bytes are ignored
       ByteView ulpdu;
       std::uint32_t size = 0;
       ASSERT_EQ(next_fpdu(bytes, crc, &ulpdu, &size), Extracted::Fpdu) << n;
@@ -280,8 +280,8 @@ TEST_P(ExtractPolicies, AnyCutGivesTheUlpdusWithoutTheirMarkers) {
   }
 }
 
-// The scratch stays while a part of an FPDU waits, and goes when nothing does.
-TEST_P(ExtractPolicies, TheScratchIsKeptWhileSomethingWaits) {
+// The scratch buffer stays while part of an FPDU waits, and is freed otherwise.
+TEST_P(ExtractPolicies, TheScratchBufferIsKeptWhileAnFpduIsIncomplete) {
   Rng rng(8);
   build(rng, 3, 0, 1000);
   Receiver r;
@@ -301,7 +301,7 @@ TEST_P(ExtractPolicies, TheScratchIsKeptWhileSomethingWaits) {
 }
 
 // proves: R-29
-TEST_P(ExtractPolicies, AWrongByteIsABadCrcAndAWrongMarkerIsToldApart) {
+TEST_P(ExtractPolicies, AWrongByteIsABadCrcAndAWrongPointerIsABadMarker) {
   Rng rng(5);
   build(rng, 1, 0, 1200);
   for (const bool pointer : {false, true}) {
@@ -322,10 +322,10 @@ TEST_P(ExtractPolicies, AWrongByteIsABadCrcAndAWrongMarkerIsToldApart) {
   }
 }
 
-// What the validation unit has found good is not read once more for its CRC; its markers are, and
-// so is the CRC of what follows.
+// FPDUs that the validation unit found valid are not read again for their CRC. Their markers are
+// checked, and so is the CRC of later FPDUs.
 // proves: R-68
-TEST_P(ExtractPolicies, TheCrcOfWhatWasValidatedIsNotComputedAgain) {
+TEST_P(ExtractPolicies, TheCrcOfAValidatedFpduIsNotComputedAgain) {
   Rng rng(6);
   build(rng, 2, 0, 1200);
   const std::uint32_t first = mpa::frame_shape(GetParam(), bytes, framing.pos(0))->size;
@@ -346,9 +346,9 @@ TEST_P(ExtractPolicies, TheCrcOfWhatWasValidatedIsNotComputedAgain) {
   }
 }
 
-// At once: the bytes that it promises may never come.
+// Reported at once: the bytes that the length announces may never arrive.
 // proves: R-78
-TEST(Extract, ALengthNoFrameCanHaveIsABadCrc) {
+TEST(Extract, AnImpossibleLengthIsABadCrc) {
   int impossible = 0;
   for (std::uint32_t field = 0; field < 4096; ++field) {
     const Bytes head = {

@@ -1,2 +1,2 @@
-# What is kept is counted by its bytes.
+# Tests count the bytes of memory in use.
 urnic_room_link(urnic_test_allocator)

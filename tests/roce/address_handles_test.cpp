@@ -13,7 +13,7 @@ ib::AddressVector to(std::uint8_t host) {
   return av;
 }
 
-TEST(AddressHandles, EachIsFoundAndNobodyElse) {
+TEST(AddressHandles, EachHandleFindsOnlyItsOwnEntry) {
   AddressHandles handles;
   EXPECT_EQ(handles.find(0), nullptr);
   EXPECT_EQ(handles.find(~0u), nullptr);
@@ -26,25 +26,25 @@ TEST(AddressHandles, EachIsFoundAndNobodyElse) {
   EXPECT_EQ(handles.size(), 2u);
 }
 
-TEST(AddressHandles, OneThatHasGoneNamesNobodyAndItsEntryIsAnewOne) {
+TEST(AddressHandles, AClosedHandleFindsNothingAndItsEntryGetsANewOne) {
   AddressHandles handles;
   std::set<std::uint32_t> before;
   for (int i = 0; i < 4095; ++i) {
     const std::uint32_t h = handles.open(to(1));
     ASSERT_NE(h, 0u);
     ASSERT_TRUE(before.insert(h).second) << "used before";
-    handles.find(h)->way.route = Route::None;
+    handles.find(h)->path.route = Route::None;
     handles.close(h);
-    handles.close(h);  // nothing more happens
+    handles.close(h);  // a second close has no effect
     ASSERT_EQ(handles.find(h), nullptr);
   }
   EXPECT_EQ(handles.size(), 0u);
   const std::uint32_t again = handles.open(to(2));
   EXPECT_TRUE(before.contains(again));
-  EXPECT_EQ(handles.find(again)->way.route, Route::Unknown);
+  EXPECT_EQ(handles.find(again)->path.route, Route::Unknown);
 }
 
-TEST(AddressHandles, ThereAreSoManyAndThenNoMore) {
+TEST(AddressHandles, AreLimitedInNumber) {
   AddressHandles handles;
   for (std::uint32_t i = 0; i < AddressHandles::kMost; ++i) ASSERT_NE(handles.open(to(1)), 0u);
   EXPECT_EQ(handles.open(to(1)), 0u);

@@ -1,5 +1,5 @@
-// Two sides of RoCE that get the same frames, of which one alone may take the short way of Writes,
-// and what can be seen of them.
+// Two RoCE sides that get the same frames, only one of which may use the fast path of Writes, and
+// their observable state.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ using verbs::QpState;
 
 constexpr std::uint32_t kPmtu = 256, kMemory = 12 * kPmtu;
 
-// A packet as the peer makes it, and what has become of it on the way.
+// A packet as made by the peer, and its changes on the way.
 struct Packet {
   Operation op = Operation::WriteOnly;
   std::uint32_t psn = 0, offset = 0, dma_length = 0, payload = 0;
@@ -31,8 +31,8 @@ struct Packet {
   std::uint8_t tos = 0, ttl = 64, host = 2;
   std::uint16_t identification = 0, port = 0;  // of UDP; 0: the usual one
   int udp_length_error = 0;
-  std::size_t flipped_bit = 0;  // of the frame, after all; 0: none
-  std::size_t cut = 0;          // bytes that are missing at the end
+  std::size_t flipped_bit = 0;  // of the finished frame; 0: none
+  std::size_t cut = 0;          // bytes missing at the end
 };
 
 class End {
@@ -51,7 +51,7 @@ class End {
   }
   void up() {
     connect(end_, *qp, pairing_, 0, 0x123456, now_);
-    while (!context_of(*qp).way.found()) talk();
+    while (!context_of(*qp).path.found()) talk();
     for (std::uint64_t id = 0; id < 8; ++id) qp->rq.post({id, {}});
   }
   void up_anew() {
@@ -115,7 +115,7 @@ class End {
     end_.arrive(frame_of(p, payload));
     talk();
   }
-  // In one burst: nothing leaves between them.
+  // As one burst: nothing is sent in between.
   void give(const std::vector<Packet>& burst, Rng payload) {
     for (const Packet& p : burst) {
       end_.arrive(frame_of(p, payload));
@@ -129,7 +129,7 @@ class End {
     talk();
   }
 
-  // All that can be seen.
+  // All observable state.
   struct View {
     QpState state;
     std::uint64_t received, requests, acks, duplicates, gaps, refusals, naks, marked;
@@ -171,7 +171,7 @@ class End {
   Bytes memory;
   std::uint32_t key = 0;
 
-  // Whether the last frame of a burst, in two pieces, may go the short way; all others do.
+  // True if the last frame of a burst, in two pieces, may use the fast path; all others may.
   bool takes_in_pieces(const std::vector<Packet>& burst, std::size_t first) {
     struct Came {
       Bytes one, two;
@@ -208,7 +208,7 @@ class End {
     return o;
   }
 
-  // What is no packet is a question, which the peer's station answers.
+  // Collects the RoCE frames sent; other frames, ARP requests, are answered by the peer's station.
   void talk() {
     end_.poll(now_);
     for (Bytes& frame : end_.sent()) {
@@ -266,7 +266,7 @@ class PlainReceive : public ::testing::TestWithParam<End::Kind> {
     f(with_);
     f(without_);
   }
-  // The next packet of Writes of one to `most_packets_`.
+  // The next packet of Writes with one to `most_packets_` packets.
   Packet next() {
     Packet p;
     if (left_ == 0) {
@@ -301,7 +301,7 @@ INSTANTIATE_TEST_SUITE_P(All, PlainReceive,
                          ::testing::Values(End::Kind{false, false}, End::Kind{true, false},
                                            End::Kind{false, true}, End::Kind{true, true}));
 
-// One thing wrong, or merely other than with most.
+// Makes one thing wrong, or just unusual.
 inline void spoil(Packet* p, Rng* rng) {
   switch (rng->below(20)) {
     case 0:
@@ -353,7 +353,7 @@ inline void spoil(Packet* p, Rng* rng) {
       p->payload += 1 + static_cast<std::uint32_t>(rng->below(9));
       break;
     case 16:
-      // Mostly of a Write: in sequence or not is the question.
+      // Usually of a Write: in sequence or not is what matters.
       p->op = static_cast<Operation>(rng->below(4) == 0 ? rng->below(0x18) : 6 + rng->below(6));
       break;
     case 17:

@@ -1,4 +1,4 @@
-// Connections of RoCE whose queue pairs the programs move: two simulated engines.
+// RoCE connections whose programs move the queue pairs themselves: two simulated engines.
 #include "roce/cm_connections.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 using verbs::QpState;
 
-constexpr std::uint32_t kMine = 0xabcdef, kTheirs = 0x123456;  // nobody's here
+constexpr std::uint32_t kMine = 0xabcdef, kTheirs = 0x123456;  // no queue pair has them here
 
 class RoceAgreement : public RoceConnectEnds {
  protected:
@@ -67,7 +67,7 @@ class RoceAgreement : public RoceConnectEnds {
   Id mine = 0, theirs = 0;
 };
 
-TEST_F(RoceAgreement, NumbersAreCarriedAndNoQueuePairMoves) {
+TEST_F(RoceAgreement, NumbersAreExchangedAndNoQueuePairMoves) {
   open();
   roce::ConnectParams p = wish(3, 5);
   const std::string hello = "hello", welcome = "welcome";
@@ -95,7 +95,7 @@ TEST_F(RoceAgreement, NumbersAreCarriedAndNoQueuePairMoves) {
   EXPECT_EQ(right->state, QpState::Reset);
 }
 
-// The terms of both ends fit each other: queue pairs moved by them carry work.
+// The terms of both ends match: queue pairs moved by them work.
 TEST_F(RoceAgreement, QueuePairsMovedByItsTermsCarryWork) {
   open();
   ASSERT_TRUE(ask_for(left->number()).ok());
@@ -118,7 +118,7 @@ TEST_F(RoceAgreement, QueuePairsMovedByItsTermsCarryWork) {
     ASSERT_TRUE(control.modify(qp, QpState::Rtr, rtr, pair->now()).ok());
     ASSERT_TRUE(control.modify(qp, QpState::Rts, rts, pair->now()).ok());
   };
-  // As a program does it: before the answer.
+  // As a program does it: before it accepts.
   const QpAttributes offered = pair->right().roce_requests.front().attributes;
   roce::ConnectParams p = wish();
   p.psn = offered.rq_psn;
@@ -135,8 +135,8 @@ TEST_F(RoceAgreement, QueuePairsMovedByItsTermsCarryWork) {
   expect_carries();
 }
 
-// Nobody is told twice, and queue pairs that have the number stay as they are.
-TEST_F(RoceAgreement, EitherEndEndsIt) {
+// The end is reported once, and queue pairs with that number do not change.
+TEST_F(RoceAgreement, EitherEndMayDisconnect) {
   for (const bool by_left : {true, false}) {
     agreed();
     sim::Node& who = by_left ? pair->left() : pair->right();
@@ -154,7 +154,7 @@ TEST_F(RoceAgreement, EitherEndEndsIt) {
   }
 }
 
-TEST_F(RoceAgreement, WhoIsForgottenEndsItForThePeer) {
+TEST_F(RoceAgreement, AForgottenConnectionEndsForThePeer) {
   agreed();
   of(pair->left()).forget(mine, pair->now());
   ASSERT_TRUE(hears(pair->right(), Kind::Disconnected));
@@ -162,7 +162,7 @@ TEST_F(RoceAgreement, WhoIsForgottenEndsItForThePeer) {
   expect_forgotten();
 }
 
-TEST_F(RoceAgreement, AnAnswerMayBeRejected) {
+TEST_F(RoceAgreement, ARepMayBeRejected) {
   answered();
   const std::string no = "no";
   ASSERT_TRUE(of(pair->left()).reject(mine, view(no), pair->now()).ok());
@@ -184,7 +184,7 @@ TEST_F(RoceAgreement, ARefusalIsReported) {
   expect_forgotten();
 }
 
-TEST_F(RoceAgreement, APeerThatIsNotThereIsReported) {
+TEST_F(RoceAgreement, AnUnreachablePeerIsReported) {
   open();
   ASSERT_TRUE(ask_for(kMine, wish(), "10.0.0.77:7000").ok());
   ASSERT_TRUE(hears(pair->left(), Kind::ConnectFailed));
@@ -203,8 +203,8 @@ TEST_F(RoceAgreement, AFirstRequestEstablishesIt) {
   EXPECT_EQ(heard(pair->right(), Kind::Established), 1u);
 }
 
-// One end's connection manager moves its queue pair, the other's program does so itself.
-TEST_F(RoceAgreement, MeetsAQueuePairThatIsMoved) {
+// At one end connection management moves the queue pair, at the other end the program does.
+TEST_F(RoceAgreement, ConnectsToAQueuePairMovedByConnectionManagement) {
   sim::PairOptions o = both();
   open(o);
   ASSERT_TRUE(ask().ok());
@@ -216,7 +216,7 @@ TEST_F(RoceAgreement, MeetsAQueuePairThatIsMoved) {
   EXPECT_EQ(roce::context_of(*left).attributes.dest_qp, kTheirs);
 }
 
-TEST_F(RoceAgreement, ANumberThatNoQueuePairHasIsRefused) {
+TEST_F(RoceAgreement, AnImpossibleQueuePairNumberIsRefused) {
   open();
   for (const std::uint32_t number : {0u, 1u, 0x1000000u}) {
     auto r = ask_for(number);
@@ -226,8 +226,8 @@ TEST_F(RoceAgreement, ANumberThatNoQueuePairHasIsRefused) {
   expect_forgotten();
 }
 
-// Any one allocation fails: what has begun ends, is reported, and nothing stays.
-TEST_F(RoceAgreement, WithoutMemoryNothingIsLeftBehind) {
+// Any one allocation fails: a connection that has begun ends and is reported, and nothing remains.
+TEST_F(RoceAgreement, WithoutMemoryNothingRemains) {
   for (std::uint64_t n = 0;; ++n) {
     SCOPED_TRACE(n);
     open();
@@ -271,7 +271,7 @@ TEST_F(RoceAgreement, WithoutMemoryNothingIsLeftBehind) {
   }
 }
 
-TEST_F(RoceAgreement, TheEndOfTheProgramEndsThemAll) {
+TEST_F(RoceAgreement, ProgramExitEndsAllConnections) {
   agreed();
   of(pair->left()).end_all(pair->now());
   ASSERT_TRUE(hears(pair->right(), Kind::Disconnected));

@@ -1,5 +1,5 @@
-// Congestion of RoCE through the engine (S-10): packets say that they can be marked, marks draw
-// CNPs, CNPs close windows; and how many ACKs leave (S-11).
+// Congestion control of RoCE through the engine (S-10): packets are marked ECT, marks cause CNPs,
+// and CNPs close windows; and the number of ACKs (S-11).
 #include <gtest/gtest.h>
 
 #include <string>
@@ -12,7 +12,7 @@
 namespace urnic::test {
 namespace {
 
-// Of a frame over IPv4 without options.
+// Offsets for IPv4 without options.
 constexpr std::size_t kTos = 15, kBth = 14 + 20 + 8;
 
 class RoceCongestion : public RoceEnds {
@@ -28,11 +28,11 @@ class RoceCongestion : public RoceEnds {
   void begin(const sim::PairOptions& o, const ByHand& h = {}) {
     up(o, h);
     rooms(256 * 1024);
-    pair->run_for(Duration::ms(10));  // they have found each other
+    pair->run_for(Duration::ms(10));  // neighbors are resolved
     pair->watch_left([this](const urnic_frame& f) { see(f, &from_left_); });
     pair->watch_right([this](const urnic_frame& f) { see(f, &from_right_); });
   }
-  // Of 512 packets, on a way of a millisecond.
+  // Packets in flight of 512, on a path with a delay of a millisecond.
   std::uint32_t in_flight_with(const char* window) {
     Config c;
     EXPECT_TRUE(c.set("roce_window", window).ok());
@@ -67,7 +67,7 @@ class RoceCongestion : public RoceEnds {
   }
 };
 
-// A line of 1 Gb/s that marks what waits for more than 20 us.
+// A line of 1 Gb/s that marks packets which wait for more than 20 us.
 constexpr const char* kMarks = "rate=1gbit,delay=20us,mark=20us";
 
 // proves: S-10, IB-146
@@ -77,12 +77,12 @@ TEST_F(RoceCongestion, MarksDrawCnpsAndCnpsCloseTheWindow) {
   for (std::uint64_t i = 0; i < 4; ++i) post(*left, verbs::WrOp::Write, i, 65536, i * 65536);
   ASSERT_TRUE(run(4));
   EXPECT_EQ(from_left_.ect, from_left_.packets);
-  EXPECT_GT(of_right().marks_received, 10u);
+  EXPECT_GT(of_right().ce_marks_received, 10u);
   EXPECT_EQ(of_right().cnps_sent, from_right_.cnps);
   EXPECT_GT(from_right_.cnps, 2u);
   EXPECT_EQ(of_left().cnps_received, from_right_.cnps);
-  EXPECT_GT(of_left().window_cuts, 2u);
-  EXPECT_LT(of_right().cnps_sent, of_right().marks_received);
+  EXPECT_GT(of_left().window_reductions, 2u);
+  EXPECT_LT(of_right().cnps_sent, of_right().ce_marks_received);
   for (std::size_t i = 1; i < from_right_.times.size(); ++i) {
     EXPECT_GE(from_right_.times[i] - from_right_.times[i - 1], Duration::us(49)) << i;
   }
@@ -90,32 +90,32 @@ TEST_F(RoceCongestion, MarksDrawCnpsAndCnpsCloseTheWindow) {
 }
 
 // proves: S-10
-TEST_F(RoceCongestion, OffNothingIsMarkedOrTold) {
+TEST_F(RoceCongestion, SwitchedOffNothingIsMarkedAndNoCnpIsSent) {
   begin(with(ib::CongestionRule::Off));
   pair->set_faults_left(kMarks);
   for (std::uint64_t i = 0; i < 4; ++i) post(*left, verbs::WrOp::Write, i, 65536, i * 65536);
   ASSERT_TRUE(run(4));
   EXPECT_EQ(from_left_.ect, 0u);
   EXPECT_EQ(from_right_.cnps, 0u);
-  EXPECT_EQ(of_left().window_cuts, 0u);
+  EXPECT_EQ(of_left().window_reductions, 0u);
 }
 
 // proves: S-10
-TEST_F(RoceCongestion, MarkedAnswersCloseTheWindowOfWhoAsked) {
+TEST_F(RoceCongestion, MarkedReadResponsesReduceTheWindowOfTheRequester) {
   begin(with(ib::CongestionRule::Window));
   pair->set_faults_right(kMarks);
   for (std::uint64_t i = 0; i < 4; ++i) post(*left, verbs::WrOp::Read, i, 65536, i * 65536);
   ASSERT_TRUE(run(4));
-  EXPECT_GT(of_left().marks_received, 10u);
+  EXPECT_GT(of_left().ce_marks_received, 10u);
   EXPECT_GT(of_left().cnps_sent, 2u);
-  EXPECT_GT(of_left().window_cuts, 0u);
+  EXPECT_GT(of_left().window_reductions, 0u);
   EXPECT_EQ(of_right().cnps_ignored, of_right().cnps_received)
       << "nothing of its own was in flight";
   EXPECT_EQ(ours->bytes, theirs->bytes);
 }
 
 // proves: S-10
-TEST_F(RoceCongestion, OnlyReliableQueuePairsTakePart) {
+TEST_F(RoceCongestion, OnlyReliableQueuePairsUseCongestionControl) {
   up_unreliable(verbs::Service::Uc, with(ib::CongestionRule::Window));
   rooms(65536);
   std::uint64_t packets = 0, ect = 0;
@@ -159,7 +159,7 @@ TEST_F(RoceCongestion, ATrafficClassKeepsItsUpperBits) {
 // proves: S-11
 TEST_F(RoceCongestion, ABurstIsAcknowledgedOnce) {
   begin(with(ib::CongestionRule::Off));
-  // Each of these asks, and they arrive together.
+  // Each of these requests an ACK, and they arrive together.
   for (std::uint64_t i = 0; i < 16; ++i) post(*left, verbs::WrOp::Write, i, 64, i * 64);
   pair->run_for(Duration::us(50));
   from_right_ = {};
@@ -169,20 +169,20 @@ TEST_F(RoceCongestion, ABurstIsAcknowledgedOnce) {
     ASSERT_EQ(left->sq.post(request(verbs::WrOp::Write, 16 + i, sge, theirs->at(), theirs->key)),
               verbs::Post::Ok);
   }
-  pair->left().engine().work_posted(*left, pair->now());
+  pair->left().engine().work_posted(*left, verbs::kPostedSends, pair->now());
   ASSERT_TRUE(run(32));
   EXPECT_EQ(from_right_.acks, 1u);
 }
 
 // proves: S-11
-TEST_F(RoceCongestion, WhatDoesNotAskIsNotAcknowledged) {
+TEST_F(RoceCongestion, PacketsWithoutAckRequestAreNotAcknowledged) {
   sim::PairOptions o = with(ib::CongestionRule::Off);
   o.left.roce.send.ack_every = 1000;
   begin(o);
-  pair->set_faults_left("rate=1gbit");  // packets come one by one, each a burst of its own
+  pair->set_faults_left("rate=1gbit");  // packets arrive one by one, each a burst of its own
   post(*left, verbs::WrOp::Write, 0, 64 * 1024, 0);
   ASSERT_TRUE(run(1));
-  EXPECT_EQ(of_right().requests_taken, 64u);
+  EXPECT_EQ(of_right().requests_executed, 64u);
   EXPECT_EQ(from_right_.acks, 1u);
 }
 
@@ -203,16 +203,16 @@ TEST_F(RoceCongestion, ALostAckCostsOneProbe) {
 }
 
 // proves: S-10
-TEST_F(RoceCongestion, TheSettingLetsFewIntoFlight) {
+TEST_F(RoceCongestion, ASmallWindowSettingLimitsPacketsInFlight) {
   EXPECT_EQ(in_flight_with("16"), 16u);
 }
 
 // proves: S-10
-TEST_F(RoceCongestion, TheSettingLetsManyIntoFlight) {
+TEST_F(RoceCongestion, ALargeWindowSettingAllowsManyPacketsInFlight) {
   EXPECT_EQ(in_flight_with("1000"), 512u) << "all there are";
 }
 
-TEST(RoceCongestionSetting, AWindowHasItsBounds) {
+TEST(RoceCongestionSetting, AWindowOutsideItsRangeIsRefused) {
   Config c;
   EXPECT_EQ(device::options_from(c, "mem").roce.send.window, 256u);
   EXPECT_FALSE(c.set("roce_window", "1").ok());
@@ -221,7 +221,7 @@ TEST(RoceCongestionSetting, AWindowHasItsBounds) {
   EXPECT_FALSE(c.set("roce_window", "16385").ok());
 }
 
-TEST(RoceCongestionSetting, IsAWindowUnlessSomebodySaysOtherwise) {
+TEST(RoceCongestionSetting, DefaultsToWindow) {
   Config c;
   const auto rule = [&] { return device::options_from(c, "mem").roce.send.congestion; };
   EXPECT_EQ(rule(), ib::CongestionRule::Window);

@@ -1,5 +1,5 @@
-// How connections of RoCE end, what is lost and repeated on the way, and what is held back behind
-// them, in two simulated engines.
+// The ends of RoCE connections, lost and repeated messages, and the numbers that rest after them,
+// in two simulated engines.
 #include <gtest/gtest.h>
 
 #include "tests/roce/connect_ends.h"
@@ -24,7 +24,7 @@ class RoceDisconnectBoth : public RoceDisconnect, public ::testing::WithParamInt
 // ---- orderly
 
 // proves: IB-138
-TEST_P(RoceDisconnectBoth, EitherEndEndsItAndEachIsToldOnce) {
+TEST_P(RoceDisconnectBoth, EitherEndMayDisconnectAndEachEndGetsOneEvent) {
   connected();
   rooms(4096);
   receive(*right, 7, 0, 100);
@@ -37,7 +37,7 @@ TEST_P(RoceDisconnectBoth, EitherEndEndsItAndEachIsToldOnce) {
   pair->right().drain_completions();
   ASSERT_EQ(pair->right().receive_done.size(), 1u);
   EXPECT_EQ(pair->right().receive_done[0].completion.status, Status::Flushed);
-  disconnect(GetParam());  // nothing more
+  disconnect(GetParam());  // a second call has no effect
   expect_nothing_left();
   for (sim::Node* n : {&pair->left(), &pair->right()}) {
     EXPECT_EQ(news(*n), 2u) << "established, disconnected";
@@ -47,7 +47,7 @@ INSTANTIATE_TEST_SUITE_P(Ends, RoceDisconnectBoth, ::testing::Values(0, 1),
                          [](const auto& i) { return i.param == 0 ? "Active" : "Passive"; });
 
 // proves: IB-138
-TEST_F(RoceDisconnect, BothAtOnceIsOneEndForEach) {
+TEST_F(RoceDisconnect, BothEndsDisconnectingAtOnceEachGetOneEvent) {
   connected();
   disconnect(0);
   disconnect(1);
@@ -58,7 +58,7 @@ TEST_F(RoceDisconnect, BothAtOnceIsOneEndForEach) {
 }
 
 // proves: IB-129
-TEST_F(RoceDisconnect, WhoHadAConnectionHearsThatTimeWaitIsOver) {
+TEST_F(RoceDisconnect, TheEndOfTimeWaitIsReportedForAConnection) {
   connected();
   disconnect(0);
   ASSERT_TRUE(both_told(Kind::Disconnected));
@@ -71,7 +71,7 @@ TEST_F(RoceDisconnect, WhoHadAConnectionHearsThatTimeWaitIsOver) {
 }
 
 // proves: IB-129
-TEST_F(RoceDisconnect, WhoWasRefusedDoesNot) {
+TEST_F(RoceDisconnect, TheEndOfTimeWaitIsNotReportedForARefusedConnection) {
   open();
   ASSERT_TRUE(ask().ok());
   ASSERT_TRUE(asked());
@@ -82,7 +82,7 @@ TEST_F(RoceDisconnect, WhoWasRefusedDoesNot) {
 }
 
 // proves: IB-138
-TEST_F(RoceDisconnect, ThePeerHasItsAnswerBeforeTheConsumerHearsOfTheEnd) {
+TEST_F(RoceDisconnect, TheDrepIsSentBeforeTheEndIsReported) {
   connected();
   rooms(4096);
   receive(*right, 7, 0, 100);
@@ -91,14 +91,14 @@ TEST_F(RoceDisconnect, ThePeerHasItsAnswerBeforeTheConsumerHearsOfTheEnd) {
   const std::uint64_t before = frames();
   std::uint64_t when_told = 0;
   right->receive_cq->arm(false);
-  pair->right().on_sleeper = [&] { when_told = frames(); };  // of the receive that is flushed
+  pair->right().on_sleeper = [&] { when_told = frames(); };  // on the receive that is flushed
   disconnect(0);
   ASSERT_TRUE(both_told(Kind::Disconnected));
   EXPECT_EQ(when_told, before + 1) << "the DREP";
 }
 
 // proves: IB-138
-TEST_F(RoceDisconnect, ThePeerIsToldOfAQueuePairWhoseProgramEndsWithIt) {
+TEST_F(RoceDisconnect, DestroyingAQueuePairSendsADreq) {
   connected();
   pair->run_until([] { return false; }, Duration::ms(50));
   const auto frames = [&] { return pair->left().port().stats().tx_frames; };
@@ -108,7 +108,7 @@ TEST_F(RoceDisconnect, ThePeerIsToldOfAQueuePairWhoseProgramEndsWithIt) {
   EXPECT_TRUE(until(pair->right(), Kind::Disconnected));
 }
 
-TEST_F(RoceDisconnect, WhatHasBeenDoneIsAnsweredBeforeTheEnd) {
+TEST_F(RoceDisconnect, ExecutedRequestsAreAnsweredBeforeTheEnd) {
   connected();
   rooms(4096);
   receive(*right, 7, 0, 100);
@@ -125,7 +125,7 @@ TEST_F(RoceDisconnect, WhatHasBeenDoneIsAnsweredBeforeTheEnd) {
   EXPECT_EQ(pair->left().send_done[0].completion.status, Status::Success);
 }
 
-TEST_F(RoceDisconnect, BeforeItIsEstablishedItFails) {
+TEST_F(RoceDisconnect, DisconnectBeforeEstablishmentFailsTheConnection) {
   open();
   ASSERT_TRUE(ask().ok());
   disconnect(0);
@@ -138,7 +138,7 @@ TEST_F(RoceDisconnect, BeforeItIsEstablishedItFails) {
   EXPECT_TRUE(pair->right().events.empty());
 }
 
-TEST_F(RoceDisconnect, AbortEndsItNowAndThePeerIsTold) {
+TEST_F(RoceDisconnect, AbortEndsTheConnectionAtOnceAndThePeerIsNotified) {
   connected();
   connections(pair->left()).abort(*left, pair->now());
   ASSERT_EQ(told(pair->left(), Kind::Failed), 1u);
@@ -151,7 +151,7 @@ TEST_F(RoceDisconnect, AbortEndsItNowAndThePeerIsTold) {
   EXPECT_EQ(news(pair->right()), 2u);
 }
 
-TEST_F(RoceDisconnect, WhatIsConnectedByHandHasNone) {
+TEST_F(RoceDisconnect, AQueuePairConnectedByHandHasNoConnectionToEnd) {
   up();
   for (int which : {0, 1}) {
     disconnect(which);
@@ -162,11 +162,11 @@ TEST_F(RoceDisconnect, WhatIsConnectedByHandHasNone) {
   EXPECT_TRUE(pair->left().events.empty());
 }
 
-// ---- what is lost, and what comes twice
+// ---- lost and duplicate frames
 
-// Each frame of either end is lost once, whatever it is: made, used and ended all the same.
+// Each frame of either end is lost once: the connection is still made, used and ended.
 // proves: IB-139, IB-138
-TEST_F(RoceDisconnect, WhateverOneFrameIsLostItIsMadeUsedAndEndedOnce) {
+TEST_F(RoceDisconnect, AnySingleLostFrameStillMakesUsesAndEndsTheConnectionOnce) {
   for (int which : {0, 1}) {
     for (int n = 1; n <= 9; ++n) {
       SCOPED_TRACE("frame " + std::to_string(n) + " of end " + std::to_string(which));
@@ -195,7 +195,7 @@ TEST_F(RoceDisconnect, WhateverOneFrameIsLostItIsMadeUsedAndEndedOnce) {
 }
 
 // proves: IB-139
-TEST_F(RoceDisconnect, EverythingTwiceIsEverythingOnce) {
+TEST_F(RoceDisconnect, DuplicatingEveryFrameChangesNothing) {
   sim::PairOptions o = both();
   o.faults_left = o.faults_right = "dup=1";
   open(o);
@@ -213,8 +213,8 @@ TEST_F(RoceDisconnect, EverythingTwiceIsEverythingOnce) {
   EXPECT_EQ(news(pair->right()), 2u);
 }
 
-// A program may leave behind the call. One that counts is the DREQ that waits for its answer.
-TEST_F(RoceDisconnect, WhatACallPromisesHasLeftWithIt) {
+// A program may exit after the call. The DREQ that waits for its answer counts as leaving.
+TEST_F(RoceDisconnect, MessagesOfACallAreSentWithinTheCall) {
   open();
   ASSERT_TRUE(ask().ok());
   ASSERT_TRUE(asked());
@@ -225,7 +225,7 @@ TEST_F(RoceDisconnect, WhatACallPromisesHasLeftWithIt) {
   EXPECT_EQ(connections(pair->left()).leaving(true), 1u) << "the DREQ";
 }
 
-TEST_F(RoceDisconnect, ARefusalHasLeftWithTheCall) {
+TEST_F(RoceDisconnect, ARejectionIsSentWithinTheCall) {
   open();
   ASSERT_TRUE(ask().ok());
   ASSERT_TRUE(asked());
@@ -235,8 +235,8 @@ TEST_F(RoceDisconnect, ARefusalHasLeftWithTheCall) {
   EXPECT_EQ(find(pair->left(), Kind::ConnectFailed)->roce_peer.reject_reason, 28);
 }
 
-// Its program exits with a request that it has not answered.
-TEST_F(RoceDisconnect, WhoExitsRefusesWhatItHasNotAnswered) {
+// The program exits with a request that it has not answered.
+TEST_F(RoceDisconnect, ProgramExitRefusesUnansweredRequests) {
   open();
   ASSERT_TRUE(ask().ok());
   ASSERT_TRUE(asked());
@@ -248,12 +248,12 @@ TEST_F(RoceDisconnect, WhoExitsRefusesWhatItHasNotAnswered) {
 
 // The RTU is lost, and the active end sends at once.
 // proves: IB-139, IB-120
-TEST_F(RoceDisconnect, TheFirstRequestIsAsGoodAsTheRtu) {
+TEST_F(RoceDisconnect, TheFirstRequestEstablishesLikeTheRtu) {
   open();
   ASSERT_TRUE(ask().ok());
   ASSERT_TRUE(asked());
   ASSERT_TRUE(answer().ok());
-  pair->set_faults_left("at=loss:2");  // its address, then the RTU
+  pair->set_faults_left("at=loss:2");  // ARP, then the RTU
   rooms(4096);
   receive(*right, 7, 0, 100);
   ASSERT_TRUE(until(pair->left(), Kind::Established));
@@ -267,10 +267,10 @@ TEST_F(RoceDisconnect, TheFirstRequestIsAsGoodAsTheRtu) {
   EXPECT_EQ(told(pair->right(), Kind::Established), 1u);
 }
 
-// ---- what breaks
+// ---- failures
 
 // proves: E-50
-TEST_F(RoceDisconnect, APeerThatHasVanishedIsToldOfByWorkAndNothingStays) {
+TEST_F(RoceDisconnect, AVanishedPeerIsDetectedByWorkAndNothingRemains) {
   connected();
   rooms(4096);
   pair->set_faults_right("loss=1");
@@ -285,12 +285,12 @@ TEST_F(RoceDisconnect, APeerThatHasVanishedIsToldOfByWorkAndNothingStays) {
   EXPECT_EQ(tables(pair->left()).cm_connections, 0u);
 }
 
-// A request of the peer that is refused ends it; the peer knows by the NAK, and by the DREQ.
+// A refused request of the peer ends the connection; the peer learns of it by the NAK and the DREQ.
 // proves: E-50
 TEST_F(RoceDisconnect, AQueuePairThatFailsEndsItsConnectionAtBothEnds) {
   connected();
   rooms(4096);
-  theirs->key ^= 0x100;  // nobody's
+  theirs->key ^= 0x100;  // an unknown key
   post(*left, WrOp::Write, 1, 10, 0);
   ASSERT_TRUE(run(1));
   EXPECT_EQ(pair->left().send_done[0].completion.status, Status::RemoteAccess);
@@ -305,7 +305,7 @@ TEST_F(RoceDisconnect, AQueuePairThatFailsEndsItsConnectionAtBothEnds) {
   expect_nothing_left();
 }
 
-TEST_F(RoceDisconnect, WhatFailsBeforeItIsEstablishedIsNoConnection) {
+TEST_F(RoceDisconnect, AFailureBeforeEstablishmentIsAFailedConnect) {
   open();
   ASSERT_TRUE(ask().ok());
   ASSERT_TRUE(asked());
@@ -324,7 +324,7 @@ TEST_F(RoceDisconnect, WhatFailsBeforeItIsEstablishedIsNoConnection) {
 }
 
 // proves: E-43
-TEST_F(RoceDisconnect, ALinkThatIsGivenUpEndsWhatIsBeingConnected) {
+TEST_F(RoceDisconnect, GivingUpTheLinkFailsPendingConnections) {
   open();
   ASSERT_TRUE(ask().ok());
   pair->left().engine().roce_control().give_up_link("the link is gone", pair->now());
@@ -336,8 +336,8 @@ TEST_F(RoceDisconnect, ALinkThatIsGivenUpEndsWhatIsBeingConnected) {
   expect_nothing_left();
 }
 
-// Its queue pair is no more, and what it said of that was lost.
-TEST_F(RoceDisconnect, WhoHasForgottenItAnswersTheDreq) {
+// Its queue pair is gone, and its DREQ was lost.
+TEST_F(RoceDisconnect, APeerThatHasForgottenTheConnectionAnswersTheDreq) {
   connected();
   pair->set_faults_right("at=loss:1");  // its DREQ
   right->control->destroy(right, pair->now());
@@ -350,7 +350,7 @@ TEST_F(RoceDisconnect, WhoHasForgottenItAnswersTheDreq) {
 // ---- numbers
 
 // proves: IB-129
-TEST_F(RoceDisconnect, TheNumberOfOneThatHasGoneRestsAndThePeerIsTold) {
+TEST_F(RoceDisconnect, TheNumberOfADestroyedQueuePairRestsAndThePeerIsNotified) {
   connected();
   const std::uint32_t number = left->number();
   engine::Engine& e = pair->left().engine();
@@ -359,7 +359,7 @@ TEST_F(RoceDisconnect, TheNumberOfOneThatHasGoneRestsAndThePeerIsTold) {
   EXPECT_EQ(right->state, QpState::Error);
   EXPECT_EQ(told(pair->left(), Kind::Disconnected), 0u) << "nobody is there to hear it";
   pair->run_for(Duration::ms(1));
-  EXPECT_EQ(tables(pair->left()).resting_numbers, 1u);
+  EXPECT_EQ(tables(pair->left()).numbers_in_time_wait, 1u);
   EXPECT_TRUE(e.queue_pairs().has(number));
   ddp::StreamConfig config;
   config.id = number;
@@ -368,19 +368,19 @@ TEST_F(RoceDisconnect, TheNumberOfOneThatHasGoneRestsAndThePeerIsTold) {
   EXPECT_EQ(e.iwarp_control().create_qp(config, &cq, &cq), nullptr) << "nor may iWARP have it";
   EngineStats stats;
   e.fill_stats(&stats);
-  EXPECT_EQ(stats.roce.resting_numbers, 1u);
+  EXPECT_EQ(stats.roce.numbers_in_time_wait, 1u);
   EXPECT_GE(stats.roce.cm_sent, 3u) << "REQ, RTU, DREQ";
   EXPECT_EQ(stats.roce.cm_received, 2u) << "REP, DREP";
   pair->run_for(Duration::ms(2200));
   EXPECT_TRUE(e.queue_pairs().has(number)) << "twice the way and the delay: 2.28 s";
   pair->run_for(Duration::ms(200));
   EXPECT_FALSE(e.queue_pairs().has(number));
-  EXPECT_EQ(tables(pair->left()).resting_numbers, 0u);
+  EXPECT_EQ(tables(pair->left()).numbers_in_time_wait, 0u);
   expect_nothing_left();
 }
 
 // proves: IB-129
-TEST_F(RoceDisconnect, AfterAResetItIsConnectedAgainWhenTimeWaitIsOver) {
+TEST_F(RoceDisconnect, AfterAResetTheQueuePairConnectsAgainWhenTimeWaitIsOver) {
   connected();
   for (int which : {0, 1}) {
     roce::QpChange reset;
@@ -400,11 +400,11 @@ TEST_F(RoceDisconnect, AfterAResetItIsConnectedAgainWhenTimeWaitIsOver) {
   expect_carries();
 }
 
-// ---- without memory
+// ---- out of memory
 
-// Any one allocation of making a connection fails: there is one connection or one clear failure,
-// and nothing stays.
-TEST_F(RoceDisconnect, WithoutMemoryThereIsOneEndOrNoBeginning) {
+// Any one allocation of making a connection fails: there is either a connection or a clear failure,
+// and nothing remains.
+TEST_F(RoceDisconnect, WithoutMemoryThereIsAConnectionOrAClearFailure) {
   std::uint64_t made = 0, failed = 0;
   for (std::uint64_t n = 0;; ++n) {
     SCOPED_TRACE(n);
@@ -450,9 +450,9 @@ TEST_F(RoceDisconnect, WithoutMemoryThereIsOneEndOrNoBeginning) {
   EXPECT_GT(made, 0u);
 }
 
-// Nobody listens, and there is no memory to say so just when it is to be said.
+// The port has no listener, and there is no memory at the moment of the report.
 // proves: E-50
-TEST_F(RoceDisconnect, WhatThereIsNoMemoryToTellIsToldLater) {
+TEST_F(RoceDisconnect, AnEventWithoutMemoryIsReportedLater) {
   std::uint64_t late = 0;
   for (std::uint64_t n = 0;; ++n) {
     SCOPED_TRACE(n);
@@ -466,7 +466,7 @@ TEST_F(RoceDisconnect, WhatThereIsNoMemoryToTellIsToldLater) {
         try {
           pair->run_for(Duration::us(50));
         } catch (const std::bad_alloc&) {
-          // what it had not come to is lost as on the wire
+          // an unfinished step is lost as on the wire
         }
       }
       no_more = none.failed() == 0;

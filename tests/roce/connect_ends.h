@@ -1,4 +1,4 @@
-// Two simulated engines whose queue pairs of RoCE find each other by connection management.
+// Two simulated engines whose RoCE queue pairs are connected by connection management.
 #pragma once
 
 #include <algorithm>
@@ -21,10 +21,9 @@ class RoceConnectEnds : public RoceEnds {
   }
   static roce::Listener* listen(sim::Node& n, const std::string& at, int backlog = 8,
                                 bool v6_only = false) {
-    Error error;
     roce::Listeners& all = connections(n).listeners();
-    roce::Listener* const l = all.bind({*SocketAddress::parse(at), v6_only, false}, &error);
-    return l != nullptr && all.listen(l, backlog, &error) ? l : nullptr;
+    auto bound = all.bind({*SocketAddress::parse(at), v6_only, false});
+    return bound && all.listen(bound.value(), backlog) ? bound.value() : nullptr;
   }
   void open(const sim::PairOptions& o = both()) {
     pair = std::make_unique<sim::Pair>(o);
@@ -46,7 +45,7 @@ class RoceConnectEnds : public RoceEnds {
         .connect(*left, *SocketAddress::parse(v6 ? "[fd00::2]:7000" : "10.0.0.2:7000"), p,
                  pair->now());
   }
-  // The right end has been asked.
+  // Runs until the right end has a connection request.
   bool asked(Duration limit = Duration::s(60)) {
     return pair->run_until([&] { return !pair->right().roce_requests.empty(); }, limit);
   }
@@ -58,7 +57,7 @@ class RoceConnectEnds : public RoceEnds {
     return static_cast<std::size_t>(std::count_if(n.events.begin(), n.events.end(),
                                                   [&](const auto& e) { return e.kind == kind; }));
   }
-  // Of the connection, time-wait not counted.
+  // Events of the connection, without TimeWaitOver.
   static std::size_t news(const sim::Node& n) {
     return n.events.size() - told(n, Kind::TimeWaitOver);
   }
@@ -70,7 +69,7 @@ class RoceConnectEnds : public RoceEnds {
   bool until(sim::Node& n, Kind kind, Duration limit = Duration::s(60)) {
     return pair->run_until([&] { return told(n, kind) != 0; }, limit);
   }
-  // Both ends are told so.
+  // Runs until both ends are established.
   bool established(Duration limit = Duration::s(60)) {
     return until(pair->left(), Kind::Established, limit) &&
            until(pair->right(), Kind::Established, limit);
@@ -82,7 +81,7 @@ class RoceConnectEnds : public RoceEnds {
     ASSERT_TRUE(answer().ok());
     ASSERT_TRUE(established());
   }
-  // A message each way arrives.
+  // Checks that a message arrives in each direction.
   void expect_carries() {
     rooms(8192);
     post(*left, verbs::WrOp::Write, 1, 5000, 0);
@@ -93,14 +92,14 @@ class RoceConnectEnds : public RoceEnds {
     EXPECT_TRUE(ours->bytes == theirs->bytes);
   }
   engine::EngineTables tables(sim::Node& n) { return n.engine().tables(); }
-  // Everything that waits for time to pass has ended.
+  // Checks that everything with a timeout has ended.
   void expect_nothing_left() {
     pair->run_for(Duration::s(300));
     for (sim::Node* n : {&pair->left(), &pair->right()}) {
       const engine::EngineTables t = tables(*n);
       EXPECT_EQ(t.roce_connections, 0u);
       EXPECT_EQ(t.cm_connections, 0u);
-      EXPECT_EQ(t.resting_numbers, 0u);
+      EXPECT_EQ(t.numbers_in_time_wait, 0u);
     }
   }
 

@@ -1,5 +1,5 @@
-// Connections of RoCE made by connect, accept and reject in two simulated engines: what both ends
-// are told, and what their queue pairs are moved to.
+// RoCE connections made by connect, accept and reject in two simulated engines: the events at both
+// ends, and the moves of their queue pairs.
 #include <gtest/gtest.h>
 
 #include "port/memory_port.h"
@@ -17,7 +17,7 @@ class RoceConnectBoth : public RoceConnectEnds, public ::testing::WithParamInter
 // ---- made
 
 // proves: IB-135, IB-136
-TEST_P(RoceConnectBoth, EachEndHasWhatTheOtherSaysAndWorkPasses) {
+TEST_P(RoceConnectBoth, EachEndHasTheValuesOfTheOtherAndWorkSucceeds) {
   v6 = GetParam();
   open();
   roce::ConnectParams p = wish(3, 5);
@@ -36,7 +36,7 @@ TEST_P(RoceConnectBoth, EachEndHasWhatTheOtherSaysAndWorkPasses) {
   EXPECT_GE(r.peer.port, 49152);
   EXPECT_EQ(r.local.ip, address_of(1, v6));
   EXPECT_EQ(r.local.port, 7000);
-  EXPECT_EQ(r.ird, 5);  // what the peer asks for is what we serve
+  EXPECT_EQ(r.ird, 5);  // what the peer asks for, we serve
   EXPECT_EQ(r.ord, 3);
   EXPECT_EQ(r.roce_peer.qp_number, left->number());
   EXPECT_EQ(r.roce_peer.retry_count, 2);
@@ -98,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(Versions, RoceConnectBoth, ::testing::Bool(),
                          [](const auto& i) { return i.param ? "IPv6" : "IPv4"; });
 
 // proves: IB-128
-TEST_F(RoceConnect, EitherEndMayChooseItsOwnTimeOut) {
+TEST_F(RoceConnect, EitherEndMayChooseItsOwnTimeout) {
   open();
   roce::ConnectParams p = wish();
   p.ack_timeout = 21;
@@ -111,7 +111,7 @@ TEST_F(RoceConnect, EitherEndMayChooseItsOwnTimeOut) {
   EXPECT_EQ(roce::context_of(*right).attributes.ack_timeout, 14);
 }
 
-TEST_F(RoceConnect, WhoServesNoReadsLetsNobodyRead) {
+TEST_F(RoceConnect, WithIrdZeroThePeerMayNotRead) {
   open();
   ASSERT_TRUE(ask(wish(0, 4)).ok());
   ASSERT_TRUE(asked());
@@ -121,7 +121,7 @@ TEST_F(RoceConnect, WhoServesNoReadsLetsNobodyRead) {
   EXPECT_EQ(roce::context_of(*right).attributes.initiator_depth, 0);
 }
 
-TEST_F(RoceConnect, RightsGivenByHandInInitStay) {
+TEST_F(RoceConnect, AccessRightsSetInInitAreKept) {
   open();
   roce::QpChange c = to_init();
   c.access = verbs::kRemoteRead;
@@ -134,7 +134,7 @@ TEST_F(RoceConnect, RightsGivenByHandInInitStay) {
 }
 
 // proves: IB-135
-TEST_F(RoceConnect, WithinOneDeviceFramesComeStraightBack) {
+TEST_F(RoceConnect, WithinOneDeviceFramesAreLoopedBack) {
   open();
   verbs::QueuePair* const other = pair->left().make_roce_qp();
   ASSERT_NE(listen(pair->left(), "10.0.0.1:7001"), nullptr);
@@ -150,9 +150,9 @@ TEST_F(RoceConnect, WithinOneDeviceFramesComeStraightBack) {
   expect_nothing_left();
 }
 
-// The largest packets that both ends take.
+// The largest packets that both ends accept.
 // proves: IB-137
-TEST(RoceConnectMtu, APeerThatTakesSmallerPacketsIsAskedAgainWithSuch) {
+TEST(RoceConnectMtu, APeerThatRejectsTheMtuIsRetriedWithASmallerOne) {
   auto [a, b] = port::make_memory_pair({.max_frame = 9018});
   engine::Options options;
   options.speaks_roce = true;
@@ -172,11 +172,10 @@ TEST(RoceConnectMtu, APeerThatTakesSmallerPacketsIsAskedAgainWithSuch) {
     }
   };
   verbs::QueuePair *x = one.make_roce_qp(), *y = two.make_roce_qp();
-  Error error;
   roce::Listeners& all = two.engine().roce_control().connections().listeners();
-  roce::Listener* const l = all.bind({{IpAddress::any_v6(), 7000}, false, false}, &error);
-  ASSERT_NE(l, nullptr);
-  ASSERT_TRUE(all.listen(l, 1, &error));
+  auto bound = all.bind({{IpAddress::any_v6(), 7000}, false, false});
+  ASSERT_TRUE(bound);
+  ASSERT_TRUE(all.listen(bound.value(), 1));
   ASSERT_TRUE(one.engine()
                   .roce_control()
                   .connections()
@@ -199,7 +198,7 @@ TEST(RoceConnectMtu, APeerThatTakesSmallerPacketsIsAskedAgainWithSuch) {
 // ---- refused
 
 // proves: IB-137
-TEST_F(RoceConnect, TheConsumersNoComesWithItsData) {
+TEST_F(RoceConnect, ARejectionArrivesWithItsPrivateData) {
   open();
   ASSERT_TRUE(ask().ok());
   ASSERT_TRUE(asked());
@@ -217,7 +216,7 @@ TEST_F(RoceConnect, TheConsumersNoComesWithItsData) {
 }
 
 // proves: IB-137
-TEST_F(RoceConnect, WhereNobodyListensItIsRefusedAtOnce) {
+TEST_F(RoceConnect, WithoutAListenerTheConnectionIsRefusedAtOnce) {
   open();
   connections(pair->right()).listeners().close(listener);
   ASSERT_TRUE(ask().ok());
@@ -227,7 +226,7 @@ TEST_F(RoceConnect, WhereNobodyListensItIsRefusedAtOnce) {
   expect_nothing_left();
 }
 
-TEST_F(RoceConnect, WhoListensAMomentLaterIsFoundIfAskedFor) {
+TEST_F(RoceConnect, AListenerThatOpensLaterIsFoundWithRefusalRetry) {
   open();
   connections(pair->right()).listeners().close(listener);
   roce::ConnectParams p = wish();
@@ -242,7 +241,7 @@ TEST_F(RoceConnect, WhoListensAMomentLaterIsFoundIfAskedFor) {
   expect_carries();
 }
 
-TEST_F(RoceConnect, WhoNeverListensIsRefusedWhenTheTimeForItIsOver) {
+TEST_F(RoceConnect, WithoutAListenerRefusalRetryEndsAfterItsTime) {
   open();
   connections(pair->right()).listeners().close(listener);
   roce::ConnectParams p = wish();
@@ -257,7 +256,7 @@ TEST_F(RoceConnect, WhoNeverListensIsRefusedWhenTheTimeForItIsOver) {
 }
 
 // proves: IB-140
-TEST_F(RoceConnect, WhoDoesNotSpeakItDoesNotAnswerAndTheTimeIsTheConsumers) {
+TEST_F(RoceConnect, APeerWithoutRoceDoesNotAnswerUntilTheConsumersTimeout) {
   sim::PairOptions o = both();
   o.right.speaks_roce = false;
   open(o);
@@ -274,7 +273,7 @@ TEST_F(RoceConnect, WhoDoesNotSpeakItDoesNotAnswerAndTheTimeIsTheConsumers) {
   EXPECT_EQ(pair->left().events.size(), 1u);
 }
 
-TEST_F(RoceConnect, AConsumerThatTakesItsTimeIsWaitedFor) {
+TEST_F(RoceConnect, ASlowConsumerIsWaitedFor) {
   open();
   roce::ConnectParams p = wish();
   p.timeout = Duration::s(60);
@@ -286,7 +285,7 @@ TEST_F(RoceConnect, AConsumerThatTakesItsTimeIsWaitedFor) {
   ASSERT_TRUE(established(Duration::ms(10)));
 }
 
-TEST_F(RoceConnect, ARequestWhoseSenderHasGivenUpIsClosed) {
+TEST_F(RoceConnect, AcceptingARequestThatWasGivenUpFailsWithClosed) {
   open();
   roce::ConnectParams p = wish();
   p.timeout = Duration::ms(500);
@@ -301,7 +300,7 @@ TEST_F(RoceConnect, ARequestWhoseSenderHasGivenUpIsClosed) {
   expect_nothing_left();
 }
 
-TEST_F(RoceConnect, WhatIsWrongIsRefusedAndChangesNothing) {
+TEST_F(RoceConnect, InvalidCallsAreRefusedAndChangeNothing) {
   open();
   const std::string long_one(57, 'x'), longer(197, 'x');
   roce::ConnectParams p = wish();
@@ -330,40 +329,37 @@ TEST_F(RoceConnect, WhatIsWrongIsRefusedAndChangesNothing) {
   ASSERT_TRUE(established());
 }
 
-// ---- where is listened
+// ---- listeners
 
-TEST_F(RoceConnect, PortsAreKeptForWhoHasThem) {
+TEST_F(RoceConnect, ABoundPortIsReserved) {
   open();
-  Error error;
   roce::Listeners& all = connections(pair->right()).listeners();
   const auto bind = [&](const std::string& at, bool v6_only = false, bool shared = false) {
-    error = {};
-    return all.bind({*SocketAddress::parse(at), v6_only, shared}, &error);
+    return all.bind({*SocketAddress::parse(at), v6_only, shared});
   };
-  EXPECT_EQ(bind("10.0.0.2:7000"), nullptr);
-  EXPECT_EQ(error.code, Errc::in_use);
-  EXPECT_EQ(bind("10.0.0.9:7001"), nullptr);
-  EXPECT_EQ(error.code, Errc::invalid_argument);
-  roce::Listener *one = bind("0.0.0.0:7001"), *two = bind("[::]:7001", true);
-  ASSERT_NE(one, nullptr);
-  ASSERT_NE(two, nullptr) << "of the other version";
-  roce::Listener *three = bind("10.0.0.2:7002", false, true),
-                 *four = bind("[::]:7002", false, true);
-  ASSERT_NE(three, nullptr);
-  ASSERT_NE(four, nullptr) << "shared";
-  EXPECT_TRUE(all.listen(three, 1, &error));
-  EXPECT_EQ(bind("0.0.0.0:7002", false, true), nullptr) << "one of them listens";
-  EXPECT_EQ(error.code, Errc::in_use);
-  EXPECT_FALSE(all.listen(four, 1, &error));
-  EXPECT_EQ(error.code, Errc::in_use);
-  all.close(three);
-  EXPECT_TRUE(all.listen(four, 1, &error));
-  const std::uint16_t chosen = bind("10.0.0.2:0")->port(), next = bind("10.0.0.2:0")->port();
+  const auto refused = [](const auto& result, Errc why) {
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code, why);
+  };
+  refused(bind("10.0.0.2:7000"), Errc::in_use);
+  refused(bind("10.0.0.9:7001"), Errc::invalid_argument);
+  EXPECT_TRUE(bind("0.0.0.0:7001"));
+  EXPECT_TRUE(bind("[::]:7001", true)) << "of the other version";
+  auto three = bind("10.0.0.2:7002", false, true), four = bind("[::]:7002", false, true);
+  ASSERT_TRUE(three);
+  ASSERT_TRUE(four) << "shared";
+  EXPECT_TRUE(all.listen(three.value(), 1));
+  refused(bind("0.0.0.0:7002", false, true), Errc::in_use);  // one of them listens
+  refused(all.listen(four.value(), 1), Errc::in_use);
+  all.close(three.value());
+  EXPECT_TRUE(all.listen(four.value(), 1));
+  const std::uint16_t chosen = bind("10.0.0.2:0").value()->port(),
+                      next = bind("10.0.0.2:0").value()->port();
   EXPECT_GE(chosen, 49152);
   EXPECT_NE(chosen, next);
 }
 
-TEST_F(RoceConnect, AListenerOfOneVersionOfIpHearsThatOneAlone) {
+TEST_F(RoceConnect, AListenerOfOneIpVersionAcceptsOnlyThatVersion) {
   open();
   connections(pair->right()).listeners().close(listener);
   ASSERT_NE(listen(pair->right(), "[::]:7000", 8, true), nullptr);
@@ -376,11 +372,9 @@ TEST_F(RoceConnect, AListenerOfOneVersionOfIpHearsThatOneAlone) {
   EXPECT_TRUE(asked());
 }
 
-TEST_F(RoceConnect, WhatIsOnlyBoundIsRefused) {
+TEST_F(RoceConnect, ConnectingToABoundPortThatDoesNotListenIsRefused) {
   open();
-  Error error;
-  ASSERT_NE(connections(pair->right()).listeners().bind({{IpAddress::any_v6(), 7001}}, &error),
-            nullptr);
+  ASSERT_TRUE(connections(pair->right()).listeners().bind({{IpAddress::any_v6(), 7001}}));
   ASSERT_TRUE(connections(pair->left())
                   .connect(*left, *SocketAddress::parse("10.0.0.2:7001"), wish(), pair->now())
                   .ok());

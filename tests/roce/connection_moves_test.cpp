@@ -1,5 +1,5 @@
-// What a connection moves its queue pairs to, held to a connection of Linux rdma_cm
-// (tests/golden/roce): where either end begins.
+// The values that a connection moves its queue pairs to, compared with a connection of Linux
+// rdma_cm (tests/golden/roce): the first PSNs of both ends.
 #include "roce/connection_moves.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace urnic::roce {
 namespace {
 
 // proves: IB-135
-TEST(RoceMoves, EitherEndBeginsWhereTheOtherSays) {
+TEST(RoceMoves, EachEndBeginsAtThePsnOfTheOther) {
   std::optional<ib::Psn> asked, answered, send, read;
   for (const auto& captured : ib::test::roce_capture("rxe-rxe-rping-ipv4-C2-S3000.pcap")) {
     const auto packet = ib::parse_packet(captured.datagram);
@@ -36,13 +36,13 @@ TEST(RoceMoves, EitherEndBeginsWhereTheOtherSays) {
   ASSERT_TRUE(asked && answered && send && read);
   ib_cm::QpValues passive;
   passive.psn = *answered;
-  const ib_cm::AddressPair way{IpAddress::v4(10, 77, 0, 2), IpAddress::v4(10, 77, 0, 3)};
+  const ib_cm::AddressPair addresses{IpAddress::v4(10, 77, 0, 2), IpAddress::v4(10, 77, 0, 3)};
   EXPECT_EQ(to_rts(passive, {}, 1).sq_psn, send->value());
-  EXPECT_EQ(to_rtr(way, passive, {}, 0x11, asked->value()).rq_psn, read->value());
+  EXPECT_EQ(to_rtr(addresses, passive, {}, 0x11, asked->value()).rq_psn, read->value());
 }
 
 // proves: S-7
-TEST(RoceMoves, WhatWasAgreedIsTakenBitByBit) {
+TEST(RoceMoves, EachAgreedExtensionIsAppliedSeparately) {
   using Consent = roce::QpChange::Consent;
   EXPECT_EQ(agreed({}, 0).consent, Consent::Refused);
   EXPECT_EQ(agreed({}, ib_cm::kExtensionSelective).consent, Consent::Given);
@@ -52,7 +52,7 @@ TEST(RoceMoves, WhatWasAgreedIsTakenBitByBit) {
 }
 
 // proves: IB-128
-TEST(RoceMoves, WhoChoosesATimeOutHasItInsteadOfThePaths) {
+TEST(RoceMoves, AChosenTimeoutReplacesThatOfThePath) {
   ib_cm::PathValues path;
   path.ack_timeout = 19;
   EXPECT_EQ(to_rts({}, path, 1).ack_timeout, 19);
@@ -60,34 +60,34 @@ TEST(RoceMoves, WhoChoosesATimeOutHasItInsteadOfThePaths) {
   EXPECT_EQ(to_rts({}, path, 1, {.ack_timeout = 21}).ack_timeout, 21);
 }
 
-TEST(RoceMoves, WhoChoosesATrafficClassOrATimerHasThemInsteadOfThePaths) {
-  const ib_cm::AddressPair way{IpAddress::v4(10, 0, 0, 1), IpAddress::v4(10, 0, 0, 2)};
+TEST(RoceMoves, AChosenTrafficClassOrTimerReplacesThatOfThePath) {
+  const ib_cm::AddressPair addresses{IpAddress::v4(10, 0, 0, 1), IpAddress::v4(10, 0, 0, 2)};
   ib_cm::PathValues path;
   path.traffic_class = 72;
-  EXPECT_EQ(to_rtr(way, {}, path, 0x11, 0).av.traffic_class, 72);
-  EXPECT_EQ(to_rtr(way, {}, path, 0x11, 0, {.traffic_class = 104}).av.traffic_class, 104);
-  EXPECT_EQ(to_rtr(way, {}, path, 0x11, 0, {.min_rnr_timer = 5}).min_rnr_timer, 5u);
+  EXPECT_EQ(to_rtr(addresses, {}, path, 0x11, 0).av.traffic_class, 72);
+  EXPECT_EQ(to_rtr(addresses, {}, path, 0x11, 0, {.traffic_class = 104}).av.traffic_class, 104);
+  EXPECT_EQ(to_rtr(addresses, {}, path, 0x11, 0, {.min_rnr_timer = 5}).min_rnr_timer, 5u);
 }
 
-TEST(RoceMoves, APeerThatNamesNoHopLimitIsReachedAllTheSame) {
-  const ib_cm::AddressPair way{IpAddress::v4(10, 0, 0, 1), IpAddress::v4(10, 0, 0, 2)};
+TEST(RoceMoves, APeerWithoutAHopLimitGetsTheDefault) {
+  const ib_cm::AddressPair addresses{IpAddress::v4(10, 0, 0, 1), IpAddress::v4(10, 0, 0, 2)};
   ib_cm::PathValues path;
   path.hop_limit = 0;
-  EXPECT_EQ(to_rtr(way, {}, path, 0x11, 0).av.hop_limit, 64);
+  EXPECT_EQ(to_rtr(addresses, {}, path, 0x11, 0).av.hop_limit, 64);
   path.hop_limit = 3;
-  EXPECT_EQ(to_rtr(way, {}, path, 0x11, 0).av.hop_limit, 3);
+  EXPECT_EQ(to_rtr(addresses, {}, path, 0x11, 0).av.hop_limit, 3);
 }
 
-TEST(RoceMoves, ThePortOfUdpIsThatOfBothQueuePairs) {
+TEST(RoceMoves, TheUdpSourcePortDependsOnBothQueuePairs) {
   ib_cm::QpValues peer;
   peer.qpn = 0x123456;
-  const ib_cm::AddressPair way{IpAddress::v4(10, 0, 0, 1), IpAddress::v4(10, 0, 0, 2)};
-  const std::uint16_t port = to_rtr(way, peer, {}, 0x654321, 0).av.source_port;
+  const ib_cm::AddressPair addresses{IpAddress::v4(10, 0, 0, 1), IpAddress::v4(10, 0, 0, 2)};
+  const std::uint16_t port = to_rtr(addresses, peer, {}, 0x654321, 0).av.source_port;
   EXPECT_GE(port, 0xc000);
   peer.qpn = 0x654321;
-  EXPECT_EQ(to_rtr(way, peer, {}, 0x123456, 0).av.source_port, port);
+  EXPECT_EQ(to_rtr(addresses, peer, {}, 0x123456, 0).av.source_port, port);
   peer.qpn = 0x654322;
-  EXPECT_NE(to_rtr(way, peer, {}, 0x123456, 0).av.source_port, port);
+  EXPECT_NE(to_rtr(addresses, peer, {}, 0x123456, 0).av.source_port, port);
 }
 
 }  // namespace

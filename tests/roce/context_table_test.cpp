@@ -17,7 +17,7 @@ namespace testing = urnic::testing;
 
 const SipKey kKey{11, 12};
 
-TEST(ContextTable, NumbersAre24BitsAndNotToBeCounted) {
+TEST(ContextTable, NumbersAre24BitsAndNotSequential) {
   ContextTable table(kKey);
   std::set<std::uint32_t> numbers;
   std::set<std::uint32_t> steps;
@@ -36,7 +36,7 @@ TEST(ContextTable, NumbersAre24BitsAndNotToBeCounted) {
 }
 
 // proves: IB-2
-TEST(ContextTable, FindsEachAndNobodyElse) {
+TEST(ContextTable, FindsOnlyOpenNumbers) {
   ContextTable table(kKey);
   Context a(nullptr), b(nullptr);
   const std::uint32_t na = table.open(), nb = table.open();
@@ -54,7 +54,7 @@ TEST(ContextTable, FindsEachAndNobodyElse) {
 }
 
 // proves: IB-2
-TEST(ContextTable, WhoHasGoneIsNotFoundUnderTheNextOwnersEntry) {
+TEST(ContextTable, AClosedNumberDoesNotFindTheNextOwnerOfItsEntry) {
   ContextTable table(kKey, 1);
   Context a(nullptr), b(nullptr);
   const std::uint32_t first = table.open();
@@ -71,13 +71,14 @@ TEST(ContextTable, WhoHasGoneIsNotFoundUnderTheNextOwnersEntry) {
     EXPECT_EQ(table.find(first), nullptr);
     table.close(next);
   }
-  table.close(first);  // nobody's: nothing happens
+  table.close(first);  // a second close has no effect
   EXPECT_EQ(table.size(), 0u);
 }
 
-// Devices begin at numbers of their own: a peer that knows the last one's takes the next for it.
+// Devices begin at different numbers: a peer that remembers the last device's number cannot use it
+// for the next.
 // proves: E-49
-TEST(ContextTable, TheFirstNumberOfADeviceIsNoOthers) {
+TEST(ContextTable, FirstNumbersDifferBetweenDevices) {
   constexpr std::uint64_t kDevices = 2000;
   std::set<std::uint32_t> first, low;
   for (std::uint64_t key = 0; key < kDevices; ++key) {
@@ -89,8 +90,8 @@ TEST(ContextTable, TheFirstNumberOfADeviceIsNoOthers) {
   EXPECT_GT(low.size(), 1400u) << "of 4096: all bits of it";
 }
 
-// Numbers with a meaning of their own are nobody's: an entry that would have one of them skips it.
-// Of the 64 numbers of the first entry each of these keys reserves one.
+// Reserved numbers are not used: an entry skips them. Among the 64 numbers of the first entry each
+// of these keys has one reserved number.
 TEST(ContextTable, ReservedNumbersAreSkipped) {
   for (const std::uint64_t key : {366032, 138614, 299852}) {  // 0, 1 and 0xffffff
     ContextTable table({key, 0}, 1);
@@ -106,14 +107,14 @@ TEST(ContextTable, ReservedNumbersAreSkipped) {
 }
 
 // proves: IB-129
-TEST(ContextTable, ANumberThatRestsFindsNobodyAndIsNobodyElses) {
+TEST(ContextTable, ARestingNumberFindsNothingAndIsNotReused) {
   ContextTable table(kKey, 1);
   Context a(nullptr);
   const std::uint32_t number = table.open();
   table.set(number, &a);
   EXPECT_EQ(table.find(number), &a);
   table.rest(number);
-  table.rest(number);  // twice is once
+  table.rest(number);  // a second call has no effect
   EXPECT_EQ(table.find(number), nullptr) << "not the last one either";
   EXPECT_EQ(table.resting(), 1u);
   EXPECT_EQ(table.open(), 0u) << "its entry is taken";
@@ -126,7 +127,7 @@ TEST(ContextTable, ANumberThatRestsFindsNobodyAndIsNobodyElses) {
   EXPECT_NE(table.open(), 0u);
 }
 
-TEST(ContextTable, UsedEntriesRestButTheTableDoesNotGrowForEver) {
+TEST(ContextTable, UsedEntriesRestButTheTableDoesNotGrowForever) {
   ContextTable table(kKey);
   std::set<std::uint32_t> numbers;
   for (int i = 0; i < 64; ++i) {
@@ -138,7 +139,7 @@ TEST(ContextTable, UsedEntriesRestButTheTableDoesNotGrowForEver) {
   for (int i = 0; i < 200; ++i) table.close(table.open());
 }
 
-TEST(ContextTable, ThereAreSoManyAndThenNoMore) {
+TEST(ContextTable, IsLimitedInSize) {
   ContextTable table(kKey, 100);
   std::vector<std::uint32_t> numbers;
   for (int i = 0; i < 100; ++i) {
@@ -155,7 +156,7 @@ TEST(ContextTable, ThereAreSoManyAndThenNoMore) {
   EXPECT_EQ(table.open(), 0u);
 }
 
-TEST(ContextTable, KeepsAllWhenItCannotGrow) {
+TEST(ContextTable, KeepsItsEntriesWhenItCannotGrow) {
   ContextTable table(kKey);
   std::deque<Context> contexts;
   std::vector<std::uint32_t> numbers;

@@ -1,4 +1,5 @@
-// Queue pairs of RoCE in two simulated engines, connected by hand, and memory for them.
+// RoCE queue pairs in two simulated engines, connected without connection management, and their
+// memory.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -58,8 +59,8 @@ inline roce::QpChange to_rts(const ByHand& h, int which) {
   c.initiator_depth = h.depth;
   return c;
 }
-// `which` has the addresses and PSNs of the left (0) or right (1) end; the peer is at that of
-// `peer`.
+// `which` selects the addresses and PSNs of the left (0) or right (1) end; `peer` those of the
+// peer.
 inline void connect(sim::Node& node, verbs::QueuePair& qp, const ByHand& h, int which,
                     std::uint32_t dest, int peer, Instant now) {
   roce::ControlPath& roce = node.engine().roce_control();
@@ -69,7 +70,7 @@ inline void connect(sim::Node& node, verbs::QueuePair& qp, const ByHand& h, int 
 }
 
 inline constexpr std::uint32_t kQkey = 0x7654321;
-// The same for UC, or UD under kQkey, which has no peer.
+// The same for UC, or for UD with kQkey, which has no peer.
 inline void move_unreliable(sim::Node& node, verbs::QueuePair& qp, verbs::Service service,
                             const ByHand& h, int which, std::uint32_t dest, Instant now) {
   roce::ControlPath& roce = node.engine().roce_control();
@@ -89,10 +90,10 @@ inline std::uint32_t handle_to(sim::Node& node, int which, int peer, Instant now
   ib::AddressVector av;
   av.local = address_of(which);
   av.remote = address_of(peer);
-  return node.engine().roce_control().open_way(av, now).handle;
+  return node.engine().roce_control().open_path(av, now).handle;
 }
 
-// Memory of one end, with every right.
+// Memory of one end, with all access rights.
 struct Room {
   Room(sim::Node& node, std::size_t size, std::uint64_t seed) : bytes(size) {
     Rng rng(seed);
@@ -115,7 +116,7 @@ class RoceEnds : public ::testing::Test {
     o.left.speaks_roce = o.right.speaks_roce = true;
     return o;
   }
-  // Queue pairs of UC, or of UD under kQkey.
+  // Queue pairs of UC, or of UD with kQkey.
   void up_unreliable(verbs::Service s, const sim::PairOptions& o = both(), const ByHand& h = {}) {
     pair = std::make_unique<sim::Pair>(o);
     left = pair->left().make_roce_qp({}, s);
@@ -143,7 +144,7 @@ class RoceEnds : public ::testing::Test {
     wr.rkey = rkey;
     return wr;
   }
-  // By a queue pair of the left end, from `ours` to the same place of `theirs`.
+  // Posts to a queue pair of the left end, from `ours` to the same offset in `theirs`.
   void post(verbs::QueuePair& qp, verbs::WrOp op, std::uint64_t id, std::uint32_t length,
             std::size_t offset, std::uint64_t value = 0) {
     const verbs::Sge sge{ours->at(offset), length, ours->key};

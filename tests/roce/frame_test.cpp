@@ -26,10 +26,10 @@ ByteView head_of(const Bytes& frame) {
   return ByteView(frame).first(std::min(frame.size(), net::kHeadSpan));
 }
 
-// Frames of Linux: each is found to be RoCE, its ICRC is good where we say the packet lies, and we
+// Frames of Linux: each is recognized as RoCE, its ICRC is correct at the position we find, and we
 // write the same frame around the same packet.
 // proves: IB-1
-TEST(RoceFrame, AreThoseOfLinuxByteForByte) {
+TEST(RoceFrame, EqualsThoseOfLinuxByteForByte) {
   std::size_t v4 = 0, v6 = 0;
   for (const char* name : {"rxe-rxe-rc_pingpong-2500.pcap", "rxe-rxe-rping-ipv6-C1-S100.pcap",
                            "rxe-rxe-read-5000-n6-o4.pcap", "rxe-rxe-atomic-cmp_swap-5.pcap"}) {
@@ -53,7 +53,7 @@ TEST(RoceFrame, AreThoseOfLinuxByteForByte) {
       const std::size_t n =
           headers.finish(ours.data(), packet.size(), c.v6 ? 0 : load_be16(ip + 4));
       ASSERT_EQ(n, d->offset + packet.size());
-      // The UDP checksum is theirs to fill in, or not.
+      // The UDP checksum is optional.
       ours[c.l4_offset + 6u] = frame[c.l4_offset + 6u];
       ours[c.l4_offset + 7u] = frame[c.l4_offset + 7u];
       ours.resize(n);
@@ -66,7 +66,7 @@ TEST(RoceFrame, AreThoseOfLinuxByteForByte) {
 }
 
 // proves: IB-1
-TEST(RoceFrame, WrittenAtOnceAreTheSame) {
+TEST(RoceFrame, WriteEqualsFinish) {
   Rng rng(3);
   for (const bool v6 : {false, true}) {
     FrameConfig config;
@@ -95,7 +95,7 @@ TEST(RoceFrame, WrittenAtOnceAreTheSame) {
 }
 
 // proves: IB-1
-TEST(RoceFrame, ThoseOfARunAreTheSame) {
+TEST(RoceFrame, ARunEqualsSingleFrames) {
   Rng rng(5);
   for (const bool v6 : {false, true}) {
     for (const std::uint16_t vlan : {0, 3}) {
@@ -128,7 +128,7 @@ TEST(RoceFrame, ThoseOfARunAreTheSame) {
 }
 
 // proves: IB-1
-TEST(RoceFrame, WhatIsRememberedOfTheOneBeforeFitsTheNext) {
+TEST(RoceFrame, TheRememberedIcrcStateFitsTheNextFrame) {
   using Op = ib::Operation;
   Rng rng(8);
   for (const bool v6 : {false, true}) {
@@ -141,7 +141,7 @@ TEST(RoceFrame, WhatIsRememberedOfTheOneBeforeFitsTheNext) {
     h.bth.dest_qp = 0x123456;
     std::uint32_t n = 64;
     for (int i = 0; i < 2000; ++i) {
-      // Mostly one of them changes, so that what is the same otherwise is remembered.
+      // Usually one of them changes, so the rest is taken from the remembered state.
       switch (rng.below(9)) {
         case 0:
           h.bth.dest_qp ^= 1u << rng.below(24);
@@ -213,7 +213,7 @@ TEST_F(FrameParts, TaggedFramesAreFound) {
 }
 
 // proves: IB-2
-TEST_F(FrameParts, OtherPortsAndProtocolsAreOthers) {
+TEST_F(FrameParts, OtherPortsAndProtocolsAreNotRoce) {
   const std::size_t udp = c.l4_offset;
   store_be16(frame.data() + udp + 2, 4790);
   EXPECT_FALSE(is_ours(c, frame));
@@ -227,7 +227,7 @@ TEST_F(FrameParts, OtherPortsAndProtocolsAreOthers) {
 }
 
 // proves: IB-2
-TEST_F(FrameParts, LengthsThatDisagreeAreRefusedAndCutHeadersAreNobodys) {
+TEST_F(FrameParts, InconsistentLengthsAreRefusedAndTruncatedHeadersAreNotRoce) {
   for (const int off : {-9, -1, 1, 1000}) {
     Bytes wrong = frame;
     store_be16(wrong.data() + c.l4_offset + 4,

@@ -1,5 +1,5 @@
-// Connection management over frames: two sides find each other by queue pair 1, over a wire where
-// nobody's Ethernet address is known yet.
+// Connection management over frames: two sides find each other through queue pair 1, over a wire on
+// which no Ethernet address is known yet.
 #include "roce/general_services.h"
 
 #include <gmock/gmock.h>
@@ -49,7 +49,7 @@ class GeneralServicesTest : public ::testing::TestWithParam<bool> {
   }
   ib_cm::Handle ask(int to = 1) {
     ib_cm::Connect c;
-    c.way = {test::address_of(0, GetParam()), test::address_of(to, GetParam())};
+    c.addresses = {test::address_of(0, GetParam()), test::address_of(to, GetParam())};
     c.service = kService;
     c.qp.qpn = 0x11;
     return *a.general.manager().connections().connect(c, {}, now);
@@ -67,7 +67,7 @@ TEST_P(GeneralServicesTest, AConnectionIsMadeAndEndedOverFrames) {
   auto events = b.events();
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0].kind, EventKind::ConnectRequest);
-  EXPECT_EQ(events[0].way.remote, test::address_of(0, GetParam()));
+  EXPECT_EQ(events[0].addresses.remote, test::address_of(0, GetParam()));
   EXPECT_FALSE(b.general.manager().has_event()) << "all are taken";
   const ib_cm::Handle passive = events[0].handle;
   b.general.manager().connections().accept(passive, {0x22}, {}, now);
@@ -86,14 +86,14 @@ TEST_P(GeneralServicesTest, AConnectionIsMadeAndEndedOverFrames) {
   EXPECT_EQ(a.events().size(), 1u);
   EXPECT_EQ(b.events().size(), 1u);
   EXPECT_EQ(a.side.statistics().drops.of(ib::Drop::NoQueuePair), 0u);
-  // Time-wait passes by the side's own deadline.
+  // Time-wait ends by the side's own deadline.
   ASSERT_FALSE(a.side.next_deadline().is_never());
   now = a.side.next_deadline();
   run();
   EXPECT_EQ(a.general.manager().size(), 0u);
 }
 
-TEST_P(GeneralServicesTest, WhereNobodyAnswersOnTheWayItIsUnreachable) {
+TEST_P(GeneralServicesTest, WithoutANeighborThePeerIsUnreachable) {
   run();
   ask(9);
   std::size_t unreachable = 0;
@@ -107,13 +107,13 @@ TEST_P(GeneralServicesTest, WhereNobodyAnswersOnTheWayItIsUnreachable) {
   EXPECT_GT(a.general.statistics().unroutable, 0u);
 }
 
-TEST_P(GeneralServicesTest, SoManyMadsWaitForTheWayAndNoMore) {
+TEST_P(GeneralServicesTest, MadsUpToTheLimitWaitForThePath) {
   run();
   for (int i = 0; i < 300; ++i) ask(9);
   a.poll(now);
   a.sent();
   EXPECT_EQ(a.general.statistics().unroutable, 300u - 256u);
-  // Nobody answers: what waited is given up, and others may wait.
+  // No neighbor answers: the waiting MADs are dropped, and others may wait.
   for (int i = 0; i < 100 && a.general.statistics().unroutable < 300; ++i) {
     now = now + Duration::ms(100);
     a.poll(now);
@@ -126,18 +126,18 @@ TEST_P(GeneralServicesTest, SoManyMadsWaitForTheWayAndNoMore) {
   EXPECT_EQ(a.general.statistics().unroutable, lost);
 }
 
-TEST_P(GeneralServicesTest, OwnAddressesComeStraightBack) {
+TEST_P(GeneralServicesTest, FramesToOwnAddressesAreLoopedBack) {
   run();
   ask(0);
   run();
   const auto events = a.events();
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0].kind, EventKind::ConnectRequest);
-  EXPECT_EQ(events[0].way.remote, test::address_of(0, GetParam()));
+  EXPECT_EQ(events[0].addresses.remote, test::address_of(0, GetParam()));
 }
 
 // proves: IB-142
-TEST_P(GeneralServicesTest, WhatIsNoMadIsCountedHere) {
+TEST_P(GeneralServicesTest, APacketWithoutAMadIsCounted) {
   ib::ParsedPacket p{ib_cm::gsi_header(ib::Psn(1)), {}};
   b.general.take(p, {test::address_of(1, GetParam()), test::address_of(0, GetParam())}, now);
   p.header.deth.qkey = 7;

@@ -1,4 +1,4 @@
-// Connections of RoCE that nobody uses, and whose peer is there or is not: two simulated engines.
+// Idle RoCE connections whose peer is alive or gone: two simulated engines.
 #include <gtest/gtest.h>
 
 #include "roce/context.h"
@@ -36,7 +36,7 @@ class RoceKeepalive : public RoceConnectEnds {
 };
 
 // proves: E-43
-TEST_F(RoceKeepalive, APeerThatHasGoneIsMissedByWhoOnlyReceives) {
+TEST_F(RoceKeepalive, AReceivingEndDetectsAVanishedPeer) {
   connected();
   rooms(4096);
   receive(*right, 7, 0, 100);
@@ -56,7 +56,7 @@ TEST_F(RoceKeepalive, APeerThatHasGoneIsMissedByWhoOnlyReceives) {
   }
 }
 
-TEST_F(RoceKeepalive, WithoutItNobodyIsMissed) {
+TEST_F(RoceKeepalive, SwitchedOffAVanishedPeerIsNotDetected) {
   connected(Duration::zero(), Duration::zero());
   cut();
   pair->run_for(Duration::s(1000));
@@ -64,7 +64,7 @@ TEST_F(RoceKeepalive, WithoutItNobodyIsMissed) {
 }
 
 // proves: IB-42, E-43
-TEST_F(RoceKeepalive, APeerThatLivesIsKeptAndTakesNoMemoryForIt) {
+TEST_F(RoceKeepalive, ALivePeerIsKeptAndProbesMakeNoHalves) {
   connected();
   pair->run_for(Duration::s(100));
   expect_both_up();
@@ -77,9 +77,9 @@ TEST_F(RoceKeepalive, APeerThatLivesIsKeptAndTakesNoMemoryForIt) {
   expect_both_up();
 }
 
-// One end asks, the other one only answers: with halves, and without.
+// One end probes, the other one only responds: with halves, and without.
 // proves: E-43
-TEST_F(RoceKeepalive, WhoDoesNotAskAnswers) {
+TEST_F(RoceKeepalive, AnEndWithoutKeepaliveAnswersProbes) {
   connected(Duration::s(3), Duration::zero());
   pair->run_for(Duration::s(100));
   expect_both_up();
@@ -91,7 +91,7 @@ TEST_F(RoceKeepalive, WhoDoesNotAskAnswers) {
   EXPECT_GT(roce::context_of(*right).responder.rc()->counters().duplicates, asked + 10);
 }
 
-TEST_F(RoceKeepalive, WhoWasStoppedForLongDoesNotGiveItsPeerUp) {
+TEST_F(RoceKeepalive, AProcessStoppedForLongDoesNotGiveItsPeerUp) {
   connected();
   for (int n = 0; n < 20; ++n) {
     pair->run_for(Duration::ms(2300));
@@ -103,7 +103,7 @@ TEST_F(RoceKeepalive, WhoWasStoppedForLongDoesNotGiveItsPeerUp) {
 }
 
 // proves: E-43
-TEST_F(RoceKeepalive, WhatIsAskedForIsTheTransportTimersAffair) {
+TEST_F(RoceKeepalive, OutstandingRequestsAreLeftToTheTransportTimer) {
   connected();
   rooms(4096);
   cut();
@@ -114,9 +114,9 @@ TEST_F(RoceKeepalive, WhatIsAskedForIsTheTransportTimersAffair) {
   EXPECT_EQ(find(pair->left(), Kind::Failed)->code, Errc::reset) << "as its completion says";
 }
 
-// The other end sends all the time: what this one says is the same as without looking.
+// The other end sends all the time: this end sends the same packets as without keepalive.
 // proves: E-43
-TEST_F(RoceKeepalive, WhoOnlyHearsHasNoQuestions) {
+TEST_F(RoceKeepalive, APeerThatSendsAllTheTimeIsNotProbed) {
   std::uint64_t said[2] = {};
   for (const bool looks : {false, true}) {
     connected(Duration::zero(), looks ? Duration::s(3) : Duration::zero());
@@ -131,7 +131,7 @@ TEST_F(RoceKeepalive, WhoOnlyHearsHasNoQuestions) {
   EXPECT_EQ(said[1], said[0]);
 }
 
-TEST_F(RoceKeepalive, AConnectionThatHasEndedAsksNobody) {
+TEST_F(RoceKeepalive, AnEndedConnectionSendsNoProbes) {
   connected();
   connections(pair->left()).disconnect(*left, pair->now());
   ASSERT_TRUE(until(pair->right(), Kind::Disconnected));

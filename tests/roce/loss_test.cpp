@@ -1,5 +1,5 @@
-// FAST and SLOW queue pairs of RoCE through the engine (S-1): settings, what a loss costs with
-// either, and what is seen of it.
+// FAST and SLOW queue pairs of RoCE through the engine (S-1): settings, the cost of a loss with
+// either, and the statistics.
 #include <gtest/gtest.h>
 
 #include "device/engine_options.h"
@@ -12,14 +12,14 @@ namespace {
 
 class RoceLoss : public RoceEnds {
  protected:
-  // Many Writes, of which the wire loses one packet and a part of what is sent again.
+  // Many Writes; the wire loses packets, and some of their repetitions.
   void write_through(ib::ConnectionType type) {
     sim::PairOptions o = both();
     o.left.roce.probe = true;
     o.right.roce.loss.type = type;
     up(o);
     rooms(64 * kEach);
-    pair->run_for(Duration::ms(10));  // they have found each other
+    pair->run_for(Duration::ms(10));  // neighbors are resolved
     pair->set_faults_left("loss=0.05,seed=3");
     for (std::uint64_t i = 0; i < 60; ++i) {
       post(*left, verbs::WrOp::Write, i, kEach, i * kEach);
@@ -35,7 +35,7 @@ class RoceLoss : public RoceEnds {
 };
 
 // proves: S-1
-TEST_F(RoceLoss, FastKeepsWhatIsBehindALossAndSlowHasItAgain) {
+TEST_F(RoceLoss, FastKeepsPacketsPastALossAndSlowReceivesThemAgain) {
   write_through(ib::ConnectionType::Fast);
   const RoceStats fast = seen();
   const std::uint64_t fast_repeated = sent().requests_repeated;
@@ -53,7 +53,7 @@ TEST_F(RoceLoss, FastKeepsWhatIsBehindALossAndSlowHasItAgain) {
 }
 
 // proves: S-1
-TEST_F(RoceLoss, AQueuePairMayBeOtherwiseThanItsDeviceAndStaysSoBeyondReset) {
+TEST_F(RoceLoss, AQueuePairMayOverrideTheDeviceTypeAndKeepsItAfterReset) {
   sim::PairOptions o = both();
   o.right.roce.loss.type = ib::ConnectionType::Fast;
   up(o);
@@ -74,7 +74,7 @@ TEST_F(RoceLoss, AQueuePairMayBeOtherwiseThanItsDeviceAndStaysSoBeyondReset) {
 }
 
 // proves: S-8
-TEST_F(RoceLoss, ADowngradeIsSeenWithItsReasonAndCounted) {
+TEST_F(RoceLoss, ADowngradeIsReportedWithItsReasonAndCounted) {
   sim::PairOptions o = both();
   o.right.roce.loss.type = ib::ConnectionType::Fast;
   for (const bool store_full : {false, true}) {
@@ -97,7 +97,7 @@ TEST_F(RoceLoss, ADowngradeIsSeenWithItsReasonAndCounted) {
     EXPECT_EQ(seen().roce_upgrades, 1u);
     EXPECT_TRUE(seen().fast);
     EXPECT_EQ(seen().slow_reason, "");
-    // The engine's sums have them too, and still when the queue pair has gone.
+    // The engine's totals include them, even after the queue pair has been destroyed.
     pair->right().engine().roce_control().destroy(right, pair->now());
     EngineStats s;
     roce::fill_stats(pair->right().engine().roce_control(), &s);
@@ -109,7 +109,7 @@ TEST_F(RoceLoss, ADowngradeIsSeenWithItsReasonAndCounted) {
 }
 
 // proves: S-3
-TEST_F(RoceLoss, WhatIsLentIsSeen) {
+TEST_F(RoceLoss, HeldMemoryIsReported) {
   sim::PairOptions o = both();
   o.right.roce.loss.type = ib::ConnectionType::Fast;
   up(o);
@@ -129,11 +129,11 @@ TEST_F(RoceLoss, WhatIsLentIsSeen) {
   EXPECT_EQ(s.roce.held_bytes, 0u);
 }
 
-// ---- what it is worth
+// ---- benefits
 
 class RoceGoodput : public RoceEnds {
  protected:
-  // Virtual time for 32 MiB of Writes over 10 Gb/s and 100 us, losses both ways.
+  // Virtual time for 32 MiB of Writes over 10 Gb/s and 100 us, with losses in both directions.
   Duration takes(ib::ConnectionType type, bool probe, const char* loss) {
     sim::PairOptions o = both();
     o.left.roce.probe = o.right.roce.probe = probe;
@@ -165,7 +165,7 @@ class RoceGoodput : public RoceEnds {
 };
 
 // proves: S-4
-TEST_F(RoceGoodput, WhereOnePacketInAHundredIsLostKeepingIsWorthAThirdAtLeast) {
+TEST_F(RoceGoodput, With1PercentLossSlowTakesAtLeast30PercentLonger) {
   for (const bool probe : {true, false}) {
     const Duration fast = takes(ib::ConnectionType::Fast, probe, "0.01");
     const Duration slow = takes(ib::ConnectionType::Slow, probe, "0.01");
@@ -173,7 +173,7 @@ TEST_F(RoceGoodput, WhereOnePacketInAHundredIsLostKeepingIsWorthAThirdAtLeast) {
   }
 }
 
-TEST_F(RoceGoodput, WhereNothingIsLostTheTypeMakesNoDifference) {
+TEST_F(RoceGoodput, WithoutLossTheTypeMakesNoDifference) {
   EXPECT_EQ(takes(ib::ConnectionType::Fast, true, "0"), takes(ib::ConnectionType::Slow, true, "0"));
 }
 
@@ -182,15 +182,15 @@ TEST_F(RoceGoodput, WhereNothingIsLostTheTypeMakesNoDifference) {
 class RoceEmptyQueue : public RoceEnds {
  protected:
   static constexpr std::uint64_t kMany = 60;
-  // Sends into a receive queue that never has more than one receive, refilled a while after each
-  // has been used. Returns how many packets left for them.
+  // Sends into a receive queue that has at most one receive, refilled a while after each use.
+  // Returns the number of packets sent.
   std::uint64_t sends(std::uint32_t park, Duration refill = Duration::us(200),
                       Duration park_time = Duration::ms(10)) {
     sim::PairOptions o = both();
     o.right.roce.loss.type = ib::ConnectionType::Fast;
     o.right.roce.loss.rnr_park = park;
     o.right.roce.loss.rnr_park_time = park_time;
-    o.right.roce.tell_credits = false;  // a peer that knows nothing of the queue
+    o.right.roce.tell_credits = false;  // the peer gets no credits
     ByHand h;
     h.ack_timeout = 17;  // half a second
     up(o, h);
@@ -213,7 +213,7 @@ class RoceEmptyQueue : public RoceEnds {
 };
 
 // proves: S-9
-TEST_F(RoceEmptyQueue, SendsWaitForTheirReceivesAndNobodySendsThemAgain) {
+TEST_F(RoceEmptyQueue, SendsWaitForTheirReceivesAndAreNotRepeated) {
   const std::uint64_t parked = sends(64);
   EXPECT_EQ(parked, kMany);
   EXPECT_EQ(seen().rnr_naks_sent, 0u);
@@ -226,23 +226,23 @@ TEST_F(RoceEmptyQueue, SendsWaitForTheirReceivesAndNobodySendsThemAgain) {
 }
 
 // proves: S-9
-TEST_F(RoceEmptyQueue, APeerIsToldToComeAgainWhenTheTimeIsUp) {
+TEST_F(RoceEmptyQueue, AfterTheTimeoutAnRnrNakIsSent) {
   sends(64, Duration::ms(3), Duration::ms(1));
   EXPECT_GE(seen().rnr_naks_sent, kMany);
   EXPECT_GE(seen().requests_parked, kMany);
 }
 
 // proves: S-9
-TEST_F(RoceEmptyQueue, MoreThanMayWaitAreToldToComeAgain) {
+TEST_F(RoceEmptyQueue, MoreThanTheLimitDrawAnRnrNak) {
   sends(4);
   EXPECT_GT(seen().rnr_naks_sent, 0u);
   EXPECT_GT(seen().requests_parked, 0u);
   EXPECT_TRUE(seen().fast);
 }
 
-// In rtr there is no requester whose time could be looked at.
+// In Rtr there is no requester with a deadline.
 // proves: S-9
-TEST_F(RoceEmptyQueue, OneThatIsNotInRtsYetHasItsTimeToo) {
+TEST_F(RoceEmptyQueue, TheTimeoutAlsoRunsInRtr) {
   sim::PairOptions o = both();
   o.right.roce.loss.type = ib::ConnectionType::Fast;
   o.right.roce.loss.rnr_park = 8;
@@ -266,7 +266,7 @@ TEST_F(RoceEmptyQueue, OneThatIsNotInRtsYetHasItsTimeToo) {
 }
 
 // proves: S-9
-TEST_F(RoceEmptyQueue, InErrorNothingWaitsAndNothingIsLent) {
+TEST_F(RoceEmptyQueue, InErrorNothingWaitsAndHeldMemoryIsReturned) {
   sim::PairOptions o = both();
   o.right.roce.loss.type = ib::ConnectionType::Fast;
   o.right.roce.loss.rnr_park = 8;
@@ -286,7 +286,7 @@ TEST_F(RoceEmptyQueue, InErrorNothingWaitsAndNothingIsLent) {
   }
 }
 
-TEST_F(RoceEmptyQueue, OneThatIsResetOrDestroyedWaitsForNothing) {
+TEST_F(RoceEmptyQueue, AResetOrDestroyedQueuePairStopsWaiting) {
   sim::PairOptions o = both();
   o.right.roce.loss.type = ib::ConnectionType::Fast;
   o.right.roce.loss.rnr_park = 8;
@@ -307,12 +307,12 @@ TEST_F(RoceEmptyQueue, OneThatIsResetOrDestroyedWaitsForNothing) {
       EXPECT_FALSE(right->starved.load());
     }
     EXPECT_EQ(roce.side().held_bytes(), 0u);
-    pair->run_for(Duration::ms(50));  // its time has come, and nothing happens
+    pair->run_for(Duration::ms(50));  // the time passes, and nothing happens
   }
 }
 
 // proves: S-1
-TEST(RoceLossSetting, IsFastUnlessToldAndHasTheNamesOfIwarp) {
+TEST(RoceLossSetting, DefaultsToFastAndUsesTheNamesOfIwarp) {
   const auto rules = [](std::initializer_list<std::pair<const char*, const char*>> settings) {
     Config c;
     for (const auto& [name, value] : settings) EXPECT_TRUE(c.set(name, value).ok()) << name;

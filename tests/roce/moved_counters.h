@@ -1,4 +1,4 @@
-// What the counters of RoCE count, made to happen.
+// Makes every event happen that the RoCE counters count.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace urnic::test {
 
 // ---- RoCE
 
-// Two engines and a bad wire between them.
+// Two engines and a faulty wire between them.
 struct Lossy : RoceEnds {
   void TestBody() override {}
   void work(Moved* moved) {
@@ -20,7 +20,7 @@ struct Lossy : RoceEnds {
     h.retry_count = 7;
     up(both(), h);
     rooms(512 << 10);
-    pair->run_for(Duration::ms(10));  // they have found each other
+    pair->run_for(Duration::ms(10));  // neighbors are resolved
     pair->set_faults_left("loss=0.1,dup=0.1,reorder=0.1");
     pair->set_faults_right("loss=0.1,dup=0.1,reorder=0.1");
     for (std::uint64_t i = 0; i < 60; ++i) {
@@ -40,7 +40,7 @@ struct Lossy : RoceEnds {
     ASSERT_TRUE(run(62, 1));
     moved->add(pair->right().engine());
   }
-  // UC loses messages; UD has requests that are too long and datagrams that nobody takes.
+  // UC loses messages; UD has requests that are too long and datagrams without a receive.
   void unreliable(Moved* moved) {
     up_unreliable(verbs::Service::Uc);
     rooms(512 << 10);
@@ -67,7 +67,7 @@ struct Lossy : RoceEnds {
     moved->add(pair->left().engine());
     moved->add(pair->right().engine());
   }
-  // XRC: a request for a queue that is not there, and one for a queue of another domain.
+  // XRC: a request for an unknown queue, and one for a queue of another domain.
   void xrc(Moved* moved) {
     for (const bool foreign : {false, true}) {
       pair = std::make_unique<sim::Pair>(both());
@@ -89,7 +89,7 @@ struct Lossy : RoceEnds {
       moved->add(pair->right().engine());
     }
   }
-  // The transport timer is half a second, a round trip much less: probes and what they show.
+  // The transport timer is half a second, a round trip much less: probes and their results.
   void probe(Moved* moved) {
     sim::PairOptions o = both();
     o.left.roce.probe = true;
@@ -108,7 +108,7 @@ struct Lossy : RoceEnds {
     ASSERT_TRUE(run(60));
     moved->add(pair->left().engine());
   }
-  // Both repeat selectively, and Writes are placed early; what is late is repeated for nothing.
+  // Both repeat selectively, and Writes are placed early; late packets are repeated needlessly.
   void selective(Moved* moved) {
     sim::PairOptions o = both();
     for (engine::Options* e : {&o.left, &o.right}) {
@@ -122,7 +122,7 @@ struct Lossy : RoceEnds {
     up(o, h);
     rooms(1 << 20);
     pair->run_for(Duration::ms(200));
-    // Late by less than a round trip: what is repeated meanwhile is answered too soon for it.
+    // Late by less than a round trip: repeated packets are answered too early to be the repetition.
     pair->set_faults_left("delay=200us,loss=0.03,reorder=0.1:300us");
     pair->set_faults_right("delay=200us,loss=0.03,reorder=0.1:300us");
     for (std::uint64_t i = 0; i < 120; ++i) {
@@ -132,7 +132,7 @@ struct Lossy : RoceEnds {
     moved->add(pair->left().engine());
     moved->add(pair->right().engine());
   }
-  // A line that marks: CNPs, more than there are round trips.
+  // A line that marks: more CNPs than round trips.
   void congested(Moved* moved) {
     sim::PairOptions o = both();
     for (engine::Options* e : {&o.left, &o.right}) {
@@ -147,7 +147,7 @@ struct Lossy : RoceEnds {
     moved->add(pair->left().engine());
     moved->add(pair->right().engine());
   }
-  // FAST: what is behind a gap is kept, what finds no receive waits, and one gap more than is
+  // FAST: packets past a gap are kept, requests without a receive wait, and one gap more than
   // allowed makes it SLOW for a while.
   void kept(Moved* moved) {
     sim::PairOptions o = both();
@@ -186,7 +186,7 @@ struct Lossy : RoceEnds {
   }
 };
 
-// Packets that no peer of ours sends. One connected queue pair, whose peer is the test.
+// Packets that our own code does not send, to one connected queue pair whose peer is the test.
 struct Crafted {
   Crafted() {
     auto [a, b] = port::make_memory_pair({.max_frame = 1518});
@@ -228,7 +228,7 @@ struct Crafted {
     arrive_spoiled(
         h, [](port::Frame&) {}, to, from);
   }
-  // A message of connection management, from the peer.
+  // A message of connection management from the peer arrives.
   void arrive(ib_cm::Mad mad) {
     roce::FrameConfig config;
     config.source = MacAddress{{2, 9, 9, 9, 9, 9}};
@@ -250,7 +250,7 @@ struct Crafted {
       node->engine().poll(now);
     }
   }
-  Bytes payload;  // of what arrives
+  Bytes payload;  // of the packets that arrive
   Instant now = Instant::from_ns(1000);
   port::Port wire;
   std::unique_ptr<sim::Node> node;
@@ -285,11 +285,11 @@ inline void packets_of_roce(Moved* moved) {
   h = Crafted::header(Op::Acknowledge, 0xfffff9);
   h.bth.opcode = ib::kSackOpcode;
   c.payload = Bytes(8, 0xff);
-  c.arrive(h);  // sack_lies
+  c.arrive(h);  // sacks_invalid
   h.bth.opcode = ib::kHelloOpcode;
   c.arrive(h);  // hellos_refused
   c.payload.clear();
-  // Nobody answers for the peer: tx_unroutable.
+  // No neighbor answers for the peer: tx_unroutable.
   Room room(*c.node, 4096, 1);
   const verbs::Sge sge{room.at(), 100, room.key};
   verbs::SendWr wr;
@@ -305,16 +305,14 @@ inline void packets_of_roce(Moved* moved) {
 inline void connections_of_roce(Moved* moved) {
   Crafted c;
   roce::Connections& ours = c.node->engine().roce_control().connections();
-  Error error;
-  roce::Listener* const l =
-      ours.listeners().bind({{IpAddress::any_v6(), 7000}, false, false}, &error);
-  ASSERT_NE(l, nullptr);
-  ASSERT_TRUE(ours.listeners().listen(l, 8, &error));
+  auto bound = ours.listeners().bind({{IpAddress::any_v6(), 7000}, false, false});
+  ASSERT_TRUE(bound);
+  ASSERT_TRUE(ours.listeners().listen(bound.value(), 8));
   ib_cm::Options options;
   options.key = {1, 2};
   ib_cm::Manager peer(options);
   ib_cm::Connect what;
-  what.way = {address_of(1), address_of(0)};
+  what.addresses = {address_of(1), address_of(0)};
   what.service = ib_cm::service_of(ib_cm::PortSpace::Tcp, 7000);
   what.qp.qpn = 0x77;
   ib_cm::Outgoing first, second;
@@ -325,12 +323,12 @@ inline void connections_of_roce(Moved* moved) {
   ASSERT_EQ(c.node->roce_requests.size(), 1u);
   verbs::QueuePair* const qp = c.node->make_roce_qp();
   ASSERT_TRUE(ours.accept(c.node->roce_requests[0].id, *qp, {}, c.now).ok());  // cm_sent
-  c.arrive(first.mad);                                                         // cm_answered_again
-  c.pass(Duration::ms(9000));                                                  // cm_repeated
-  c.arrive(second.mad);  // cm_stale: that queue pair has a connection
+  c.arrive(first.mad);         // cm_resent_on_request
+  c.pass(Duration::ms(9000));  // cm_resent_on_timeout
+  c.arrive(second.mad);        // cm_stale: that queue pair has a connection
   first.mad[0] = 9;
   c.arrive(first.mad);              // cm_dropped
-  qp->control->destroy(qp, c.now);  // resting_numbers
+  qp->control->destroy(qp, c.now);  // numbers_in_time_wait
   moved->add(c.node->engine());
 }
 

@@ -1,13 +1,13 @@
-// The short way of Writes against the long one: two sides get the same frames, good, damaged and
-// wrong in every way, and only one of them may take the short way. Whatever can be seen of them
-// must be the same after each.
+// The fast path of Writes against the full path: two sides get the same frames, good, damaged and
+// wrong in every way, and only one of them may use the fast path. All observable state must be the
+// same after each frame.
 #include "tests/roce/both_ways.h"
 
 namespace urnic::roce::both_ways {
 namespace {
 
 // proves: IB-2, IB-18, IB-27
-TEST_P(PlainReceive, TakesWhatTheLongOneTakesAndNothingElse) {
+TEST_P(PlainReceive, AcceptsExactlyTheFramesOfTheFullPath) {
   int wrong = 0, ended = 0, kept = 0;
   std::uint64_t gaps = 0;
   for (int i = 0; i < 6000; ++i) {
@@ -26,8 +26,8 @@ TEST_P(PlainReceive, TakesWhatTheLongOneTakesAndNothingElse) {
     wrong += view_.requests == before;
     kept += view_.gaps != gaps;
     gaps = view_.gaps;
-    // What is spoilt may have been taken for something else: both begin again.
-    // The same where what was kept behind a gap has been taken with it.
+    // A spoiled packet may have been accepted as another one: both begin again. So they do if
+    // packets held past a gap were accepted with it.
     const std::uint64_t took = view_.requests - before;
     if (!spoilt && took == 1) taken(p);
     if (took > 1 || (spoilt && took != 0)) {
@@ -42,9 +42,9 @@ TEST_P(PlainReceive, TakesWhatTheLongOneTakesAndNothingElse) {
   EXPECT_GT(kept, 20);
 }
 
-// What comes behind a Write in the same burst is held to what is known of it.
+// A packet after a Write in the same burst is checked against the prediction.
 // proves: IB-2, IB-18, IB-27, S-10
-TEST_P(PlainReceive, InBurstsToo) {
+TEST_P(PlainReceive, AcceptsExactlyTheFramesOfTheFullPathInBursts) {
   most_packets_ = 9;
   int ended = 0;
   std::uint64_t wrong = 0, packets = 0, marked = 0;
@@ -54,7 +54,7 @@ TEST_P(PlainReceive, InBurstsToo) {
     for (Packet& p : burst) {
       p = next();
       taken(p);
-      if (rng_.below(15) == 0) p.tos = 3;  // CE, which is no fault of it
+      if (rng_.below(15) == 0) p.tos = 3;  // CE, which is not an error
       if (rng_.below(30) != 0) continue;
       spoil(&p, &rng_);
       all_right = false;
@@ -76,9 +76,9 @@ TEST_P(PlainReceive, InBurstsToo) {
   EXPECT_GT(ended, 30);
 }
 
-// In the middle where the message should end, or beyond it: as if it had come alone.
+// A middle packet at or after the end of the message is handled as if it came alone.
 // proves: IB-27
-TEST_P(PlainReceive, InBurstsNotBeyondTheEndOfTheMessage) {
+TEST_P(PlainReceive, InBurstsAcceptsNothingBeyondTheEndOfTheMessage) {
   for (const std::uint32_t packets : {2u, 3u, 5u}) {
     for (const std::uint32_t beyond : {0u, 1u}) {
       length_ = left_ = packets * kPmtu;
@@ -100,9 +100,9 @@ TEST_P(PlainReceive, InBurstsNotBeyondTheEndOfTheMessage) {
   }
 }
 
-// A request that breaks the rules ends what was known of the Write before it.
+// An invalid request invalidates the prediction from the Write before it.
 // proves: IB-18
-TEST_P(PlainReceive, NothingIsTakenBehindWhatEndsTheQueuePair) {
+TEST_P(PlainReceive, AcceptsNothingAfterAnInvalidRequest) {
   most_packets_ = 9;
   for (int i = 0; i < 20; ++i) {
     const Packet p = next();
@@ -120,7 +120,7 @@ TEST_P(PlainReceive, NothingIsTakenBehindWhatEndsTheQueuePair) {
     taken(burst[i]);
   }
   burst[2] = burst[3] = next();
-  burst[2].op = Operation::WriteFirst;  // within a message, and of a flow of its own
+  burst[2].op = Operation::WriteFirst;  // within a message, and with a flow of its own
   burst[2].port = 0xc123;
   const std::uint64_t before = view_.requests;
   ASSERT_TRUE(give(burst));
@@ -129,7 +129,7 @@ TEST_P(PlainReceive, NothingIsTakenBehindWhatEndsTheQueuePair) {
 }
 
 // proves: IB-2
-TEST_P(PlainReceive, AsksForTheStateOfTheQueuePairEachTime) {
+TEST_P(PlainReceive, ChecksTheStateOfTheQueuePairEachTime) {
   for (int i = 0; i < 20; ++i) {
     const Packet p = next();
     ASSERT_TRUE(give(p));
@@ -143,7 +143,7 @@ TEST_P(PlainReceive, AsksForTheStateOfTheQueuePairEachTime) {
 }
 
 // proves: IB-19
-TEST_P(PlainReceive, AsksForRightsEachTime) {
+TEST_P(PlainReceive, ChecksAccessRightsEachTime) {
   for (int i = 0; i < 20; ++i) {
     const Packet p = next();
     ASSERT_TRUE(give(p));
@@ -160,7 +160,7 @@ TEST_P(PlainReceive, AsksForRightsEachTime) {
   EXPECT_NE(view_.state, QpState::Rts);
 }
 
-TEST_P(PlainReceive, LeavesFramesInTwoPiecesToTheLongWay) {
+TEST_P(PlainReceive, LeavesFramesInTwoPiecesToTheFullPath) {
   const Packet p = next();
   ASSERT_TRUE(give(p));
   taken(p);
@@ -169,9 +169,9 @@ TEST_P(PlainReceive, LeavesFramesInTwoPiecesToTheLongWay) {
   ASSERT_TRUE(give(q));
 }
 
-// With the headers of those before it, it is a frame of its own still.
+// With the same headers as those before, it still has two pieces.
 // proves: IB-2
-TEST_P(PlainReceive, LeavesFramesInTwoPiecesToTheLongWayInBurstsToo) {
+TEST_P(PlainReceive, LeavesFramesInTwoPiecesToTheFullPathInBursts) {
   length_ = left_ = kPmtu;
   const Packet p = next();
   ASSERT_TRUE(give(p));  // the flow is known
@@ -187,7 +187,7 @@ TEST_P(PlainReceive, LeavesFramesInTwoPiecesToTheLongWayInBurstsToo) {
 }
 
 // proves: IB-23
-TEST_P(PlainReceive, HoldsAWriteToItsRegionPacketByPacket) {
+TEST_P(PlainReceive, ChecksTheRegionOfAWriteForEachPacket) {
   Packet p = next();
   ASSERT_TRUE(give(p));
   both([](End& e) { e.up_anew(); });
@@ -207,11 +207,11 @@ TEST_P(PlainReceive, HoldsAWriteToItsRegionPacketByPacket) {
   EXPECT_EQ(view_.refusals, 1u);
 }
 
-// A NAK that is owed for want of a receive goes with what comes in that packet's place.
+// A NAK that is due for lack of a receive is canceled by the packet that arrives in its place.
 // proves: IB-18
-TEST_P(PlainReceive, AsksWhetherANakIsOwed) {
+TEST_P(PlainReceive, ChecksForAPendingNak) {
   Packet send;
-  send.op = Operation::SendOnly;  // of nothing: the receives have no room
+  send.op = Operation::SendOnly;  // without payload: the receives have no room
   for (int i = 0; i < 8; ++i, ++psn_) {
     send.psn = psn_;
     ASSERT_TRUE(give(send));
@@ -226,9 +226,9 @@ TEST_P(PlainReceive, AsksWhetherANakIsOwed) {
   EXPECT_EQ(view_.requests, 9u);
 }
 
-// Another queue pair on the same way is another matter.
+// Another queue pair on the same flow is checked separately.
 // proves: IB-2
-TEST_P(PlainReceive, IsOfItsPeerAlone) {
+TEST_P(PlainReceive, AcceptsOnlyPacketsOfItsPeer) {
   for (int i = 0; i < 4; ++i) {
     const Packet p = next();
     ASSERT_TRUE(give(p));
@@ -240,10 +240,10 @@ TEST_P(PlainReceive, IsOfItsPeerAlone) {
   p.op = Operation::WriteOnly;
   p.dma_length = p.payload;
   p.psn = with_.first_psn();
-  Packet first = p;  // of its own peer: what answers is there from now on
+  Packet first = p;  // from its own peer: a responder exists from now on
   first.host = 9;
   ASSERT_TRUE(give(first));
-  ASSERT_TRUE(give(next()));  // and the short way is our peer's again
+  ASSERT_TRUE(give(next()));  // the fast path is for our peer again
   ++p.psn;
   ASSERT_TRUE(give(p));
   EXPECT_EQ(view_.drops[static_cast<std::size_t>(ib::Drop::WrongAddress)], 1u);

@@ -1,4 +1,5 @@
-// The requester's probe through the engine (S-5): a setting, each queue pair's, and what it saves.
+// The requester's probe through the engine (S-5): a setting, the state of each queue pair, and the
+// time saved.
 #include <gtest/gtest.h>
 
 #include "device/engine_options.h"
@@ -10,13 +11,13 @@ namespace {
 
 class RoceProbe : public RoceEnds {
  protected:
-  // How long a Write takes whose only packet is lost; the transport timer is half a second.
+  // The duration of a Write whose only packet is lost; the transport timer is half a second.
   Duration lost_tail(bool probe) {
     sim::PairOptions o = both();
     o.left.roce.probe = probe;
     up(o, by_hand());
     rooms(4096);
-    pair->run_for(Duration::ms(10));  // they have found each other
+    pair->run_for(Duration::ms(10));  // neighbors are resolved
     return lost_write(*left, 0);
   }
   static ByHand by_hand() {
@@ -45,7 +46,7 @@ TEST_F(RoceProbe, ALostTailCostsRoundTripsAndNotTheTransportTimer) {
 }
 
 // proves: S-5
-TEST_F(RoceProbe, SwitchedOffItIsTheLetter) {
+TEST_F(RoceProbe, SwitchedOffALostTailWaitsForTheTransportTimer) {
   EXPECT_GT(lost_tail(false), Duration::ms(500));
   const RoceStats s = pair->left().engine().roce_control().stats_of(*left).roce;
   EXPECT_EQ(s.probes_sent, 0u);

@@ -1,4 +1,4 @@
-// Selective repeat through the engine (S-6), and how two ends agree to it (S-7).
+// Selective repeat through the engine (S-6), and how two ends agree on it (S-7).
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -31,7 +31,7 @@ class RoceSelective : public RoceEnds {
     roce::fill_stats(node.engine().roce_control(), &s);
     return s.roce;
   }
-  // Virtual time for 32 MiB over 10 Gb/s and 100 us, losses both ways.
+  // Virtual time for 32 MiB over 10 Gb/s and 100 us, with losses in both directions.
   Duration takes(bool selective, verbs::WrOp op, const char* faults) {
     sim::PairOptions o = options(selective, selective);
     const std::string line = "rate=10gbit,delay=100us";
@@ -60,7 +60,7 @@ class RoceSelective : public RoceEnds {
 };
 
 // proves: S-7
-TEST_F(RoceSelective, ByHandAHelloIsAnsweredAndBothAgree) {
+TEST_F(RoceSelective, WithoutConnectionManagementAHelloIsAnsweredAndBothAgree) {
   up(options(true, true));
   pair->run_for(Duration::ms(200));
   EXPECT_TRUE(of(pair->left(), *left).selective);
@@ -75,7 +75,7 @@ TEST_F(RoceSelective, ByHandAHelloIsAnsweredAndBothAgree) {
 }
 
 // proves: S-7
-TEST_F(RoceSelective, WhereOneEndHasItNotNothingComesOfIt) {
+TEST_F(RoceSelective, WithOneEndSwitchedOffNothingIsAgreed) {
   up(options(true, false));
   pair->run_for(Duration::s(2));
   EXPECT_FALSE(of(pair->left(), *left).selective);
@@ -86,7 +86,7 @@ TEST_F(RoceSelective, WhereOneEndHasItNotNothingComesOfIt) {
 }
 
 // proves: S-6
-TEST_F(RoceSelective, WhatIsLostIsRepeatedAndNothingElse) {
+TEST_F(RoceSelective, OnlyLostPacketsAreRepeated) {
   for (const verbs::WrOp op : {verbs::WrOp::Write, verbs::WrOp::Read}) {
     for (const char* loss : {",loss=0.001", ",loss=0.01"}) {
       const Duration clean = takes(true, op, "");
@@ -100,7 +100,7 @@ TEST_F(RoceSelective, WhatIsLostIsRepeatedAndNothingElse) {
                   static_cast<unsigned long long>(s.requests_repeated));
       if (op == verbs::WrOp::Write) {
         EXPECT_LT(with, without);
-      } else {  // the missing part of a READ is asked for alone with any peer (S-2)
+      } else {  // the missing part of a READ is requested alone from any peer (S-2)
         EXPECT_LT(with * 20, without * 21);
       }
       EXPECT_EQ(s.response_timeouts, 0u);
@@ -109,7 +109,7 @@ TEST_F(RoceSelective, WhatIsLostIsRepeatedAndNothingElse) {
 }
 
 // proves: S-6
-TEST_F(RoceSelective, ReorderingAloneCostsNextToNothing) {
+TEST_F(RoceSelective, ReorderingWithoutLossCostsAlmostNothing) {
   const Duration clean = takes(true, verbs::WrOp::Write, "");
   const Duration mixed = takes(true, verbs::WrOp::Write, ",reorder=0.02");
   EXPECT_LT(mixed * 10, clean * 11);

@@ -1,5 +1,5 @@
 // One end of RoCE without an engine: a side, its interface, its memory and completion queues, and a
-// port whose other end is the test's. Driven in virtual time as the engine does it.
+// port whose other end is the test. Driven in virtual time as the engine does it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ struct EventLog final : verbs::Hooks, QpWatcher {
     return n;
   }
   int notified = 0, overruns = 0, last_receives = 0;
-  std::uint32_t drained_at = 0;  // how many requests had completed
+  std::uint32_t drained_at = 0;  // number of requests completed by then
   std::vector<std::pair<std::uint32_t, QpEvent>> events;
 };
 
@@ -71,7 +71,7 @@ class SideEnd {
     return side.create(service, kPd, sizes, &cq, &cq);
   }
 
-  // A frame arrives; it is worked on by poll().
+  // A frame arrives; poll() processes it.
   void arrive(ByteView frame) {
     port::Frame f;
     ASSERT_EQ(ports_.second.tx_reserve(0, static_cast<std::uint32_t>(frame.size()), &f, 1), 1u);
@@ -115,7 +115,7 @@ class SideEnd {
     if (side.wants_to_send() || wire.looped() != 0) return Instant();
     return earlier(side.next_deadline(), wire.interface().next_deadline());
   }
-  // What left since the last time.
+  // Frames sent since the last call.
   std::vector<Bytes> sent() {
     std::vector<Bytes> all;
     port::Frame frames[port::kBurst];
@@ -137,7 +137,7 @@ class SideEnd {
   }
 
  private:
-  // A frame of a burst, all of which are staged before the first is worked on.
+  // A frame of a burst; all are staged before the first is processed.
   struct Staged {
     const port::Frame* frame = nullptr;
     net::FrameHead head;
@@ -171,8 +171,8 @@ class SideEnd {
   std::pair<port::Port, port::Port> ports_;
 
  public:
-  bool like_last = false;  // as an engine does: what is of the last flow is not classified
-  int short_ways = 0;      // taken
+  bool like_last = false;  // like an engine: frames of the last flow are not classified
+  int short_ways = 0;      // frames taken by the fast path
   EventLog log;
   verbs::Completions reports{&log};
   verbs::MemoryTable memory;
@@ -181,7 +181,7 @@ class SideEnd {
   Side side;
 };
 
-// How two queue pairs are connected by hand.
+// How two queue pairs are connected by the test.
 struct Pairing {
   bool v6 = false;
   ib::PathMtu mtu = ib::PathMtu::k1024;

@@ -1,11 +1,15 @@
-// Queue pairs of a side: moves and their values, ends, what is dropped.
+// Queue pairs of a side: moves and their values, ends, dropped packets.
 #include "roce/side.h"
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <new>
+
 #include "base/inet_checksum.h"
 #include "ib/icrc.h"
 #include "roce/side_end.h"
+#include "tests/support/allocator.h"
 
 namespace urnic::roce::test {
 namespace {
@@ -25,10 +29,10 @@ struct OneSide : ::testing::Test {
     wr.op = op;
     wr.flags = verbs::kSignaled;
     const verbs::Post p = qp->sq.post(wr);
-    end.side.work_posted(*qp, now);
+    end.side.sends_posted(*qp, now);
     return p;
   }
-  // A packet from the peer, framed as it frames them.
+  // A packet from the peer, framed as the peer frames it.
   Bytes from_peer(ib::PacketHeader h, IpAddress peer = address_of(1, false)) {
     FrameConfig config{MacAddress{{2, 9, 9, 9, 9, 9}}, end.wire.interface().mac(), 0};
     config.av.local = peer;
@@ -76,7 +80,7 @@ TEST_F(OneSide, IsConnectedByHand) {
 }
 
 // proves: IB-109
-TEST_F(OneSide, ValuesThatCannotBeAreRefusedAndChangeNothing) {
+TEST_F(OneSide, InvalidValuesAreRefusedAndChangeNothing) {
   QpChange c = to_init(pairing);
   c.pkey_index = 1;
   EXPECT_EQ(modify(c), Modified::BadValue);
@@ -153,35 +157,124 @@ TEST_F(OneSide, ResetForgetsWorkCompletionsAndNumbersOfPackets) {
   EXPECT_EQ(qp->state, QpState::Rts);
   EXPECT_EQ(context_of(*qp).requester.rc(), nullptr) << "before anything is sent";
   ASSERT_EQ(qp->sq.post({}), verbs::Post::Ok);
-  end.side.work_posted(*qp, now);
+  end.side.sends_posted(*qp, now);
   EXPECT_EQ(context_of(*qp).requester.rc()->state().una.psn.value(), pairing.psn[0]);
 }
 
-// The peer knows us; its answer to our question about it was lost.
-TEST_F(OneSide, APeerThatIsHeardIsAnsweredThoughNobodySaysWhereItIs) {
+// proves: IB-106, IB-120
+TEST_F(OneSide, AfterResetTheFirstRequestIsReportedAgain) {
+  for (std::size_t use = 1; use <= 2; ++use) {
+    ASSERT_EQ(modify(to_init(pairing)), Modified::Ok);
+    ASSERT_EQ(modify(to_rtr(pairing, 0, 9)), Modified::Ok);
+    give(from_peer(request(ib::Operation::WriteOnly, pairing.psn[1])));
+    EXPECT_EQ(end.log.count(QpEvent::Established), use);
+    ASSERT_EQ(modify({}), Modified::Ok);
+  }
+}
+
+// The connection manager waits for the first request of the connection it has accepted. When the
+// queue pair is reset, that connection is over.
+// proves: IB-106
+TEST_F(OneSide, AfterResetNoConnectionWaitsForTheFirstRequest) {
   ready();
-  ASSERT_EQ(context_of(*qp).way.route, Route::Awaited);
+  context_of(*qp).tells_first_request = true;
+  ASSERT_EQ(modify({}), Modified::Ok);
+  ready();
+  give(from_peer(request(ib::Operation::WriteOnly, pairing.psn[1])));
+  EXPECT_EQ(end.side.statistics().responders.requests, 1u);
+  EXPECT_EQ(end.log.count(QpEvent::Established), 0u);
+}
+
+// proves: IB-106
+TEST_F(OneSide, AfterResetTheLastReceiveIsReportedAgain) {
+  verbs::SharedReceiveQueue shared(kPd, 4, 1);
+  auto sharing = end.queue_pair({.shared_rq = &shared});
+  QpChange error;
+  error.to = QpState::Error;
+  for (int use = 1; use <= 2; ++use) {
+    connect(end, *sharing, pairing, 0, 0x123456, now);
+    EXPECT_EQ(end.log.last_receives, use - 1);
+    ASSERT_EQ(end.side.modify(*sharing, error, now), Modified::Ok);
+    EXPECT_EQ(end.log.last_receives, use);
+    ASSERT_EQ(end.side.modify(*sharing, {}, now), Modified::Ok);
+  }
+  end.side.destroy(std::move(sharing));
+}
+
+// proves: IB-106, E-54
+TEST_F(OneSide, ResetUnbindsItsWindowsOfType2) {
+  Bytes bytes(100);
+  const std::uint32_t region = end.memory.register_memory(kPd, bytes.data(), bytes.size(),
+                                                          verbs::kLocalWrite | verbs::kBindWindow);
+  const verbs::Requester us(kPd, qp->number());
+  const auto at = reinterpret_cast<std::uintptr_t>(bytes.data());
+  const auto bind = [&](verbs::WindowType type) {
+    const std::uint32_t rkey = end.memory.allocate_window(kPd, type) + 1;
+    EXPECT_TRUE(end.memory.bind({at, bytes.size(), region, rkey, verbs::kRemoteWrite}, us));
+    return rkey;
+  };
+  const std::uint32_t one = bind(verbs::WindowType::One), two = bind(verbs::WindowType::Two);
+  ready();
+  ASSERT_EQ(modify({}), Modified::Ok);
+  ready();
+  EXPECT_NE(end.memory.find(one), nullptr);
+  EXPECT_EQ(end.memory.find(two), nullptr);
+}
+
+// However creating fails for want of memory, it leaves nothing behind.
+TEST_F(OneSide, CreatingWithoutMemoryGivesTheNumberBack) {
+  Options two = SideEnd::keyed(3);
+  two.most_queue_pairs = 2;
+  SideEnd few(0, two);
+  auto first = few.queue_pair();
+  std::unique_ptr<verbs::QueuePair> second;
+  const auto create_second = [&](std::uint64_t after) {
+    const urnic::testing::NoMemory none(after);
+    try {
+      second = few.queue_pair();
+      return true;
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+  };
+  std::uint64_t failures = 0;
+  while (!create_second(failures)) {
+    ++failures;
+    EXPECT_EQ(few.side.queue_pairs(), 1u);
+  }
+  ASSERT_NE(second, nullptr) << "no number is left after " << failures << " failures";
+  EXPECT_GE(failures, 2u) << "the queue pair and its context";
+  EXPECT_EQ(few.side.queue_pairs(), 2u);
+  few.side.destroy(std::move(first));
+  few.side.destroy(std::move(second));
+  EXPECT_EQ(few.side.queue_pairs(), 0u);
+}
+
+// The peer knows our address; its answer to our ARP request was lost.
+TEST_F(OneSide, APeerThatIsHeardIsAnsweredBeforeItsAddressIsResolved) {
+  ready();
+  ASSERT_EQ(context_of(*qp).path.route, Route::Awaited);
   (void)end.sent();
   give(from_peer(request(ib::Operation::SendOnly, pairing.psn[1]), address_of(2, false)));
-  EXPECT_EQ(context_of(*qp).way.route, Route::Awaited) << "that is somebody else";
+  EXPECT_EQ(context_of(*qp).path.route, Route::Awaited) << "that is somebody else";
   give(from_peer(request(ib::Operation::WriteOnly, pairing.psn[1])));
   const std::vector<Bytes> sent = end.sent();
   ASSERT_FALSE(sent.empty());
   EXPECT_EQ(MacAddress::from_bytes(sent.back().data()), (MacAddress{{2, 9, 9, 9, 9, 9}}));
-  // Nobody answers the questions either: as before.
+  // Our ARP requests stay unanswered: back to the former state.
   for (int i = 0; i < 4; ++i) end.poll(now = now + Duration::s(1));
-  EXPECT_NE(context_of(*qp).way.route, Route::Known);
+  EXPECT_NE(context_of(*qp).path.route, Route::Known);
 }
 
-// Its middle leaves in runs.
+// Its middle packets are sent in runs.
 // proves: S-11
-TEST_F(OneSide, AnAnswerDoesNotWaitForTheEndOfALongMessage) {
+TEST_F(OneSide, AResponseDoesNotWaitForTheEndOfALongMessage) {
   ready();
   std::uint32_t psn = pairing.psn[1];
   const auto ask = [&] { give(from_peer(request(ib::Operation::WriteOnly, psn++))); };
-  // Whom it hears it answers, once its own address is settled.
-  for (int i = 0; i < 3 && context_of(*qp).way.route != Route::Known; ++i) ask();
-  ASSERT_EQ(context_of(*qp).way.route, Route::Known);
+  // It answers the peer it hears, once its own address is settled.
+  for (int i = 0; i < 3 && context_of(*qp).path.route != Route::Known; ++i) ask();
+  ASSERT_EQ(context_of(*qp).path.route, Route::Known);
   (void)end.sent();
   std::vector<std::uint8_t> bytes(60 * 1024);
   verbs::Sge sge{reinterpret_cast<std::uintptr_t>(bytes.data()), 60 * 1024, 0};
@@ -190,7 +283,7 @@ TEST_F(OneSide, AnAnswerDoesNotWaitForTheEndOfALongMessage) {
   wr.op = verbs::WrOp::Write;
   wr.sges = {&sge, 1};
   ASSERT_EQ(qp->sq.post(wr), verbs::Post::Ok);
-  end.side.work_posted(*qp, now);
+  end.side.sends_posted(*qp, now);
   EXPECT_GT(end.sent().size(), 10u) << "of the message";
   ask();
   const std::vector<Bytes> sent = end.sent();
@@ -202,8 +295,8 @@ TEST_F(OneSide, AnAnswerDoesNotWaitForTheEndOfALongMessage) {
   EXPECT_EQ(opcode_of(sent[1]), ib::Operation::WriteMiddle);
 }
 
-// Memory for each half is taken with the first request that needs it.
-TEST_F(OneSide, AnIdleQueuePairHasNoHalvesAndEachComesWithItsFirstRequest) {
+// A half is made with the first request that needs it.
+TEST_F(OneSide, AnIdleQueuePairHasNoHalvesAndEachIsMadeForItsFirstRequest) {
   ready();
   const Context& c = context_of(*qp);
   EXPECT_TRUE(c.requester);
@@ -218,7 +311,7 @@ TEST_F(OneSide, AnIdleQueuePairHasNoHalvesAndEachComesWithItsFirstRequest) {
 }
 
 // proves: IB-117
-TEST_F(OneSide, WhatWasPostedAndNeverLeftIsFlushed) {
+TEST_F(OneSide, PostedRequestsThatWereNeverSentAreFlushed) {
   ready();
   ASSERT_EQ(qp->sq.post({}), verbs::Post::Ok);
   ASSERT_TRUE(end.side.fail(*qp));
@@ -238,7 +331,7 @@ TEST_F(OneSide, ErrorFlushesBothQueuesAndWhateverIsPostedLater) {
   ASSERT_EQ(modify(error), Modified::Ok);
   post(3);
   ASSERT_EQ(qp->rq.post({4, {}}), verbs::ReceiveQueue::Post::Ok);
-  end.side.work_posted(*qp, now);
+  end.side.receives_posted(*qp, now);
   const auto all = end.completions();
   ASSERT_EQ(all.size(), 4u);
   for (std::size_t i = 0; i < 4; ++i) {
@@ -251,7 +344,7 @@ TEST_F(OneSide, ErrorFlushesBothQueuesAndWhateverIsPostedLater) {
 }
 
 // proves: IB-117
-TEST_F(OneSide, WhatComesInErrorIsDropped) {
+TEST_F(OneSide, PacketsInErrorAreDropped) {
   ready();
   ASSERT_EQ(qp->rq.post({1, {}}), verbs::ReceiveQueue::Post::Ok);
   QpChange error;
@@ -265,9 +358,9 @@ TEST_F(OneSide, WhatComesInErrorIsDropped) {
   EXPECT_EQ(end.completions().size(), 1u);
 }
 
-// Whoever is in Error may stay there for as long as its program likes.
+// A queue pair may stay in Error for as long as its program likes.
 // proves: S-8
-TEST_F(OneSide, WhatWasKeptBehindAGapIsGivenBackInError) {
+TEST_F(OneSide, MemoryOfKeptPacketsIsReturnedInError) {
   Options options = SideEnd::keyed(1);
   options.loss.type = ib::ConnectionType::Fast;
   SideEnd fast{0, options};
@@ -303,7 +396,7 @@ TEST_F(OneSide, WhatWasKeptBehindAGapIsGivenBackInError) {
 }
 
 // proves: IB-120
-TEST_F(OneSide, InInitDroppedInRtrServedAndTold) {
+TEST_F(OneSide, RequestsAreDroppedInInitAndServedAndReportedInRtr) {
   ASSERT_EQ(modify(to_init(pairing)), Modified::Ok);
   ASSERT_EQ(qp->rq.post({1, {}}), verbs::ReceiveQueue::Post::Ok);
   const Bytes send = from_peer(request(ib::Operation::SendOnly, pairing.psn[1]));
@@ -322,7 +415,7 @@ TEST_F(OneSide, InInitDroppedInRtrServedAndTold) {
 }
 
 // proves: IB-2
-TEST_F(OneSide, WhatIsDroppedIsCountedByReasonAndChangesNothing) {
+TEST_F(OneSide, ADroppedPacketIsCountedByReasonAndChangesNothing) {
   ready();
   ASSERT_EQ(qp->rq.post({1, {}}), verbs::ReceiveQueue::Post::Ok);
   const ib::PacketHeader h = request(ib::Operation::SendOnly, pairing.psn[1]);
@@ -368,9 +461,9 @@ TEST_F(OneSide, WhatIsDroppedIsCountedByReasonAndChangesNothing) {
   EXPECT_EQ(end.completions().size(), 1u);
 }
 
-// Ports may give the packet of a frame in a piece of its own.
+// Ports may deliver a frame in two pieces.
 // proves: IB-1
-TEST_F(OneSide, FramesInTwoPiecesAreJoinedBeforeTheyAreBelieved) {
+TEST_F(OneSide, FramesInTwoPiecesAreJoinedBeforeTheyAreChecked) {
   ready();
   Bytes bytes = from_peer(request(ib::Operation::WriteOnly, pairing.psn[1]));
   for (const std::size_t cut : {42u, 54u, 58u}) {
@@ -393,14 +486,14 @@ TEST_F(OneSide, FramesInTwoPiecesAreJoinedBeforeTheyAreBelieved) {
   EXPECT_EQ(s.drops.of(ib::Drop::BadIcrc), 0u);
 }
 
-// A socket does not tell the identification the ICRC was made with; a frame has it.
+// A socket does not report the identification that the ICRC was computed with; a frame has it.
 // proves: IB-1
-TEST_F(OneSide, AHiddenIdentificationIsSolvedWhereASocketHidesIt) {
+TEST_F(OneSide, AHiddenIdentificationIsFoundOnlyForSocketFrames) {
   ready();
   Bytes bytes = from_peer(request(ib::Operation::WriteOnly, pairing.psn[1]));
-  bytes[14 + 4] = 0x12;  // the identification it is sent with
+  bytes[14 + 4] = 0x12;  // the identification it was sent with
   ib::seal(ByteView(bytes).subspan(14, 28), MutBytes(bytes).subspan(42));
-  bytes[14 + 4] = 0;  // and the one that is seen
+  bytes[14 + 4] = 0;  // the one that the socket reports
   bytes[14 + 10] = bytes[14 + 11] = 0;
   store_be16(&bytes[14 + 10], inet_checksum(inet_sum_words(&bytes[14], 20)));
   for (const auto csum : {URNIC_CSUM_UNKNOWN, URNIC_CSUM_SOCKET}) {
@@ -421,7 +514,7 @@ TEST_F(OneSide, AHiddenIdentificationIsSolvedWhereASocketHidesIt) {
   }
 }
 
-TEST_F(OneSide, PacketsOfOneThatHasGoneFindNobody) {
+TEST_F(OneSide, PacketsToADestroyedQueuePairAreDropped) {
   ready();
   const Bytes send = from_peer(request(ib::Operation::SendOnly, pairing.psn[1]));
   give(send);
@@ -435,9 +528,9 @@ TEST_F(OneSide, PacketsOfOneThatHasGoneFindNobody) {
   EXPECT_EQ(end.side.statistics().received, 2u);
 }
 
-// What nobody answers to is lost on the way, and costs retries until they are used up.
+// Without a neighbor, requests are lost and cost retries until none is left.
 // proves: IB-71
-TEST_F(OneSide, APeerThatIsNotThereEndsInRetryExceeded) {
+TEST_F(OneSide, AnUnreachablePeerEndsInRetryExceeded) {
   pairing.retry_count = 1;
   ready();
   post(1);
@@ -451,6 +544,29 @@ TEST_F(OneSide, APeerThatIsNotThereEndsInRetryExceeded) {
   EXPECT_EQ(all[0].completion.status, verbs::Status::RetryExceeded);
   EXPECT_EQ(qp->state, QpState::Error);
   EXPECT_EQ(end.side.statistics().unroutable, 2u);
+  EXPECT_EQ(end.side.statistics().sent, 0u);
+}
+
+// The peer's packets arrive, but no route leads back to it.
+TEST_F(OneSide, ResponsesWithoutARouteAreDroppedAndCounted) {
+  Bytes bytes(5 * 1024);
+  const std::uint32_t key = end.memory.register_memory(kPd, bytes.data(), bytes.size(),
+                                                       verbs::kLocalWrite | verbs::kRemoteRead);
+  const IpAddress peer = IpAddress::v4(192, 0, 2, 1);
+  QpChange rtr = to_rtr(pairing, 0, 9);
+  rtr.av.remote = peer;
+  ASSERT_EQ(modify(to_init(pairing)), Modified::Ok);
+  ASSERT_EQ(modify(rtr), Modified::Ok);
+  give(from_peer(request(ib::Operation::WriteOnly, pairing.psn[1]), peer));
+  EXPECT_EQ(end.side.statistics().responders.requests, 1u);
+  EXPECT_EQ(end.side.statistics().unroutable, 1u) << "its ACK";
+  ib::PacketHeader read = request(ib::Operation::ReadRequest, pairing.psn[1] + 1);
+  read.reth = {reinterpret_cast<std::uintptr_t>(bytes.data()), key, 5 * 1024};
+  give(from_peer(read, peer));
+  EXPECT_EQ(end.side.statistics().unroutable, 6u) << "five responses";
+  EXPECT_FALSE(context_of(*qp).responder.rc()->due());
+  end.poll(now);
+  EXPECT_EQ(end.side.statistics().unroutable, 6u);
   EXPECT_EQ(end.side.statistics().sent, 0u);
 }
 

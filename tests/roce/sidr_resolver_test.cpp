@@ -1,4 +1,4 @@
-// Questions about services of UD, and their answers: two simulated engines (IB-141).
+// UD service requests and their answers: two simulated engines (IB-141).
 #include "roce/sidr_resolver.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ RoceHostStats stats_of(const sim::Node& n) {
   return s.roce;
 }
 
-// The right end serves datagrams, the left one asks for them.
+// The right end serves datagrams, the left one asks for the service.
 class RoceQuestion : public RoceConnectEnds {
  protected:
   void begin() {
@@ -31,11 +31,9 @@ class RoceQuestion : public RoceConnectEnds {
     ASSERT_NE(listener, nullptr);
   }
   static roce::Listener* serve_at(sim::Node& n, Service service) {
-    Error error;
     roce::Listeners& all = connections(n).listeners();
-    roce::Listener* const l =
-        all.bind({*SocketAddress::parse("[::]:7000"), false, false}, &error, service);
-    return l != nullptr && all.listen(l, 8, &error) ? l : nullptr;
+    auto bound = all.bind({*SocketAddress::parse("[::]:7000"), false, false}, service);
+    return bound && all.listen(bound.value(), 8) ? bound.value() : nullptr;
   }
   roce::SidrResolver& questions() { return connections(pair->left()).resolver(); }
   Result<roce::SidrResolver::Asked> put(const roce::SidrQuery& p = {},
@@ -101,10 +99,10 @@ TEST_F(RoceQuestion, IsAnsweredWithTheQueuePairAndItsKey) {
 }
 
 // proves: IB-141
-TEST_F(RoceQuestion, IsAskedAgainWhateverIsLostOnce) {
+TEST_F(RoceQuestion, IsRepeatedAfterALostRequestOrAnswer) {
   for (const bool request : {true, false}) {
     begin();
-    ASSERT_TRUE(put({}, "10.0.0.2:7000").ok());  // they find each other
+    ASSERT_TRUE(put({}, "10.0.0.2:7000").ok());  // neighbors are resolved
     ASSERT_TRUE(asked());
     ASSERT_TRUE(serve().ok());
     ASSERT_TRUE(told());
@@ -127,7 +125,7 @@ TEST_F(RoceQuestion, IsAskedAgainWhateverIsLostOnce) {
 }
 
 // proves: IB-141
-TEST_F(RoceQuestion, WhereNobodyServesItIsRefusedAtOnce) {
+TEST_F(RoceQuestion, WithoutAListenerIsRefusedAtOnce) {
   begin();
   connections(pair->right()).listeners().close(listener);
   ASSERT_TRUE(put().ok());
@@ -139,7 +137,7 @@ TEST_F(RoceQuestion, WhereNobodyServesItIsRefusedAtOnce) {
 }
 
 // proves: IB-141
-TEST_F(RoceQuestion, WhoServesAMomentLaterIsFoundIfAskedFor) {
+TEST_F(RoceQuestion, AServiceThatOpensLaterIsFoundWithRefusalRetry) {
   begin();
   connections(pair->right()).listeners().close(listener);
   roce::SidrQuery p;
@@ -155,7 +153,7 @@ TEST_F(RoceQuestion, WhoServesAMomentLaterIsFoundIfAskedFor) {
   expect_over();
 }
 
-TEST_F(RoceQuestion, WhoNeverServesIsAskedForAsLongAsWasSaid) {
+TEST_F(RoceQuestion, WithoutAListenerRefusalRetryEndsAfterItsTime) {
   begin();
   connections(pair->right()).listeners().close(listener);
   roce::SidrQuery p;
@@ -170,7 +168,7 @@ TEST_F(RoceQuestion, WhoNeverServesIsAskedForAsLongAsWasSaid) {
 }
 
 // proves: IB-141
-TEST_F(RoceQuestion, TheNoOfThePeerComesWithItsData) {
+TEST_F(RoceQuestion, ARejectionArrivesWithItsPrivateData) {
   begin();
   ASSERT_TRUE(put().ok());
   ASSERT_TRUE(asked());
@@ -183,7 +181,7 @@ TEST_F(RoceQuestion, TheNoOfThePeerComesWithItsData) {
 }
 
 // proves: IB-141
-TEST_F(RoceQuestion, WithoutAnAnswerItFailsWhenItsTimeIsOver) {
+TEST_F(RoceQuestion, WithoutAnAnswerFailsAfterItsTimeout) {
   begin();
   pair->set_faults_right("loss=1");
   roce::SidrQuery p;
@@ -199,13 +197,13 @@ TEST_F(RoceQuestion, WithoutAnAnswerItFailsWhenItsTimeIsOver) {
 }
 
 // proves: IB-141
-TEST_F(RoceQuestion, GivenUpNothingIsToldAndAnAnswerFindsNobody) {
+TEST_F(RoceQuestion, AfterGivingUpNothingIsReportedAndAnAnswerIsDropped) {
   begin();
   const auto id = put();
   ASSERT_TRUE(id.ok());
   ASSERT_TRUE(asked());
   questions().give_up(id->id, pair->now());
-  questions().give_up(id->id, pair->now());  // it is over
+  questions().give_up(id->id, pair->now());  // it has ended
   ASSERT_TRUE(serve().ok());
   pair->run_for(Duration::s(300));
   EXPECT_TRUE(answers().empty());
@@ -213,9 +211,9 @@ TEST_F(RoceQuestion, GivenUpNothingIsToldAndAnAnswerFindsNobody) {
   EXPECT_GE(stats_of(pair->left()).cm_dropped, 1u);
 }
 
-// Also one that is between two questions.
+// Also between two repetitions.
 // proves: IB-141
-TEST_F(RoceQuestion, GivenUpBetweenTwoQuestionsNothingIsAsked) {
+TEST_F(RoceQuestion, AfterGivingUpBetweenRepetitionsNothingIsSent) {
   begin();
   connections(pair->right()).listeners().close(listener);
   roce::SidrQuery p;
@@ -224,7 +222,7 @@ TEST_F(RoceQuestion, GivenUpBetweenTwoQuestionsNothingIsAsked) {
   ASSERT_TRUE(id.ok());
   const auto sent = [&] { return stats_of(pair->left()).cm_sent; };
   ASSERT_TRUE(pair->run_until([&] { return sent() == 2; }, Duration::s(1)));
-  pair->run_for(Duration::ms(1));  // it is refused, and asked again in some more
+  pair->run_for(Duration::ms(1));  // it is refused, and repeated after a while
   questions().give_up(id->id, pair->now());
   pair->run_for(Duration::s(1));
   EXPECT_EQ(sent(), 2u);
@@ -234,7 +232,7 @@ TEST_F(RoceQuestion, GivenUpBetweenTwoQuestionsNothingIsAsked) {
 // ---- wrong use
 
 // proves: IB-141
-TEST_F(RoceQuestion, SaysWhatIsWrongAtOnce) {
+TEST_F(RoceQuestion, ReportsInvalidCallsAtOnce) {
   begin();
   roce::SidrQuery p;
   const std::string large(181, 'x');
@@ -263,9 +261,9 @@ TEST_F(RoceQuestion, SaysWhatIsWrongAtOnce) {
   EXPECT_TRUE(answer().found);
 }
 
-// Connections and datagrams have ports of their own, and each is refused at the other's.
+// Connections and datagrams have separate port spaces, and each request is refused at the other.
 // proves: IB-141
-TEST_F(RoceQuestion, AConnectionIsNotMadeAtItsPortNorTheOtherWayRound) {
+TEST_F(RoceQuestion, ConnectionsAndDatagramServicesRefuseEachOthersRequests) {
   begin();
   verbs::QueuePair* const reliable = pair->left().make_roce_qp();
   ASSERT_TRUE(connections(pair->left())
@@ -282,32 +280,30 @@ TEST_F(RoceQuestion, AConnectionIsNotMadeAtItsPortNorTheOtherWayRound) {
   EXPECT_TRUE(pair->right().roce_requests.empty());
 }
 
-// By the service id of the other, which no program of ours sends.
+// With the service id of the other port space, which our own code never sends.
 // proves: IB-141
-TEST(RoceService, OneOfTheOtherPortSpaceIsRefused) {
+TEST(RoceService, ARequestOfTheOtherPortSpaceIsRefused) {
   Crafted c;
   roce::Connections& ours = c.node->engine().roce_control().connections();
-  Error error;
   ib_cm::Options options;
   options.key = {1, 2};
   ib_cm::Manager peer(options);
   ib_cm::Outgoing mad;
-  const ib_cm::AddressPair way{address_of(1), address_of(0)};
+  const ib_cm::AddressPair addresses{address_of(1), address_of(0)};
   for (const Service service : {Service::Rc, Service::Ud}) {
-    roce::Listener* const l =
-        ours.listeners().bind({{IpAddress::any_v6(), kPort}, false, false}, &error, service);
-    ASSERT_NE(l, nullptr);
-    ASSERT_TRUE(ours.listeners().listen(l, 8, &error));
+    auto bound = ours.listeners().bind({{IpAddress::any_v6(), kPort}, false, false}, service);
+    ASSERT_TRUE(bound);
+    ASSERT_TRUE(ours.listeners().listen(bound.value(), 8));
   }
   ib_cm::Connect connection;
-  connection.way = way;
+  connection.addresses = addresses;
   connection.service = ib_cm::service_of(PortSpace::Udp, kPort);
   connection.qp.qpn = 0x77;
   ASSERT_TRUE(peer.connections().connect(connection, {}, c.now).ok());
   ASSERT_TRUE(peer.next_mad(&mad));
   c.arrive(mad.mad);
   ib_cm::Resolve question;
-  question.way = way;
+  question.addresses = addresses;
   question.service = ib_cm::service_of(PortSpace::Tcp, kPort);
   ASSERT_TRUE(peer.sidr().resolve(question, {}, c.now).ok());
   ASSERT_TRUE(peer.next_mad(&mad));
@@ -318,7 +314,7 @@ TEST(RoceService, OneOfTheOtherPortSpaceIsRefused) {
 }
 
 // proves: IB-141
-TEST_F(RoceQuestion, AListenerThatHasGoneRefusesWhoAsksLaterAndAnswersWhoAsked) {
+TEST_F(RoceQuestion, AfterAListenerClosesNewRequestsAreRefusedAndPendingOnesAnswered) {
   begin();
   ASSERT_TRUE(put().ok());
   ASSERT_TRUE(asked());
@@ -332,7 +328,7 @@ TEST_F(RoceQuestion, AListenerThatHasGoneRefusesWhoAsksLaterAndAnswersWhoAsked) 
 }
 
 // proves: IB-141
-TEST_F(RoceQuestion, NoMoreWaitThanItsBacklogSays) {
+TEST_F(RoceQuestion, RequestsThatWaitAreLimitedByTheBacklog) {
   begin();
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(put().ok());
   pair->run_for(Duration::s(5));
@@ -346,9 +342,9 @@ TEST_F(RoceQuestion, NoMoreWaitThanItsBacklogSays) {
   EXPECT_EQ(answers().size(), 100u);
 }
 
-// Any one allocation fails: there is an answer or a clear failure, and nothing stays.
+// Any one allocation fails: there is an answer or a clear failure, and nothing remains.
 // proves: E-50
-TEST_F(RoceQuestion, WithoutMemoryThereIsOneAnswerOrNoQuestion) {
+TEST_F(RoceQuestion, WithoutMemoryThereIsAnAnswerOrAClearFailure) {
   std::uint64_t found = 0;
   for (std::uint64_t n = 0;; ++n) {
     SCOPED_TRACE(n);

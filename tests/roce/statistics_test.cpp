@@ -1,4 +1,4 @@
-// Counters of queue pairs are summed up when these have gone.
+// Counters of destroyed queue pairs are added to the totals.
 #include "roce/statistics.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace urnic::roce {
 namespace {
 
-// Each counter has a value of its own, so that one that is left out, or added to another, shows.
+// Each counter has a different value, so a counter that is left out or added to another is found.
 template <class Counters>
 void expect_each_is_added() {
   std::array<std::uint64_t, sizeof(Counters) / sizeof(std::uint64_t)> one, sum;

@@ -1,6 +1,6 @@
-// Two sides with several queue pairs each, and between them a wire that loses, doubles and reorders
-// RoCE frames both ways: all kinds of requests, each byte looked at. Then what goes wrong, with
-// the status that both ends see, while others go on.
+// Two sides with several queue pairs each, and a wire between them that loses, duplicates and
+// reorders RoCE frames in both directions: all kinds of requests, with every byte checked. Then
+// failures: the status at both ends, while others go on.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class Net {
   Net(std::uint64_t seed, const urnic::test::WireFaults& faults)
       : wire_(seed, faults), clean_(seed, {}) {}
 
-  // Until nothing happens any more, or `until`.
+  // Runs until nothing more happens, or `until`.
   void run(Instant until = Instant::from_ns(0) + Duration::s(600)) {
     for (int steps = 0; steps < 2'000'000; ++steps) {
       exchange();
@@ -49,7 +49,7 @@ class Net {
   SideEnd a{0, SideEnd::keyed(1)}, b{1, SideEnd::keyed(2)};
 
  private:
-  // ARP may still have something to do; timers of the neighbour cache alone are no reason to go on.
+  // ARP may still have work; timers of the neighbor cache alone do not count.
   Instant quiet() {
     return a.side.wants_to_send() || b.side.wants_to_send() ? now + Duration::us(10)
                                                             : Instant::never();
@@ -126,8 +126,10 @@ struct Couple {
     b.end->side.destroy(std::move(b.qp));
   }
   void go(Instant now) {
-    a.end->side.work_posted(*a.qp, now);
-    b.end->side.work_posted(*b.qp, now);
+    for (const Half* half : {&a, &b}) {
+      half->end->side.receives_posted(*half->qp, now);
+      half->end->side.sends_posted(*half->qp, now);
+    }
   }
   Half a, b;
 };
@@ -142,11 +144,11 @@ struct Done {
   std::map<std::uint32_t, std::vector<verbs::Completion>> sent, received;
 };
 
-// ---- everything over a bad wire
+// ---- all operations over a faulty wire
 
 constexpr std::uint32_t kMessages = 40;
 
-// What each request of a to b must leave behind.
+// The expected effect of each request of a to b.
 struct Plan {
   Plan(Couple& of, std::uint64_t seed, bool shared) : c(of), rng(seed) {
     c.a.fill(seed);
@@ -268,7 +270,7 @@ void run_mixed(std::uint64_t seed, std::uint64_t* lost) {
 }
 
 // proves: IB-76
-TEST(TwoSides, EveryOperationOverABadWireOnceInOrderAndRight) {
+TEST(TwoSides, EveryOperationOverAFaultyWireCompletesOnceInOrderAndIntact) {
   std::uint64_t lost = 0;
   const std::uint64_t seeds = std::getenv("URNIC_TEST_LONG") != nullptr ? 2000 : 40;
   for (std::uint64_t seed = 1; seed <= seeds && !::testing::Test::HasFailure(); ++seed) {
@@ -277,9 +279,9 @@ TEST(TwoSides, EveryOperationOverABadWireOnceInOrderAndRight) {
   EXPECT_GT(lost, 10 * seeds);
 }
 
-// ---- what goes wrong
+// ---- failures
 
-// Two couples: one fails, the other has its work beside it.
+// Two pairs of queue pairs: one fails, the other works beside it.
 struct Failing : ::testing::Test {
   void start(const Pairing& p) {
     bad = std::make_unique<Couple>(net, p, 4);
@@ -315,7 +317,7 @@ struct Failing : ::testing::Test {
 };
 
 // proves: IB-115, IB-117
-TEST_F(Failing, ABadKeyIsRemoteAccessThereAndFlushedHere) {
+TEST_F(Failing, ABadKeyIsARemoteAccessErrorAndFlushesBothEnds) {
   start({});
   bad->a.wrong_key = 0xdeadbeef;
   bad->b.receive(0);
@@ -351,7 +353,7 @@ TEST_F(Failing, ASendThatIsTooLongEndsBoth) {
 }
 
 // proves: IB-115
-TEST_F(Failing, NoReceiveIsRnrUntilTheRetriesAreUsedUp) {
+TEST_F(Failing, WithoutAReceiveRnrNaksAreSentUntilTheRetriesAreUsedUp) {
   Pairing p;
   p.rnr_retry = 2;
   start(p);
@@ -377,7 +379,7 @@ TEST_F(Failing, AReceiveThatComesInTimeIsUsed) {
 }
 
 // proves: IB-115, IB-69
-TEST_F(Failing, APeerThatHasGoneIsRetryExceeded) {
+TEST_F(Failing, AVanishedPeerEndsInRetryExceeded) {
   Pairing p;
   p.retry_count = 3;
   start(p);
@@ -388,7 +390,7 @@ TEST_F(Failing, APeerThatHasGoneIsRetryExceeded) {
   ASSERT_EQ(net.b.side.modify(there, reset, net.now), Modified::Ok);
   run();
   expect_ended(Status::RetryExceeded, 2);
-  // Without a word of credits one Send alone leaves, and the READ waits behind it.
+  // Without credits only one Send is sent, and the READ waits after it.
   EXPECT_EQ(net.b.side.statistics().drops.of(ib::Drop::WrongState), 1u + 3);
   EXPECT_EQ(net.a.side.statistics().requesters.repeated, 3u);
 }
@@ -396,7 +398,7 @@ TEST_F(Failing, APeerThatHasGoneIsRetryExceeded) {
 // ---- the send queue drains
 
 // proves: IB-112, IB-113
-TEST_F(Failing, SqdFinishesWhatHasBegunTellsOnceAndGoesOn) {
+TEST_F(Failing, SqdFinishesBegunMessagesReportsOnceAndResumes) {
   start({});
   bad->a.fill(4);
   for (std::uint32_t i = 0; i < 3; ++i) bad->b.receive(i);
@@ -408,7 +410,7 @@ TEST_F(Failing, SqdFinishesWhatHasBegunTellsOnceAndGoesOn) {
   sqd.to = verbs::QpState::Sqd;
   sqd.mask |= verbs::kQpAttrSqdNotify;
   sqd.tell_drained = true;
-  net.run(net.now + Duration::us(12));  // neighbours know each other
+  net.run(net.now + Duration::us(12));  // neighbors are resolved
   ASSERT_EQ(net.a.side.modify(qp, sqd, net.now), Modified::Ok);
   bad->a.post(1, WrOp::Send, 10, bad->b);
   bad->go(net.now);
@@ -432,7 +434,7 @@ TEST_F(Failing, SqdFinishesWhatHasBegunTellsOnceAndGoesOn) {
   EXPECT_EQ(std::memcmp(bad->b.inbox.data(), bad->a.local.data(), 4999), 0);
 }
 
-// ---- to oneself
+// ---- connections with an own address
 
 TEST(OwnAddress, AQueuePairTalksToItselfAndToItsNeighbour) {
   SideEnd end(0);
@@ -452,7 +454,7 @@ TEST(OwnAddress, AQueuePairTalksToItselfAndToItsNeighbour) {
   b.receive(0);
   a.post(0, WrOp::Send, 4999, b);
   a.post(1, WrOp::Read, 700, b);
-  end.side.work_posted(*a.qp, now);
+  end.side.sends_posted(*a.qp, now);
   for (int i = 0; i < 20; ++i) end.poll(now);
   const auto all = end.completions();
   ASSERT_EQ(all.size(), 3u);

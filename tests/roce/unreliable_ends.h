@@ -18,7 +18,7 @@ inline bool carries_udp(const Bytes& frame) {
   return frame[12] == 8 ? frame[13] == 0 && frame[23] == 17 : frame[20] == 17;
 }
 
-// To `state` and what it needs, of that service.
+// The move to `state` with the attributes it needs for that service.
 inline QpChange moved(verbs::Service service, verbs::QpState state, const Pairing& p, int which,
                       std::uint32_t dest) {
   using verbs::QpState;
@@ -81,12 +81,12 @@ struct UnreliableEnds : ::testing::Test {
     make(s);
     for (int i = 0; i < 2; ++i) ready(i);
   }
-  // Of the end, to another one.
+  // An address handle of one end for another one.
   std::uint32_t handle(int i, int to, bool v6 = false) {
     ib::AddressVector av;
     av.local = address_of(i, v6);
     av.remote = address_of(to, v6);
-    const Paths::Opened made = ends[i].side.ways().open(av, now);
+    const Paths::Opened made = ends[i].side.paths().open(av, now);
     EXPECT_EQ(made.verdict, Modified::Ok);
     EXPECT_NE(made.handle, 0u);
     return made.handle;
@@ -117,7 +117,7 @@ struct UnreliableEnds : ::testing::Test {
       wr.rkey = key[1 - i];
     }
     ASSERT_EQ(qp[i]->sq.post(wr), verbs::Post::Ok);
-    ends[i].side.work_posted(*qp[i], now);
+    ends[i].side.sends_posted(*qp[i], now);
   }
   void receive(int i, std::uint64_t id, std::uint32_t slot, std::uint32_t length = kSlot,
                std::uint32_t lkey_error = 0) {
@@ -125,7 +125,7 @@ struct UnreliableEnds : ::testing::Test {
     piece.lkey ^= lkey_error;
     ASSERT_EQ(qp[i]->rq.post({id, {&piece, 1}}), verbs::ReceiveQueue::Post::Ok);
   }
-  // Frames go both ways until none does; `lost` says of UDP ones, counted from 0, which do not.
+  // Runs until no more frames are exchanged; `lost` selects UDP frames to lose, counted from 0.
   void run(const std::function<bool(unsigned)>& lost = {}) {
     unsigned seen = 0;
     for (int idle = 0; idle < 3;) {
@@ -145,7 +145,7 @@ struct UnreliableEnds : ::testing::Test {
       idle = any ? 0 : idle + 1;
     }
   }
-  // A Send to a queue pair in Init, and the same packet once more when that is in Rtr.
+  // A Send to a queue pair in Init, and the same packet again once that is in Rtr.
   void in_init_and_in_rtr(verbs::Service s, std::uint32_t way) {
     make(s);
     ready(0);
@@ -180,7 +180,7 @@ struct UnreliableEnds : ::testing::Test {
   std::uint32_t key[2] = {};
   verbs::Service service = verbs::Service::Uc;
   std::unique_ptr<verbs::QueuePair> qp[2];
-  std::vector<Bytes> udp;  // what was on the wire
+  std::vector<Bytes> udp;  // packets on the wire
 };
 
 }  // namespace urnic::roce::test

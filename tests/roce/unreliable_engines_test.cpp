@@ -1,4 +1,4 @@
-// UC and UD in two simulated engines: bad wires, neighbours, ends of queue pairs and links,
+// UC and UD in two simulated engines: faulty wires, neighbors, ends of queue pairs and links,
 // counters.
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ class RoceUnreliable : public RoceEnds {
   std::uint32_t way = 0;
 };
 
-// Whatever is lost, doubled or comes late: what is delivered is whole, in its own receive.
+// With loss, duplicates and delays: every delivered message is complete, in its own receive.
 // proves: IB-93
 TEST_F(RoceUnreliable, UcDeliversWholeMessagesOrNone) {
   up_unreliable(Service::Uc);
@@ -62,7 +62,7 @@ TEST_F(RoceUnreliable, UcDeliversWholeMessagesOrNone) {
 }
 
 // proves: IB-98, IB-144
-TEST_F(RoceUnreliable, UdDeliversEachDatagramOrNot) {
+TEST_F(RoceUnreliable, UdDeliversWholeDatagramsOrNone) {
   up_unreliable(Service::Ud);
   rooms(128 * 4096);
   way = handle_to(pair->left(), 0, 1, pair->now());
@@ -88,7 +88,7 @@ TEST_F(RoceUnreliable, UdDeliversEachDatagramOrNot) {
 }
 
 // proves: E-43
-TEST_F(RoceUnreliable, ALinkThatIsGivenUpEndsWhatHasAPeerBeyondIt) {
+TEST_F(RoceUnreliable, GivingUpTheLinkEndsQueuePairsWithAPeerBeyondIt) {
   up_unreliable(Service::Ud);
   rooms(8000);
   verbs::QueuePair* const uc = pair->left().make_roce_qp({}, Service::Uc);
@@ -98,8 +98,8 @@ TEST_F(RoceUnreliable, ALinkThatIsGivenUpEndsWhatHasAPeerBeyondIt) {
   EXPECT_EQ(left->state, QpState::Rts);
 }
 
-// Counters of those that have gone stay.
-TEST_F(RoceUnreliable, WhatAQueuePairHasCountedStaysWhenItGoes) {
+// Counters of destroyed queue pairs remain.
+TEST_F(RoceUnreliable, CountersOfADestroyedQueuePairRemain) {
   up_unreliable(Service::Ud);
   rooms(8000);
   way = handle_to(pair->left(), 0, 1, pair->now());

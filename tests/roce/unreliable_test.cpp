@@ -1,5 +1,5 @@
-// Queue pairs of UC and UD on two sides: what they are moved by, what arrives, what is lost, and
-// what a request or a receive that fails does to them.
+// UC and UD queue pairs on two sides: the attributes of their moves, arrivals, losses, and the
+// effects of a request or a receive that fails.
 #include <gtest/gtest.h>
 
 #include "roce/unreliable_ends.h"
@@ -19,7 +19,7 @@ using UnreliableSides = UnreliableEnds;
 // ---- UC
 
 // proves: IB-98, IB-99
-TEST_F(UcSides, SendsAndWritesArriveAndNothingComesBack) {
+TEST_F(UcSides, SendsAndWritesArriveWithoutResponses) {
   up(Service::Uc);
   receive(1, 10, 4);
   receive(1, 11, 5);
@@ -48,7 +48,7 @@ TEST_F(UcSides, SendsAndWritesArriveAndNothingComesBack) {
 }
 
 // proves: IB-93
-TEST_F(UcSides, AMessageThatLosesAPacketIsLostAndTheNextHasItsReceive) {
+TEST_F(UcSides, AMessageThatLosesAPacketIsLostAndTheNextUsesItsReceive) {
   up(Service::Uc);
   receive(1, 10, 4);
   post(0, 1, {.slot = 1, .length = 3000});
@@ -67,7 +67,7 @@ TEST_F(UcSides, AMessageThatLosesAPacketIsLostAndTheNextHasItsReceive) {
 }
 
 // proves: IB-110
-TEST_F(UcSides, AreMovedWithoutWhatIsAboutAnswers) {
+TEST_F(UcSides, AreMovedWithoutAttributesOfResponses) {
   make(Service::Uc);
   ASSERT_EQ(move(0, QpState::Init), Modified::Ok);
   const auto change = [&](QpState to, std::uint32_t more, std::uint32_t less) {
@@ -87,7 +87,7 @@ TEST_F(UcSides, AreMovedWithoutWhatIsAboutAnswers) {
 }
 
 // proves: IB-120
-TEST_F(UcSides, TheFirstRequestInRtrIsToldOf) {
+TEST_F(UcSides, TheFirstRequestInRtrIsReported) {
   make(Service::Uc);
   ready(0);
   ASSERT_EQ(move(1, QpState::Init), Modified::Ok);
@@ -98,7 +98,7 @@ TEST_F(UcSides, TheFirstRequestInRtrIsToldOf) {
 }
 
 // proves: IB-134
-TEST_F(UcSides, WhatComesInInitIsDroppedAndTheSamePacketServedInRtr) {
+TEST_F(UcSides, APacketIsDroppedInInitAndServedInRtr) {
   in_init_and_in_rtr(Service::Uc, 0);
 }
 
@@ -126,7 +126,7 @@ TEST_F(UcSides, InSqdAMessageThatHasBegunIsSentToItsEnd) {
   EXPECT_EQ(ends[0].completions().size(), 2u);
 }
 
-TEST_F(UcSides, WhatComesFromSomebodyElseIsDropped) {
+TEST_F(UcSides, PacketsFromAnotherSenderAreDropped) {
   up(Service::Uc);
   pairing.v6 = true;
   ends[0].side.destroy(std::move(qp[0]));
@@ -140,7 +140,7 @@ TEST_F(UcSides, WhatComesFromSomebodyElseIsDropped) {
 // ---- UD
 
 // proves: IB-110
-TEST_F(UdSides, AreMovedByAQkeyAndWithoutAPeer) {
+TEST_F(UdSides, AreMovedWithAQkeyAndWithoutAPeer) {
   make(Service::Ud);
   QpChange c = to_init(pairing);
   EXPECT_EQ(ends[0].side.modify(*qp[0], c, now), Modified::MissingAttribute);
@@ -156,7 +156,7 @@ TEST_F(UdSides, AreMovedByAQkeyAndWithoutAPeer) {
 }
 
 // proves: IB-144, IB-103
-TEST_F(UdSides, ADatagramComesBehindItsHeaderAndSaysWhoseItIs) {
+TEST_F(UdSides, ADatagramFollowsItsIpHeaderAndReportsItsSender) {
   up(Service::Ud);
   std::uint64_t id = 0;
   for (const bool v6 : {false, true}) {
@@ -189,7 +189,7 @@ TEST_F(UdSides, ADatagramComesBehindItsHeaderAndSaysWhoseItIs) {
 }
 
 // proves: IB-103, IB-133
-TEST_F(UdSides, AnotherQkeyIsDroppedAndTheTopBitStandsForOnesOwn) {
+TEST_F(UdSides, AWrongQkeyIsDroppedAndTheTopBitSelectsTheOwnQkey) {
   up(Service::Ud);
   receive(1, 1, 4);
   const std::uint32_t way = handle(0, 1);
@@ -203,7 +203,7 @@ TEST_F(UdSides, AnotherQkeyIsDroppedAndTheTopBitStandsForOnesOwn) {
 }
 
 // proves: IB-134
-TEST_F(UdSides, WhatComesInInitIsDroppedAndTheSamePacketServedInRtr) {
+TEST_F(UdSides, APacketIsDroppedInInitAndServedInRtr) {
   in_init_and_in_rtr(Service::Ud, handle(0, 1));
 }
 
@@ -229,7 +229,7 @@ TEST_F(UdSides, OneQueuePairSendsToManyAndOneIsItself) {
 }
 
 // proves: IB-101
-TEST_F(UdSides, DatagramsWaitForTheWayAndLeaveInTheirOrder) {
+TEST_F(UdSides, DatagramsWaitForThePathAndAreSentInOrder) {
   up(Service::Ud);
   for (std::uint64_t i = 0; i < 3; ++i) receive(1, i, 4 + static_cast<std::uint32_t>(i));
   const std::uint32_t way = handle(0, 1), own = handle(0, 0);
@@ -244,13 +244,13 @@ TEST_F(UdSides, DatagramsWaitForTheWayAndLeaveInTheirOrder) {
   EXPECT_TRUE(holds(1, 4, 40, 0, 1, 100));
   EXPECT_TRUE(holds(1, 5, 40, 0, 3, 300));
   EXPECT_EQ(ends[0].completions().size(), 3u);
-  // The PSN of each is the next (the BTH lies behind 42 bytes).
+  // Each has the next PSN (the BTH is at offset 42).
   ASSERT_EQ(udp.size(), 2u);
   EXPECT_EQ((load_be32(&udp[1][42 + 8]) - load_be32(&udp[0][42 + 8])) & ib::kMask24, 2u);
 }
 
 // proves: IB-98
-TEST_F(UdSides, WhereNobodyAnswersDatagramsAreLostAndOthersGoOn) {
+TEST_F(UdSides, WithoutANeighborDatagramsAreLostAndOthersGoOn) {
   up(Service::Ud);
   receive(1, 1, 4);
   const std::uint32_t nobody = handle(0, 6), there = handle(0, 1);
@@ -265,7 +265,7 @@ TEST_F(UdSides, WhereNobodyAnswersDatagramsAreLostAndOthersGoOn) {
   EXPECT_EQ(ends[0].completions().size(), 3u) << "done when they have left, or could not";
   ASSERT_EQ(ends[1].completions().size(), 1u);
   EXPECT_TRUE(holds(1, 4, 40, 0, 2, 200));
-  // One that nobody answers for is asked for again, and there now.
+  // A handle without a neighbor is resolved again, and there is one now.
   SideEnd late(6, SideEnd::keyed(3));
   auto* const answering = &late;
   post(0, 4, {.slot = 1, .length = 100, .to = {nobody, 0x777, kQkey}});
@@ -283,11 +283,11 @@ TEST_F(UdSides, WhereNobodyAnswersDatagramsAreLostAndOthersGoOn) {
 }
 
 // proves: IB-98
-TEST_F(UdSides, ByAHandleThatHasGoneNothingLeaves) {
+TEST_F(UdSides, NothingIsSentWithAClosedHandle) {
   up(Service::Ud);
   const std::uint32_t way = handle(0, 1);
   run();
-  ends[0].side.ways().close(way);
+  ends[0].side.paths().close(way);
   post(0, 1, {.slot = 1, .length = 100, .to = {way, qp[1]->number(), kQkey}});
   run();
   EXPECT_EQ(ends[0].side.statistics().unroutable, 1u);
@@ -296,25 +296,25 @@ TEST_F(UdSides, ByAHandleThatHasGoneNothingLeaves) {
 }
 
 // proves: IB-98
-TEST_F(UdSides, AHandleThatGoesWhileItsWayIsAskedForHoldsNothingUp) {
+TEST_F(UdSides, AHandleClosedDuringResolutionDoesNotBlockTheQueue) {
   up(Service::Ud);
   const std::uint32_t way = handle(0, 1);
   post(0, 1, {.slot = 1, .length = 100, .to = {way, qp[1]->number(), kQkey}});
   EXPECT_TRUE(ends[0].completions().empty());
-  ends[0].side.ways().close(way);
+  ends[0].side.paths().close(way);
   run();
   EXPECT_EQ(ends[0].side.statistics().unroutable, 1u);
   EXPECT_EQ(ends[0].completions().size(), 1u);
 }
 
-TEST_F(UdSides, HandlesOfWhatCannotBeAreRefused) {
+TEST_F(UdSides, HandlesOfInvalidAddressesAreRefused) {
   ib::AddressVector av;
   av.local = address_of(0, false);
   av.remote = address_of(1, false);
   const auto verdict = [&](auto&& spoil) {
     ib::AddressVector bad = av;
     spoil(bad);
-    return ends[0].side.ways().open(bad, now).verdict;
+    return ends[0].side.paths().open(bad, now).verdict;
   };
   using A = ib::AddressVector;
   EXPECT_EQ(verdict([](A&) {}), Modified::Ok);
@@ -325,7 +325,7 @@ TEST_F(UdSides, HandlesOfWhatCannotBeAreRefused) {
 }
 
 // proves: IB-100
-TEST_F(UdSides, ThePathMtuIsWhatTheNetworkCarriesInEachLife) {
+TEST_F(UdSides, ThePathMtuIsThatOfTheNetworkAlsoAfterReset) {
   SideEnd jumbo(0, SideEnd::keyed(1), 4200);
   auto ud = jumbo.queue_pair({}, Service::Ud);
   for (int life = 0; life < 2; ++life) {
@@ -336,7 +336,7 @@ TEST_F(UdSides, ThePathMtuIsWhatTheNetworkCarriesInEachLife) {
   jumbo.side.destroy(std::move(ud));
 }
 
-TEST_F(UdSides, ATurnIsAFewPacketsAndAllLeave) {
+TEST_F(UdSides, ATurnIsAFewPacketsAndAllAreSent) {
   up(Service::Ud);
   const std::uint32_t way = handle(0, 1);
   run();
@@ -347,7 +347,7 @@ TEST_F(UdSides, ATurnIsAFewPacketsAndAllLeave) {
     ib::set_destination(&wr, {way, qp[1]->number(), kQkey});
     ASSERT_EQ(qp[0]->sq.post(wr), verbs::Post::Ok);
   }
-  ends[0].side.work_posted(*qp[0], now);
+  ends[0].side.sends_posted(*qp[0], now);
   EXPECT_EQ(ends[0].side.statistics().sent, 16u);
   run();
   EXPECT_EQ(ends[0].side.statistics().sent, 100u);
@@ -358,7 +358,7 @@ TEST_F(UdSides, ATurnIsAFewPacketsAndAllLeave) {
 // ---- what fails
 
 // proves: IB-114
-TEST_F(UnreliableSides, ASendThatFailsIsSqeReceivesGoOnAndRtsLeadsBack) {
+TEST_F(UnreliableSides, AFailedSendLeadsToSqeReceivesGoOnAndRtsResumes) {
   for (const Service s : {Service::Uc, Service::Ud}) {
     SCOPED_TRACE(static_cast<int>(s));
     for (int i = 0; i < 2; ++i) {
@@ -384,13 +384,13 @@ TEST_F(UnreliableSides, ASendThatFailsIsSqeReceivesGoOnAndRtsLeadsBack) {
     EXPECT_EQ(done[1].completion.status, Status::LocalProtection);
     EXPECT_EQ(done[2].completion.status, Status::Flushed);
     EXPECT_EQ(ends[0].log.count(QpEvent::Failed), 0u);
-    // What comes is taken.
+    // Incoming packets are accepted.
     post(1, 4, {.slot = 2, .length = 50, .to = to(1)});
     run();
     done = ends[0].completions();
     ASSERT_EQ(done.size(), 1u);
     EXPECT_EQ(done[0].completion.wr_id, 21u);
-    // Posted, and not looked at before the move: it is of those that are flushed.
+    // Posted, and not yet processed before the move: it is flushed.
     verbs::SendWr early;
     early.wr_id = 5;
     ASSERT_EQ(qp[0]->sq.post(early), verbs::Post::Ok);
@@ -414,7 +414,7 @@ TEST_F(UnreliableSides, ASendThatFailsIsSqeReceivesGoOnAndRtsLeadsBack) {
 }
 
 // proves: IB-116
-TEST_F(UnreliableSides, AReceiveThatFailsIsErrorInSqeToo) {
+TEST_F(UnreliableSides, AFailedReceiveLeadsToErrorAlsoInSqe) {
   for (const Service s : {Service::Uc, Service::Ud}) {
     SCOPED_TRACE(static_cast<int>(s));
     for (int i = 0; i < 2; ++i) {
@@ -424,7 +424,7 @@ TEST_F(UnreliableSides, AReceiveThatFailsIsErrorInSqeToo) {
     ends[0].log.events.clear();
     const std::uint32_t way = handle(1, 0);
     run();
-    post(0, 1, {.op = WrOp::Read, .slot = 1, .length = 8});  // has no words in either service
+    post(0, 1, {.op = WrOp::Read, .slot = 1, .length = 8});  // neither service has this operation
     ASSERT_EQ(qp[0]->state, QpState::Sqe);
     EXPECT_EQ(ends[0].completions()[0].completion.status, Status::LocalOperation);
     receive(0, 2, 5, kSlot, 0x5500);
@@ -441,7 +441,7 @@ TEST_F(UnreliableSides, AReceiveThatFailsIsErrorInSqeToo) {
 }
 
 // proves: IB-106
-TEST_F(UnreliableSides, ResetForgetsAndLeadsToAnotherLife) {
+TEST_F(UnreliableSides, AfterAResetTheQueuePairStartsAnew) {
   for (const Service s : {Service::Uc, Service::Ud}) {
     SCOPED_TRACE(static_cast<int>(s));
     for (int i = 0; i < 2; ++i) {

@@ -1,5 +1,5 @@
-// An engine whose caller polls again at once lets the ACK of a Write wait for that poll: the
-// consumer has it first, and its answer leaves before the ACK. Over RoCE.
+// If its caller polls again at once, an engine delays the ACK of a Write until that poll: the
+// consumer runs first, and its response is sent before the ACK. Over RoCE.
 #include <gtest/gtest.h>
 
 #include "port/memory_port.h"
@@ -29,7 +29,7 @@ struct WaitingAck : ::testing::Test {
     connect(*b, *right, {}, 1, left->number(), 0, now);
     here = std::make_unique<Room>(*a, 4096, 1);
     there = std::make_unique<Room>(*b, 4096, 2);
-    // Both know the way, and the flow.
+    // Both have resolved the path and know the flow.
     for (int i = 0; i < 3; ++i) {
       write(*a, *left, *here, *there);
       write(*b, *right, *there, *here);
@@ -64,7 +64,7 @@ struct WaitingAck : ::testing::Test {
 };
 
 // proves: S-11
-TEST_F(WaitingAck, LeavesWithThePollThatComesNext) {
+TEST_F(WaitingAck, IsSentWithTheNextPoll) {
   const std::uint64_t before = sent(*b);
   write(*a, *left, *here, *there);
   EXPECT_TRUE(pass(b.get(), kComesBack));
@@ -77,7 +77,7 @@ TEST_F(WaitingAck, LeavesWithThePollThatComesNext) {
 }
 
 // proves: S-11
-TEST_F(WaitingAck, WhatTheConsumerAnswersLeavesBeforeIt) {
+TEST_F(WaitingAck, IsSentAfterTheConsumersResponse) {
   const std::uint64_t before = sent(*b), acked = acks(*b);
   write(*a, *left, *here, *there);
   pass(b.get(), kComesBack);
@@ -90,7 +90,7 @@ TEST_F(WaitingAck, WhatTheConsumerAnswersLeavesBeforeIt) {
 }
 
 // proves: S-11
-TEST_F(WaitingAck, IsSentAtOnceWhereNobodyComesBack) {
+TEST_F(WaitingAck, IsSentAtOnceIfTheCallerDoesNotPollAgain) {
   const std::uint64_t before = sent(*b);
   write(*a, *left, *here, *there);
   pass(b.get(), kLeaves);
@@ -98,7 +98,7 @@ TEST_F(WaitingAck, IsSentAtOnceWhereNobodyComesBack) {
 }
 
 // proves: S-11
-TEST_F(WaitingAck, WaitsOnceThoughMoreComes) {
+TEST_F(WaitingAck, WaitsOnlyOnceEvenIfMoreArrives) {
   const std::uint64_t before = sent(*b);
   write(*a, *left, *here, *there);
   pass(b.get(), kComesBack);
@@ -110,8 +110,8 @@ TEST_F(WaitingAck, WaitsOnceThoughMoreComes) {
   EXPECT_EQ(sent(*b), before + 1) << "and waits again";
 }
 
-// What is owed besides an ACK, or asked for, does not wait.
-TEST_F(WaitingAck, AnythingElseGoesAtOnceAndTheAckWithIt) {
+// A response other than an ACK, or a requested one, is not delayed.
+TEST_F(WaitingAck, IsSentAtOnceWithAnythingElse) {
   const std::uint64_t before = sent(*b);
   write(*a, *left, *here, *there);
   const verbs::Sge sge{here->at(), 64, here->key};

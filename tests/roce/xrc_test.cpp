@@ -1,5 +1,6 @@
-// XRC over frames: a sending end on one side, a receiving one with shared receive queues on the
-// other, a clean wire; what is not for them, and what becomes of a message whose queue goes.
+// XRC over frames: a sending end on one side, a receiving end with shared receive queues on the
+// other, and a clean wire. Also packets for other queue pairs, and a message whose queue is
+// destroyed.
 #include <array>
 #include <vector>
 
@@ -50,7 +51,7 @@ struct XrcSides : ::testing::Test {
     verbs::CompletionQueue* const receive = verbs::is_xrc(service) ? nullptr : &ends[i].cq;
     return ends[i].side.create(service, kPd, {}, send, receive, nullptr, kDomain);
   }
-  // With what its service takes of each move.
+  // Moves it with the attributes that its service has.
   void move(int i, verbs::QueuePair& qp, std::uint32_t dest, QpState to_state) {
     QpChange c = to_state == QpState::Init  ? to_init(pairing)
                  : to_state == QpState::Rtr ? to_rtr(pairing, i, dest)
@@ -67,7 +68,7 @@ struct XrcSides : ::testing::Test {
   void up(QpState receiving = QpState::Rtr) {
     ready(0, *from, to->number());
     ready(1, *to, from->number(), receiving);
-    run();  // ways and hellos
+    run();  // path resolution and hellos
   }
   verbs::Sge sge(int i, std::size_t at, std::uint32_t length) const {
     return {reinterpret_cast<std::uintptr_t>(&memory[i][at]), length, key[i]};
@@ -83,13 +84,13 @@ struct XrcSides : ::testing::Test {
     wr.rkey = key[1 - i];
     wr.remote_srq = number;
     ASSERT_EQ(qp.sq.post(wr), verbs::Post::Ok);
-    ends[i].side.work_posted(qp, now);
+    ends[i].side.sends_posted(qp, now);
   }
   void receive(std::uint64_t id) {
     const verbs::Sge piece = sge(1, 30'000, 8000);
     ASSERT_EQ(queue.post({id, {&piece, 1}}), verbs::SharedReceiveQueue::Post::Ok);
   }
-  // Until nothing moves any more; so many packets reach the second end, and no more.
+  // Runs until nothing moves any more; at most `most` packets reach the second end.
   void run(unsigned most = ~0u) {
     for (int idle = 0; idle < 3;) {
       bool any = false;
@@ -128,7 +129,7 @@ struct XrcSides : ::testing::Test {
 };
 
 // proves: IB-162
-TEST_F(XrcSides, AReceiveCompletesOnTheQueueOfItsSharedQueueWithTheNumberOfTheEnd) {
+TEST_F(XrcSides, AReceiveCompletesOnItsSharedQueuesCqWithTheQueuePairNumber) {
   up();
   receive(5);
   post(0, *from, verbs::WrOp::Send, 3000, queue.xrc.number);
@@ -143,14 +144,14 @@ TEST_F(XrcSides, AReceiveCompletesOnTheQueueOfItsSharedQueueWithTheNumberOfTheEn
 }
 
 // proves: IB-164
-TEST_F(XrcSides, WhatIsOfTheOtherHalfOrOfRcIsDroppedAndCounted) {
+TEST_F(XrcSides, PacketsForTheOtherHalfOrOfRcAreDroppedAndCounted) {
   ends[1].like_last = true;
   up(QpState::Rts);
   post(0, *from, verbs::WrOp::Write, 100, queue.xrc.number);
   run();
   ASSERT_EQ(ends[0].completions().size(), 1u);
   const Bytes before = memory[1];
-  // RC to the receiving end, with the PSN it expects; on the short way too.
+  // RC packets to the receiving end, with the PSN it expects; also on the fast path.
   other_from = make(0, Service::Rc);
   pairing.psn[0] += 1;
   ready(0, *other_from, to->number());
@@ -169,7 +170,7 @@ TEST_F(XrcSides, WhatIsOfTheOtherHalfOrOfRcIsDroppedAndCounted) {
 }
 
 // proves: IB-163
-TEST_F(XrcSides, AQueueThatGoesInTheMiddleOfAMessageIsLetGo) {
+TEST_F(XrcSides, AQueueMayBeDestroyedInTheMiddleOfAMessage) {
   up();
   receive(5);
   receive(6);
@@ -179,7 +180,7 @@ TEST_F(XrcSides, AQueueThatGoesInTheMiddleOfAMessageIsLetGo) {
   close_xrc(&queues, ends[1].side.contexts(), &queue);
   ASSERT_EQ(to->rq.posted(), 0u);
   ASSERT_EQ(to->rq.shared(), nullptr);
-  for (int i = 0; i < 20; ++i) {  // what was lost comes again
+  for (int i = 0; i < 20; ++i) {  // lost packets are repeated
     now = now + Duration::ms(5);
     run();
   }
@@ -190,8 +191,8 @@ TEST_F(XrcSides, AQueueThatGoesInTheMiddleOfAMessageIsLetGo) {
   EXPECT_TRUE(received().empty());
 }
 
-// What was in use is flushed where it would have completed; others keep the rest.
-TEST_F(XrcSides, AnEndInErrorFlushesWhatItHadInUseAndNothingElse) {
+// The receive in use is flushed to its own completion queue; other queues keep theirs.
+TEST_F(XrcSides, AnEndInErrorFlushesOnlyTheReceiveInUse) {
   up();
   receive(5);
   receive(6);
@@ -208,8 +209,20 @@ TEST_F(XrcSides, AnEndInErrorFlushesWhatItHadInUseAndNothingElse) {
   EXPECT_EQ(ends[1].log.last_receives, 0);
 }
 
+// proves: IB-106
+TEST_F(XrcSides, ResetForgetsItsReceivesOnTheQueuesOfTheDomain) {
+  up();
+  receive(5);
+  post(0, *from, verbs::WrOp::Send, 100, queue.xrc.number);
+  run();
+  ASSERT_EQ(ends[0].completions().size(), 1u);
+  ASSERT_EQ(cq.size(), 1u);
+  ASSERT_EQ(ends[1].side.modify(*to, {}, now), Modified::Ok);
+  EXPECT_TRUE(received().empty());
+}
+
 // S-7: by hellos, whether the receiving end is in Rts or stays in Rtr.
-TEST_F(XrcSides, BothEndsLearnThatTheOtherOneIsUrnicAsWell) {
+TEST_F(XrcSides, BothEndsDetectThatThePeerIsUrnic) {
   for (const QpState last : {QpState::Rtr, QpState::Rts}) {
     up(last);
     run();
@@ -221,8 +234,8 @@ TEST_F(XrcSides, BothEndsLearnThatTheOtherOneIsUrnicAsWell) {
   }
 }
 
-// Its packets are four bytes longer: what fits RC may not.
-TEST_F(XrcSides, ThePathMtuLeavesRoomForTheNumber) {
+// Its packets are four bytes longer: an MTU that is enough for RC may be too small.
+TEST_F(XrcSides, ThePathMtuLeavesRoomForTheXrceth) {
   SideEnd narrow(0, SideEnd::keyed(1), 1024 + 20 + kMostAround);
   for (const auto& [service, fits] : {std::pair{Service::Rc, true}, {Service::XrcSend, false}}) {
     auto qp = narrow.side.create(service, kPd, {}, &narrow.cq,

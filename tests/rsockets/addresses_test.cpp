@@ -1,4 +1,4 @@
-// Which addresses an rsocket takes and tells.
+// The addresses that an rsocket accepts and shows.
 #include <netinet/in.h>
 
 #include "rsockets/ends.h"
@@ -7,7 +7,7 @@ namespace ends {
 namespace {
 
 // proves: DI-18
-TEST(RsocketAddresses, AWildcardOfIpv6TakesIpv4AndTellsItMapped) {
+TEST(RsocketAddresses, AnIpv6WildcardAcceptsIpv4AndShowsItMapped) {
   const int listener = rsocket(AF_INET6, SOCK_STREAM, 0), client = rsocket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in6 a{};
   a.sin6_family = AF_INET6;

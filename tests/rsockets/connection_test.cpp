@@ -1,4 +1,4 @@
-// How connections of rsockets are made and end, and what is refused.
+// How connections of rsockets are set up and end, and which calls are refused.
 #include <netinet/tcp.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -16,7 +16,7 @@
 #include "support/quiet_fork.h"
 #include "support/soon.h"
 
-// ThreadSanitizer knows nothing of the threads of a child.
+// ThreadSanitizer does not support threads in a forked child.
 #if defined(__SANITIZE_THREAD__)
 #define SKIP_UNDER_TSAN() GTEST_SKIP() << "a fork beside threads"
 #else
@@ -45,7 +45,7 @@ TEST_F(ConnectionTest, AddressesAreThoseOfBothEnds) {
 }
 
 // proves: DI-15
-TEST_F(ConnectionTest, WhoDoesNotWaitIsWokenByTheConnection) {
+TEST_F(ConnectionTest, ANonBlockingConnectIsWokenByTheConnection) {
   make_non_blocking(client);
   make_non_blocking(listener);
   EXPECT_EQ(raccept(listener, nullptr, nullptr), -1);
@@ -67,9 +67,9 @@ TEST_F(ConnectionTest, WhoDoesNotWaitIsWokenByTheConnection) {
   EXPECT_EQ(wait(listener, POLLIN, 20), 0);
 }
 
-// A listener of the kernel's that says nothing, and then goes.
+// A kernel listener that does not answer, and then ends.
 // proves: DI-15
-TEST_F(ConnectionTest, AConnectWithoutAnAnswerIsUnderWayUntilItFails) {
+TEST_F(ConnectionTest, AnUnansweredConnectStaysInProgressUntilItFails) {
   const int silent = socket(AF_INET, SOCK_STREAM, 0);
   auto a = loopback(0);
   socklen_t length = sizeof a;
@@ -100,7 +100,7 @@ TEST_F(ConnectionTest, AConnectWithoutAnAnswerIsUnderWayUntilItFails) {
 }
 
 // proves: DI-15
-TEST_F(ConnectionTest, APortWithNobodyIsRefused) {
+TEST_F(ConnectionTest, APortWithoutAListenerIsRefused) {
   auto a = loopback(port);
   end(listener);
   EXPECT_EQ(rconnect(client, any(a), sizeof a), -1);
@@ -117,7 +117,7 @@ TEST_F(ConnectionTest, APortWithNobodyIsRefused) {
   EXPECT_EQ(error, ECONNREFUSED);
 }
 
-TEST_F(ConnectionTest, TwentyConnectAtOnceToOneThatAcceptsLater) {
+TEST_F(ConnectionTest, TwentyClientsConnectAtOnceToAServerThatAcceptsLater) {
   std::vector<std::thread> clients;
   clients.reserve(20);
   for (int i = 0; i < 20; ++i) {
@@ -144,8 +144,8 @@ TEST_F(ConnectionTest, TwentyConnectAtOnceToOneThatAcceptsLater) {
   for (auto& c : clients) c.join();
 }
 
-// However few were asked for, 128 may wait.
-TEST_F(ConnectionTest, SoManyWaitToBeAcceptedAndTheNextIsRefused) {
+// However small the backlog, 128 connections may wait.
+TEST_F(ConnectionTest, WaitingConnectionsAreBoundedAndTheNextIsRefused) {
   constexpr std::size_t kLeast = 128;
   auto a = loopback(port);
   std::vector<int> waiting;
@@ -153,7 +153,7 @@ TEST_F(ConnectionTest, SoManyWaitToBeAcceptedAndTheNextIsRefused) {
     waiting.push_back(rsocket(AF_INET, SOCK_STREAM, 0));
     ASSERT_EQ(rconnect(waiting.back(), any(a), sizeof a), 0) << i << ": " << strerror(errno);
   }
-  // Each is established here; the listener's side of the last ones may be a moment behind.
+  // Each is established at this end; the listener may still process the last ones.
   int refused = rsocket(AF_INET, SOCK_STREAM, 0);
   for (std::size_t more = 0; rconnect(refused, any(a), sizeof a) == 0; ++more) {
     ASSERT_LT(more, kLeast) << "nobody is refused";
@@ -168,7 +168,8 @@ TEST_F(ConnectionTest, SoManyWaitToBeAcceptedAndTheNextIsRefused) {
   for (int& fd : waiting) end(fd);
 }
 
-// A peer by hand: an MPA Request (RFC 6581) of an end that will send an RTR, and does not.
+// A hand-written peer: an MPA Request (RFC 6581) of an end that announces an RTR and does not send
+// it.
 int ask_and_fall_silent(std::uint16_t port) {
   urnic::rsockets::ConnectionData d;
   d.credits = 16;
@@ -189,14 +190,14 @@ int ask_and_fall_silent(std::uint16_t port) {
   return fd;
 }
 
-// What its flags say; the peer waits for it.
+// True if the peer's Reply accepts; the peer then waits for the RTR.
 bool is_let_in(int fd) {
   std::array<std::uint8_t, 20> reply{};
   EXPECT_EQ(::recv(fd, reply.data(), reply.size(), MSG_WAITALL), 20);
   return (reply[16] & 0x20) == 0;
 }
 
-TEST_F(ConnectionTest, PeersThatDoNotFinishTheirOpeningAreBounded) {
+TEST_F(ConnectionTest, UnfinishedConnectionsAreBounded) {
   constexpr std::size_t kLeast = 128;
   std::vector<int> silent;
   for (std::size_t i = 0; i < kLeast; ++i) {
@@ -208,7 +209,7 @@ TEST_F(ConnectionTest, PeersThatDoNotFinishTheirOpeningAreBounded) {
   ::close(refused);
   for (const int fd : silent) ::close(fd);
   EXPECT_EQ(wait(listener, POLLIN, 0), 0) << "none of them is one to accept";
-  // When the listener has heard of their end there is room again.
+  // When the listener has processed their end there is room again.
   auto a = loopback(port);
   int result = -1;
   urnic::test::soon([&] {
@@ -221,7 +222,7 @@ TEST_F(ConnectionTest, PeersThatDoNotFinishTheirOpeningAreBounded) {
 }
 
 // proves: DI-17
-TEST_F(ConnectionTest, OneEndMayGoOnWhenTheOtherHasNoMoreToSay) {
+TEST_F(ConnectionTest, OneEndMaySendAfterTheOtherHasShutDownWriting) {
   connect();
   ASSERT_EQ(rsend(client, "question", 8, 0), 8);
   ASSERT_EQ(rshutdown(client, SHUT_WR), 0);
@@ -238,7 +239,7 @@ TEST_F(ConnectionTest, OneEndMayGoOnWhenTheOtherHasNoMoreToSay) {
   EXPECT_NE(wait(client, POLLIN) & POLLHUP, 0);
 }
 
-// An event loop waits in the kernel and makes no call of ours until it is woken.
+// An event loop waits in the kernel, and does not call the library until it is woken.
 // proves: DI-15
 TEST_F(ConnectionTest, TheKernelShowsTheHangUpOfAnEndThatShutBothDirectionsDown) {
   connect();
@@ -251,7 +252,7 @@ TEST_F(ConnectionTest, TheKernelShowsTheHangUpOfAnEndThatShutBothDirectionsDown)
 }
 
 // proves: DI-17
-TEST_F(ConnectionTest, WhatWasSentBeforeACloseIsReadBehindIt) {
+TEST_F(ConnectionTest, DataSentBeforeACloseIsReadAfterIt) {
   connect();
   std::vector<char> all(100'000, 'a'), in(all.size());
   ASSERT_EQ(rsend(client, all.data(), all.size(), 0), static_cast<ssize_t>(all.size()));
@@ -265,7 +266,7 @@ TEST_F(ConnectionTest, WhatWasSentBeforeACloseIsReadBehindIt) {
 }
 
 // proves: DI-17
-TEST_F(ConnectionTest, WhoDoesNotLingerResets) {
+TEST_F(ConnectionTest, CloseWithoutLingerResets) {
   connect();
   const linger none{1, 0};
   ASSERT_EQ(rsetsockopt(client, SOL_SOCKET, SO_LINGER, &none, sizeof none), 0);
@@ -275,7 +276,7 @@ TEST_F(ConnectionTest, WhoDoesNotLingerResets) {
   EXPECT_EQ(errno, ECONNRESET);
 }
 
-TEST_F(ConnectionTest, AThreadThatWaitsIsWokenByTheEnd) {
+TEST_F(ConnectionTest, AWaitingThreadIsWokenByTheEndOfTheConnection) {
   connect();
   std::thread closes([this] {
     usleep(50'000);
@@ -286,7 +287,7 @@ TEST_F(ConnectionTest, AThreadThatWaitsIsWokenByTheEnd) {
   closes.join();
 }
 
-// Runs `f` in a child that has the library for itself; false when it says so, or dies.
+// Runs `f` in a child with the library for itself; the child fails if `f` returns false or crashes.
 template <class F>
 pid_t in_child(F&& f) {
   const pid_t child = urnic::test::quiet_fork();
@@ -319,7 +320,7 @@ TEST_F(ConnectionTest, ANewProcessConnectsAndIsServed) {
 }
 
 // proves: DI-17
-TEST_F(ConnectionTest, AKilledPeerIsAnErrorBehindWhatItHadSent) {
+TEST_F(ConnectionTest, AKilledPeerIsAnErrorAfterTheDataItHadSent) {
   SKIP_UNDER_TSAN();
   const pid_t child = in_child([this] {
     const int fd = rsocket(AF_INET, SOCK_STREAM, 0);
@@ -342,7 +343,7 @@ TEST_F(ConnectionTest, AKilledPeerIsAnErrorBehindWhatItHadSent) {
   EXPECT_EQ(seen & (POLLHUP | POLLERR), POLLHUP | POLLERR);
 }
 
-TEST_F(ConnectionTest, WhoSendsToAKilledPeerDoesNotWaitForEver) {
+TEST_F(ConnectionTest, ASendToAKilledPeerDoesNotBlockForever) {
   SKIP_UNDER_TSAN();
   const pid_t child = in_child([this] {
     const int fd = rsocket(AF_INET, SOCK_STREAM, 0);
@@ -366,7 +367,7 @@ TEST_F(ConnectionTest, WhoSendsToAKilledPeerDoesNotWaitForEver) {
 }
 
 // proves: DI-17
-TEST_F(ConnectionTest, AProcessThatEndsWithoutClosingEndsInOrder) {
+TEST_F(ConnectionTest, AProcessThatExitsWithoutClosingEndsItsConnectionsInOrder) {
   SKIP_UNDER_TSAN();
   const pid_t child = urnic::test::quiet_fork();
   if (child == 0) {
@@ -382,8 +383,8 @@ TEST_F(ConnectionTest, AProcessThatEndsWithoutClosingEndsInOrder) {
   waitpid(child, nullptr, 0);
 }
 
-// Whoever is in a call at that moment has the connection for as long as the call takes.
-TEST_F(ConnectionTest, AProcessThatEndsBesideThreadsInCallsEndsInOrder) {
+// A thread inside a call at that moment has the connection locked until the call ends.
+TEST_F(ConnectionTest, AProcessThatExitsDuringCallsEndsItsConnectionsInOrder) {
   SKIP_UNDER_TSAN();
   for (int i = 0; i < 20; ++i) {
     const pid_t child = urnic::test::quiet_fork();
@@ -397,7 +398,7 @@ TEST_F(ConnectionTest, AProcessThatEndsBesideThreadsInCallsEndsInOrder) {
           for (;;) rrecv(fd, &in, 1, MSG_DONTWAIT);
         }).detach();
       }
-      usleep(20'000);  // for them to run
+      usleep(20'000);  // gives them time to run
       rsend(fd, "bye", 3, 0);
       std::exit(0);
     }
@@ -410,7 +411,7 @@ TEST_F(ConnectionTest, AProcessThatEndsBesideThreadsInCallsEndsInOrder) {
   }
 }
 
-TEST_F(ConnectionTest, AChildHasNothingOfItsParentsConnections) {
+TEST_F(ConnectionTest, AChildCannotUseItsParentsConnections) {
   SKIP_UNDER_TSAN();
   connect();
   const pid_t child = in_child([this] {
@@ -427,7 +428,7 @@ TEST_F(ConnectionTest, AChildHasNothingOfItsParentsConnections) {
 }
 
 // proves: DI-18
-TEST_F(ConnectionTest, WrongUseIsTold) {
+TEST_F(ConnectionTest, WrongUseFails) {
   const auto fails = [](long result, int error) { return result == -1 && errno == error; };
   EXPECT_TRUE(fails(rsocket(AF_INET, SOCK_DGRAM, 0), ESOCKTNOSUPPORT)) << "datagrams need UD";
   EXPECT_TRUE(fails(rsocket(AF_UNIX, SOCK_STREAM, 0), EAFNOSUPPORT));
@@ -460,7 +461,7 @@ TEST_F(ConnectionTest, WrongUseIsTold) {
 }
 
 // proves: DI-18
-TEST_F(ConnectionTest, OptionsAreKeptAndThoseThatAreNotAreRefused) {
+TEST_F(ConnectionTest, KnownOptionsAreStoredAndUnknownOnesAreRefused) {
   const auto get = [this](int level, int name) {
     int value = -1;
     socklen_t length = sizeof value;

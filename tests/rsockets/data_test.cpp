@@ -1,4 +1,4 @@
-// What goes over a connection of rsockets.
+// Data over a connection of rsockets.
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ std::vector<char> pattern(std::size_t n) {
   return v;
 }
 
-// In a thread of its own; closes for writing behind it.
+// Sends in a thread of its own, then shuts down writing.
 std::thread sends(int fd, const std::vector<char>& all) {
   return std::thread([fd, &all] {
     EXPECT_EQ(rsend(fd, all.data(), all.size(), 0), static_cast<ssize_t>(all.size()));
@@ -51,7 +51,7 @@ TEST_F(DataTest, AStreamArrivesWholeAndInOrderBothWaysAtOnce) {
   EXPECT_TRUE(got == back);
 }
 
-TEST_F(DataTest, SmallBuffersAndQueuesCarryTheSame) {
+TEST_F(DataTest, AStreamWorksWithSmallBuffersAndQueues) {
   set(SOL_SOCKET, SO_SNDBUF, 1);
   set(SOL_SOCKET, SO_RCVBUF, 1);
   set(SOL_RDMA, RDMA_SQSIZE, 1);
@@ -63,7 +63,7 @@ TEST_F(DataTest, SmallBuffersAndQueuesCarryTheSame) {
   sender.join();
 }
 
-TEST_F(DataTest, WithoutInlineDataTheSame) {
+TEST_F(DataTest, AStreamWorksWithoutInlineData) {
   set(SOL_RDMA, RDMA_INLINE, 0);
   connect();
   const auto all = pattern(10'000);
@@ -76,7 +76,7 @@ TEST_F(DataTest, WithoutInlineDataTheSame) {
 }
 
 // proves: DI-15, DI-16
-TEST_F(DataTest, WhoDoesNotWaitIsToldAndWokenWhenThereIsSomething) {
+TEST_F(DataTest, ANonBlockingReadFailsAndIsWokenByData) {
   connect();
   make_non_blocking(server);
   char in[16];
@@ -96,15 +96,15 @@ TEST_F(DataTest, WhoDoesNotWaitIsToldAndWokenWhenThereIsSomething) {
 }
 
 // proves: DI-15
-TEST_F(DataTest, WhoSendsWithoutWaitingIsStoppedByAPeerThatDoesNotReadAndWokenWhenItDoes) {
+TEST_F(DataTest, ANonBlockingSendStopsAtAPeerThatDoesNotReadAndIsWokenWhenItReads) {
   connect();
   make_non_blocking(client);
   const auto all = pattern(100'000);
   std::size_t sent = 0;
   ssize_t n;
   int rounds = 0;
-  // What is still on its way makes room for a while: until there has been none for longer than a
-  // thread waits for a processor.
+  // Data in flight makes room again for a while: repeat until there has been no room for longer
+  // than a thread waits for a processor.
   do {
     while ((n = rsend(client, all.data(), all.size(), 0)) > 0) sent += static_cast<std::size_t>(n);
     EXPECT_EQ(errno, EAGAIN);
@@ -115,7 +115,7 @@ TEST_F(DataTest, WhoSendsWithoutWaitingIsStoppedByAPeerThatDoesNotReadAndWokenWh
   EXPECT_EQ(poll(&kernels, 1, 0), 0);
   std::vector<char> in(sent);
   EXPECT_EQ(rrecv(server, in.data(), in.size(), MSG_WAITALL), static_cast<ssize_t>(sent));
-  // The kernel alone, as an event loop has it: nobody calls us.
+  // Only the kernel wakes the wait, as in an event loop: no call of the library is made.
   EXPECT_EQ(poll(&kernels, 1, urnic::test::kSoonMs), 1);
   EXPECT_EQ(wait(client, POLLOUT), POLLOUT);
 }
@@ -148,7 +148,7 @@ TEST_F(DataTest, PartsAreGatheredAndScattered) {
 }
 
 // proves: DI-16
-TEST_F(DataTest, AllThatWasAskedForIsWaitedFor) {
+TEST_F(DataTest, WaitAllWaitsForAllBytes) {
   connect();
   std::thread sender([this] {
     EXPECT_EQ(rsend(client, "half", 4, 0), 4);
@@ -162,7 +162,7 @@ TEST_F(DataTest, AllThatWasAskedForIsWaitedFor) {
 }
 
 // proves: DI-16
-TEST_F(DataTest, WhatFitsOfASendIsSentAndCounted) {
+TEST_F(DataTest, ASendReportsTheBytesThatFitted) {
   connect();
   make_non_blocking(client);
   const auto all = pattern(4'000'000);
@@ -176,7 +176,7 @@ TEST_F(DataTest, WhatFitsOfASendIsSentAndCounted) {
 }
 
 // proves: DI-16
-TEST_F(DataTest, ASendThatFindsNoRoomEndsWithItsTime) {
+TEST_F(DataTest, ABlockedSendEndsWithItsTimeOut) {
   connect();
   const timeval t{0, 50'000};
   ASSERT_EQ(rsetsockopt(client, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t), 0);
@@ -215,7 +215,7 @@ TEST_F(DataTest, SelectSeesWhatPollSees) {
 }
 
 // proves: DI-19
-TEST_F(DataTest, BuffersOfTheProgramAreWrittenByTheirOffsets) {
+TEST_F(DataTest, MappedBuffersAreWrittenByTheirOffsets) {
   set(SOL_RDMA, RDMA_IOMAPSIZE, 2);
   connect();
   std::vector<char> mapped(200'000), other(64);

@@ -17,7 +17,7 @@ constexpr auto value(Control c) {
 }
 
 // proves: DI-17
-TEST(RsocketEnding, ClosingForWritingIsToldAndLeavesTheOtherDirection) {
+TEST(RsocketEnding, ClosingForWritingSendsAShutdownAndKeepsTheOtherDirection) {
   Ending e = connected();
   EXPECT_EQ(e.close(false, true), Control::shutdown);
   EXPECT_TRUE(e.is_readable());
@@ -31,7 +31,7 @@ TEST(RsocketEnding, ClosingForWritingIsToldAndLeavesTheOtherDirection) {
 }
 
 // proves: DI-17
-TEST(RsocketEnding, ClosingForReadingIsNotTold) {
+TEST(RsocketEnding, ClosingForReadingSendsNothing) {
   Ending e = connected();
   EXPECT_EQ(e.close(true, false), std::nullopt);
   EXPECT_TRUE(e.is_writable());
@@ -45,7 +45,7 @@ TEST(RsocketEnding, ClosingBothIsOneMessage) {
 }
 
 // proves: DI-17
-TEST(RsocketEnding, ThePeersShutdownEndsInputAndBothEndAll) {
+TEST(RsocketEnding, ThePeersShutdownEndsInputAndWithOursTheConnection) {
   Ending e = connected();
   EXPECT_TRUE(e.on_control(value(Control::shutdown)));
   EXPECT_FALSE(e.is_readable());
@@ -57,7 +57,7 @@ TEST(RsocketEnding, ThePeersShutdownEndsInputAndBothEndAll) {
   EXPECT_FALSE(e.is_connected()) << "nobody has anything to say";
 }
 
-TEST(RsocketEnding, ThePeersDisconnectEndsAllWithoutAnError) {
+TEST(RsocketEnding, ThePeersDisconnectEndsTheConnectionWithoutAnError) {
   Ending e = connected();
   EXPECT_TRUE(e.on_control(value(Control::disconnect)));
   EXPECT_FALSE(e.is_connected() || e.is_readable() || e.is_writable());
@@ -66,14 +66,14 @@ TEST(RsocketEnding, ThePeersDisconnectEndsAllWithoutAnError) {
   EXPECT_EQ(e.error(), 0) << "what comes after the end is none of its business";
 }
 
-TEST(RsocketEnding, AConnectionThatIsLostIsAnError) {
+TEST(RsocketEnding, ALostConnectionIsAnError) {
   Ending e = connected();
   e.lost(ECONNRESET);
   EXPECT_FALSE(e.is_connected());
   EXPECT_EQ(e.error(), ECONNRESET);
 }
 
-TEST(RsocketEnding, KeepAlivesAreHeardAndOthersAreNoMessages) {
+TEST(RsocketEnding, KeepAlivesAreAcceptedAndUnknownMessagesAreInvalid) {
   Ending e = connected();
   EXPECT_TRUE(e.on_control(value(Control::keepalive)));
   EXPECT_TRUE(e.is_readable() && e.is_writable());

@@ -33,7 +33,7 @@ inline std::uint16_t port_of(int fd) {
   return ntohs(a.sin_port);
 }
 
-// Ready for one of `events` in time: which.
+// Waits until one of `events` is ready, and returns which.
 inline short wait(int fd, short events, int ms = 20'000) {
   pollfd p{fd, events, 0};
   return rpoll(&p, 1, ms) == 1 ? p.revents : short{0};
@@ -45,7 +45,7 @@ inline void make_non_blocking(int fd) {
 
 class EndsTest : public testing::Test {
  protected:
-  // What is set of `listener` the accepted end has as well.
+  // The accepted end inherits the settings of `listener`.
   void SetUp() override {
     listener = rsocket(AF_INET, SOCK_STREAM, 0);
     client = rsocket(AF_INET, SOCK_STREAM, 0);

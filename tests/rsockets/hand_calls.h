@@ -1,4 +1,4 @@
-// The calls of hand_verbs.h.
+// The calls that HandVerbs (hand_verbs.h) implements.
 #pragma once
 
 #include "rsockets/hand_verbs.h"
@@ -163,7 +163,7 @@ struct Calls {
     own_id.qp = std::move(q);
     return 0;
   }
-  // What was posted before a FIN still goes.
+  // Data posted before a FIN is still sent.
   static void destroy_qp(rdma_cm_id* id) {
     Id& own_id = *own<Id>(id);
     if (own_id.qp == nullptr) return v().blame("a queue pair goes twice");
@@ -189,7 +189,7 @@ struct Calls {
     source_of(&id->base).sin_family = destination_of(&id->base).sin_family = AF_INET;
     rdma_cm_id* const made = &id->base;
     v().ids_[made] = std::move(id);
-    *out = made;  // once nothing can fail any more
+    *out = made;  // set when nothing can fail any more
     return 0;
   }
   static int destroy_id(rdma_cm_id* id) {

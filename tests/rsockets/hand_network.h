@@ -1,4 +1,4 @@
-// What hand_verbs.h carries, and when.
+// The network of hand_verbs.h: its items, and when they arrive.
 #pragma once
 
 #include <algorithm>
@@ -113,7 +113,7 @@ inline void HandVerbs::complete(Qp& q, bool received, std::uint64_t wr_id, ibv_w
   Calls::own<Channel>(cq->base.channel)->events.push_back(cq);
 }
 
-// ---- one thing arrives
+// ---- arrival of one item
 
 inline bool HandVerbs::write(Line& line, int from, Item& item) {
   Id* const to = line.end[1 - from];
@@ -162,7 +162,7 @@ inline void HandVerbs::arrive_request(Line& line, Item item) {
     return;
   }
   rdma_cm_id* id = nullptr;
-  refuse = refuse > 0 ? refuse + 1 : 0;  // it is no call of the program's
+  refuse = refuse > 0 ? refuse + 1 : 0;  // not a call of the program, so it does not count
   Calls::create_id(listener->base.channel, &id, listener->base.context, RDMA_PS_TCP);
   Id* const child = Calls::own<Id>(id);
   source_of(id) = destination_of(&active);
@@ -207,7 +207,7 @@ inline void HandVerbs::arrive(Line& line, int from) {
   if (!good) break_down(line, false);
 }
 
-// Both ends' queues are flushed; who had a connection hears of its end.
+// Flushes both ends' queues; each end with a connection gets its disconnect event.
 inline void HandVerbs::break_down(Line& line, bool quietly) {
   if (std::exchange(line.down, true)) return;
   for (int side : {0, 1}) {
@@ -239,7 +239,7 @@ inline void HandVerbs::break_down(Line& line, bool quietly) {
   }
 }
 
-// ---- what goes
+// ---- destroying
 
 inline void HandVerbs::forget_events(const Id* id) {
   for (std::size_t i = 0; i < events_.size();) {
@@ -273,10 +273,10 @@ inline void HandVerbs::sweep() {
       [](const Line& l) { return l.down && l.end[0] == nullptr && l.end[1] == nullptr; });
 }
 
-// ---- when
+// ---- scheduling
 
 inline bool HandVerbs::move(std::uint32_t n) {
-  std::vector<std::pair<Line*, int>> all;  // and 2: an acknowledgement; 4: it is ready
+  std::vector<std::pair<Line*, int>> all;  // also 2: an acknowledgement; 4: the end becomes ready
   for (Line& l : lines_) {
     if (l.ready && !holds_ready && !l.down && l.end[1] != nullptr) all.emplace_back(&l, 4);
     for (int side : {0, 1}) {
@@ -310,7 +310,7 @@ inline void HandVerbs::settle() {
     for (const auto& c : channels_) moved = moved || !c->events.empty();
     moved = moved || !events_.empty();
     serve();
-    test::VirtualTime::pass(2'000'000);  // who looks by itself is left to it for one
+    test::VirtualTime::pass(2'000'000);  // time for a socket that is left to its polling program
     quiet = moved ? 0 : quiet + 1;
   }
 }

@@ -1,6 +1,6 @@
-// libibverbs and librdmacm by hand, for rsockets: two devices on 127.0.0.1 and 127.0.0.2, whose
-// connections carry what was posted when the test says so, and break when it says so. Each call
-// checks what it is given; what is wrong is kept in `wrong`, as no exception passes the calls.
+// A simulation of libibverbs and librdmacm for rsockets: two devices on 127.0.0.1 and 127.0.0.2,
+// whose connections carry posted work, and break, when the test requests it. Each call checks its
+// arguments; errors are collected in `wrong`, because no exception may pass the calls.
 #pragma once
 
 #include <arpa/inet.h>
@@ -45,13 +45,13 @@ struct Mr {
   }
 };
 
-// What goes from one end of a connection to the other.
+// An item that travels from one end of a connection to the other.
 struct Item {
   enum Kind { request, reply, reject, write, send, fin } kind = fin;
   std::string said;  // private data
   std::uint64_t wr_id = 0, address = 0;
   std::uint32_t key = 0;
-  std::vector<ibv_sge> from;  // read when it goes; empty: `bytes` were taken when it was posted
+  std::vector<ibv_sge> from;  // read when it is carried; empty: `bytes` were copied at posting
   std::vector<std::uint8_t> bytes;
 };
 struct Line;
@@ -60,7 +60,7 @@ struct Qp {
   ibv_qp_cap cap{};
   std::deque<ibv_recv_wr> receives;
   std::deque<ibv_sge> places;  // of the receives
-  std::size_t sends = 0;       // posted, and their completions not polled
+  std::size_t sends = 0;       // posted, with completions not polled
   Id* id = nullptr;
 };
 struct Id {
@@ -72,9 +72,9 @@ struct Id {
 };
 struct Line {
   Id* end[2] = {};
-  std::deque<Item> way[2];                                      // from that end
+  std::deque<Item> way[2];                                      // sent by that end
   std::deque<std::pair<std::uint64_t, ibv_wc_status>> acks[2];  // for that end's send queue
-  bool ready = false;  // the passive end is to hear that the active one has its answer
+  bool ready = false;  // the passive end is yet to learn that the active one has its answer
   bool down = false;
 };
 struct Event {
@@ -95,18 +95,18 @@ class HandVerbs {
   HandVerbs(const HandVerbs&) = delete;
   HandVerbs& operator=(const HandVerbs&) = delete;
 
-  // One thing goes somewhere, chosen by `n`. False when there is none.
+  // Carries one item, chosen by `n`. False when there is none.
   bool move(std::uint32_t n);
   void serve() { service_->serve(); }
-  // All that is under way arrives, and is served.
+  // Carries and serves everything that is in flight.
   void settle();
-  // The connection from one port to another breaks. False without one.
+  // Breaks the connection from one port to another. False if there is none.
   bool cut(int from, int to);
   Left left() const;
 
   std::string wrong;
-  bool holds_ready = false;  // data comes before the passive end hears that it is established
-  int refuse = 0;            // the call, counted from now on, that has no memory
+  bool holds_ready = false;  // data arrives before the passive end gets its established event
+  int refuse = 0;            // the call, counted from now on, that gets no memory
 
  private:
   friend struct Calls;

@@ -1,5 +1,5 @@
-// Rsockets over the network of hand_verbs.h, at moments that a walk seldom meets: what is given
-// back then.
+// Rsockets over the network of hand_verbs.h, at moments that a walk seldom reaches: everything must
+// be released.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ sockaddr_in loopback(int port) {
   return a;
 }
 
-// No descriptor is to be had while it lives.
+// While it exists, no descriptor can be created.
 class NoDescriptors {
  public:
   NoDescriptors() {
@@ -75,14 +75,14 @@ class RsocketLeft : public ::testing::Test {
   hand::HandVerbs net;
 };
 
-TEST_F(RsocketLeft, AClosedListenerGivesUpWhoWaitsThoughACallStillHasIt) {
+TEST_F(RsocketLeft, AClosedListenerDropsWaitingConnectionsEvenDuringACall) {
   const int listener = listen(), first = connect();
   net.settle();
   const int second = connect();
-  // The request has come, and nobody has heard that it is established.
+  // The request has arrived, and the listener has no established event yet.
   net.holds_ready = true;
   net.settle();
-  const auto held = Table::get().find(listener);  // as a call of another thread has it
+  const auto held = Table::get().find(listener);  // like a call in another thread
   ASSERT_EQ(net.left().sockets, 5u);
   EXPECT_EQ(urnic_rclose(listener), 0);
   EXPECT_EQ(net.left().sockets, 3u) << "the two that connect, and the listener";
@@ -92,7 +92,7 @@ TEST_F(RsocketLeft, AClosedListenerGivesUpWhoWaitsThoughACallStillHasIt) {
   for (const int fd : {first, second}) EXPECT_EQ(urnic_rclose(fd), 0);
 }
 
-TEST_F(RsocketLeft, WithoutADescriptorARequestIsRejectedAndKeepsNothing) {
+TEST_F(RsocketLeft, WithoutADescriptorARequestIsRejectedAndNothingLeaks) {
   const int listener = listen(), client = connect();
   {
     const NoDescriptors none;
@@ -110,9 +110,8 @@ TEST_F(RsocketLeft, WithoutADescriptorARequestIsRejectedAndKeepsNothing) {
   for (const int fd : {again, listener}) EXPECT_EQ(urnic_rclose(fd), 0);
 }
 
-// Whichever allocation fails while a request is answered: the client hears of it, and nothing
-// stays.
-TEST_F(RsocketLeft, WithoutMemoryARequestIsRejectedAndKeepsNothing) {
+// If any allocation fails while a request is answered, the client gets an error and nothing leaks.
+TEST_F(RsocketLeft, WithoutMemoryARequestIsRejectedAndNothingLeaks) {
   const int listener = listen();
   unsigned rejected = 0;
   for (std::uint64_t after = 0; after < 12; ++after) {
@@ -140,7 +139,7 @@ TEST_F(RsocketLeft, WithoutMemoryARequestIsRejectedAndKeepsNothing) {
   EXPECT_EQ(urnic_rclose(listener), 0);
 }
 
-TEST_F(RsocketLeft, WithoutMemoryAConnectionIsNotBegunAndKeepsNothing) {
+TEST_F(RsocketLeft, WithoutMemoryAConnectFailsAndNothingLeaks) {
   const int listener = listen();
   unsigned failed = 0;
   for (std::uint64_t after = 0; after < 30; ++after) {
@@ -167,7 +166,7 @@ TEST_F(RsocketLeft, WithoutMemoryAConnectionIsNotBegunAndKeepsNothing) {
   EXPECT_EQ(urnic_rclose(listener), 0);
 }
 
-TEST_F(RsocketLeft, ANumberClosedBehindItsBackIsFreeForTheNext) {
+TEST_F(RsocketLeft, ANumberClosedOutsideOurCallsCanBeReused) {
   const int listener = listen();
   ASSERT_EQ(::close(listener), 0);
   const int next = make();
@@ -178,7 +177,7 @@ TEST_F(RsocketLeft, ANumberClosedBehindItsBackIsFreeForTheNext) {
   EXPECT_EQ(urnic_rclose(next), 0);
 }
 
-TEST_F(RsocketLeft, AConnectionClosedBehindItsBackGivesAllBack) {
+TEST_F(RsocketLeft, AConnectionClosedOutsideOurCallsReleasesEverything) {
   const int listener = listen(), client = connect();
   net.settle();
   std::uint8_t buffer[100];

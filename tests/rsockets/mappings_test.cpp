@@ -6,7 +6,7 @@ namespace urnic::rsockets {
 namespace {
 
 // proves: DI-19
-TEST(RsocketMappings, PlacesOfThePeersTableAreGivenOutAndTakenBack) {
+TEST(RsocketMappings, PlacesOfThePeersTableAreAllocatedAndFreed) {
   Mappings m;
   m.open(2, 0);
   char one[8], two[8];
@@ -23,7 +23,7 @@ TEST(RsocketMappings, PlacesOfThePeersTableAreGivenOutAndTakenBack) {
   EXPECT_EQ(m.free_index(), 0);
 }
 
-TEST(RsocketMappings, EachIsToldOnceAndLocalOnesNever) {
+TEST(RsocketMappings, EachMappingIsAnnouncedOnceAndLocalOnesNever) {
   Mappings m;
   m.open(4, 0);
   char a[8], b[8];
@@ -38,17 +38,17 @@ TEST(RsocketMappings, EachIsToldOnceAndLocalOnesNever) {
 }
 
 // proves: DI-19
-TEST(RsocketMappings, ThePeersAreFoundByTheirOffsets) {
+TEST(RsocketMappings, ThePeersMappingsAreFoundByTheirOffsets) {
   Mappings m;
   m.open(0, 2);
   EXPECT_EQ(m.find(0), nullptr) << "nothing is told";
-  ASSERT_TRUE(m.on_told(1, {1000, {0x5000, 7, 100}}));
-  EXPECT_FALSE(m.on_told(2, {0, {0, 0, 1}})) << "there is no such place";
+  ASSERT_TRUE(m.on_mapping(1, {1000, {0x5000, 7, 100}}));
+  EXPECT_FALSE(m.on_mapping(2, {0, {0, 0, 1}})) << "there is no such place";
   EXPECT_EQ(m.find(999), nullptr);
   ASSERT_NE(m.find(1000), nullptr);
   EXPECT_EQ(m.find(1099)->memory.address, 0x5000u);
   EXPECT_EQ(m.find(1100), nullptr);
-  ASSERT_TRUE(m.on_told(1, {0, {0x6000, 8, 10}}));
+  ASSERT_TRUE(m.on_mapping(1, {0, {0x6000, 8, 10}}));
   EXPECT_EQ(m.find(1000), nullptr) << "it is another one now";
 }
 

@@ -1,4 +1,4 @@
-// What the kernel says of the descriptor a program has.
+// The state that the kernel shows for a program's descriptor.
 #include "rsockets/mirror.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ struct MirrorTest : testing::Test {
 };
 
 // proves: DI-15
-TEST_F(MirrorTest, InputAndOutputAreShownApart) {
+TEST_F(MirrorTest, InputAndOutputAreShownIndependently) {
   EXPECT_EQ(seen(mirror.fd()), POLLOUT);
   mirror.show_input(true);
   mirror.show_input(true);
@@ -43,7 +43,7 @@ TEST_F(MirrorTest, TheEndOfInputIsReadableForEver) {
 }
 
 // proves: DI-15
-TEST_F(MirrorTest, AHangUpWakesWhoWaitsToSend) {
+TEST_F(MirrorTest, AHangUpWakesAThreadThatWaitsToSend) {
   mirror.show_output(false);
   mirror.show_hang_up();
   EXPECT_EQ(seen(mirror.fd()), POLLIN | POLLOUT | POLLRDHUP | POLLHUP);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""preload_test.py FOLDER - the socket calls of a program that knows nothing of rsockets, with librspreload.so
+"""preload_test.py FOLDER - the socket calls of a program written for TCP sockets, with librspreload.so
 of FOLDER: Python's own, both ends in one process, over loopback. It starts itself again with the library."""
 import fcntl
 import os
@@ -55,10 +55,10 @@ def is_an_rsocket():
     with socket.socket() as s:
         assert os.readlink(f"/proc/self/fd/{s.fileno()}").startswith("socket:")
         assert s.getsockopt(socket.SOL_SOCKET, socket.SO_DOMAIN) == socket.AF_INET
-        s.setsockopt(0x10000, 3, 7)  # SOL_RDMA, RDMA_IOMAPSIZE: no TCP socket knows it
+        s.setsockopt(0x10000, 3, 7)  # SOL_RDMA, RDMA_IOMAPSIZE: a TCP socket does not have it
         assert s.getsockopt(0x10000, 3) == 7
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-        s.bind(("127.0.0.1", 0))  # the kernel's
+        s.bind(("127.0.0.1", 0))  # a kernel socket
         try:
             s.setsockopt(0x10000, 3, 7)
             raise AssertionError("a datagram socket is an rsocket")
@@ -141,7 +141,7 @@ def numbers_are_doubled_and_lent_to_files():
     other = client.dup()
     client.close()
     other.sendall(b"line one\nline two\n")
-    server.settimeout(None)  # with one, Python has it non-blocking
+    server.settimeout(None)  # with a time-out, Python makes it non-blocking
     number = os.dup(server.fileno())
     server.close()
     assert os.read(number, 5) == b"line "

@@ -27,21 +27,21 @@ struct ReceiveSideTest : testing::Test {
 
 // proves: DI-14
 TEST_F(ReceiveSideTest, TheSecondHalfIsGrantedFirst) {
-  ASSERT_TRUE(side.owes_grant());
+  ASSERT_TRUE(side.grant_due());
   const auto g = side.grant();
   EXPECT_EQ(g.limit, kCredits);
   EXPECT_EQ(g.offset, kBuffer / 2);
-  EXPECT_FALSE(side.owes_grant());
+  EXPECT_FALSE(side.grant_due());
 }
 
 // proves: DI-14
-TEST_F(ReceiveSideTest, MessagesAreOneStreamThatGoesRoundTheBuffer) {
+TEST_F(ReceiveSideTest, MessagesFormOneStreamThatWrapsAroundTheBuffer) {
   side.grant();
   ASSERT_TRUE(side.on_data(32));
   ASSERT_TRUE(side.on_data(20));
   EXPECT_EQ(side.readable(), 52u);
   EXPECT_EQ(read(40).back(), 39);
-  ASSERT_TRUE(side.owes_grant());
+  ASSERT_TRUE(side.grant_due());
   EXPECT_EQ(side.grant().offset, 0u) << "the first half again";
   ASSERT_TRUE(side.on_data(12));
   ASSERT_TRUE(side.on_data(10));
@@ -52,7 +52,7 @@ TEST_F(ReceiveSideTest, MessagesAreOneStreamThatGoesRoundTheBuffer) {
   EXPECT_FALSE(side.has_data());
 }
 
-TEST_F(ReceiveSideTest, ALookLeavesWhatItSees) {
+TEST_F(ReceiveSideTest, PeekDoesNotConsume) {
   ASSERT_TRUE(side.on_data(5));
   EXPECT_EQ(side.peek(buffer, into.data(), 3), 3u);
   EXPECT_EQ(side.readable(), 5u);
@@ -65,24 +65,24 @@ TEST_F(ReceiveSideTest, CreditsAreDueWhenHalfTheirMessagesAreRead) {
   side.grant();
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(side.on_data(2));
   read(7);
-  EXPECT_FALSE(side.owes_grant()) << "the fourth is read in part";
+  EXPECT_FALSE(side.grant_due()) << "the fourth is read in part";
   read(1);
-  ASSERT_TRUE(side.owes_grant());
+  ASSERT_TRUE(side.grant_due());
   const auto g = side.grant();
   EXPECT_EQ(g.limit, kCredits + 4);
   EXPECT_FALSE(g.offset) << "half the buffer is not free";
-  EXPECT_FALSE(side.owes_grant());
+  EXPECT_FALSE(side.grant_due());
 }
 
-TEST_F(ReceiveSideTest, AMappingTakesACreditAndGivesItBackAtOnce) {
+TEST_F(ReceiveSideTest, AMappingUsesACreditAndReturnsItAtOnce) {
   side.grant();
   for (int i = 0; i < 4; ++i) side.on_mapping();
-  ASSERT_TRUE(side.owes_grant());
+  ASSERT_TRUE(side.grant_due());
   EXPECT_EQ(side.grant().limit, kCredits + 4);
 }
 
 // proves: DI-14
-TEST_F(ReceiveSideTest, APeerThatWritesMoreThanItMayIsFound) {
+TEST_F(ReceiveSideTest, APeerThatWritesTooMuchIsDetected) {
   EXPECT_FALSE(side.on_data(kBuffer / 2 + 1)) << "it has the first half only";
   EXPECT_TRUE(side.on_data(kBuffer / 2));
   EXPECT_FALSE(side.on_data(1));
@@ -91,12 +91,12 @@ TEST_F(ReceiveSideTest, APeerThatWritesMoreThanItMayIsFound) {
   EXPECT_FALSE(side.on_data(1)) << "it has no credit";
 }
 
-TEST_F(ReceiveSideTest, AMessageOfNothingIsNoEndOfInput) {
+TEST_F(ReceiveSideTest, AnEmptyMessageIsNotTheEndOfInput) {
   EXPECT_TRUE(side.on_data(0));
   EXPECT_FALSE(side.has_data());
 }
 
-TEST_F(ReceiveSideTest, NumbersGoRoundInSixteenBits) {
+TEST_F(ReceiveSideTest, NumbersWrapAroundInSixteenBits) {
   side.open(kBuffer, kCredits);
   std::uint16_t limit = side.grant().limit, sent = 0;
   for (int i = 0; i < 100'000; ++i) {
@@ -104,7 +104,7 @@ TEST_F(ReceiveSideTest, NumbersGoRoundInSixteenBits) {
     ASSERT_TRUE(side.on_data(1)) << i;
     ++sent;
     read(1);
-    if (side.owes_grant()) limit = side.grant().limit;
+    if (side.grant_due()) limit = side.grant().limit;
   }
 }
 

@@ -1,5 +1,5 @@
-// What a program may expect of its rsockets: what each call answers, as far as it can be known, and
-// what each end has yet to read.
+// A model of rsockets: the expected result of each call, as far as it can be known, and the data
+// that each end has not read yet.
 #pragma once
 
 #include <errno.h>
@@ -25,53 +25,53 @@ struct Options {
 
 enum class Stage { fresh, bound, listening, connecting, connected, failed };
 
-// A buffer that the other end may write to.
+// A buffer that the peer may write to.
 struct Mapped {
   std::vector<std::uint8_t> memory, expected;
   std::uint64_t offset = 0;
-  int place = -1;  // in the peer's table; -1: it is not for the peer
+  int place = -1;  // in the peer's table; -1: not announced to the peer
   bool is_mapped = true;
   enum class Told { no, maybe, yes } told = Told::no;
 };
-// A place of the table: what the peer has told of it.
+// A place of the table: the buffer that the peer has announced in it.
 struct Place {
   std::uint64_t offset = 0, length = 0;
-  std::weak_ptr<Mapped> of;  // gone: unmapped, and the connection ends when it is written to
-  bool is_known = false;     // else perhaps
+  std::weak_ptr<Mapped> of;  // expired: unmapped; writing to it ends the connection
+  bool is_known = false;     // else it is perhaps known
   bool is_there = false;
-  bool is_doubtful = false;  // it may be what was there before
+  bool is_doubtful = false;  // it may still be the previous one
 };
 
 enum class Said { shutdown, disconnect, lost };
 
 struct End {
-  std::vector<int> numbers;  // none: nobody has accepted it, or it is closed
+  std::vector<int> numbers;  // empty: not accepted yet, or closed
   Stage stage = Stage::fresh;
-  Options options, in_force;  // as set, and those it has its connection with
+  Options options, in_force;  // as set, and as used by its connection
   int ip = 0, port = 0, peer_port = 0;
-  std::optional<bool> reuse_in_force;  // what was set when its identifier was made
+  std::optional<bool> reuse_in_force;  // value when its identifier was created
   bool failed_quietly = false;         // its error was taken
   int error = 0;
 
-  // Listening: who waits, and since which settling; and the ports of those that may have come, and
-  // went.
+  // Only for a listener: the waiting connections, with the settling since which they wait; and the
+  // ports of those that may have arrived, and ended.
   std::deque<std::pair<std::shared_ptr<End>, unsigned>> waiting;
   std::vector<int> ghosts;
 
-  // Connecting.
+  // Only while connecting.
   std::weak_ptr<End> listener;
   bool is_uncertain = false;
-  std::deque<std::uint8_t> early;  // sent as soon as it could be
+  std::deque<std::uint8_t> early;  // sent as soon as possible
 
-  // Connected.
+  // Only while connected.
   std::weak_ptr<End> peer;
   bool is_active = false;
-  std::deque<std::uint8_t> unread;  // what the peer's calls took and ours have not given
+  std::deque<std::uint8_t> unread;  // bytes that the peer's calls took and ours have not returned
   bool in_open = false, out_open = false, over = false;
   int of_peer = 0;           // places of the peer's table
-  bool torn = false;         // it broke while things were under way: what came is to be learnt
-  bool is_short = false;     // what came behind its own end of both directions is not kept
-  bool may_be_both = false;  // and whether it had ended before
+  bool torn = false;         // it broke with data in flight: the arrived part must be learnt
+  bool is_short = false;     // data that arrived after it had closed both directions is dropped
+  bool may_be_both = false;  // it is unknown whether it had ended before
   std::vector<Said> heard;   // by the next settling
   std::vector<std::shared_ptr<Mapped>> mapped;
   std::vector<Place> places;
@@ -95,7 +95,7 @@ struct End {
     in_open = out_open = false;
     error = why;
   }
-  // What it says to its peer.
+  // Closes directions, and returns the message to the peer.
   std::optional<Said> close(bool in, bool out) {
     const bool had_out = out_open, had_any = in_open || out_open;
     in_open = in_open && !in;
@@ -110,13 +110,13 @@ struct End {
     if (what == Said::disconnect || !out_open) return end(0);
     in_open = false;
   }
-  // Instead of sending.
+  // The error of sending; 0 if it is possible.
   int send_error() const {
     if (stage == Stage::connecting) return EAGAIN;
     if (stage != Stage::connected) return EPIPE;
     return out_open ? 0 : error != 0 ? error : EPIPE;
   }
-  // Where there is nothing to read: an errno value, or 0 for the end of input.
+  // The result of reading without data: an errno value, or 0 for the end of input.
   int receive_error() const {
     if (stage == Stage::connecting) return EAGAIN;
     if (stage != Stage::connected) return ENOTCONN;

@@ -1,4 +1,4 @@
-// What a program does with its rsockets, and what the model says of it.
+// The steps of a program with its rsockets, and the model's expectations.
 #pragma once
 
 #include <sys/mman.h>
@@ -23,7 +23,7 @@ class Moves : public test::Walk, protected World {
     if (!is_settled_) settle();
   }
 
-  // ---- making
+  // ---- creating
 
   void make(Dice& d) {
     if (ends_.size() >= kMostEnds) return;
@@ -194,7 +194,8 @@ class Moves : public test::Walk, protected World {
     if (waits && can) urnic_rfcntl(e->fd(), F_SETFL, long{O_RDWR});
     const long got = result(urnic_rconnect(e->fd(), any(a), sizeof a));
     if (waits && can) urnic_rfcntl(e->fd(), F_SETFL, long{O_RDWR | O_NONBLOCK});
-    if (!can && !is_settled_ && e->stage == Stage::connecting) return;  // it may be so by now
+    // the outcome is not known yet
+    if (!can && !is_settled_ && e->stage == Stage::connecting) return;
     is_settled_ = false;
     if (can) {
       e->stage = Stage::connecting;
@@ -231,7 +232,7 @@ class Moves : public test::Walk, protected World {
     e.connect_to(other);
     to->waiting.emplace_back(other, settlings_);
   }
-  // True: it is connected, and the other end is there.
+  // True: it is connected, and the other end exists.
   bool learn_outcome(End& e) {
     auto a = address(0, 1);
     const long got = result(urnic_rconnect(e.fd(), any(a), sizeof a));
@@ -245,7 +246,7 @@ class Moves : public test::Walk, protected World {
     if (const Held to = e.listener.lock(); to != nullptr) std::erase(to->ghosts, e.port);
     return false;
   }
-  // Memory is refused at one moment of it, on either end.
+  // Memory is refused once during the connect, at either end.
   void connect_without_memory(Dice& d) {
     const Held e = pick(d, Stage::fresh), to = pick(d, Stage::listening);
     if (e == nullptr || to == nullptr) return;
@@ -300,7 +301,7 @@ class Moves : public test::Walk, protected World {
     agree_on(urnic_rclose(number), 0, "rclose of what is gone");
   }
 
-  // ---- the end
+  // ---- ending
 
   void shutdown(Dice& d) {
     const Held e = pick(d);
@@ -354,7 +355,8 @@ class Moves : public test::Walk, protected World {
       if (const auto said = e.close(true, true); said && !resets) peer->heard.push_back(*said);
       peer->heard.push_back(Said::lost);
       peer->may_be_both = !is_settled_;
-      // What the peer has under way finds nobody, and breaks what is on its way to the peer.
+      // Data that the peer has in flight finds no connection, and destroys data in flight to the
+      // peer.
       peer->torn = resets && !is_settled_ && (!e.unread.empty() || is_written_);
     }
     if (e.stage == Stage::connecting) {

@@ -1,4 +1,4 @@
-// A random walk over rsockets: what they carry, and what is left behind them.
+// A random walk over rsockets, which checks their data and that nothing leaks.
 #pragma once
 
 #include "rsockets/rsocket_moves.h"
@@ -7,7 +7,7 @@ namespace urnic::rsockets::model {
 
 class RsocketWalk : public Moves {
  public:
-  // Two are connected to begin with.
+  // Starts with two connected rsockets.
   explicit RsocketWalk(Dice& d) {
     for (int i = 0; i < 2; ++i) make(d);
     listen_on(ends_[0], d);
@@ -22,7 +22,7 @@ class RsocketWalk : public Moves {
     }
     settle();
   }
-  // Nothing is left of what was made, in whichever order it goes.
+  // All created objects must be released, whatever the order of closing.
   void finish() override {
     Dice d(ends_.size());
     while (!ends_.empty()) close(d);
@@ -60,12 +60,12 @@ class RsocketWalk : public Moves {
     if (what < 97) return write_to_mapping(d);
     return wait_in_vain(d);
   }
-  // Some of what is under way arrives.
+  // Some of the items in flight arrive.
   void nudge(Dice& d) {
     for (unsigned n = d.below(30); n > 0; --n) net_->move(d.below(1000));
     if (d.one_in(2)) net_->serve();
   }
-  // One that carries something, most of the time.
+  // Usually a connected one.
   Held pick_connected(Dice& d) {
     const Held e = d.one_in(12) ? pick(d) : pick(d, Stage::connected);
     if (e != nullptr && e->stage == Stage::connecting) calm();
@@ -74,7 +74,7 @@ class RsocketWalk : public Moves {
   static bool may_have_ended(const End& e) {
     return !e.heard.empty() || e.torn || e.may_be_both || e.is_short;
   }
-  // All that was read has room again.
+  // True if all data was read, so that there is room again.
   bool has_room(const End& e) const {
     const Held peer = e.peer.lock();
     return is_settled_ && peer != nullptr && peer->unread.empty();
@@ -112,7 +112,7 @@ class RsocketWalk : public Moves {
         return result(urnic_rwrite(e.fd(), at, size));
     }
   }
-  // By one that has its answer, when the other end does not know it yet.
+  // Sends from an end that has its answer, when the other end is not established yet.
   void send_early(Dice& d) {
     if (d.one_in(2)) connect(d);
     const Held e = pick(d, Stage::connecting);
@@ -131,7 +131,7 @@ class RsocketWalk : public Moves {
     net_->serve();
     net_->holds_ready = false;
   }
-  // Small ones, until there is no credit or no place in the send queue.
+  // Sends small messages until there is no credit or no slot in the send queue.
   void send_many(Dice& d) {
     const Held e = pick(d, Stage::connected);
     const Held peer = e == nullptr ? nullptr : e->peer.lock();
@@ -173,7 +173,7 @@ class RsocketWalk : public Moves {
     const long room = std::min(peer->in_force.receive_buffer / 2, e.in_force.send_buffer - 2048);
     agree(got >= std::min(size, room), name(e) + "less is sent than there is room for");
   }
-  // Before any data the peer is told of buffers; when there is no room, of some perhaps.
+  // Buffers are announced to the peer before any data; without room, perhaps only some.
   void tell_mappings(End& e, bool surely) {
     const Held peer = e.peer.lock();
     for (const auto& m : e.mapped) {
@@ -233,7 +233,7 @@ class RsocketWalk : public Moves {
             name(e) + "an end before what was sent");
     }
   }
-  // A call that waits, for as long as it was told to.
+  // A blocking call that must wait for its whole time-out.
   void wait_in_vain(Dice& d) {
     const Held e = pick(d, Stage::connected);
     if (e == nullptr || e->options.receive_ms < 0) return;
@@ -251,7 +251,7 @@ class RsocketWalk : public Moves {
           name(*e) + "another time");
   }
 
-  // ---- buffers of the program
+  // ---- mapped buffers of the program
 
   void map(Dice& d) {
     const Held e = pick(d, d.one_in(8) ? Stage::bound : Stage::connected);
@@ -322,7 +322,7 @@ class RsocketWalk : public Moves {
       agree(got >= std::min(expected, 2000L), name(*e) + "less is written than there is room for");
     std::copy_n(bytes.begin(), got, m->expected.begin() + static_cast<std::ptrdiff_t>(inside));
   }
-  // Into what the peer has no longer: the end of the connection.
+  // Writes to a buffer that the peer has unmapped, which ends the connection.
   void break_by_write(End& e) {
     const Held peer = e.peer.lock();
     for (End* h : {&e, peer.get()}) {

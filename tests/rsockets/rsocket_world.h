@@ -1,5 +1,5 @@
-// Rsockets of one process over the network of hand_verbs.h, beside their model: what is so whenever
-// nothing is under way any more.
+// Rsockets of one process over the network of hand_verbs.h, with their model: the invariants when
+// nothing is in flight.
 #pragma once
 
 #include <arpa/inet.h>
@@ -39,7 +39,7 @@ inline sockaddr_in address(int ip, int port) {
 inline sockaddr* any(sockaddr_in& a) {
   return reinterpret_cast<sockaddr*>(&a);
 }
-// 0 or the result, or errno, negative.
+// The result, or a negative errno.
 template <class T>
 long result(T of) {
   return static_cast<long>(of) == -1 ? -errno : static_cast<long>(of);
@@ -69,7 +69,7 @@ class World {
   World& operator=(const World&) = delete;
 
  protected:
-  // What is under way arrives; who hears of it by that, hears of it.
+  // Everything in flight arrives, and its effects are applied to the model.
   void settle() {
     net_->settle();
     hear();
@@ -89,7 +89,7 @@ class World {
       if (e->torn) e->end(ECONNRESET);
     }
   }
-  // Those nobody has accepted as well.
+  // All ends, including those that are not accepted yet.
   std::vector<Held> everybody() const {
     std::vector<Held> all = ends_;
     for (const Held& e : ends_) {
@@ -99,7 +99,7 @@ class World {
   }
   virtual void learn_connect(End&, const Held&) = 0;
 
-  // ---- what is so
+  // ---- checks
 
   void check_all() {
     agree(net_->wrong.empty(), net_->wrong);
@@ -121,7 +121,7 @@ class World {
     }
     agree(net_->wrong.empty(), net_->wrong);
   }
-  // Those of the program, and those that wait to be accepted: nobody else is there.
+  // The sockets that exist: those of the program, and those that wait to be accepted.
   void check_left() const {
     std::size_t ghosts = 0;
     for (const Held& e : ends_) ghosts += e->ghosts.size();
@@ -129,7 +129,7 @@ class World {
     agree(is >= least && is <= least + ghosts,
           std::to_string(is) + " rsockets, the model says " + std::to_string(least));
   }
-  // How much came before it broke, and whether that was in order.
+  // Learns how much data arrived before it broke, and checks its order.
   void learn_torn(End& e) {
     int n = 0;
     urnic_rs_ioctl(e.fd(), FIONREAD, &n);
@@ -141,7 +141,7 @@ class World {
     }
     for (const auto& m : e.mapped) m->expected = m->memory;
   }
-  // It ended in order, or by what broke it.
+  // It ended in order, or with the error of what broke it.
   void learn_error(End& e) {
     int why = 0;
     socklen_t length = sizeof why;
@@ -172,8 +172,7 @@ class World {
              name(e) + "its peer's address");
   }
 
-  // Rpoll and the kernel say the same; room to send is there or is not, and is when nothing lies at
-  // the peer.
+  // Rpoll and the kernel must agree; there must be room to send when the peer has no unread data.
   void check_ready(const End& e) {
     pollfd of_kernel{e.fd(), POLLIN | POLLOUT, 0};
     ::poll(&of_kernel, 1, 0);
@@ -250,7 +249,7 @@ class World {
     agree_on(int{info.tcpi_state}, state, name(e) + "its state");
   }
 
-  // What was told has come.
+  // Announcements have arrived.
   void learn_places() {
     for (const Held& e : everybody()) {
       for (Place& p : e->places) {
@@ -271,7 +270,7 @@ class World {
   int descriptors_ = 0;
   unsigned settlings_ = 0;
   bool is_settled_ = true;
-  bool is_written_ = false;  // to a mapping, since then
+  bool is_written_ = false;  // to a mapping, since it was settled
   std::vector<Held> ends_;
 };
 

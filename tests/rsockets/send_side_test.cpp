@@ -14,7 +14,7 @@ SendSide begun(std::uint16_t credits = 100, Entry first = {0x1000, 7, 1 << 20}) 
   return s;
 }
 
-TEST(RsocketSendSide, APieceTakesACreditTwoPlacesAndItsBytesOfTheRing) {
+TEST(RsocketSendSide, APieceUsesACreditTwoSlotsAndItsBytesOfTheRing) {
   SendSide s = begun();
   const auto p = s.take(3000, false);
   EXPECT_EQ(p.to, (Entry{0x1000, 7, 3000}));
@@ -31,7 +31,7 @@ TEST(RsocketSendSide, APieceTakesACreditTwoPlacesAndItsBytesOfTheRing) {
 }
 
 // proves: DI-14
-TEST(RsocketSendSide, TheRingGoesRound) {
+TEST(RsocketSendSide, TheRingWrapsAround) {
   SendSide s = begun();
   s.take(6000, false);
   s.on_done(6000);
@@ -44,7 +44,7 @@ TEST(RsocketSendSide, TheRingGoesRound) {
   EXPECT_EQ(s.take(10, false).offset, p.second);
 }
 
-TEST(RsocketSendSide, WhatIsInlinedTakesNothingOfTheRing) {
+TEST(RsocketSendSide, InlineDataUsesNothingOfTheRing) {
   SendSide s = begun();
   EXPECT_EQ(s.take(64, true).first, 0u);
   EXPECT_EQ(s.next_piece(kRing), kRing);
@@ -52,7 +52,7 @@ TEST(RsocketSendSide, WhatIsInlinedTakesNothingOfTheRing) {
 }
 
 // proves: DI-14
-TEST(RsocketSendSide, ItStopsAtTheLastCreditAndGoesOnWithMore) {
+TEST(RsocketSendSide, SendingStopsWithoutCreditAndContinuesWithMore) {
   SendSide s = begun(2);
   for (int i = 0; i < 2; ++i) {
     ASSERT_TRUE(s.can_send());
@@ -78,7 +78,7 @@ TEST(RsocketSendSide, CreditsAreCountedInSixteenBits) {
 }
 
 // proves: DI-14
-TEST(RsocketSendSide, ItStopsWithoutPlacesOrRoomInTheRing) {
+TEST(RsocketSendSide, SendingStopsWithoutSlotsOrRoomInTheRing) {
   SendSide s = begun();
   for (std::uint32_t i = 0; i < kSlots / kPostsOfData; ++i) {
     ASSERT_TRUE(s.can_send());
@@ -109,7 +109,7 @@ TEST(RsocketSendSide, ATargetIsUsedUpBeforeTheNext) {
   EXPECT_FALSE(s.can_send()) << "no target is left";
 }
 
-TEST(RsocketSendSide, NothingIsLongerThanAPiece) {
+TEST(RsocketSendSide, NoPieceExceedsTheMaximum) {
   SendSide s;
   s.open(1 << 20, kSlots);
   s.begin(1, {0, 0, 1 << 20});
@@ -118,7 +118,7 @@ TEST(RsocketSendSide, NothingIsLongerThanAPiece) {
   EXPECT_EQ(s.next_direct(1000, 300), 300u) << "the mapping ends there";
 }
 
-TEST(RsocketSendSide, WhatGoesToAMappingTakesAPlaceAndNoCredit) {
+TEST(RsocketSendSide, AWriteToAMappingUsesASlotAndNoCredit) {
   SendSide s = begun(1);
   s.take_direct(100, false);
   EXPECT_TRUE(s.can_send());

@@ -1,4 +1,5 @@
-// The bytes, held to those of rdma-core's librdmacm on a little-endian machine.
+// The bytes of the protocol, compared with those of rdma-core's librdmacm on a little-endian
+// machine.
 #include "rsockets/wire.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +26,7 @@ TEST(RsocketWire, PrivateDataIsVersionFlagsCreditsIomapTargetsBuffer) {
 }
 
 // proves: DI-13
-TEST(RsocketWire, WhatCannotBeUsedIsNotDecoded) {
+TEST(RsocketWire, UnusablePrivateDataIsNotDecoded) {
   ConnectionData d;
   d.credits = 16;
   d.targets.length = 2;
@@ -61,7 +62,7 @@ TEST(RsocketWire, MessagesHaveTheirKindInTheUpperThreeBits) {
 }
 
 // proves: DI-13
-TEST(RsocketWire, EntriesAndMessagesAreInTheOrderOfWhoReadsThem) {
+TEST(RsocketWire, EntriesAndMessagesAreInTheByteOrderOfTheReader) {
   std::uint8_t bytes[kMappingBytes];
   put_message(0x80000180, Order::big, bytes);
   EXPECT_EQ(bytes[0], 0x80);

@@ -1,11 +1,11 @@
-// Any order, any cut: random mixes of every RDMAP message arrive at a whole engine in
-// random permutations, duplicated, overlapping, cut anew, lost, corrupted, with receives posted
-// late - and memory, completions, invalidations and Read Responses are those of a receiver that
-// took the same stream in order. For every framing policy and both completion methods.
+// Any order, any cut: random mixes of all RDMAP messages arrive at a whole engine in random
+// permutations, duplicated, overlapping, re-cut, lost, corrupted, and with receives posted late.
+// Memory, completions, invalidations and Read Responses must equal those of a receiver that got the
+// same stream in order. For every framing policy and both completion methods.
 //
-// Everything of one run derives from its seed: a failure prints it, URNIC_TEST_SEED=<n> runs it
-// alone. URNIC_TEST_SOAK places at least 10^7 segments per framing policy with all faults on. Every
-// stream that ended is listed with what ended it; the next seed is the next connection.
+// Everything in a run derives from its seed: a failure prints it, URNIC_TEST_SEED=<n> runs only
+// that one. URNIC_TEST_SOAK places at least 10^7 segments per framing policy with all faults. Every
+// stream that ended is listed with the reason; the next seed is the next connection.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -41,17 +41,17 @@ struct Totals {
     upgrades += s.iwarp.upgrades;
     holes += s.iwarp.holes_opened;
     empty_rq += s.iwarp.empty_rq_drops;
-    partial_cqes += s.verbs.completion_partial_cqes;
+    partial_cqes += s.verbs.completion_shared_cqes;
     wqe_writes += s.verbs.completion_wqe_writes;
     sends += s.verbs.sends_received;
     requests += s.verbs.read_requests_received;
     for (std::size_t i = 0; i < reasons.size(); ++i) reasons[i] += s.iwarp.reasons[i];
   }
   // Segments that InLogic passed to OutLogic or to the reassembly buffer; the others were old,
-  // dropped, or refused by TCP.
+  // dropped, or rejected by TCP.
   static std::uint64_t placed_of(const ConnectionStats& s) {
     using fastpath::Reason;
-    std::uint64_t n = s.iwarp.downgrades;  // each stores its segment
+    std::uint64_t n = s.iwarp.downgrades;  // each downgrade stores its segment
     for (const Reason r :
          {Reason::Slow, Reason::Aligned, Reason::Upgrade, Reason::OutOfOrderStore}) {
       n += s.iwarp.reasons[static_cast<std::size_t>(r)];
@@ -72,14 +72,14 @@ struct Totals {
   }
 };
 
-// How the bytes got behind the reassembly buffer, where their CRC is looked at after they were
+// Why bytes went through the reassembly buffer, where their CRC is checked only after they were
 // acknowledged.
 std::string how_slow(const Terms& terms, const ConnectionStats& s) {
   if (terms.type == ConnectionType::Slow) return "initiated SLOW";
   return s.iwarp.downgrades == 0 ? "" : "SLOW after a downgrade";
 }
 
-// What may end a stream, and why. Empty: nothing of what was done to it does.
+// Returns a fault that may end the stream, and why; empty if no fault may.
 std::string explain(const Terms& terms, const ConnectionStats& s, const std::string& terminate) {
   const std::string slow = how_slow(terms, s);
   if (slow.empty() || s.iwarp.bytes_slow == 0) return "";
@@ -92,8 +92,9 @@ std::string explain(const Terms& terms, const ConnectionStats& s, const std::str
   return "";
 }
 
-// 9.4: how many writes the completions of Sends cost. What was pending behind a hole at a downgrade
-// or at the end has been written for nothing; it is no more than receives were posted.
+// 9.4: the number of writes for completions of Sends. Completions pending behind a hole at a
+// downgrade or at the end were written in vain; there are at most as many as posted
+// receives.
 std::string wrong_writes(const Terms& terms, const ConnectionStats& s, bool ended) {
   const std::uint64_t wqe = s.verbs.completion_wqe_writes, cqe = s.verbs.completion_cqe_writes;
   const std::uint64_t discarded = (s.iwarp.downgrades + (ended ? 1 : 0)) * kSends;
@@ -102,20 +103,20 @@ std::string wrong_writes(const Terms& terms, const ConnectionStats& s, bool ende
     if (wqe < cqe || wqe > cqe + discarded) return "method 1: not one WQE write for each Send; ";
     return "";
   }
-  // a Send costs its own CQE, or its WQE; and each run of WQEs one CQE.
-  const std::uint64_t needed = s.verbs.sends_received + s.verbs.completion_partial_cqes;
+  // a Send costs its own CQE, or its WQE plus one CQE for each run of WQEs.
+  const std::uint64_t needed = s.verbs.sends_received + s.verbs.completion_shared_cqes;
   if (wqe + cqe < needed || wqe + cqe > needed + discarded) {
     return "method 2: " + std::to_string(wqe) + " + " + std::to_string(cqe) +
            " writes instead of " + std::to_string(needed) + "; ";
   }
-  // with M = 0 all that waits behind a hole is one run.
-  if (terms.threshold == 0 && s.verbs.completion_partial_cqes > s.iwarp.holes_closed) {
+  // with M = 0 everything that waits behind a hole is one run.
+  if (terms.threshold == 0 && s.verbs.completion_shared_cqes > s.iwarp.holes_closed) {
     return "method 2, M = 0: more than one shared CQE for a hole; ";
   }
   return "";
 }
 
-// One connection of `batches` batches, or until it ends.
+// Runs one connection for `batches` batches, or until it ends.
 std::string run_seed(std::uint64_t seed, mpa::Policy policy, std::size_t batches, Totals* totals) {
   Rng rng(seed);
   const Terms terms = terms_of(rng, policy, true);
@@ -150,8 +151,8 @@ std::string run_seed(std::uint64_t seed, mpa::Policy policy, std::size_t batches
   return bad;
 }
 
-// Every row of the decision is reached, but those that need bytes made for them: Embedded.*,
-// RxMarkers.* and BothVariants.E8_* reach them.
+// Every row of the decision must be reached, except those that need specially made bytes:
+// Embedded.*, RxMarkers.* and BothVariants.E8_* reach them.
 bool comes_by_chance(fastpath::Reason why, bool marked) {
   using fastpath::Reason;
   switch (why) {
@@ -186,9 +187,9 @@ TEST_P(AnyOrder, EverythingArrivesAsInOrder) {
   }
   totals.print(mpa::policy_name(GetParam()));
   if (failures != 0) return;
-  // What a batch brings on average over the seeds: 3 Reads, 5 Read Requests, 10 holes, 2 shared
-  // CQEs, 6 refused Sends; four connections of ten end. Half of that must have been there, and of
-  // what the mix itself says, more.
+  // The averages of a batch over the seeds: 3 Reads, 5 Read Requests, 10 holes, 2 shared CQEs, 6
+  // refused Sends; four of ten connections end. At least half of that is required, and more of what
+  // the mix itself determines.
   EXPECT_GT(totals.reads, totals.batches * 5 / 2);
   EXPECT_GT(totals.requests, totals.batches * 4);
   EXPECT_GT(totals.holes, totals.batches * 5);
@@ -204,8 +205,8 @@ TEST_P(AnyOrder, EverythingArrivesAsInOrder) {
   }
 }
 
-// The same stream and the same arrivals to a FAST connection, to one that keeps what comes out of
-// order (E-41), and to a SLOW one.
+// The same stream with the same arrivals for a FAST connection, for one that stores out-of-order
+// segments (E-41), and for a SLOW one.
 class FastAndSlow {
  public:
   FastAndSlow(Terms terms, std::uint64_t seed) {
@@ -218,8 +219,8 @@ class FastAndSlow {
     terms.type = ConnectionType::Slow;
     slow.emplace(terms, seed);
   }
-  // Empty when FAST made of the batches what the reference made of them, with and without placing
-  // out of order, and SLOW the same or a prefix of it before it ended.
+  // Empty if FAST, with and without out-of-order placement, gives the same result as the reference,
+  // and SLOW the same or a prefix of it before it ended.
   std::string batches(int n) {
     if (!fast->up() || !store->up() || !slow->up()) return "a connection did not come up";
     for (int i = 0; i < n; ++i) {
@@ -246,7 +247,7 @@ class FastAndSlow {
 };
 
 // proves: E-41, R-102
-TEST_P(AnyOrder, FastAndSlowMakeTheSameOfIt) {
+TEST_P(AnyOrder, FastAndSlowGiveTheSameResult) {
   std::uint64_t detours = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     Rng rng(seed);
@@ -265,11 +266,11 @@ TEST_P(AnyOrder, FastAndSlowMakeTheSameOfIt) {
     EXPECT_EQ(both.fast->stats().iwarp.detours, 0u);
     detours += both.store->stats().iwarp.detours;
   }
-  // With markers an FPDU's beginning is certain, and everything is placed at once (Fig 3).
+  // With markers the beginning of an FPDU is certain, and everything is placed at once (Fig 3).
   EXPECT_EQ(detours > 40, GetParam() == mpa::Policy::NoMarkers) << detours;
 }
 
-// With corruption FAST repairs by retransmission; SLOW delivers a correct prefix and ends with the
+// With corruption, FAST repairs by retransmission; SLOW delivers a correct prefix and ends with the
 // Terminate for a bad MPA CRC.
 // proves: R-29
 TEST_P(AnyOrder, CorruptionIsRepairedOnFastAndEndsSlowAfterACorrectPrefix) {
@@ -297,10 +298,10 @@ TEST_P(AnyOrder, CorruptionIsRepairedOnFastAndEndsSlowAfterACorrectPrefix) {
   EXPECT_GT(repaired, 10u);
 }
 
-// With receives posted late FAST waits for them; SLOW delivers a correct prefix and ends
-// with the Terminate for a Send that finds none.
+// If receives are posted late, FAST waits for them; SLOW delivers a correct prefix and ends
+// with the Terminate for a Send without a receive.
 // proves
-TEST_P(AnyOrder, LateReceivesHoldFastUpAndEndSlowAfterACorrectPrefix) {
+TEST_P(AnyOrder, LateReceivesDelayFastAndEndSlowAfterACorrectPrefix) {
   std::uint64_t ended = 0, waited = 0;
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     Rng rng(seed);

@@ -1,9 +1,8 @@
-// Connections made and ended over and over in virtual time: orderly by either side or both at once,
-// by RST, by Terminate, refused, and with a peer that is gone without a word at any point of the
-// way. Memory and tables, sampled whenever everything that waits for time has ended, stay as they
-// were.
+// Opens and ends connections repeatedly in virtual time: orderly by either side or both at once, by
+// RST, by Terminate, refused, and with a peer that disappears silently at any step. Memory and
+// tables must stay constant; they are sampled whenever all timers have expired.
 //
-// URNIC_TEST_SOAK=1: a million of them (./run-tests --all).
+// URNIC_TEST_SOAK=1: a million connections (./run-tests --all).
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -22,30 +21,30 @@ namespace {
 using Kind = engine::CmEvent::Kind;
 
 constexpr unsigned kSamples = 10;
-// What the allocator and tables that do not shrink may still add after the first sample, bytes.
+// Bytes by which the allocator and tables that do not shrink may still grow after the first sample.
 constexpr std::size_t kSlack = 64 * 1024;
 
 enum class End : unsigned {
   ByLeft,       // FIN
   ByRight,      //
   Both,         // ... crossing on the wire
-  LeftAborts,   // RST with work under way in both directions
+  LeftAborts,   // RST with requests in progress in both directions
   RightAborts,  //
-  Destroyed,    // the queue pair goes while connected
-  Terminate,    // the left one writes where it must not
-  Rejected,     // the right consumer does not want it
-  Refused,      // nobody listens there
-  GoneOpening,  // the left host is cut off once its SYN has come,
-  GoneAsking,   // ... once its MPA Request has come,
+  Destroyed,    // the queue pair is destroyed while connected
+  Terminate,    // the left one writes to a forbidden place
+  Rejected,     // the right program rejects it
+  Refused,      // no listener
+  GoneOpening,  // the left host is cut off after its SYN has arrived,
+  GoneAsking,   // ... after its MPA Request has arrived,
   Gone,         // ... at full operation
-  Forgot,       // the left host has started anew and knows nothing
+  Forgot,       // the left host has restarted and lost its state
   Count
 };
 struct Row {
   const char* name;
   unsigned weight;  // of 1024
 };
-// Few vanish: while one end waits for the other to give up, all TIME-WAITs end.
+// Few disappear: while one end waits for the other to give up, all TIME-WAITs end.
 constexpr std::array<Row, static_cast<unsigned>(End::Count)> kRows = {{{"orderly by one end", 250},
                                                                        {"by the other", 250},
                                                                        {"by both at once", 150},
@@ -72,17 +71,16 @@ std::size_t heap() {
 class Churn {
  public:
   Churn() : pair_(options()), left_(20000), right_(20000) {
-    Error error;
-    listener_ = b().iwarp().listen(7000, 16, &error);
+    listener_ = b().iwarp().listen(7000, 16).value();
   }
 
   std::array<unsigned, kRows.size()> ended{};
-  std::size_t most_connections = 0;  // at once, those in TIME-WAIT among them
+  std::size_t most_connections = 0;  // concurrent ones, including those in TIME-WAIT
   Instant now() const { return pair_.now(); }
   engine::Engine& a() { return pair_.left().engine(); }
   engine::Engine& b() { return pair_.right().engine(); }
 
-  // One connection from the first SYN to its end, and everything made for it taken back.
+  // Runs one connection from the first SYN to its end, and releases everything created for it.
   void one() {
     end_ = draw();
     ++ended[static_cast<unsigned>(end_)];
@@ -92,7 +90,7 @@ class Churn {
     most_connections = std::max(most_connections, b().iwarp().state().connections.size());
   }
 
-  // Everything that waits for time to pass has passed.
+  // Waits until all timers have expired.
   void quiet() {
     pair_.run_for(Duration::s(120));
     collect();
@@ -119,7 +117,7 @@ class Churn {
   }
   bool is(End e) const { return end_ == e; }
 
-  // ---- up to full operation, or as far as it comes
+  // ---- opening, as far as it gets
   void open() {
     received_ = 0;
     request_ = 0;
@@ -218,8 +216,8 @@ class Churn {
     collect();
   }
 
-  // Writes, a Read and a Send in both directions, some of it lost: bytes wait for others, sinks
-  // are open, completions are owed.
+  // Writes, a Read and a Send in both directions, with losses: bytes wait for retransmissions,
+  // sinks are open, completions are pending.
   void work_under_way() {
     pair_.set_faults_left("loss=0.3");
     post(pair_.left(), *left_qp_, verbs::WrOp::Read, 8000, left_key_, right_key_);
@@ -229,16 +227,16 @@ class Churn {
     pair_.set_faults_left("");
   }
 
-  // From now on nothing comes from the left host, whose consumer is gone.
+  // From now on no packet arrives from the left host, whose program is gone.
   void cut_off() {
     pair_.set_faults_left("loss=1");
     a().iwarp_control().destroy(left_qp_, now());
     left_qp_ = nullptr;
   }
 
-  // Who only listens may never learn that the other end is gone. Nor does a RST tell, when it came
-  // ahead of lost bytes: it draws a challenge, of which there are so many a second (RFC 5961 3.2,
-  // 7). What is answered by nobody, or by a RST, does.
+  // An end that only listens may never detect that the other end is gone. A RST that arrived before
+  // lost bytes does not tell it either: it triggers a challenge ACK, which is rate limited (RFC
+  // 5961 3.2, 7). So this end sends something: it gets no answer, or a RST.
   void say_something() { post(pair_.right(), *right_qp_, verbs::WrOp::Send, 64, right_key_, 0); }
 
   void post(Node& node, verbs::QueuePair& qp, verbs::WrOp op, std::uint32_t bytes,
@@ -251,7 +249,7 @@ class Churn {
     EXPECT_EQ(node.post_send(qp, wr, now()), verbs::Post::Ok);
   }
 
-  // ---- what the consumers hear
+  // ---- events and completions of the consumers
   void collect() {
     std::array<verbs::Cqe, 16> done;
     while (pair_.left().poll_send(done) > 0 || pair_.left().poll_receive(done) > 0 ||

@@ -1,4 +1,4 @@
-// States of EE contexts and of queue pairs of RD, and what those of the one make of work of the
+// States of EE contexts and of RD queue pairs, and how the state of one affects the requests of the
 // other.
 #include "sim/rd/ee_context.h"
 
@@ -23,7 +23,7 @@ using enum QpState;
 constexpr QpState kStates[] = {Reset, Init, Rtr, Rts, Sqd, Sqe, Error};
 
 // proves: IB-180
-TEST(EeContextStates, AnEeContextHasNoSqe) {
+TEST(EeContextStates, AnEeContextHasNoSqeState) {
   for (const QpState s : kStates) {
     for (const Mover by : {Mover::Consumer, Mover::Transport}) {
       EXPECT_FALSE(judge_ee_move(s, Sqe, by).ok());
@@ -36,7 +36,7 @@ TEST(EeContextStates, AnEeContextHasNoSqe) {
 }
 
 // proves: IB-180
-TEST(RdQueuePairStates, AQueuePairOfRdHasSqe) {
+TEST(RdQueuePairStates, AnRdQueuePairHasTheSqeState) {
   EXPECT_TRUE(judge_rd_move(Rts, Sqe, Mover::Transport, 0).ok());
   EXPECT_TRUE(judge_rd_move(Sqd, Sqe, Mover::Transport, 0).ok());
   EXPECT_TRUE(judge_rd_move(Sqe, Rts, Mover::Consumer, verbs::kQpAttrState).ok());
@@ -65,7 +65,7 @@ TEST(RdQueuePairStates, MovesTakeTheAttributesOfRd) {
           EXPECT_FALSE(judge_rd_move(from, to, Mover::Consumer, all | bit).ok()) << bit;
         }
       }
-      // Address, PSNs and retries are the EE context's.
+      // The address, PSNs and retries belong to the EE context.
       constexpr std::uint32_t kConnection = verbs::kQpAttrAv | verbs::kQpAttrPathMtu |
                                             verbs::kQpAttrDestQpn | verbs::kQpAttrRqPsn |
                                             verbs::kQpAttrSqPsn | verbs::kQpAttrTimeout |
@@ -78,7 +78,7 @@ TEST(RdQueuePairStates, MovesTakeTheAttributesOfRd) {
 // ---- IB-131
 
 struct WorkByState : RdBench {
-  // A request of queue pair 0x11 names an EE context in `state`; another one waits behind it.
+  // A request of queue pair 0x11 names an EE context in `state`; a second request follows it.
   void request_over(QpState state) {
     host();
     EeAttributes a = ee;
@@ -110,7 +110,7 @@ TEST_F(WorkByState, BeforeRtsTheRequestCompletesInError) {
 }
 
 // proves: IB-131
-TEST_F(WorkByState, InErrorTheRequestCompletesInErrorAndTheQueuePairIsInSqe) {
+TEST_F(WorkByState, InErrorTheRequestFailsAndTheQueuePairEntersSqe) {
   request_over(Error);
   EXPECT_THAT(requests(), IsEmpty());
   EXPECT_THAT(statuses(), ElementsAre(Status::LocalOperation, Status::Flushed));
@@ -118,7 +118,7 @@ TEST_F(WorkByState, InErrorTheRequestCompletesInErrorAndTheQueuePairIsInSqe) {
 }
 
 // proves: IB-131
-TEST_F(WorkByState, InSqdTheRequestWaitsUntilRtsLeadsBack) {
+TEST_F(WorkByState, InSqdTheRequestWaitsUntilRts) {
   request_over(Sqd);
   EXPECT_THAT(requests(), IsEmpty());
   EXPECT_THAT(told, IsEmpty());
@@ -128,7 +128,7 @@ TEST_F(WorkByState, InSqdTheRequestWaitsUntilRtsLeadsBack) {
 }
 
 // proves: IB-131
-TEST_F(WorkByState, AMessageThatHasBegunIsCarriedToItsEndInSqd) {
+TEST_F(WorkByState, AMessageThatHasBegunIsCompletedInSqd) {
   ee.rules.window = 2;
   post(WrOp::Send, 600, 0x11, 1);
   post(WrOp::Send, 10, 0x12, 2);
@@ -149,9 +149,9 @@ TEST_F(WorkByState, ARequestThatNamesNoEeContextCompletesInError) {
   EXPECT_EQ(pair().state, Sqe);
 }
 
-// Other queue pairs of the same end go on, and this one comes back.
+// Other queue pairs of the same end continue, and this one recovers.
 // proves: IB-131
-TEST_F(WorkByState, FromSqeTheQueuePairComesBackAndOthersWereNeverStopped) {
+TEST_F(WorkByState, AQueuePairRecoversFromSqeWithoutStoppingOthers) {
   request_over(Error);
   post(WrOp::Send, 10, 0x12, 3);
   EXPECT_EQ(only_request().h.deth.source_qp, 0x12u);

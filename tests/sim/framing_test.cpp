@@ -1,5 +1,5 @@
-// Fig 3 and the framing policies over whole runs: what corruption, misalignment and both limits of
-// section 4 do to a connection with markers.
+// Fig 3 and the framing policies over whole runs: the effect of corruption, misalignment and both
+// limits of section 4 on a connection with markers.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(Policies, Framing,
 const char* const kCorrupt = "corrupt=0.01,skip_handshake=on";
 
 // proves
-TEST_P(Framing, CertainCorruptionIsRepairedByTcpForEver) {
+TEST_P(Framing, CertainCorruptionIsAlwaysRepairedByTcp) {
   std::uint64_t certain = 0;
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     const Result r = run(seed, options(32), kCorrupt);
@@ -87,7 +87,7 @@ TEST_P(Framing, CertainCorruptionIsRepairedByTcpForEver) {
 // proves: R-43
 TEST_P(Framing, UncertainCorruptionIsRepairedToo) {
   std::uint64_t uncertain = 0;
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {  // loss makes segments come out of order
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {  // loss makes segments arrive out of order
     const Result r =
         run(seed, options(32), "loss=0.05,reorder=0.2:4,corrupt=0.1,skip_handshake=on", 60);
     EXPECT_EQ(r.bad, "") << seed;
@@ -95,14 +95,15 @@ TEST_P(Framing, UncertainCorruptionIsRepairedToo) {
     EXPECT_EQ(r.downgrades(), 0u) << seed;
     uncertain += r.left.iwarp.recovery_attempts + r.right.iwarp.recovery_attempts;
   }
-  // Few: a known end or a marker settles nearly every case, and then it is no attempt.
+  // Few: a known end or a marker settles nearly every case, and then it does not count
+  // as an attempt.
   EXPECT_GT(uncertain, 10u);
 }
 
-// The bytes that a length corrupted upwards asks for must come before it shows: a peer that falls
-// silent leaves the stream waiting for them (docs/framing.md). So this one goes on sending.
+// If a length is corrupted to a larger value, its bytes must arrive before the error is detected: a
+// silent peer leaves the stream waiting (docs/framing.md). So this peer continues to send.
 // proves: R-30
-TEST_P(Framing, Fig3AloneACorruptedLengthEndsInTerminationNotInALiveSlowConnection) {
+TEST_P(Framing, WithFig3OnlyACorruptedLengthTerminatesTheConnection) {
   std::uint64_t downgraded = 0;
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     sim::PairOptions o;
@@ -113,7 +114,7 @@ TEST_P(Framing, Fig3AloneACorruptedLengthEndsInTerminationNotInALiveSlowConnecti
     auto* left = pair.left().make_qp(64, 64);
     auto* right = pair.right().make_qp(64, 64);
     ASSERT_TRUE(pair.connect(*left, *right)) << seed;
-    // Small ones: many length fields in a segment.
+    // Small messages: many length fields in a segment.
     std::vector<std::uint8_t> source(24, 0x5a), sink(24);
     const verbs::Sge sge{reinterpret_cast<std::uint64_t>(source.data()), 24,
                          pair.left().register_memory(source.data(), source.size(), 0)};
@@ -142,7 +143,7 @@ TEST_P(Framing, Fig3AloneACorruptedLengthEndsInTerminationNotInALiveSlowConnecti
 }
 
 // proves
-TEST_P(Framing, APeerCutAnewEveryTimeIsServedOnSlow) {
+TEST_P(Framing, APeerWhoseSegmentsAreAlwaysRecutIsServedOnSlow) {
   for (const std::uint32_t attempts : {0u, 3u, 32u}) {
     const Result r = run(5, options(attempts), "reseg=1", 12);
     EXPECT_EQ(r.bad, "") << attempts;
@@ -182,8 +183,7 @@ TEST_P(Framing, EveryDropDrawsOneDuplicateAckOrNone) {
   }
 }
 
-// I-4, D4: two copies per payload byte on FAST, the one that takes the markers out and the one
-// into memory.
+// I-4, D4: two copies per payload byte on FAST: one removes the markers, one writes to memory.
 // proves: R-2
 TEST_P(Framing, FastPayloadIsCopiedTwiceAndNeverReassembled) {
   const Result r = run(1, options(32), "");

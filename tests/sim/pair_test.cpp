@@ -34,16 +34,16 @@ Duration write_time(const std::string& faults, std::uint32_t bytes) {
   return pair.now() - began;
 }
 
-// A frame that leaves the line while the right node is polled is there for the left one now, not
-// when somebody's timer next runs out.
-TEST(PairOfNodes, AnAckTakesTheWayBackAndNoLonger) {
+// A frame that leaves the line while the right node is polled reaches the left node at once, not at
+// some later deadline.
+TEST(PairOfNodes, AnAckArrivesAfterExactlyTheWireDelay) {
   EXPECT_GE(write_time("delay=1ms", 64), Duration::ms(2));
   EXPECT_LT(write_time("delay=1ms", 64), Duration::us(2100));
   EXPECT_LT(write_time("rate=1gbit", 64), Duration::us(100));
   EXPECT_LT(write_time("delay=100us,rate=10mbit", 1400), Duration::ms(3));
 }
 
-TEST(PairOfNodes, WakesWhereItIsToldTo) {
+TEST(PairOfNodes, RunUntilStopsAtTheRequestedTime) {
   Pair pair({});
   const Instant at = pair.now() + Duration::us(1234);
   pair.wake_at(at);

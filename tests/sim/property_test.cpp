@@ -1,7 +1,7 @@
-// Seeded whole runs over faulty wires: the properties of the engine's contract. A failure prints
-// its seed; URNIC_TEST_SEED=<n> replays that one alone (URNIC_TEST_CAPTURE=<file> writes what the
-// left engine sent and received as pcapng), URNIC_TEST_SOAK runs 10 000 seeds. Every connection
-// that ended is listed with what ended it; the next seed is the next connection.
+// Seeded whole runs over faulty wires check the properties of the engine's contract. A failure
+// prints its seed; URNIC_TEST_SEED=<n> replays only that one (URNIC_TEST_CAPTURE=<file> writes the
+// left engine's frames as pcapng); URNIC_TEST_SOAK runs 10 000 seeds. Every connection that ended
+// is listed with the reason; the next seed is the next connection.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -81,10 +81,10 @@ void vary(Rng& rng, bool corrupting, engine::Options* o) {
   o->context.max_recovery_attempts = attempts[rng.below(4)];
   if (mpa::has_markers(o->mpa.policy)) {
     o->context.variant = fastpath::InLogicVariant::Fig3;
-    // Fig 3 alone. A corrupted length may then wait for bytes that nobody sends any more.
+    // Fig 3 only. A corrupted length may then wait for bytes that are never sent.
     if (!corrupting && rng.chance(0.3)) o->context.max_recovery_attempts = 0;
   }
-  // Without E-8 a peer that is cut anew each time starves through 32 back-offs.
+  // Without E-8, a peer whose segments are always re-cut is starved by 32 back-offs.
   o->context.max_cut_frames = o->context.max_recovery_attempts == 32 ? 2 : 0;
   o->context.max_same_segment = o->context.max_recovery_attempts == 32 || rng.chance(0.5) ? 4 : 0;
   const std::uint32_t upgrade[] = {1, 8, 64};
@@ -94,15 +94,15 @@ void vary(Rng& rng, bool corrupting, engine::Options* o) {
       rng.chance(0.8) ? engine::Options::OutOfOrder::Place : engine::Options::OutOfOrder::Store;
   o->tcp.sack = rng.chance(0.6);
   o->tcp.timestamps = rng.chance(0.7);
-  // Without SACK and timestamps a peer that drops what it cannot parse leaves only the timer; the
-  // runs shall show that they end, not how long RFC 6298 lets a back-off grow.
+  // Without SACK and timestamps, a peer that drops unparsable segments leaves only the timer. The
+  // runs must show that they end, not how long a back-off of RFC 6298 may grow.
   o->tcp.rto_max = Duration::s(4);
   const std::uint32_t holes[] = {1, 3, 256};
   o->tcp.hole_limit = holes[rng.below(3)];
   o->tcp.ack_policy = rng.chance(0.7) ? tcp::AckPolicy::PerBurst : tcp::AckPolicy::EverySecond;
 }
 
-// The framing of a run: each policy both ways, and markers in one direction only.
+// The framing of a run: each policy in both directions, and markers in one direction only.
 void choose_policies(std::uint64_t seed, engine::Options* left, engine::Options* right) {
   using mpa::Policy;
   constexpr Policy kPairs[][2] = {{Policy::NoMarkers, Policy::NoMarkers},
@@ -112,13 +112,13 @@ void choose_policies(std::uint64_t seed, engine::Options* left, engine::Options*
                                   {Policy::NoMarkers, Policy::NoMarkers},
                                   {Policy::Markers, Policy::NoMarkers},
                                   {Policy::NoMarkers, Policy::Markers}};
-  // Seven and the ten kinds of faults have no common divisor: all pairs come.
+  // Seven and the ten kinds of faults have no common divisor, so all pairs occur.
   const auto& chosen = kPairs[seed % 7];
   left->mpa.policy = chosen[0];
   right->mpa.policy = chosen[1];
 }
 
-// One whole run. Empty when every property holds.
+// One whole run. Empty if every property holds.
 std::string run_seed(std::uint64_t seed, Totals* totals) {
   Rng rng(seed * 1000003 + 17);
   sim::PairOptions o;
@@ -138,7 +138,7 @@ std::string run_seed(std::uint64_t seed, Totals* totals) {
   auto* left = pair.left().make_qp(64, 64);
   auto* right = pair.right().make_qp(64, 64);
   if (!pair.connect(*left, *right)) {
-    // On a connection initiated SLOW even a corrupted ready-to-receive message ends it.
+    // On a connection initiated SLOW, even a corrupted ready-to-receive message ends it.
     const bool slow = o.left.context.initiated_as == fastpath::ConnectionType::Slow ||
                       o.right.context.initiated_as == fastpath::ConnectionType::Slow;
     if (!corrupting || !slow) return "the connection was not established";
@@ -148,20 +148,20 @@ std::string run_seed(std::uint64_t seed, Totals* totals) {
   WorkloadOptions w;
   w.seed = seed;
   w.messages = rng.between(10, 50);
-  w.limit = Duration::s(6000);  // an engine that drops what it cannot parse waits for timers
-  w.receive_depth = 64;         // receives are posted before the Sends come
-  Workload work(pair, *left, *right, w);  // its memory stays registered until the very end
+  w.limit = Duration::s(6000);  // an engine that drops unparsable segments waits for timers
+  w.receive_depth = 64;         // receives are posted before the Sends arrive
+  Workload work(pair, *left, *right, w);  // its memory stays registered until the end
   std::string bad = work.run();
   {
     const ConnectionStats a = pair.left().engine().iwarp().qp_stats(*left);
     const ConnectionStats b = pair.right().engine().iwarp().qp_stats(*right);
     if (work.ended()) {
-      // Only data that was acknowledged before its CRC was looked at (SLOW), or a Send that found
-      // no receive on SLOW, may end a stream.
+      // A stream may only end because of data that was acknowledged before its CRC check (SLOW), or
+      // because of a Send without a receive on SLOW.
       const bool slow_seen =
           a.iwarp.bytes_slow + b.iwarp.bytes_slow + a.iwarp.downgrades + b.iwarp.downgrades != 0;
       if (!slow_seen) bad += "a stream ended without ever being SLOW: " + work.failures();
-      // Receives are always posted in time here, so nothing but corruption can end one.
+      // Here receives are always posted in time, so only corruption can end a stream.
       if (!corrupting) bad += "a stream ended although nothing was corrupted: " + work.failures();
       totals->end(seed, work.failures(),
                   a.iwarp.downgrades + b.iwarp.downgrades != 0
@@ -187,7 +187,7 @@ std::string run_seed(std::uint64_t seed, Totals* totals) {
   }
   totals->injected += pair.injected_left();
   totals->injected += pair.injected_right();
-  // The end: orderly where the stream still stands; afterwards nothing is left behind.
+  // An orderly end if the stream still exists; afterwards no resources may be left.
   pair.set_faults_left("");
   pair.set_faults_right("");
   pair.left().engine().iwarp().disconnect(*left, pair.now());
@@ -232,9 +232,9 @@ TEST(Property, SentBytesArriveOnceInOrderOverEveryKindOfFault) {
     EXPECT_GT(totals.injected.of(k), 0u) << fault::fault_kind_name(k);
   }
   for (std::size_t i = 0; i < kReasonCount; ++i) {
-    // A seam off a frame boundary needs a payload made for it: tests/fastpath has that.
+    // A seam off a frame boundary needs a special payload; see tests/fastpath.
     if (i == static_cast<std::size_t>(fastpath::Reason::Seam)) continue;
-    // A good CRC with a wrong marker, too.
+    // The same holds for a good CRC with a wrong marker.
     if (i == static_cast<std::size_t>(fastpath::Reason::MarkerElsewhere)) continue;
     EXPECT_GT(totals.reasons[i], 0u) << reason_label(i);
   }

@@ -1,4 +1,4 @@
-// One end of RD with memory, two EE contexts and three queue pairs, and a hand that plays its peer.
+// One end of RD with memory, two EE contexts and three queue pairs; the test plays its peer.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -40,13 +40,13 @@ struct RdBench : ::testing::Test {
     ee.av.remote = peer_address;
     ee.path_mtu = PathMtu::k256;
     ee.sq_psn = Psn(100);
-    ee.rq_psn = Psn(0xfffffd);  // wraps soon
+    ee.rq_psn = Psn(0xfffffd);  // wraps around soon
     ee.ack_timeout = 10;        // 4.19 ms
     qp.service = ServiceType::Rd;
     qp.pd = kPd;
     qp.qkey = kQkey;
     qp.access = verbs::kRemoteWrite | verbs::kRemoteRead | verbs::kRemoteAtomic;
-    qp.responder_depth = qp.initiator_depth = 1;  // equal: RD has one request at a time
+    qp.responder_depth = qp.initiator_depth = 1;  // equal: RD has at most one outstanding request
     qp.min_rnr_timer = 12;                        // 0.64 ms
     for (std::size_t i = 0; i < memory.size(); ++i) {
       memory[i] = static_cast<std::uint8_t>(i * 7 + i / 256);
@@ -57,7 +57,7 @@ struct RdBench : ::testing::Test {
         verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kRemoteRead | verbs::kRemoteAtomic);
   }
 
-  // ---- what there is; made at the first use, with what the test has set until then
+  // ---- objects; created at first use with the settings of the test until then
   RdHost& host() {
     if (made_) return *made_;
     RdHooks hooks;
@@ -109,7 +109,7 @@ struct RdBench : ::testing::Test {
   std::uint8_t* target() { return memory.data() + kBytes; }
   ByteView written(std::uint64_t offset, std::size_t n) { return {target() + offset, n}; }
 
-  // ---- work of ours
+  // ---- own requests
   void post(verbs::WrOp op, std::uint32_t length, std::uint32_t from = 0x11,
             std::uint64_t wr_id = 0, std::uint32_t over = kEe, std::uint32_t qkey = kQkey) {
     verbs::SendWr wr;
@@ -131,7 +131,7 @@ struct RdBench : ::testing::Test {
     ASSERT_EQ(pair(to).rq->post({wr_id, {&sge, 1}}), verbs::ReceiveQueue::Post::Ok);
   }
 
-  // ---- what leaves, as its receiver sees it
+  // ---- outgoing packets, as the receiver sees them
   struct Seen {
     PacketHeader h;
     Bytes payload;
@@ -181,7 +181,7 @@ struct RdBench : ::testing::Test {
   ParsedPacket packet(Operation o, Psn psn, Bytes payload = {}) {
     payloads_.push_back(std::move(payload));
     ParsedPacket p;
-    p.header.bth.opcode = Opcode(ServiceType::Rd, o);
+    p.header.bth.opcode = ib::Opcode(ServiceType::Rd, o);
     p.header.bth.psn = psn;
     p.header.bth.dest_qp = 0x11;
     p.header.bth.ack_request = p.header.row().ends();
@@ -221,14 +221,14 @@ struct RdBench : ::testing::Test {
     return answer(Operation::Acknowledge, psn, Syndrome::rnr_nak(timer));
   }
   void come(const ParsedPacket& p) { host().take(p, peer_address, now); }
-  // Time passes up to what is due next.
+  // Advances time to the next deadline.
   void wait() {
     ASSERT_FALSE(host().due().is_never());
     now = std::max(now, host().due());
     host().on_time(now);
   }
 
-  // Another end in its place.
+  // Starts again with a new end.
   void again() {
     made_.reset();
     queues_.clear();
@@ -236,14 +236,14 @@ struct RdBench : ::testing::Test {
     moved.clear();
   }
 
-  // ---- what was told
+  // ---- completions
   std::vector<verbs::Status> statuses() const {
     std::vector<verbs::Status> all;
     for (const Told& t : told) all.push_back(t.c.status);
     return all;
   }
 
-  Msn peer_msn;  // in its answers
+  Msn peer_msn;  // in the peer's answers
   IpAddress peer_address = IpAddress::v4(10, 0, 0, 2);
   alignas(64) std::array<std::uint8_t, 2 * kBytes> memory{};
   verbs::MemoryTable table;

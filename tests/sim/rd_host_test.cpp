@@ -1,4 +1,4 @@
-// One end of RD as a whole: turns, numbers, what is dropped.
+// One end of RD as a whole: scheduling, numbers, dropped packets.
 #include "sim/rd/rd_host.h"
 
 #include "tests/sim/rd_bench.h"
@@ -16,7 +16,7 @@ using verbs::WrOp;
 
 struct RdHostTest : RdBench {};
 
-TEST(RdHost, MakesSoManyAndNoMore) {
+TEST(RdHost, CreatesObjectsOnlyUpToTheLimit) {
   verbs::MemoryTable table;
   RdHost host(&table);
   EeAttributes ee;
@@ -34,7 +34,7 @@ TEST(RdHost, MakesSoManyAndNoMore) {
   EXPECT_NE(host.context(RdHost::kMaxContexts), nullptr);
 }
 
-TEST_F(RdHostTest, NumbersAreGivenOnce) {
+TEST_F(RdHostTest, NumbersAreUnique) {
   EXPECT_EQ(host().make_context(ee), nullptr);
   verbs::SendQueue sq(1, 1, 0, sizeof(RdTo));
   verbs::ReceiveQueue rq(1, 1, 0);
@@ -58,7 +58,7 @@ TEST_F(RdHostTest, QueuePairsTakeTurnsOnOneEeContext) {
   EXPECT_THAT(order, ElementsAre(0x11, 0x12, 0x13, 0x11, 0x12, 0x13, 0x11, 0x12, 0x13));
 }
 
-TEST_F(RdHostTest, WhatIsNotForAnEeContextIsDroppedAndCounted) {
+TEST_F(RdHostTest, PacketsForNoEeContextAreDroppedAndCounted) {
   post_receive(1);
   const auto at = [&] { return send(Operation::SendOnly, ee.rq_psn, 10); };
   ParsedPacket p = at();
@@ -66,7 +66,7 @@ TEST_F(RdHostTest, WhatIsNotForAnEeContextIsDroppedAndCounted) {
   come(p);
   EXPECT_EQ(host().drops().of(Drop::NoQueuePair), 1u);
   p = at();
-  p.header.bth.opcode = Opcode(ServiceType::Rc, Operation::SendOnly);
+  p.header.bth.opcode = ib::Opcode(ServiceType::Rc, Operation::SendOnly);
   come(p);
   EXPECT_EQ(host().drops().of(Drop::WrongService), 1u);
   host().take(at(), IpAddress::v4(10, 0, 0, 9), now);
@@ -79,7 +79,7 @@ TEST_F(RdHostTest, WhatIsNotForAnEeContextIsDroppedAndCounted) {
 }
 
 // proves: IB-131
-TEST_F(RdHostTest, AnEeContextThatIsMovedToErrorFailsTheMessageUnderWay) {
+TEST_F(RdHostTest, AnEeContextMovedToErrorFailsTheMessageInProgress) {
   post(WrOp::Send, 10, 0x11, 1);
   post(WrOp::Send, 10, 0x12, 2);
   requests();
@@ -90,7 +90,7 @@ TEST_F(RdHostTest, AnEeContextThatIsMovedToErrorFailsTheMessageUnderWay) {
   EXPECT_THAT(statuses(), ElementsAre(Status::Flushed, Status::LocalOperation));
 }
 
-TEST_F(RdHostTest, LocalOperationsPassInTheirTurnWithoutAPacket) {
+TEST_F(RdHostTest, LocalOperationsCompleteInOrderWithoutAPacket) {
   const std::uint32_t key = table.register_memory(kPd, memory.data(), 8, verbs::kLocalWrite);
   verbs::SendWr wr;
   wr.op = WrOp::LocalInv;
@@ -103,7 +103,7 @@ TEST_F(RdHostTest, LocalOperationsPassInTheirTurnWithoutAPacket) {
   EXPECT_THAT(statuses(), ElementsAre(Status::Success));
 }
 
-TEST_F(RdHostTest, ResetForgetsWhatWasPosted) {
+TEST_F(RdHostTest, ResetDiscardsPostedRequests) {
   post(WrOp::Send, 10);
   post_receive(1);
   requests();

@@ -1,4 +1,4 @@
-// What leaves an EE context, and what answers do to it.
+// Outgoing packets of an EE context, and the effect of answers.
 #include "sim/rd/rd_requester.h"
 
 #include "tests/sim/rd_bench.h"
@@ -53,9 +53,9 @@ TEST_F(RdRequesting, AQkeyWithTheTopBitSetIsThatOfTheQueuePair) {
   EXPECT_EQ(only_request().h.deth.qkey, kQkey);
 }
 
-// PSNs are the EE context's: they go on from one queue pair to the next.
+// PSNs belong to the EE context: they continue from one queue pair to the next.
 // proves: IB-173
-TEST_F(RdRequesting, OneMessageIsUnderWayAtATime) {
+TEST_F(RdRequesting, AtMostOneMessageIsInProgress) {
   post(WrOp::Send, 600, 0x11, 1);
   post(WrOp::Send, 10, 0x11, 2);
   post(WrOp::Send, 10, 0x12, 3);
@@ -64,14 +64,14 @@ TEST_F(RdRequesting, OneMessageIsUnderWayAtATime) {
   EXPECT_THAT(requests(), IsEmpty());
   come(ack(102));
   EXPECT_THAT(statuses(), ElementsAre(Status::Success));
-  const Seen s = only_request();  // by turns
+  const Seen s = only_request();  // round robin
   EXPECT_EQ(s.h.deth.source_qp, 0x12u);
   EXPECT_EQ(s.psn(), 103u);
 }
 
-// Nor of one queue pair over two EE contexts.
+// The same holds for one queue pair over two EE contexts.
 // proves: IB-173
-TEST_F(RdRequesting, ASendQueueHasOneMessageUnderWayOverAllEeContexts) {
+TEST_F(RdRequesting, ASendQueueHasOneMessageInProgressOverAllEeContexts) {
   post(WrOp::Send, 10, 0x11, 1, kEe);
   post(WrOp::Send, 10, 0x11, 2, kOtherEe);
   EXPECT_EQ(only_request().h.deth.source_qp, 0x11u);
@@ -99,10 +99,10 @@ TEST_F(RdRequesting, TheWindowBoundsAMessageAndItsLastPacketAsks) {
   EXPECT_THAT(statuses(), ElementsAre(Status::Success));
 }
 
-// ---- what is not begun
+// ---- requests that cannot begin
 
 // proves: IB-178
-TEST_F(RdRequesting, AQueuePairOfAnotherDomainEndsAsIfNobodyHadAnswered_o9_34) {
+TEST_F(RdRequesting, ARequestOverAnotherDomainFailsLikeAnUnansweredOne_o9_34) {
   host();
   add(0x21, kRdd + 1);
   post(WrOp::Send, 10, 0x21);
@@ -114,7 +114,7 @@ TEST_F(RdRequesting, AQueuePairOfAnotherDomainEndsAsIfNobodyHadAnswered_o9_34) {
 }
 
 // proves: IB-176
-TEST_F(RdRequesting, WhatCannotBeReadOrSaidFailsWithoutAPacket) {
+TEST_F(RdRequesting, UnreadableAndUnsupportedRequestsFailWithoutAPacket) {
   bad_lkey = true;
   post(WrOp::Send, 10, 0x11);
   bad_lkey = false;
@@ -129,7 +129,7 @@ TEST_F(RdRequesting, WhatCannotBeReadOrSaidFailsWithoutAPacket) {
 // ---- loss
 
 // proves: IB-176
-TEST_F(RdRequesting, ASequenceNakRepeatsFromThePacketItNamesOnce) {
+TEST_F(RdRequesting, ASequenceNakCausesOneRetransmissionFromItsPsn) {
   post(WrOp::Send, 4 * kPmtu);
   EXPECT_EQ(requests().size(), 4u);
   come(nak(102, NakCode::SequenceError));
@@ -141,7 +141,7 @@ TEST_F(RdRequesting, ASequenceNakRepeatsFromThePacketItNamesOnce) {
 }
 
 // proves: IB-176
-TEST_F(RdRequesting, SilenceRepeatsAsOftenAsTheRetryCountSays) {
+TEST_F(RdRequesting, ATimeoutRetransmitsUpToTheRetryCount) {
   ee.retry_count = 3;
   post(WrOp::Send, 10);
   EXPECT_THAT(psns(), ElementsAre(100));
@@ -177,12 +177,12 @@ TEST_F(RdRequesting, OperationInProgressReloadsTheTimerAndNothingElse) {
   EXPECT_THAT(requests(), IsEmpty());
 }
 
-TEST_F(RdRequesting, WhatIsNoAnswerOfThisMessageChangesNothing) {
+TEST_F(RdRequesting, AnswersToOtherMessagesAreIgnored) {
   post(WrOp::Send, 2 * kPmtu);
   requests();
-  come(to(0x12, ack(101)));                                   // of another queue pair
-  come(ack(102));                                             // of what has not left
-  come(ack(99));                                              // of before
+  come(to(0x12, ack(101)));                                   // from another queue pair
+  come(ack(102));                                             // for a packet not sent yet
+  come(ack(99));                                              // old
   come(answer(Operation::Acknowledge, 101, Syndrome{0x40}));  // reserved
   come(answer(Operation::Acknowledge, 101, Syndrome::ack(0), {1, 2, 3, 4}));  // too long
   EXPECT_THAT(told, IsEmpty());
@@ -194,7 +194,7 @@ TEST_F(RdRequesting, WhatIsNoAnswerOfThisMessageChangesNothing) {
 
 // ---- READ and atomic
 
-TEST_F(RdRequesting, AHoleInAReadIsAskedForFromThere) {
+TEST_F(RdRequesting, AReadIsRepeatedFromItsFirstHole) {
   post(WrOp::Read, 3 * kPmtu);
   const Seen s = only_request();
   EXPECT_EQ(s.h.reth.length, 3 * kPmtu);
@@ -215,10 +215,10 @@ TEST_F(RdRequesting, AHoleInAReadIsAskedForFromThere) {
   EXPECT_EQ(only_request().psn(), 103u);
 }
 
-TEST_F(RdRequesting, AnAtomicBringsWhatWasThere) {
+TEST_F(RdRequesting, AnAtomicReturnsTheOldValue) {
   post(WrOp::FetchAdd, 8);
   EXPECT_EQ(only_request().h.atomic.swap_or_add, 3u);
-  come(ack(100));  // an implied NAK: its answer was lost
+  come(ack(100));  // an implied NAK: the response was lost
   EXPECT_EQ(only_request().psn(), 100u);
   ParsedPacket p = answer(Operation::AtomicAcknowledge, 100);
   p.header.original = 0x0102030405060708;
@@ -229,7 +229,7 @@ TEST_F(RdRequesting, AnAtomicBringsWhatWasThere) {
   EXPECT_EQ(was, 0x0102030405060708u);
 }
 
-TEST_F(RdRequesting, AnAnswerThatIsNoneToWhatWasAskedGivesUp) {
+TEST_F(RdRequesting, AResponseOfTheWrongKindAbandonsTheMessage) {
   post(WrOp::Send, 10);
   requests();
   come(data(Operation::ReadResponseOnly, 100, 10, 1));
@@ -237,10 +237,10 @@ TEST_F(RdRequesting, AnAnswerThatIsNoneToWhatWasAskedGivesUp) {
   EXPECT_EQ(only_request().operation(), Operation::Resync);
 }
 
-// ---- the three ways on a NAK
+// ---- the three reactions to a NAK
 
 // proves: IB-176
-TEST_F(RdRequesting, ARefusedMessageStopsItsQueuePairAndTheOthersAreServed) {
+TEST_F(RdRequesting, ARefusedMessageStopsOnlyItsOwnQueuePair) {
   const std::pair<NakCode, Status> all[] = {{NakCode::InvalidRequest, Status::RemoteInvalidRequest},
                                             {NakCode::RemoteAccess, Status::RemoteAccess},
                                             {NakCode::RemoteOperational, Status::RemoteOperation},
@@ -264,7 +264,7 @@ TEST_F(RdRequesting, ARefusedMessageStopsItsQueuePairAndTheOthersAreServed) {
 }
 
 // proves: IB-176
-TEST_F(RdRequesting, OrQueuePairAndEeContextGoToErrorAsSet) {
+TEST_F(RdRequesting, WithGiveUpErrorQueuePairAndEeContextEnterError) {
   ee.rules.give_up = GiveUp::Error;
   post_receive(1);
   post(WrOp::Write, 10, 0x11, 1);
@@ -282,7 +282,7 @@ TEST_F(RdRequesting, OrQueuePairAndEeContextGoToErrorAsSet) {
 // ---- RNR
 
 // proves: IB-177
-TEST_F(RdRequesting, AnRnrNakIsWaitedOutAndTheSameMessageComesAgain) {
+TEST_F(RdRequesting, AfterAnRnrNakTheSameMessageIsResentLater) {
   post(WrOp::Send, 10, 0x11, 1);
   post(WrOp::Send, 10, 0x12, 2);
   requests();
@@ -291,7 +291,7 @@ TEST_F(RdRequesting, AnRnrNakIsWaitedOutAndTheSameMessageComesAgain) {
   EXPECT_EQ(host().due() - then, Duration::us(640));
   now = then + Duration::us(639);
   host().on_time(now);
-  EXPECT_THAT(requests(), IsEmpty());  // the other queue pair waits as well
+  EXPECT_THAT(requests(), IsEmpty());  // the other queue pair waits too
   wait();
   const Seen s = only_request();
   EXPECT_EQ(s.psn(), 100u);
@@ -299,7 +299,7 @@ TEST_F(RdRequesting, AnRnrNakIsWaitedOutAndTheSameMessageComesAgain) {
 }
 
 // proves: IB-177
-TEST_F(RdRequesting, AsOftenAsTheRnrRetryCountSays) {
+TEST_F(RdRequesting, RnrRetriesEndAtTheRnrRetryCount) {
   ee.rnr_retry = 2;
   post(WrOp::Send, 10);
   for (int i = 0; i < 2; ++i) {
@@ -315,7 +315,7 @@ TEST_F(RdRequesting, AsOftenAsTheRnrRetryCountSays) {
 }
 
 // proves: IB-177
-TEST_F(RdRequesting, OrTheMessageIsPutBackAndOthersGoFirst) {
+TEST_F(RdRequesting, WithSuspendTheMessageIsDeferredAndOthersGoFirst) {
   ee.rules.on_rnr = OnRnr::Suspend;
   post(WrOp::Send, 10, 0x11, 1);
   post(WrOp::Send, 10, 0x12, 2);
@@ -336,10 +336,10 @@ TEST_F(RdRequesting, OrTheMessageIsPutBackAndOthersGoFirst) {
   EXPECT_THAT(statuses(), ElementsAre(Status::Success, Status::Success));
 }
 
-// A second copy of what was refused may have found a receive: the count of messages in the answer
-// to the RESYNC says so.
+// A second copy of the refused message may have found a receive: the MSN in the answer to the
+// RESYNC shows that.
 // proves: IB-177, IB-179
-TEST_F(RdRequesting, AMessageThatWasTakenAfterAllIsDoneAndNotPutBack) {
+TEST_F(RdRequesting, AMessageThatArrivedAfterAllCompletesAndIsNotDeferred) {
   ee.rules.on_rnr = OnRnr::Suspend;
   post(WrOp::Send, 10, 0x11, 1);
   requests();
@@ -349,7 +349,7 @@ TEST_F(RdRequesting, AMessageThatWasTakenAfterAllIsDoneAndNotPutBack) {
   come(ack(101));
   EXPECT_THAT(statuses(), ElementsAre(Status::Success));
   EXPECT_THAT(requests(), IsEmpty());
-  // The next one counts from there.
+  // The next message counts from there.
   post(WrOp::Send, 10, 0x11, 2);
   EXPECT_EQ(only_request().psn(), 102u);
   come(rnr(102));
@@ -361,7 +361,7 @@ TEST_F(RdRequesting, AMessageThatWasTakenAfterAllIsDoneAndNotPutBack) {
 }
 
 // proves: IB-177
-TEST_F(RdRequesting, PutBackAsOftenAsTheRnrRetryCountSays) {
+TEST_F(RdRequesting, AMessageIsDeferredUpToTheRnrRetryCount) {
   ee.rules.on_rnr = OnRnr::Suspend;
   ee.rnr_retry = 1;
   post(WrOp::Send, 10);
@@ -376,7 +376,7 @@ TEST_F(RdRequesting, PutBackAsOftenAsTheRnrRetryCountSays) {
 }
 
 // proves: IB-177
-TEST_F(RdRequesting, OrItIsAbandonedAtOnce) {
+TEST_F(RdRequesting, WithAbandonAnRnrNakFailsTheMessageAtOnce) {
   ee.rules.on_rnr = OnRnr::Abandon;
   ee.rules.give_up = GiveUp::Error;
   post(WrOp::Send, 10);
@@ -389,7 +389,7 @@ TEST_F(RdRequesting, OrItIsAbandonedAtOnce) {
 }
 
 // proves: IB-177
-TEST_F(RdRequesting, OrTheEeContextGoesToError) {
+TEST_F(RdRequesting, WithOnRnrErrorTheEeContextEntersError) {
   ee.rules.on_rnr = OnRnr::Error;
   post(WrOp::Send, 10);
   requests();

@@ -1,4 +1,4 @@
-// What an EE context makes of requests, and what it answers.
+// How an EE context handles requests, and its answers.
 #include "sim/rd/rd_responder.h"
 
 #include "tests/sim/rd_bench.h"
@@ -22,7 +22,7 @@ struct RdResponding : RdBench {
     p.header.bth.dest_qp = dest;
     return p;
   }
-  // `p` at the expected PSN draws this NAK, and nothing moves.
+  // `p` at the expected PSN is answered with this NAK, and nothing changes.
   void expect_refused(const ParsedPacket& p, NakCode code) {
     const Psn expected = serves().expected();
     come(p);
@@ -40,7 +40,7 @@ struct RdResponding : RdBench {
 // ---- delivery
 
 // proves: IB-173
-TEST_F(RdResponding, MessagesOfSeveralQueuePairsGoToTheirOwnAndAcksTellNoCredits_o9_72) {
+TEST_F(RdResponding, EachQueuePairGetsItsMessagesAndAcksHaveNoCredits_o9_72) {
   for (std::uint32_t i = 0; i < 3; ++i) {
     post_receive(i + 1, 1000, 0x11 + i);
     come(from(0x901 + i, 0x11 + i, send(Operation::SendOnly, first() + i, 20 + i)));
@@ -81,7 +81,7 @@ TEST_F(RdResponding, WritesReadsAndAtomicsAreCarriedOutAndAnswered) {
   EXPECT_EQ(s.operation(), Operation::AtomicAcknowledge);
   EXPECT_EQ(s.h.original, 1u);
   EXPECT_EQ(written(64, 1)[0], 6);
-  come(add);  // again: the same result, and not done twice
+  come(add);  // again: the same result, executed only once
   EXPECT_EQ(only_response().h.original, 1u);
   EXPECT_EQ(written(64, 1)[0], 6);
   come(read(first() + 2, 0, 2 * kPmtu + 10));
@@ -95,7 +95,7 @@ TEST_F(RdResponding, WritesReadsAndAtomicsAreCarriedOutAndAnswered) {
   EXPECT_EQ(serves().expected(), first() + 5);
 }
 
-// Its address lies at the end of what it has asked for, which is its beginning too.
+// The end of its range is also its beginning.
 TEST_F(RdResponding, ARepeatedReadOfNothingIsAnsweredAgain) {
   const ParsedPacket nothing = read(first(), 64, 0);
   for (int i = 0; i < 2; ++i) {
@@ -129,7 +129,7 @@ TEST_F(RdResponding, AWrongQkeyIsAnInvalidRdRequest_C9_127) {
 }
 
 // proves: IB-171
-TEST_F(RdResponding, AQueuePairThatIsNoneOrNotOfRdIsAnInvalidRdRequest_C9_127) {
+TEST_F(RdResponding, AnUnknownOrNonRdQueuePairIsAnInvalidRdRequest_C9_127) {
   expect_refused(from(0x901, 0x999, send(Operation::SendOnly, first(), 10)),
                  NakCode::InvalidRdRequest);
   again();
@@ -174,7 +174,7 @@ TEST_F(RdResponding, InSqeAndSqdAQueuePairReceives) {
 }
 
 // proves: IB-171, IB-132
-TEST_F(RdResponding, ABadPkeyIsDroppedByTheEeContextWithoutAWord_o9_74) {
+TEST_F(RdResponding, ABadPkeyIsSilentlyDroppedByTheEeContext_o9_74) {
   post_receive(1);
   ParsedPacket p = send(Operation::SendOnly, first(), 10);
   p.header.bth.pkey = 0x1234;
@@ -184,16 +184,16 @@ TEST_F(RdResponding, ABadPkeyIsDroppedByTheEeContextWithoutAWord_o9_74) {
   EXPECT_EQ(host().drops().of(Drop::BadPkey), 1u);
 }
 
-// A NAK that was lost comes again, whatever has changed meanwhile; a RESYNC leads on.
+// A lost NAK is repeated, whatever has changed meanwhile; a RESYNC ends that.
 // proves: IB-171
-TEST_F(RdResponding, ARefusalStandsUntilAResync) {
+TEST_F(RdResponding, ARefusalLastsUntilAResync) {
   ParsedPacket p = send(Operation::SendOnly, first(), 10);
   p.header.deth.qkey ^= 1;
   expect_refused(p, NakCode::InvalidRdRequest);
   expect_refused(p, NakCode::InvalidRdRequest);
   post_receive(1);
   expect_refused(send(Operation::SendOnly, first(), 10), NakCode::InvalidRdRequest);
-  come(send(Operation::SendOnly, first() + 1, 10));  // behind it: no further NAK
+  come(send(Operation::SendOnly, first() + 1, 10));  // after it: no further NAK
   EXPECT_THAT(responses(), IsEmpty());
   come(resync(first() + 1));
   responses();
@@ -224,7 +224,7 @@ TEST_F(RdResponding, MiddleAndLastOfOtherQueuePairsAreIgnored_o9_38a1) {
 }
 
 // proves: IB-172
-TEST_F(RdResponding, DuplicatesOfOtherQueuePairsThanTheNewestRequestsAreIgnored_o9_38a1) {
+TEST_F(RdResponding, DuplicatesFromOtherQueuePairsThanTheNewestAreIgnored_o9_38a1) {
   post_receive(1, 1000, 0x11), post_receive(2, 1000, 0x12);
   const ParsedPacket old = send(Operation::SendOnly, first(), 10);
   const ParsedPacket newest = from(0x902, 0x12, send(Operation::SendOnly, first() + 1, 10));
@@ -241,7 +241,7 @@ TEST_F(RdResponding, DuplicatesOfOtherQueuePairsThanTheNewestRequestsAreIgnored_
 
 // ---- the rules of RC within a message
 
-TEST_F(RdResponding, AGapIsToldOnceAndRepairedByWhatIsMissing) {
+TEST_F(RdResponding, AGapIsReportedOnceAndFilledByTheMissingPacket) {
   post_receive(1);
   come(send(Operation::SendFirst, first(), kPmtu));
   come(send(Operation::SendLast, first() + 2, 10));
@@ -255,7 +255,7 @@ TEST_F(RdResponding, AGapIsToldOnceAndRepairedByWhatIsMissing) {
   EXPECT_THAT(statuses(), ElementsAre(Status::Success));
 }
 
-TEST_F(RdResponding, WithoutAReceiveAnRnrNakAsksForItAgain) {
+TEST_F(RdResponding, WithoutAReceiveAnRnrNakRequestsARetry) {
   const ParsedPacket p = send(Operation::SendOnly, first(), 10);
   come(p);
   const Seen s = only_response();
@@ -267,7 +267,7 @@ TEST_F(RdResponding, WithoutAReceiveAnRnrNakAsksForItAgain) {
 }
 
 // proves: IB-176
-TEST_F(RdResponding, WhatIsRefusedEndsTheMessageAndNotTheEeContext) {
+TEST_F(RdResponding, ARefusalEndsTheMessageButNotTheEeContext) {
   post_receive(1), post_receive(2, 100, 0x12);
   ParsedPacket p = write(Operation::WriteOnly, first(), 0, 8, Bytes(8, 1));
   p.header.reth.rkey ^= 1;
@@ -278,7 +278,7 @@ TEST_F(RdResponding, WhatIsRefusedEndsTheMessageAndNotTheEeContext) {
   expect_refused(send(Operation::SendMiddle, first() + 2, kPmtu).header.row().begins()
                      ? send(Operation::SendOnly, first() + 2, 10)
                      : from(kPeerQp, 0x11, send(Operation::SendFirst, first() + 2, 10)),
-                 NakCode::InvalidRequest);  // a First that is not full
+                 NakCode::InvalidRequest);  // a First that is too short
   come(resync(first() + 3));
   responses();
   come(send(Operation::SendOnly, first() + 4, 10));
@@ -286,7 +286,7 @@ TEST_F(RdResponding, WhatIsRefusedEndsTheMessageAndNotTheEeContext) {
 }
 
 // proves: IB-176
-TEST_F(RdResponding, AReceiveThatIsTooSmallFailsItsQueuePairAlone) {
+TEST_F(RdResponding, ATooSmallReceiveFailsOnlyItsQueuePair) {
   post_receive(1, 100, 0x12), post_receive(2, 100, 0x12), post_receive(3);
   expect_refused(from(0x902, 0x12, send(Operation::SendOnly, first(), 101)),
                  NakCode::InvalidRequest);
@@ -299,13 +299,13 @@ TEST_F(RdResponding, AReceiveThatIsTooSmallFailsItsQueuePairAlone) {
 }
 
 // proves: IB-176
-TEST_F(RdResponding, AQueuePairThatGoesAwayWithinItsMessageIsRefusedFromThere) {
+TEST_F(RdResponding, ARestartedQueuePairRefusesTheRestOfItsMessage) {
   post_receive(1);
   come(send(Operation::SendFirst, first(), kPmtu));
   EXPECT_TRUE(host().modify(pair(), Error, verbs::kQpAttrState).ok());
   EXPECT_THAT(statuses(), ElementsAre(Status::Flushed));
   EXPECT_TRUE(host().modify(pair(), Reset, verbs::kQpAttrState).ok());
-  bring(pair(), Rts);  // another life: not the rest of that message
+  bring(pair(), Rts);  // a new life: the rest of that message is not accepted
   expect_refused(send(Operation::SendMiddle, first() + 1, kPmtu), NakCode::InvalidRdRequest);
   expect_refused(send(Operation::SendLast, first() + 1, 10), NakCode::InvalidRdRequest);
   come(resync(first() + 2));
@@ -317,12 +317,12 @@ TEST_F(RdResponding, AFirstWithinAMessageIsAnInvalidRequest) {
   come(send(Operation::SendFirst, first(), kPmtu));
   expect_refused(from(0x902, 0x12, send(Operation::SendFirst, first() + 1, kPmtu)),
                  NakCode::InvalidRequest);
-  come(resync(first() + 2));  // the receive in part used is that of the message
+  come(resync(first() + 2));  // the partly used receive is reused for the message
   ASSERT_EQ(told.size(), 1u);
   EXPECT_EQ(told[0].qp, 0x11u);
 }
 
-TEST_F(RdResponding, MemoryThatGoesWithinAReadIsToldInThePlaceOfThePacket) {
+TEST_F(RdResponding, MemoryLostDuringAReadCausesANakInsteadOfTheResponse) {
   come(read(first(), 0, 3 * kPmtu));
   ResponsePacket p;
   const EeContext* whose = nullptr;

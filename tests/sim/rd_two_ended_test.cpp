@@ -1,5 +1,5 @@
 // Several queue pairs over shared EE contexts and a faulty wire (rd_two_ends.h). A failure prints
-// its seed; URNIC_TEST_SEED=n runs that one alone.
+// its seed; URNIC_TEST_SEED=n runs only that one.
 #include <cstdlib>
 
 #include "tests/sim/rd_two_ends.h"
@@ -11,7 +11,7 @@ using namespace ib;
 using rd_ends::Case;
 using rd_ends::TwoEnds;
 
-// What all cases together have met.
+// The events that all cases together have produced.
 struct Met {
   std::uint64_t lost = 0, doubled = 0, overtaken = 0, succeeded = 0, failed = 0, delivered = 0,
                 aborted_receives = 0, brought_back = 0, resyncs = 0, resyncs_again = 0,
@@ -50,7 +50,7 @@ void run_case(const Case& c, Met* met) {
 }
 
 // proves: IB-179
-TEST(RdTwoEnded, EachMessageAtMostOnceWholeInOrderAndToItsOwnAndEachRequestEndsOnce) {
+TEST(RdTwoEnded, MessagesArriveAtMostOnceInOrderAndRequestsCompleteOnce) {
   Met met;
   if (const char* one = std::getenv("URNIC_TEST_SEED"); one != nullptr) {
     return run_case(Case(std::strtoull(one, nullptr, 10)), &met);
@@ -59,7 +59,7 @@ TEST(RdTwoEnded, EachMessageAtMostOnceWholeInOrderAndToItsOwnAndEachRequestEndsO
   for (std::uint64_t seed = 1; seed <= seeds && !::testing::Test::HasFailure(); ++seed) {
     run_case(Case(seed), &met);
   }
-  // Of 192 requests each; every kind of fault and of repair, often.
+  // A seed has 192 requests. Every kind of fault and of repair must occur often.
   EXPECT_GT(met.succeeded, seeds * 100);
   for (const std::uint64_t n :
        {met.lost, met.doubled, met.overtaken, met.failed, met.resyncs, met.naks, met.rnr_naks,

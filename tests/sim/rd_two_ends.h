@@ -1,9 +1,10 @@
-// Two ends of RD with work for each other: several queue pairs each over one or two EE contexts,
-// and a wire that loses, doubles and reorders. Some of the work is bad on purpose, some finds no
-// receive or is retried in vain; whoever stops is brought back. All of it out of a seed.
+// Two ends of RD with requests for each other: several queue pairs each over one or two EE
+// contexts, and a wire that loses, duplicates and reorders. Some requests are intentionally bad,
+// some find no receive or run out of retries; stopped queue pairs are recovered. Everything derives
+// from a seed.
 //
-// Each message says whose it is and which: bytes 0..3 the sender's queue pair, 4..7 its number in
-// order of posting there, 8..11 its receiver's queue pair, 12.. a pattern of these.
+// Each message identifies itself: bytes 0..3 the sender's queue pair, 4..7 its number in order of
+// posting there, 8..11 its receiver's queue pair, 12.. a pattern derived from these.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -31,7 +32,7 @@ using Bytes = std::vector<std::uint8_t>;
 inline constexpr verbs::PdId kPd = 9;
 inline constexpr std::uint32_t kRdd = 3, kQkey = 0x77, kSlot = 8 * 1024, kHead = 12;
 inline constexpr std::uint32_t kQueuePairs = 4, kContexts = 2, kMessages = 24;
-// Behind the slots of messages: bytes of eight for atomics, one for each queue pair.
+// After the slots of messages: eight bytes for atomics for each queue pair.
 inline constexpr std::size_t kCells = std::size_t{kQueuePairs} * kMessages * kSlot;
 
 struct Case {
@@ -59,13 +60,13 @@ struct Case {
   EeRules rules;
   std::uint8_t retry_count, rnr_retry;
   std::uint32_t first_psn;
-  double bad;         // of the messages: refused by the peer
-  double scarce = 0;  // of the looks at receives: none is posted
+  double bad;         // fraction of messages that the peer refuses
+  double scarce = 0;  // fraction of turns in which no receive is posted
 };
 
 struct Sent {
   std::uint32_t length = 0;
-  bool bad = false;  // may never succeed
+  bool bad = false;  // must not succeed
   WrOp op = WrOp::Send;
   int completions = 0;
   bool succeeded = false;
@@ -120,7 +121,7 @@ class End {
     a.pd = kPd;
     a.qkey = kQkey;
     a.access = verbs::kRemoteWrite | verbs::kRemoteRead | verbs::kRemoteAtomic;
-    a.responder_depth = a.initiator_depth = 1;  // equal: RD has one request at a time
+    a.responder_depth = a.initiator_depth = 1;  // equal: RD has at most one outstanding request
     a.min_rnr_timer = 6;
     RdQueuePair& made = *host_->make_queue_pair(a, kRdd, &own.sq, &own.rq);
     for (const auto s : {QpState::Init, QpState::Rtr, QpState::Rts}) {
@@ -213,14 +214,15 @@ class End {
       if (got[i] != static_cast<std::uint8_t>((from + i) * 5)) return fail("what was read");
     }
   }
-  // Each that was told done has added one: what was there before grows.
+  // Each completed request has added one, so the value before it grows.
   void check_add(std::uint32_t q, std::uint64_t n) {
     std::uint64_t was = 0;
     std::memcpy(&was, memory_.data() + (std::uint64_t{q} * 33 + 16 + n % 16) * kSlot, 8);
     if (was < added_[q]) fail("an atomic's result");
     added_[q] = was + 1;
   }
-  // Each message whole, for this queue pair, once, and in order within those of its sender.
+  // Each message must be complete, for this queue pair, received once, and in order among those of
+  // its sender.
   void took(std::uint32_t q, const verbs::Completion& done) {
     Queues& own = queues_[q];
     if (done.wr_id != own.taken++) fail("receives: order or number");
@@ -260,7 +262,7 @@ class End {
     }
     return all_posted();
   }
-  // Afterwards: what was told done has come, whole.
+  // At the end: every completed message has arrived completely.
   void check(const End& peer) {
     for (std::uint32_t q = 0; q < kQueuePairs; ++q) {
       check_sum(q, peer);
@@ -276,7 +278,7 @@ class End {
       }
     }
   }
-  // The sum is of those that were told done, and perhaps of those that failed.
+  // The sum includes all completed requests, and possibly some failed ones.
   void check_sum(std::uint32_t q, const End& peer) {
     std::uint64_t sum = 0, least = 0, most = 0;
     std::memcpy(&sum, peer.target_.data() + kCells + std::size_t{q} * 8, 8);
@@ -321,7 +323,7 @@ class End {
   }
 
   RdHost& host() { return *host_; }
-  // Whoever made the EE contexts hears that one is of no use any more.
+  // Notifies the peer's owner that an EE context is unusable.
   void lose_contexts_of(End& peer) {
     for (std::uint32_t e = 0; e < kContexts; ++e) {
       EeContext& mine = *host_->context(0x50 + e);
@@ -350,7 +352,7 @@ class End {
   int which_;
   Rng rng_;
   verbs::MemoryTable table_;
-  Bytes memory_, target_;  // of each queue pair 16 receives, 16 messages
+  Bytes memory_, target_;  // 16 receives and 16 messages for each queue pair
   std::uint32_t lkey_ = 0;
   std::deque<Queues> queues_;
   std::vector<std::vector<Sent>> sent_;
@@ -367,7 +369,8 @@ class TwoEnds {
     for (int i = 0; i < 2; ++i) ends_[i] = std::make_unique<End>(c, i);
   }
 
-  // Until all is done and the wire is empty. What is wrong; empty if nothing is.
+  // Runs until everything is done and the wire is empty. Returns the errors; empty if there are
+  // none.
   std::string run() {
     for (int steps = 0; steps < 2'000'000; ++steps) {
       for (const auto& e : ends_) {
@@ -390,7 +393,7 @@ class TwoEnds {
   Instant now() const { return now_; }
 
  private:
-  // An EE context whose RESYNCs were lost too often is in Error: whoever names it fails.
+  // An EE context whose RESYNCs were lost too often is in Error: requests that name it fail.
   bool over() const {
     return ends_[0]->all_done() && ends_[1]->all_done() && wire_.next().is_never();
   }

@@ -1,4 +1,4 @@
-// What a run writes down of itself stays small, however long it goes on.
+// The recording of a run is bounded, however long the run is.
 #include "sim/recorder.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@ namespace {
 constexpr std::string_view kColumns[] = {"time", "sum", "peak"};
 constexpr std::size_t kEvents = 300, kSamples = 200;
 
-TEST(Recorder, SoManyEventsAreKeptTheRestIsCountedAndANewRunBeginsAnew) {
+TEST(Recorder, EventsAreLimitedAndFurtherOnesAreCounted) {
   Instant clock;
   for (int run = 0; run < 2; ++run) {
     Recorder r(clock, kColumns, 2, true);
@@ -22,7 +22,7 @@ TEST(Recorder, SoManyEventsAreKeptTheRestIsCountedAndANewRunBeginsAnew) {
   }
 }
 
-TEST(Recorder, SamplesAreThinnedAndCoverAllOfTheRunWithItsPeak) {
+TEST(Recorder, ThinnedSamplesCoverTheWholeRunAndKeepThePeak) {
   Instant clock;
   Recorder r(clock, kColumns, 2, true);
   std::size_t most = 0;

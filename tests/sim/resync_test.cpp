@@ -1,4 +1,4 @@
-// RESYNC: what whoever gives up says, and what the other end makes of it.
+// RESYNC: what the sender announces, and how the other end handles it.
 #include "sim/rd/resync.h"
 
 #include "tests/sim/rd_bench.h"
@@ -16,7 +16,7 @@ using verbs::Status;
 using verbs::WrOp;
 
 struct Resyncing : RdBench {
-  // Of queue pair 0x11's message, refused at PSN `at`.
+  // The RESYNC after a refusal of queue pair 0x11's message at PSN `at`.
   Seen resync_after_refusal(std::uint32_t at) {
     come(nak(at, NakCode::RemoteAccess));
     Seen s = only_request();
@@ -27,9 +27,9 @@ struct Resyncing : RdBench {
 
 // ---- the requester
 
-// The text's first example: request packets 4, 5, 6 lead to RESYNC 7.
+// The first example of the specification: request packets 4, 5, 6 lead to RESYNC 7.
 // proves: IB-174
-TEST_F(Resyncing, ThePsnIsOneBehindTheHighestOfTheMessage_o9_35a1) {
+TEST_F(Resyncing, ThePsnFollowsTheHighestOfTheMessage_o9_35a1) {
   ee.sq_psn = Psn(4);
   post(WrOp::Send, 3 * kPmtu);
   EXPECT_EQ(requests().size(), 3u);
@@ -39,9 +39,9 @@ TEST_F(Resyncing, ThePsnIsOneBehindTheHighestOfTheMessage_o9_35a1) {
   EXPECT_EQ(only_request().psn(), 8u);
 }
 
-// The second: a READ at 24 with five responses leads to RESYNC 29.
+// The second example: a READ at 24 with five responses leads to RESYNC 29.
 // proves: IB-174
-TEST_F(Resyncing, ResponsesThatAReadExpectsCount_o9_35a1) {
+TEST_F(Resyncing, ExpectedReadResponsesCountAsUsedPsns_o9_35a1) {
   ee.sq_psn = Psn(24);
   post(WrOp::Read, 5 * kPmtu);
   EXPECT_EQ(only_request().psn(), 24u);
@@ -53,13 +53,13 @@ TEST_F(Resyncing, ResponsesThatAReadExpectsCount_o9_35a1) {
 }
 
 // proves: IB-174
-TEST_F(Resyncing, RepetitionsUseNoPsnOfTheirOwnAndWhatNeverLeftUsesNone_o9_35a1) {
+TEST_F(Resyncing, RetransmittedAndUnsentPacketsUseNoFurtherPsns_o9_35a1) {
   ee.sq_psn = Psn(0xfffffe);
   ee.rules.window = 2;
   post(WrOp::Send, 4 * kPmtu);
   EXPECT_EQ(requests().size(), 2u);
   wait();
-  EXPECT_EQ(requests().size(), 2u);  // again
+  EXPECT_EQ(requests().size(), 2u);  // retransmitted
   EXPECT_EQ(resync_after_refusal(0xfffffe).psn(), 0u);
 }
 
@@ -79,7 +79,7 @@ TEST_F(Resyncing, TheQueuePairsAreThoseOfTheMessage_o9_35a2) {
 }
 
 // proves: IB-176
-TEST_F(Resyncing, ALostResyncComesAgainAndWithoutAnAnswerTheEeContextIsInError) {
+TEST_F(Resyncing, ALostResyncIsResentAndWithoutAnAnswerTheEeContextFails) {
   ee.retry_count = 2;
   post(WrOp::Send, 10, 0x11, 1);
   post(WrOp::Send, 10, 0x12, 2);
@@ -94,12 +94,12 @@ TEST_F(Resyncing, ALostResyncComesAgainAndWithoutAnAnswerTheEeContextIsInError) 
   wait();
   EXPECT_EQ(context().state, QpState::Error);
   EXPECT_THAT(requests(), IsEmpty());
-  // Each request has ended once.
+  // Each request has completed once.
   EXPECT_THAT(statuses(), ElementsAre(Status::RemoteAccess, Status::LocalOperation));
 }
 
 // proves: IB-176, IB-177
-TEST_F(Resyncing, WithoutAnAnswerAMessageThatWasToBePutBackFailsOnce) {
+TEST_F(Resyncing, WithoutAnAnswerASuspendedMessageFailsOnce) {
   ee.rules.on_rnr = OnRnr::Suspend;
   ee.retry_count = 0;
   post(WrOp::Send, 10, 0x11, 1);
@@ -113,7 +113,7 @@ TEST_F(Resyncing, WithoutAnAnswerAMessageThatWasToBePutBackFailsOnce) {
   EXPECT_THAT(statuses(), ElementsAre(Status::RetryExceeded));
 }
 
-// Late answers to the message are none to its RESYNC.
+// Late answers to the message do not answer its RESYNC.
 // proves: IB-174
 TEST_F(Resyncing, OnlyAnAckOfItsPsnAnswersIt) {
   post(WrOp::Send, 2 * kPmtu, 0x11);
@@ -130,10 +130,10 @@ TEST_F(Resyncing, OnlyAnAckOfItsPsnAnswersIt) {
   EXPECT_EQ(only_request().psn(), 103u);
 }
 
-// The queue pair that is moved to Error has a message under way: the others still find both ends
-// agreed.
+// A queue pair is moved to Error while its message is in progress: afterwards both ends still agree
+// for the others.
 // proves: IB-176
-TEST_F(Resyncing, AQueuePairThatIsMovedToErrorLeavesOneBehind) {
+TEST_F(Resyncing, AQueuePairMovedToErrorCausesAResync) {
   post(WrOp::Send, 10, 0x11, 1);
   post(WrOp::Send, 10, 0x12, 2);
   requests();
@@ -144,7 +144,8 @@ TEST_F(Resyncing, AQueuePairThatIsMovedToErrorLeavesOneBehind) {
   EXPECT_EQ(only_request().h.deth.source_qp, 0x12u);
 }
 
-// What is late of the message would come behind what its queue pair sends over another way.
+// Otherwise late packets of the message could arrive after later messages of the queue pair over
+// another path.
 // proves: IB-176
 TEST_F(Resyncing, TheQueuePairSendsNothingElseBeforeItIsAnswered) {
   post(WrOp::Send, 10, 0x11);
@@ -160,7 +161,7 @@ TEST_F(Resyncing, TheQueuePairSendsNothingElseBeforeItIsAnswered) {
 // ---- the responder
 
 // proves: IB-175
-TEST_F(Resyncing, AtOrBehindTheExpectedPsnItSaysWhatIsExpectedNow_o9_38a2) {
+TEST_F(Resyncing, AtOrAfterTheExpectedPsnItSetsTheExpectedPsn_o9_38a2) {
   for (const std::uint32_t ahead : {0u, 1u, 5u, kPsnWindow}) {
     again();
     const Psn at = ee.rq_psn + ahead;
@@ -175,7 +176,7 @@ TEST_F(Resyncing, AtOrBehindTheExpectedPsnItSaysWhatIsExpectedNow_o9_38a2) {
 }
 
 // proves: IB-175
-TEST_F(Resyncing, BeforeTheExpectedPsnItIsAnsweredAndMovesNothing_o9_38a2) {
+TEST_F(Resyncing, BeforeTheExpectedPsnItIsOnlyAnswered_o9_38a2) {
   post_receive(1);
   come(send(Operation::SendFirst, ee.rq_psn, kPmtu));
   for (const std::uint32_t back : {1u, 5u, kPsnWindow - 1}) {
@@ -188,7 +189,7 @@ TEST_F(Resyncing, BeforeTheExpectedPsnItIsAnsweredAndMovesNothing_o9_38a2) {
 }
 
 // proves: IB-175
-TEST_F(Resyncing, AReceiveInPartUsedCompletesInErrorAndTheNextMessageHasTheNext_o9_38a2) {
+TEST_F(Resyncing, APartlyUsedReceiveFailsAndTheNextMessageUsesTheNext_o9_38a2) {
   post_receive(1), post_receive(2);
   come(send(Operation::SendFirst, ee.rq_psn, kPmtu));
   come(resync(ee.rq_psn + 3));
@@ -198,7 +199,7 @@ TEST_F(Resyncing, AReceiveInPartUsedCompletesInErrorAndTheNextMessageHasTheNext_
   EXPECT_NE(told[0].c.status, Status::Success);
   EXPECT_EQ(pair().state, QpState::Rts);
   EXPECT_EQ(serves().counters().aborted, 1u);
-  come(resync(ee.rq_psn + 3));  // once
+  come(resync(ee.rq_psn + 3));  // only once
   EXPECT_EQ(told.size(), 1u);
   ParsedPacket p = send(Operation::SendOnly, ee.rq_psn + 4, 10);
   p.header.deth.source_qp = 0x902;
@@ -209,7 +210,7 @@ TEST_F(Resyncing, AReceiveInPartUsedCompletesInErrorAndTheNextMessageHasTheNext_
 }
 
 // proves: IB-175
-TEST_F(Resyncing, ItIsTakenFromAnyQueuePairsWithinAnyMessage_o9_38a2) {
+TEST_F(Resyncing, ItIsAcceptedFromAnyQueuePairWithinAnyMessage_o9_38a2) {
   post_receive(1), post_receive(2);
   come(send(Operation::SendFirst, ee.rq_psn, kPmtu));
   ParsedPacket p = resync(ee.rq_psn + 1);
@@ -221,9 +222,9 @@ TEST_F(Resyncing, ItIsTakenFromAnyQueuePairsWithinAnyMessage_o9_38a2) {
   EXPECT_EQ(told.size(), 1u);
 }
 
-// A WRITE that is given up has used no receive.
+// A WRITE that was given up has used no receive.
 // proves: IB-175
-TEST_F(Resyncing, AWriteInPartTakesNoReceiveWithIt) {
+TEST_F(Resyncing, APartialWriteUsesNoReceive) {
   post_receive(1);
   come(write(Operation::WriteFirst, ee.rq_psn, 0, 2 * kPmtu, Bytes(kPmtu, 1)));
   come(resync(ee.rq_psn + 1));
@@ -233,7 +234,7 @@ TEST_F(Resyncing, AWriteInPartTakesNoReceiveWithIt) {
   EXPECT_EQ(told[0].c.status, Status::Success);
 }
 
-// What is repeated of a message that was given up finds nobody.
+// Retransmitted packets of an abandoned message belong to no message.
 // proves: IB-175
 TEST_F(Resyncing, LatePacketsOfTheMessageAreIgnored) {
   post_receive(1), post_receive(2);

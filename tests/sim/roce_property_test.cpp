@@ -1,6 +1,6 @@
-// Seeded whole runs of RoCE over faulty wires, engine to engine: every kind of request, of FAST and
-// SLOW queue pairs and all that may be done about loss, under every kind of fault. A failure prints
-// its seed; URNIC_TEST_SEED=<n> replays that one alone, URNIC_TEST_SOAK runs 10 000.
+// Seeded whole runs of RoCE over faulty wires, engine to engine: all kinds of requests, FAST and
+// SLOW queue pairs, all ways of handling loss, all kinds of faults. A failure prints its seed;
+// URNIC_TEST_SEED=<n> replays only that one; URNIC_TEST_SOAK runs 10 000.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -60,8 +60,8 @@ void vary(Rng& rng, engine::Options* o) {
   loss.rnr_park_time = Duration::us(static_cast<std::int64_t>(rng.between(50, 5000)));
 }
 
-// What closes windows: mostly the default. Out of numbers of its own, so that the rest of a seed is
-// as before.
+// Chooses the congestion control: mostly the default. It has its own random numbers, so that the
+// rest of a seed does not change.
 void congest(Setup* s, std::uint64_t seed) {
   Rng rng(seed * 7919 + 3);
   for (engine::Options* o : {&s->left, &s->right}) {
@@ -118,7 +118,7 @@ struct Met {
   std::set<std::string> rules;
 };
 
-// Empty when every property holds.
+// Empty if every property holds.
 std::string run_seed(std::uint64_t seed, Met* met) {
   const auto setup = setup_of(seed);
   const RunResult r = run_once(setup, Duration::s(600), seed, false);
@@ -135,10 +135,11 @@ std::string run_seed(std::uint64_t seed, Met* met) {
   met->bad_icrc += r.roce.bad_icrc;
   met->lost += r.receiver.roce.messages_lost;
   met->cnps += r.sender.roce.cnps_received;
-  met->cuts += r.sender.roce.window_cuts;
+  met->cuts += r.sender.roce.window_reductions;
   met->rules.insert(r.rules_seen.begin(), r.rules_seen.end());
   std::string bad;
-  // The letter gives up after seven repetitions without progress: bad wires may get there.
+  // By the specification, a sender gives up after seven retries without progress: that may happen
+  // on bad wires.
   const bool gave_up = r.end == "left: no response to any retransmission";
   if (!r.complete && !gave_up) bad += r.end + "; ";
   if (r.complete && r.failed != 0) bad += "requests failed; ";
@@ -151,7 +152,7 @@ std::string run_seed(std::uint64_t seed, Met* met) {
   return bad;
 }
 
-TEST(RoceProperty, EveryMessageOnceInOrderAndRightOverEveryKindOfFault) {
+TEST(RoceProperty, MessagesArriveOnceInOrderAndIntactOverAllFaults) {
   std::uint64_t first = 1, last = std::getenv("URNIC_TEST_SOAK") != nullptr ? 10000 : 280;
   if (const char* one = std::getenv("URNIC_TEST_SEED"))
     first = last = std::strtoull(one, nullptr, 10);

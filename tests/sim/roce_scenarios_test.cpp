@@ -1,4 +1,4 @@
-// What the shipped scenarios of RoCE claim to show is there to be seen, within bounds.
+// The shipped scenarios of RoCE show what they claim, within limits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,9 +22,9 @@ Scenario shipped(const std::string& name) {
   return s.ok() ? *s : Scenario{};
 }
 
-// One run of each variant (`runs` for all of them), after what every run must hold: it ends well,
-// no byte is wrong, no gap is told twice, nothing leaves within an RNR wait. Every rule that the
-// scenario names is shown by some run.
+// One run of each variant (`runs` for all of them). Every run must complete without a wrong byte,
+// report no gap twice, and send nothing during an RNR wait. Every item that the scenario names must
+// be shown by some run.
 std::vector<RunResult> first_runs(const std::string& name) {
   const Scenario scenario = shipped(name);
   std::vector<RunResult> out;
@@ -86,7 +86,7 @@ TEST(RoceScenarios, ALostTailCostsAProbeOrATimer) {
 }
 
 // proves: S-10
-TEST(RoceScenarios, AQueueThatMarksStaysShortWhereWindowsClose) {
+TEST(RoceScenarios, AMarkingQueueStaysShortIfWindowsClose) {
   const auto runs = first_runs("roce-ecn-incast");
   EXPECT_EQ(runs[0].to_right.of(fault::FaultKind::Overflow), 0u);
   EXPECT_GT(runs[2].to_right.of(fault::FaultKind::Overflow), 10'000u);
@@ -99,13 +99,13 @@ TEST(RoceScenarios, AQueueThatMarksStaysShortWhereWindowsClose) {
       EXPECT_GT(b.bytes * 4, r->bytes * 3) << "all get about the same";
       EXPECT_LT(b.bytes * 3, r->bytes * 4);
     }
-    // Nothing of the line is wasted: 1 Gb/s less its headers.
+    // The line is fully used: 1 Gb/s minus headers.
     EXPECT_GT(r->goodput() * 8, 850'000'000u);
   }
 }
 
 // proves: S-10
-TEST(RoceScenarios, BesideTcpEachGetsAQuarterOfTheOther) {
+TEST(RoceScenarios, BesideTcpEachGetsAtLeastAQuarterOfTheOther) {
   const auto runs = first_runs("roce-beside-tcp");
   for (std::size_t i = 0; i + 1 < runs.size(); ++i) {
     ASSERT_EQ(runs[i].beside.size(), 1u);
@@ -118,30 +118,30 @@ TEST(RoceScenarios, BesideTcpEachGetsAQuarterOfTheOther) {
   EXPECT_LT(runs.back().beside[0].bytes * 4, runs.back().bytes) << "off, TCP starves";
 }
 
-TEST(RoceScenarios, HolesInReadsAreAskedForAgain) {
+TEST(RoceScenarios, HolesInReadsAreRequestedAgain) {
   const auto runs = first_runs("roce-read-hole");
   for (const RunResult& r : runs) {
-    EXPECT_GT(asks(r).answers_asked_again, 50u);
+    EXPECT_GT(asks(r).response_parts_requested, 50u);
     EXPECT_EQ(asks(r).implied_naks, 0u) << "what came behind a hole was thrown away";
   }
   EXPECT_EQ(asks(runs[1]).response_timeouts, 0u);
 }
 
-TEST(RoceScenarios, ReorderingCostsFastLessThanSlow) {
+TEST(RoceScenarios, ReorderingHurtsFastLessThanSlow) {
   const auto runs = first_runs("roce-reordering");
   EXPECT_GT(runs[0].goodput() * 10, runs[2].goodput() * 11);
-  EXPECT_EQ(runs[1].took, runs[2].took);  // who keeps nothing is SLOW
+  EXPECT_EQ(runs[1].took, runs[2].took);  // without keeping packets it is SLOW
   EXPECT_LT(asks(runs[0]).requests_repeated, asks(runs[2]).requests_repeated);
 }
 
-TEST(RoceScenarios, SendsThatWaitLeaveOnce) {
+TEST(RoceScenarios, WaitingSendsAreTransmittedOnce) {
   const auto runs = first_runs("roce-empty-receive-queue");
   EXPECT_EQ(asks(runs[0]).requests_sent, 60u);
   EXPECT_EQ(serves(runs[0]).rnr_naks_sent, 0u);
   for (int i = 1; i < 3; ++i) EXPECT_GT(asks(runs[i]).requests_sent, 20 * 60u);
 }
 
-TEST(RoceScenarios, AnRnrNakMakesThePeerWaitAsItsCodeSays) {
+TEST(RoceScenarios, AnRnrNakMakesThePeerWaitForTheEncodedTime) {
   const auto runs = first_runs("roce-rnr-codes");
   const double ms[] = {0.01, 0.64, 10.24, 491.52, 655.36};
   ASSERT_EQ(runs.size(), std::size(ms));
@@ -151,7 +151,7 @@ TEST(RoceScenarios, AnRnrNakMakesThePeerWaitAsItsCodeSays) {
   }
 }
 
-TEST(RoceScenarios, CreditsSpareTheWireRnrNaks) {
+TEST(RoceScenarios, CreditsAvoidRnrNaks) {
   const auto runs = first_runs("roce-credits");
   EXPECT_EQ(asks(runs[0]).requests_repeated, 0u);
   EXPECT_EQ(serves(runs[0]).rnr_naks_sent, 0u);
@@ -159,9 +159,9 @@ TEST(RoceScenarios, CreditsSpareTheWireRnrNaks) {
   EXPECT_EQ(runs[1].roce.from_right.acks_with_credits, 0u);
 }
 
-TEST(RoceScenarios, DuplicatesDoNothingTwice) {
+TEST(RoceScenarios, DuplicatesAreNotExecutedTwice) {
   for (const RunResult& r : first_runs("roce-duplicates")) {
-    // Three in a hundred of 400 to 3200 packets come twice; Reads ask for what is missing alone.
+    // 3 % of 400 to 3200 packets are duplicated; Reads only request missing parts.
     EXPECT_GT(serves(r).requests_duplicate, 50u);
     EXPECT_EQ(r.messages, 400u);
   }
@@ -176,7 +176,7 @@ TEST(RoceScenarios, ABadWireDowngradesAndAGoodOneUpgrades) {
     EXPECT_GT(serves(runs[i]).roce_downgrades, 1u);
     EXPECT_EQ(serves(runs[i]).roce_upgrades, serves(runs[i]).roce_downgrades);
     EXPECT_TRUE(serves(runs[i]).fast);
-    EXPECT_GE(count(runs[i], "downgrade"), 1u);  // of the events that are kept
+    EXPECT_GE(count(runs[i], "downgrade"), 1u);  // among the recorded events
     EXPECT_GT(runs[0].goodput(), runs[i].goodput());
   }
   EXPECT_LE(runs[2].roce.most_held, 128u);
@@ -192,7 +192,7 @@ TEST(RoceScenarios, UnreliableServicesLoseWholeMessages) {
   EXPECT_GT(runs[0].messages, runs[1].messages);
 }
 
-TEST(RoceScenarios, XrcIsRcWithQueuesByNumber) {
+TEST(RoceScenarios, XrcWorksLikeRcWithQueuesByNumber) {
   const auto runs = first_runs("roce-xrc");
   for (const RunResult& r : runs) {
     EXPECT_EQ(r.messages, 500u);
@@ -212,11 +212,11 @@ TEST(RoceScenarios, ConnectionsComeUpOverABadWire) {
   EXPECT_LT(runs[0].setup, Duration::ms(1));
 }
 
-TEST(RoceScenarios, TheSendQueueDrainsAndGoesOn) {
+TEST(RoceScenarios, TheSendQueueDrainsAndContinues) {
   for (const RunResult& r : first_runs("roce-sqd")) {
     EXPECT_EQ(r.roce.drained, 1u);
     EXPECT_EQ(count(r, "state"), 2u);
-    // Between drained and Rts nothing moves.
+    // Nothing moves between drained and Rts.
     const auto drained = std::find_if(r.events.begin(), r.events.end(),
                                       [](const Event& e) { return e.what == "drained"; });
     ASSERT_NE(drained, r.events.end());
@@ -228,7 +228,7 @@ TEST(RoceScenarios, TheSendQueueDrainsAndGoesOn) {
   }
 }
 
-TEST(RoceScenarios, SelectiveRepeatIsAheadOfFastAndFastOfGoBackN) {
+TEST(RoceScenarios, SelectiveRepeatBeatsFastAndFastBeatsGoBackN) {
   const auto runs = first_runs("roce-go-back-n-vs-selective");
   ASSERT_EQ(runs.size(), 24u);
   for (int trip = 0; trip < 2; ++trip) {
@@ -248,7 +248,7 @@ TEST(RoceScenarios, SelectiveRepeatIsAheadOfFastAndFastOfGoBackN) {
   }
 }
 
-// ---- what is looked at
+// ---- observation
 
 TEST(RoceExperiment, TheSameScenarioGivesTheSameBytes) {
   const Scenario s = shipped("roce-duplicates");
@@ -282,7 +282,7 @@ ack_timeout = 8
   EXPECT_NE(std::find(r.rules_seen.begin(), r.rules_seen.end(), "IB-71"), r.rules_seen.end());
 }
 
-TEST(RoceExperiment, DamageIsCountedAndMended) {
+TEST(RoceExperiment, DamageIsCountedAndRepaired) {
   const auto s = parse_scenario("transport = \"roce\"\n[wire]\ncorrupt = 0.01\n", "bad.toml");
   ASSERT_TRUE(s.ok()) << s.error();
   const RunResult r = run_once(s->variants.front(), s->limit, 1, true);
@@ -300,7 +300,7 @@ std::string wrong(const std::string& text) {
   return s.ok() ? "" : s.error();
 }
 
-TEST(RoceScenario, WhatCannotBeIsSaidInOneLine) {
+TEST(RoceScenario, InvalidScenariosGiveOneLine) {
   const std::string roce = "transport = \"roce\"\n";
   EXPECT_EQ(wrong("transport = \"rocky\"\n"),
             "one.toml:1: transport: expected iwarp or roce, not 'rocky'");
@@ -320,7 +320,7 @@ TEST(RoceScenario, WhatCannotBeIsSaidInOneLine) {
   EXPECT_NE(wrong(roce + "qp.ack_timeout = 32\n").find("0 to 31"), std::string::npos);
 }
 
-TEST(RoceScenario, BothTransportsMayStandSideBySide) {
+TEST(RoceScenario, VariantsMayUseDifferentTransports) {
   const auto s = parse_scenario(R"(
 [both]
 probe = false

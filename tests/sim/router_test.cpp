@@ -1,4 +1,4 @@
-// The narrow router: what is too large is dropped and answered, the rest passes.
+// The router: datagrams that are too large are dropped and reported, all others pass.
 #include "sim/router.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ std::vector<std::uint8_t> receive(port::Port& port) {
   return out;
 }
 
-TEST(Router, DropsWhatIsTooLargeAndSaysFragmentationNeeded_Rfc1191) {
+TEST(Router, DropsOversizedDatagramsAndReportsFragmentationNeeded_Rfc1191) {
   auto [a, b] = port::make_memory_pair({});
   RoutedPort routed = wrap_router(std::move(a));
   routed.control->path_mtu = 1000;
@@ -54,16 +54,16 @@ TEST(Router, DropsWhatIsTooLargeAndSaysFragmentationNeeded_Rfc1191) {
   EXPECT_EQ(inet_fold(inet_sum({said.data() + 14, 20})), 0xffff);
   EXPECT_EQ(inet_fold(inet_sum({said.data() + 34, 36})), 0xffff);
   EXPECT_EQ(std::memcmp(said.data() + 42, datagram(1001).data() + 14, 28), 0);
-  EXPECT_TRUE(receive(routed.port).empty());  // once
+  EXPECT_TRUE(receive(routed.port).empty());  // only once
 }
 
-TEST(Router, LetsThroughWhatFitsBothWays) {
+TEST(Router, PassesFittingDatagramsInBothDirections) {
   auto [a, b] = port::make_memory_pair({});
   RoutedPort routed = wrap_router(std::move(a));
   routed.control->path_mtu = 1000;
   send(routed.port, datagram(1000));
   EXPECT_EQ(receive(b), datagram(1000));
-  send(b, datagram(1400));  // it stands in front of one node: what comes in has passed already
+  send(b, datagram(1400));  // received datagrams have already passed the router
   EXPECT_EQ(receive(routed.port), datagram(1400));
   routed.control->path_mtu = 0;
   send(routed.port, datagram(1500));
@@ -71,7 +71,7 @@ TEST(Router, LetsThroughWhatFitsBothWays) {
   EXPECT_EQ(routed.control->dropped, 0u);
 }
 
-TEST(Router, SoManyAnswersWaitAndThenMoreAreDroppedWithoutOne) {
+TEST(Router, WaitingRepliesAreLimited) {
   auto [a, b] = port::make_memory_pair({});
   RoutedPort routed = wrap_router(std::move(a));
   routed.control->path_mtu = 1000;

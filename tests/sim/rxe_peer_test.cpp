@@ -1,6 +1,6 @@
-// Ours against a peer that behaves as Linux rxe does, over a wire that loses one packet in a
-// hundred both ways: data is right in all four directions, and what is done about loss towards any
-// peer is worth what it is said to be.
+// urnic against a peer that behaves like Linux rxe, over a wire that loses 1 % of the packets in
+// each direction. The data is right in all four directions, and the measures against loss have the
+// documented benefit.
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
@@ -26,7 +26,7 @@ void fill(RxeWire::Bytes* to, std::uint64_t seed) {
   for (std::uint8_t& b : *to) b = static_cast<std::uint8_t>(rng.next());
 }
 
-// Virtual time for Writes or Reads of ours, all outstanding at once; their data is compared.
+// Virtual time for Writes or Reads of ours, all outstanding at once; compares their data.
 Duration we_ask(verbs::WrOp op, const char* faults, bool probe) {
   RxeWire w(options(probe, ib::ConnectionType::Fast), kLine, kTimer, kEach * kMany);
   fill(&w.ours, 1);
@@ -52,7 +52,7 @@ struct Asked {
   RxePeer::Counters peer;
   RoceStats ours;
 };
-// The same of the peer's.
+// The same for the peer's requests.
 Asked it_asks(bool read, const char* faults, ib::ConnectionType type, std::uint32_t rounds = 1) {
   RxeWire w(options(true, type), kLine, kTimer, kEach * kMany);
   fill(&w.ours, 1);
@@ -79,7 +79,7 @@ Asked it_asks(bool read, const char* faults, ib::ConnectionType type, std::uint3
   return {w.now - from, w.peer->counters, w.stats()};
 }
 
-TEST(RxePeer, OnACleanWireNothingIsSaidTwice) {
+TEST(RxePeer, OnACleanWireNothingIsRetransmitted) {
   EXPECT_LT(we_ask(verbs::WrOp::Write, "", true), Duration::ms(3));
   EXPECT_LT(we_ask(verbs::WrOp::Read, "", true), Duration::ms(3));
   for (const bool read : {false, true}) {
@@ -91,7 +91,7 @@ TEST(RxePeer, OnACleanWireNothingIsSaidTwice) {
 }
 
 // proves: S-5
-TEST(RxePeer, TheProbeIsWorthItsTimerWhenWeWrite) {
+TEST(RxePeer, TheProbeSpeedsUpOurWritesUnderLoss) {
   const Duration on = we_ask(verbs::WrOp::Write, "loss=0.01,seed=4", true);
   const Duration off = we_ask(verbs::WrOp::Write, "loss=0.01,seed=4", false);
   EXPECT_LT(on * 3, off);
@@ -103,7 +103,7 @@ TEST(RxePeer, OurReadsAreRightOverABadWire) {
 }
 
 // proves: S-4
-TEST(RxePeer, WhatIsKeptNeedNotComeAgainInTimeWhenItWrites) {
+TEST(RxePeer, KeepingPacketsSpeedsUpItsWritesUnderLoss) {
   Duration kept, dropped;
   for (int seed = 1; seed <= 4; ++seed) {
     const std::string line = "loss=0.01,seed=" + std::to_string(seed);
@@ -118,8 +118,8 @@ TEST(RxePeer, WhatIsKeptNeedNotComeAgainInTimeWhenItWrites) {
   EXPECT_LT(kept * 13, dropped * 10);
 }
 
-// It ignores what comes behind a hole, and its timer is all that helps.
-TEST(RxePeer, ItsReadsAreServedThoughItGivesUpWhatIsBehindAHole) {
+// The peer ignores packets after a hole, so only its timer helps.
+TEST(RxePeer, ItsReadsAreServedAlthoughItDropsPacketsAfterAHole) {
   const Asked a = it_asks(true, "loss=0.005,seed=3", ib::ConnectionType::Fast);
   EXPECT_GT(a.peer.ignored, 0u);
   EXPECT_GT(a.peer.repeated, 0u);

@@ -1,4 +1,4 @@
-// Scenario files: what they may say, what of it counts, and what is wrong said in one line.
+// Scenario files: their syntax, which values take precedence, and errors in one line.
 #include "sim/scenario.h"
 
 #include <gmock/gmock.h>
@@ -41,13 +41,13 @@ TEST(Scenario, AnEmptyFileIsOneVariantWithTheProductsDefaults) {
   EXPECT_EQ(v.phases.front().to_right, "");
 }
 
-TEST(Scenario, WhatIsNotTomlIsOneLineWithItsPlace) {
+TEST(Scenario, InvalidTomlGivesOneLineWithItsPosition) {
   EXPECT_EQ(wrong("\n[=]").substr(0, 12), "one.toml:2: ");
   EXPECT_EQ(wrong("[both]\ntype = \xc3\xa9").substr(0, 12), "one.toml:2: ");
   EXPECT_EQ(wrong("[,").substr(0, 12), "one.toml:1: ");
 }
 
-TEST(Scenario, WhatIsSaidOfOneNodeStandsOverWhatIsSaidOfBoth) {
+TEST(Scenario, SettingsForOneNodeOverrideSettingsForBoth) {
   const Scenario s = parsed("[both]\ntype = \"slow\"\nhole_limit = 7\n[left]\ntype = \"fast\"\n");
   const auto& v = s.variants.front();
   EXPECT_EQ(v.left.context.initiated_as, ConnectionType::Fast);
@@ -55,7 +55,7 @@ TEST(Scenario, WhatIsSaidOfOneNodeStandsOverWhatIsSaidOfBoth) {
   EXPECT_EQ(v.left.tcp.hole_limit, 7u);
 }
 
-TEST(Scenario, WhatIsSaidOfOneDirectionStandsOverWhatIsSaidOfTheWire) {
+TEST(Scenario, SettingsForOneDirectionOverrideSettingsForTheWire) {
   const Scenario s =
       parsed("[wire]\nloss = 0.1\ndelay = \"5us\"\nqueue = 9\n[wire.to_left]\nloss = 0\n");
   const Phase& p = s.variants.front().phases.front();
@@ -67,7 +67,7 @@ TEST(Scenario, WhatIsSaidOfOneDirectionStandsOverWhatIsSaidOfTheWire) {
   EXPECT_EQ(left->delay, Duration::us(5));
 }
 
-TEST(Scenario, PhasesKeepWhatTheyDoNotChange) {
+TEST(Scenario, PhasesKeepUnchangedSettings) {
   const Scenario s = parsed(
       "[wire]\ndelay = \"1ms\"\nat = \"loss:3\"\n"
       "[[phase]]\nbegin = \"2ms\"\nname = \"box\"\nto_right.reseg = 1\nto_right.at = []\n"
@@ -81,7 +81,7 @@ TEST(Scenario, PhasesKeepWhatTheyDoNotChange) {
   EXPECT_EQ(phases[2].path_mtu, 1000u);
 }
 
-TEST(Scenario, AVariantStandsOverTheRestAndMayHavePhasesOfItsOwn) {
+TEST(Scenario, AVariantOverridesTheRestAndMayHaveItsOwnPhases) {
   const Scenario s = parsed(
       "[work]\nsize = [1, 2, 3]\ncount = 5\n[[phase]]\nbegin = \"1ms\"\n"
       "[[variant]]\nname = \"a\"\n"
@@ -94,7 +94,7 @@ TEST(Scenario, AVariantStandsOverTheRestAndMayHavePhasesOfItsOwn) {
   EXPECT_EQ(s.variants[1].phases[1].begin, Duration::ms(7));
 }
 
-TEST(Scenario, SetStandsOverEverythingInEveryVariant) {
+TEST(Scenario, SetOverridesEverythingInEveryVariant) {
   const std::string_view text =
       "[wire]\nloss = 0.5\n[[phase]]\nbegin = \"1ms\"\nloss = 0.25\n"
       "[[variant]]\nname = \"a\"\nright.upgrade_after = 3\n[[variant]]\nname = \"b\"\n";
@@ -110,7 +110,7 @@ TEST(Scenario, SetStandsOverEverythingInEveryVariant) {
   }
 }
 
-TEST(Scenario, WhatIsWrongIsSaidWithFileAndLine) {
+TEST(Scenario, ErrorsGiveFileAndLine) {
   EXPECT_THAT(wrong("x = 1\n"), HasSubstr("one.toml:1: x: unknown key"));
   EXPECT_THAT(wrong("\n[right]\nupgrade = 1\n"), HasSubstr("one.toml:3: right.upgrade: unknown"));
   EXPECT_THAT(wrong("[wire]\nlos = 0.1\n"), HasSubstr("one.toml:2: wire.los: unknown key"));
@@ -134,7 +134,7 @@ TEST(Scenario, WhatIsWrongIsSaidWithFileAndLine) {
   EXPECT_THAT(wrong("[work]\nsize = [[1]]\n"), HasSubstr("plain values"));
 }
 
-TEST(Scenario, WhatCannotBeIsRefused) {
+TEST(Scenario, ImpossibleScenariosAreRefused) {
   EXPECT_THAT(wrong("[work]\nsize = 16777216\ndepth = 1000\ncount = 1000\n"), HasSubstr("256 MiB"));
   EXPECT_THAT(wrong("[both]\nrto_min = \"2s\"\nrto_max = \"1s\"\n"), HasSubstr("rto_min"));
   EXPECT_THAT(wrong("[[phase]]\nloss = 0\n"), HasSubstr("phase 1 has no `begin`"));
@@ -150,7 +150,7 @@ TEST(Scenario, WhatCannotBeIsRefused) {
 }
 
 // proves: E-3
-TEST(Scenario, FramingBringsItsInLogic) {
+TEST(Scenario, FramingSelectsItsInLogic) {
   const Scenario s = parsed("[both]\nframing = \"modified-length\"\n");
   const auto& v = s.variants.front();
   for (const engine::Options* o : {&v.left, &v.right}) {
@@ -161,11 +161,11 @@ TEST(Scenario, FramingBringsItsInLogic) {
   EXPECT_THAT(wrong("[left]\nframing = \"fig3\"\n"), HasSubstr("no-markers"));
 }
 
-TEST(Scenario, EveryKeyThatIsListedIsUnderstood) {
+TEST(Scenario, EveryListedKeyIsAccepted) {
   for (const KeyHelp& k : scenario_keys()) {
-    // A wrong value of a known key is not an unknown key.
+    // An invalid value of a known key must not be reported as an unknown key.
     const auto s = parse_scenario("", "x", std::vector<Override>{{std::string(k.key), "\x01"}});
-    if (s.ok()) continue;  // text
+    if (s.ok()) continue;  // a text accepts any value
     EXPECT_EQ(s.error().find("unknown key"), std::string::npos) << s.error();
   }
 }

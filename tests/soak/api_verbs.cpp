@@ -1,4 +1,4 @@
-// The C++ API under the soak's traffic.
+// The traffic of the soak test over the C++ API.
 #include <poll.h>
 #include <unistd.h>
 
@@ -132,8 +132,8 @@ class ApiVerbs : public Verbs {
                       from.invalidated, from.invalidated_rkey, ok ? "" : to_string(from.status)});
     }
   }
-  // As the C libraries have it: over iWARP their four bytes are the first of its eight, and the
-  // others say how much was written.
+  // The same value as in the C libraries: over iWARP, their four bytes are the first of the eight,
+  // and the others give the length of the Write.
   std::uint64_t immediate(std::uint32_t value, std::uint32_t written) const {
     return roce ? value : std::uint64_t{value} << 32 | written;
   }

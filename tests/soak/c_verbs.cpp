@@ -1,5 +1,5 @@
-// The C libraries, libibverbs and librdmacm, under the soak's traffic: the drop-in ones, by `urnic
-// run`.
+// The traffic of the soak test over the C libraries, libibverbs and librdmacm: the drop-in ones, by
+// `urnic run`.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
@@ -35,7 +35,7 @@ sockaddr_in address_of(const std::string& address, std::uint16_t port) {
   return a;
 }
 
-// What all connections of the process share; made with the first that has a device.
+// Shared by all connections of the process; created with the first that has a device.
 struct Shared {
   rdma_event_channel* channel = nullptr;
   ibv_pd* pd = nullptr;
@@ -104,7 +104,7 @@ class CWire : public Wire {
     return rdma_accept(id_, &p) == 0;
   }
   void disconnect() override { rdma_disconnect(id_); }
-  // The C library has no other end than this one; work is under way.
+  // The C library offers no other way to end it; work is in progress.
   void abort() override { rdma_disconnect(id_); }
 
  private:

@@ -1,11 +1,12 @@
-// One process of the soak of verbs traffic (tests/soak/verbs_soak): a server that judges and
-// answers, or a client that makes connections, works on them, and ends them in every way there is.
+// One process of the soak test of verbs traffic (tests/soak/verbs_soak): a server that verifies and
+// answers, or a client that establishes connections, works on them, and ends them in every possible
+// way.
 //
 //   soak_verbs_api|soak_verbs_c server TRANSPORT ADDRESS PORT
 //   soak_verbs_api|soak_verbs_c client TRANSPORT ADDRESS PORT SEED
 //
-// SIGTERM: ends what there is in order. A line of JSON every five seconds and at the end. Exit 0; 2
-// when nothing could be begun; 3 behind a line that begins with VIOLATION.
+// SIGTERM ends everything in an orderly way. Prints a line of JSON every five seconds and at the
+// end. Exit code 0; 2 if it could not start; 3 after a line that begins with VIOLATION.
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -34,7 +35,7 @@ class End {
     address_ = address;
     port_ = port;
   }
-  // Until SIGTERM and the end of all connections.
+  // Runs until SIGTERM and the end of all connections.
   void run() {
     double told = now();
     for (;;) {
@@ -59,7 +60,7 @@ class End {
  private:
   struct Kept {
     std::unique_ptr<Session> session;
-    std::uint64_t until_jobs = 0;  // of this process, when it is to end
+    std::uint64_t until_jobs = 0;  // total jobs of this process after which it ends
     unsigned how = 0;
   };
 
@@ -106,7 +107,7 @@ class End {
       bool gone = s.over();
       if (gone) ++ends_[s.why().empty() ? "in order" : s.why()];
       if (enough && !gone && s.up()) {
-        // 5 of 8 in order, 2 by abort with work under way, 1 without a word.
+        // 5 of 8 end orderly, 2 by abort with work in progress, 1 silently.
         const unsigned how = g_stop != 0 ? 0 : it->second.how;
         if (!client_ || how >= 5 || s.idle()) s.end(how < 5);
         if (how == 7) gone = true;

@@ -7,9 +7,9 @@
 namespace urnic::soak {
 namespace {
 
-constexpr std::uint64_t kReceiveIds = 1000;  // a send's id is its place
+constexpr std::uint64_t kReceiveIds = 1000;  // the id of a send is its slot
 
-// Of the 40 bytes in front of a datagram.
+// Reads the sender from the 40 bytes before a datagram.
 std::string sender_in(const std::uint8_t* grh, bool ipv4) {
   char text[INET6_ADDRSTRLEN] = "";
   inet_ntop(ipv4 ? AF_INET : AF_INET6, ipv4 ? grh + 32 : grh + 8, text, sizeof text);

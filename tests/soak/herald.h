@@ -1,6 +1,5 @@
-// The queue pair of unreliable datagrams by which two ends of the soak tell each other of their
-// unreliable connections, and ask each other for answers. What arrives is what was sent, or it does
-// not arrive.
+// The queue pair for unreliable datagrams. Two ends of the soak test use it to set up their
+// unreliable connections and to send each other pings. A datagram arrives intact or not at all.
 #pragma once
 
 #include <array>
@@ -14,18 +13,18 @@
 
 namespace urnic::soak {
 
-// One datagram: this, and `length` bytes of the pattern of `seed`.
+// One datagram: this structure, and `length` bytes of the pattern of `seed`.
 struct Call {
   enum Kind : std::uint32_t { Ping = 1, Pong, Open, Opened, Seen, Close };
   std::uint32_t magic = 0x75642121, kind = 0;
   std::uint64_t seed = 0;
   std::uint32_t length = 0;
-  std::uint32_t qp = 0, psn = 0, key = 0;  // Open, Opened: of the sender's end
+  std::uint32_t qp = 0, psn = 0, key = 0;  // Open, Opened: at the sender's end
   std::uint64_t memory = 0;
   std::uint64_t session = 0, number = 0;
 };
 
-// Whose datagram it was, and where the answer goes.
+// The sender of a datagram, and the destination of the answer.
 struct Caller {
   std::string address;
   std::uint32_t qp = 0;
@@ -37,9 +36,9 @@ class Herald {
 
   Herald(Device& device, const ProtectionDomain& pd, const CompletionQueue& cq);
   QueuePair& queue_pair() { return qp_; }
-  // False: there is no room, or no way. A datagram may be lost in any case.
+  // False: there is no room, or no route. A datagram may always be lost.
   bool send(const Caller& to, Call call);
-  // One of its completions. True: a datagram, in *call and *from.
+  // Handles one of its completions. True: a datagram was received, in *call and *from.
   bool completed(const Completion& c, Call* call, Caller* from);
   std::uint64_t sent() const { return sent_; }
   std::uint64_t bytes() const { return bytes_; }

@@ -7,10 +7,10 @@ namespace {
 
 constexpr std::uint64_t kReceiveBit = std::uint64_t{1} << 63;
 constexpr double kFlushBound = 15;
-// So long nothing more is sent when nothing of what was is seen: then it is lost, or out of the
-// network.
+// If no sent message is confirmed, nothing more is sent for this time: afterwards the messages are
+// lost, or have left the network.
 constexpr double kPause = 0.03;
-// Something else than 4096: most messages have several packets.
+// Not 4096, so that most messages have several packets.
 constexpr std::uint32_t kPathMtu = 1024;
 
 }  // namespace
@@ -92,7 +92,7 @@ void LooseEnd::send() {
       r.opcode = Opcode::send_with_immediate;
       break;
     default:
-      // Of the last Write to that place the peer has seen what it wanted.
+      // The peer has finished with the last Write to that slot.
       if (written_[slot] > told_seen_) break;
       written_[slot] = m.number;
       r.opcode = Opcode::write_with_immediate;
@@ -140,9 +140,9 @@ bool LooseEnd::is_whole(const std::uint8_t* from, const Completion& c, Message* 
          (!c.with_immediate || c.immediate == static_cast<std::uint32_t>(m->number));
 }
 
-// What differs from the message is of later ones to the same place: of Writes that have begun since
-// a first packet of this one, repeated by the network, came once more. They may be under way: what
-// is written last is none's order. What is of earlier ones, or of none, was never written.
+// Bytes that differ from the message must belong to later Writes to the same slot. Those have begun
+// since a duplicated first packet of this message arrived. They may still be in progress, and the
+// order of placement is undefined. Bytes of earlier messages, or of none, would be an error.
 bool LooseEnd::is_overwritten(const std::uint8_t* from, const Message& m) const {
   if (m.magic != Message().magic || m.length > kMost - sizeof m) return false;
   for (std::uint32_t i = 0; i < m.length; i += 8) {
@@ -153,7 +153,7 @@ bool LooseEnd::is_overwritten(const std::uint8_t* from, const Message& m) const 
     bool found = std::memcmp(word, &own, n) == 0;
     for (unsigned later = 1; !found && later <= 64; ++later) {
       const std::uint64_t v = mix(seed_of(m.number + std::uint64_t{later} * kSlots) + i);
-      // It may end within the word.
+      // The later one may end within the word.
       std::uint32_t of_later = 0;
       while (of_later < n && word[of_later] == reinterpret_cast<const std::uint8_t*>(&v)[of_later])
         ++of_later;
@@ -189,23 +189,24 @@ void LooseEnd::received(const Completion& c, unsigned slot) {
     counts_.bytes += m.length;
     if (m.number <= last_) ++counts_.again_or_late;
     last_ = std::max(last_, m.number);
-    // Nothing of it is taken for the next one to the same place, whose first packet may be missing.
+    // Clears the header, so that it cannot be mistaken for the next message to this slot, whose
+    // first packet may be missing.
     if (c.behind_write) {
       std::memset(place(slot_written), 0, sizeof m);
       judged_[slot_written] = m.number;
     }
   } else {
-    // Another Write to the same place begins with another header.
+    // Another Write to the same slot begins with another header.
     std::memcpy(&m, from, sizeof m);
     const bool is_another = m.magic == Message().magic && m.number != c.immediate;
-    // A packet that came twice is two messages, both there before the first was looked at.
+    // A duplicated packet gives two messages, and both arrived before the first was checked.
     const bool is_judged = m.magic == 0 && c.immediate == judged_[slot_written];
     if (!c.behind_write || (!is_another && !is_judged && !is_overwritten(from, m))) {
       violation(what_is_torn(from, c, m));
     }
     ++counts_.overwritten;
   }
-  // Nothing of this one is taken for the next.
+  // Clears the header, so that it cannot be mistaken for the next message.
   std::memset(in(slot), 0, sizeof m);
   times_.heard = times_.came = now();
   if (!ending_) receive(slot);

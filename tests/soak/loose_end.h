@@ -1,6 +1,7 @@
-// One end of an unreliable connection of the soak: whole messages arrive, or none. Sends and Writes
-// with Immediate Data of several packets each go both ways; the network loses, repeats and reorders
-// packets, so a message may be missing, come twice or late, but never be torn.
+// One end of an unreliable connection of the soak test: messages arrive completely or not at all.
+// Sends and Writes with Immediate Data of several packets each go in both directions. The network
+// loses, duplicates and reorders packets, so a message may be missing, duplicated or late, but
+// never incomplete.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ struct LooseCounts {
 
 class LooseEnd {
  public:
-  // `session` names it at both ends.
+  // `session` identifies the connection at both ends.
   LooseEnd(Device& device, const ProtectionDomain& pd, const CompletionQueue& cq,
            std::uint64_t session, std::uint64_t seed, LooseCounts& counts);
   ~LooseEnd() { qp_.discard(); }
@@ -29,17 +30,17 @@ class LooseEnd {
 
   std::uint32_t qp() const { return qp_.number(); }
   std::uint64_t session() const { return session_; }
-  // What the peer needs of it: an Open, or an Opened.
+  // The information that the peer needs: an Open, or an Opened.
   Call offer(Call::Kind kind);
-  // The peer's offer. False: there is no way to it.
+  // Takes the peer's offer. False: there is no route to it.
   bool meet(const Caller& peer, const Call& offer);
   bool is_met() const { return met_; }
   void completed(const Completion& c);
-  // The peer has received until `number`, without those that are lost.
+  // The peer has received the messages up to `number`, except lost ones.
   void seen(std::uint64_t number);
-  // New messages, and the bound of a flush.
+  // Sends new messages, and checks the time limit of a flush.
   void turn();
-  // What is to be said to the peer: a Seen.
+  // Returns the next Seen for the peer, if one is due.
   bool takes_seen(Call* out);
   void end();
   bool over() const { return ending_ && sends_.empty() && receives_.empty(); }
@@ -54,7 +55,8 @@ class LooseEnd {
     std::uint64_t magic = 0x6c6f6f7365, number = 0, seed = 0;
     std::uint32_t length = 0, unused = 0;
   };
-  // When last: messages were seen by the peer, or given up; anything was heard; a message came.
+  // Times of the last event: messages were seen by the peer or given up; anything was received; a
+  // message was received.
   struct Times {
     double moved = 0, heard = 0, came = 0, ended = 0;
   };
@@ -78,14 +80,14 @@ class LooseEnd {
   MemoryRegion region_;
   QueuePair qp_;
   Caller peer_;
-  Call there_;  // what the peer has offered
+  Call there_;  // the peer's offer
   std::uint32_t psn_ = 0;
   bool met_ = false, ending_ = false;
-  std::deque<std::uint64_t> sends_, receives_;  // posted and not complete, in their order
-  // Of the last Write to each place of the peer's memory, and what the peer has said it has seen.
+  std::deque<std::uint64_t> sends_, receives_;  // posted and not complete, in order
+  // The last Write to each slot of the peer's memory, and the last one the peer has reported.
   std::array<std::uint64_t, kSlots> written_{};
   std::uint64_t told_seen_ = 0;
-  std::array<std::uint64_t, kSlots> judged_{};  // of the last Write to each own place
+  std::array<std::uint64_t, kSlots> judged_{};  // the last Write to each own slot
   std::uint64_t next_id_ = 1, number_ = 0, seen_ = 0, last_ = 0, told_ = 0;
   Times times_;
 };

@@ -1,4 +1,4 @@
-// What a process of the soak cannot begin without.
+// For resources without which a process of the soak test cannot start.
 #pragma once
 
 #include <cstdio>
@@ -9,7 +9,7 @@
 
 namespace urnic::soak {
 
-// Ends the process with one line, exit 2, where it is not to be had.
+// If it is not available, ends the process with one line and exit code 2.
 template <class T>
 T need(Result<T> r, const char* what) {
   if (r.ok()) return std::move(*r);

@@ -1,4 +1,4 @@
-// Bytes that are a function of a number, and what a process of the soak says when they are not.
+// Bytes that are a function of a number, and the report of a process whose bytes differ.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ inline void fill(std::uint8_t* to, std::uint32_t length, std::uint64_t seed) {
   }
 }
 
-// Where the bytes begin to differ from those of `seed`; `length` when they do not.
+// The position of the first byte that differs from the pattern of `seed`; `length` if none does.
 inline std::uint32_t differs_at(const std::uint8_t* bytes, std::uint32_t length,
                                 std::uint64_t seed) {
   for (std::uint32_t i = 0; i < length; i += 8) {
@@ -35,7 +35,7 @@ inline std::uint32_t differs_at(const std::uint8_t* bytes, std::uint32_t length,
   return length;
 }
 
-// One line that begins with VIOLATION, and exit 3.
+// Prints one line that begins with VIOLATION; exit code 3.
 [[noreturn]] inline void violation(const std::string& what) {
   std::printf("VIOLATION %s\n", what.c_str());
   std::fflush(stdout);

@@ -5,13 +5,13 @@
 namespace urnic::soak {
 namespace {
 
-// A work request's id: what it is, the place it uses, a number.
+// The id of a work request: its kind, the slot it uses, a number.
 enum What : unsigned { kPlain, kSendFrom, kReadInto, kAtomicInto, kServeRead, kUnbound, kReceive };
 constexpr std::uint64_t id_of(unsigned what, unsigned slot, std::uint64_t n) {
   return n << 16 | std::uint64_t{slot} << 8 | what;
 }
-// What a job, a flush and a peer without a word may take. A peer that is gone behind a switch is
-// noticed by keepalive, or by repetitions: of TCP or of RoCE, half a minute.
+// Time limits for a job, a flush, and a silent peer. A peer that disappeared behind a switch is
+// detected by keepalive, or by the retransmissions of TCP or RoCE: half a minute.
 constexpr double kJobBound = 150, kFlushBound = 15, kEndBound = 60, kSilence = 40;
 
 }  // namespace
@@ -70,7 +70,7 @@ void Session::post_receive(unsigned slot) {
   broken("a receive was not taken");
 }
 
-// The number counts what the peer must receive in this order.
+// The number counts the messages that the peer must receive in this order.
 bool Session::send(Header h, Op op, std::uint32_t key) {
   const unsigned slot = free_out_.back();
   free_out_.pop_back();
@@ -97,7 +97,7 @@ void Session::answer(unsigned slot) {
   waiting_.push_back(h);
 }
 
-// It works no more: its work is to come back, and nothing new is posted.
+// The connection has failed: its work must complete, and nothing new is posted.
 void Session::broken(const std::string& why) {
   if (why_.empty()) why_ = why;
   if (!said_end_) wire_->disconnect();
@@ -167,7 +167,7 @@ void Session::completed(const Done& d) {
   posted.pop_front();
   ++counts_.completions;
   if (what == kSendFrom) free_out_.push_back(slot);
-  // Behind the first that failed nothing of its queue succeeds.
+  // After the first failure, no request of its queue may succeed.
   bool& failed = what == kReceive ? receive_failed_ : send_failed_;
   if (d.ok && failed) {
     violation("completion " + std::to_string(d.id) + ", a success, is behind a failure (" + why_ +
@@ -190,7 +190,7 @@ void Session::completed(const Done& d) {
 void Session::received(const Done& d, unsigned slot) {
   Header h;
   const std::uint8_t* from = at(kIn + slot * kMessage);
-  if (d.length == 0 && d.with_immediate) {  // a Write told of itself
+  if (d.length == 0 && d.with_immediate) {  // reported by a Write with Immediate Data
     const unsigned written = d.immediate & 7;
     from = at(kRemote + written * kBulk);
     std::memcpy(&h, from, sizeof h);
@@ -199,7 +199,7 @@ void Session::received(const Done& d, unsigned slot) {
     }
   } else if (d.with_immediate && d.length >= sizeof h) {
     std::memcpy(&h, from, sizeof h);
-    if (h.magic != Header().magic) {  // RoCE counts the bytes that were written
+    if (h.magic != Header().magic) {  // RoCE reports the number of written bytes
       from = at(kRemote + (d.immediate & 7) * kBulk);
       std::memcpy(&h, from, sizeof h);
     } else if (d.immediate != static_cast<std::uint32_t>(h.seed)) {
@@ -214,7 +214,7 @@ void Session::received(const Done& d, unsigned slot) {
               std::to_string(in_number_ - 1) + ": lost or doubled");
   }
   check(from + sizeof h, h.length, h.seed, "a message");
-  // The place is another one's now: what was read is read.
+  // The slot will be reused: its content has been read.
   std::memset(at(kIn + slot * kMessage), 0, sizeof h);
   if (!flushing_) post_receive(slot);
   if (flushing_) return;
@@ -252,12 +252,12 @@ void Session::serve(const Header& h, const Done& d) {
       waiting_.push_back(back);
       return;
     }
-    case kGranted: {  // the window was written through, and is invalid now
+    case kGranted: {  // the window was written through, and is now invalid
       if (!d.invalidated || d.invalidated_key != jobs_[h.slot].key) {
         violation("the key is not the one that was to be invalidated");
       }
       Header seed;
-      seed.seed = h.address;  // of what was written
+      seed.seed = h.address;  // of the written data
       check(at(kRemote + h.slot * kBulk), h.unused, seed.seed, "what was written by a window");
       return answer(h.slot);
     }

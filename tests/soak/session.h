@@ -1,9 +1,8 @@
-// One connection's end of the soak: the work it has posted, what has come of it, and what must
-// hold.
+// One end of a connection of the soak test: the posted work, its results, and the requirements.
 //
-// A client runs jobs, each over several work requests and one of kSlots places of both memories;
-// the server judges what arrives and answers with one Send. All bytes are a function of a number
-// that travels with them. What is wrong ends the process: one line that begins with VIOLATION.
+// A client runs jobs. Each uses several work requests and one of kSlots slots in both memories; the
+// server verifies received data and answers with one Send. All bytes are a function of a number
+// that is sent with them. An error ends the process with one line that begins with VIOLATION.
 #pragma once
 
 #include <array>
@@ -23,7 +22,7 @@ namespace urnic::soak {
 inline constexpr unsigned kSlots = kWindows, kMessages = 32;
 inline constexpr std::uint32_t kMessage = 2048, kBulk = 16384;
 
-// Where what lies in the memory of either end.
+// The memory layout of either end.
 inline constexpr std::uint32_t kOut = 0, kIn = kOut + kMessages * kMessage,
                                kBulkOut = kIn + kMessages * kMessage,
                                kBulkIn = kBulkOut + kSlots * kBulk,
@@ -31,8 +30,8 @@ inline constexpr std::uint32_t kOut = 0, kIn = kOut + kMessages * kMessage,
     kAtomic = kRemote + kSlots * kBulk,                             // results
     kCounter = kAtomic + kSlots * 8, kArena = kCounter + 64;
 
-// Private data of who accepts. Nothing of MPA's start-up has a CRC (RFC 5044, 7.1), and faults that
-// change bytes below a right TCP checksum change these as well.
+// Private data of the accepting end. The MPA start-up frames have no CRC (RFC 5044, 7.1), so faults
+// that change bytes but keep a right TCP checksum can change these too.
 struct Offer {
   std::uint64_t address = 0;
   std::uint32_t key = 0, check = 0;
@@ -42,10 +41,10 @@ struct Offer {
 enum class JobKind : std::uint8_t { Echo, WriteRead, WriteImmediate, Add, Swap, Grant, ReadMe };
 inline constexpr unsigned kJobKinds = 7;
 
-// What a Send, or a Write that tells of itself, begins with; the pattern of `seed` is behind it.
+// The header of a Send, or of a Write that reports itself; the pattern of `seed` follows.
 struct Header {
-  std::uint32_t magic = 0x736f616b, kind = 0;  // of JobKind; kAnswer or kGranted
-  std::uint64_t number = 0;                    // counts what uses receives of the peer
+  std::uint32_t magic = 0x736f616b, kind = 0;  // a JobKind; kAnswer or kGranted
+  std::uint64_t number = 0;                    // counts messages that use receives of the peer
   std::uint64_t seed = 0, address = 0;
   std::uint32_t length = 0, slot = 0, key = 0, unused = 0;
 };
@@ -55,12 +54,12 @@ struct Counts {
   std::uint64_t connections = 0, failed = 0, jobs = 0, bytes = 0, completions = 0, flushed = 0;
   std::uint64_t by_kind[kJobKinds] = {};
   double longest_flush = 0;  // seconds from the end of a connection to its last completion
-  double longest_job = 0;    // seconds, of those that ended well
+  double longest_job = 0;    // seconds, of successful jobs
 };
 
 class Session {
  public:
-  // Server when `to` is empty: takes what the last Asked told of.
+  // Server if `to` is empty: takes the request of the last Asked.
   Session(Verbs& verbs, Counts& counts, std::uint64_t seed);
   bool connect(const std::string& address, std::uint16_t port, std::string* why);
   bool accept(std::string* why);
@@ -68,11 +67,11 @@ class Session {
   std::uint32_t qp() const { return wire_ ? wire_->number() : 0; }
   void happened(const Happening& h);
   void completed(const Done& d);
-  // What time brings: new jobs, ends, bounds.
+  // Handles time: new jobs, ends, time limits.
   void turn(bool start_jobs);
-  // Ended, and everything has completed.
+  // True if ended and everything has completed.
   bool over() const { return ended_ && sends_.empty() && receives_.empty(); }
-  bool idle() const;  // a client without a job under way
+  bool idle() const;  // a client without a job in progress
   bool up() const { return up_; }
   void end(bool orderly);
   const std::string& why() const { return why_; }
@@ -111,9 +110,9 @@ class Session {
   bool client_ = false, up_ = false, ended_ = false, flushing_ = false, said_end_ = false;
   bool send_failed_ = false, receive_failed_ = false;
   std::array<Job, kSlots> jobs_;
-  std::deque<std::uint64_t> sends_, receives_;  // posted and not complete, in their order
-  std::deque<Header> waiting_;                  // answers that find no place to be sent from
-  // What came before `established` could be said: RoCE's last message of three may be lost.
+  std::deque<std::uint64_t> sends_, receives_;  // posted and not complete, in order
+  std::deque<Header> waiting_;                  // answers that wait for a free send slot
+  // Messages that arrived before `established`: RoCE's third message may be lost.
   std::deque<std::pair<Header, Done>> early_;
   std::vector<unsigned> free_out_;
   std::uint64_t next_id_ = 1, out_number_ = 0, in_number_ = 0, counter_ = 0;
@@ -121,7 +120,7 @@ class Session {
   std::uint32_t peer_key_ = 0;
   double ended_at_ = 0, heard_ = 0;
   std::string why_;
-  std::unique_ptr<Wire> wire_;  // goes first: nothing touches the memory behind it
+  std::unique_ptr<Wire> wire_;  // destroyed first: then nothing can access the memory
 };
 
 }  // namespace urnic::soak

@@ -1,11 +1,11 @@
-// One process of the soak of unreliable traffic (tests/soak/verbs_soak), over RoCE: datagrams that
-// are answered, and unreliable connections that are made by them, come and go. What arrives must be
-// whole.
+// One process of the soak test of unreliable traffic (tests/soak/verbs_soak), over RoCE: datagrams
+// that are answered, and unreliable connections that are set up through them and closed again.
+// Received messages must be complete.
 //
 //   soak_unreliable server ADDRESS PORT
 //   soak_unreliable client ADDRESS PORT SEED
 //
-// As soak_verbs_api otherwise (end.cpp).
+// Otherwise like soak_verbs_api (end.cpp).
 #include <poll.h>
 #include <unistd.h>
 
@@ -68,12 +68,12 @@ class Side {
  private:
   struct Kept {
     std::unique_ptr<LooseEnd> end;
-    std::uint64_t until = 0;  // messages, of a client
+    std::uint64_t until = 0;  // messages of a client
     bool without_word = false;
-    double offered = 0;  // when last
+    double offered = 0;  // time of the last offer
   };
 
-  // Datagrams that are to be answered.
+  // Datagrams that require an answer.
   struct Pings {
     std::uint64_t sent = 0, answered = 0;  // numbers
     std::uint64_t answers = 0;
@@ -164,7 +164,7 @@ class Side {
     return made;
   }
 
-  // A client's: who serves, datagrams to be answered, connections.
+  // For a client: finds the server, sends pings, opens connections.
   void ask() {
     const double t = now();
     if (t - heard_ > 2 && !resolution_ && t > next_ask_) {
@@ -200,7 +200,7 @@ class Side {
       bool gone = end.over();
       if (enough && !gone) {
         if (kept.without_word && g_stop == 0) {
-          gone = true;  // with work under way
+          gone = true;  // with work in progress
         } else {
           call.kind = Call::Close;
           call.session = end.session();
@@ -234,9 +234,10 @@ class Side {
         "{\"connections\": %llu, \"failed\": 0, \"now\": %zu, \"jobs\": %llu, \"bytes\": %llu, "
         "\"completions\": %llu, \"flushed\": %llu, \"longest_flush\": 0, \"longest_job\": 0, "
         "\"by_kind\": [], \"ends\": {}, \"unreliable\": {\"datagrams sent\": %llu, "
-        "\"datagrams answered\": %llu, \"messages sent\": %llu, \"messages that came\": %llu, "
-        "\"of them again or late\": %llu, \"Writes overwritten before they were looked at\": %llu, "
-        "\"services resolved\": %llu}}\n",
+        "\"datagrams answered\": %llu, \"messages sent\": %llu, \"messages received\": %llu, "
+        "\"of these, duplicate or late\": %llu, \"Writes overwritten before they were checked\": "
+        "%llu, "
+        "\"services looked up\": %llu}}\n",
         count(made_), ends_.size(), count(counts_.came), count(counts_.bytes + herald_->bytes()),
         count(counts_.completions), count(counts_.flushed), count(herald_->sent()),
         count(pings_.answers), count(counts_.sent), count(counts_.came),

@@ -1,5 +1,6 @@
-// What the soak's traffic asks of a verbs library: the C++ API (api_verbs.cpp) and the C libraries
-// (c_verbs.cpp) give the same. One thread; addresses are virtual ones, keys as the library says.
+// The verbs functions that the soak test needs. The C++ API (api_verbs.cpp) and the C libraries
+// (c_verbs.cpp) implement the same interface. One thread; addresses are virtual, keys are those of
+// the library.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ enum class Op : std::uint8_t {
   Read,
   FetchAdd,
   CompareSwap,
-  Bind,             // window `window` names [remote, remote+length) of the own memory by `key`
+  Bind,             // `window` gives access to [remote, remote+length) by `key`
   LocalInvalidate,  // key
 };
 
@@ -40,7 +41,7 @@ struct Done {
   std::uint64_t id = 0;
   std::uint32_t qp = 0;
   bool ok = false;
-  std::uint32_t length = 0;  // of what was received
+  std::uint32_t length = 0;  // received length
   bool with_immediate = false;
   std::uint32_t immediate = 0;
   bool invalidated = false;
@@ -50,7 +51,8 @@ struct Done {
 
 inline constexpr unsigned kWindows = 8, kDepth = 128, kMostConnections = 64;
 
-// One connection's end, with its memory registered for everything. Destroying it ends it.
+// One end of a connection; its memory is registered with all access rights. Destruction ends the
+// connection.
 class Wire {
  public:
   virtual ~Wire() = default;
@@ -58,9 +60,9 @@ class Wire {
   virtual std::uint32_t key() const = 0;  // of its memory, for both ends
   virtual bool post(const Request& r) = 0;
   virtual bool receive(std::uint64_t id, std::uint8_t* at, std::uint32_t length) = 0;
-  // The key that the next Bind of this window is to give.
+  // The key that the next Bind of this window must use.
   virtual std::uint32_t window_key(unsigned window) = 0;
-  // Begin; Up, or Failed, follows. Receives may be posted before.
+  // Begins to connect; Up or Failed follows. Receives may be posted before.
   virtual bool begin() = 0;
   virtual bool accept(std::span<const std::uint8_t> private_data) = 0;
   virtual void disconnect() = 0;
@@ -69,7 +71,7 @@ class Wire {
 
 struct Happening {
   enum class Kind : std::uint8_t { Asked, Up, Ended, Failed } kind = Kind::Failed;
-  std::uint32_t qp = 0;  // of all but Asked
+  std::uint32_t qp = 0;  // all except Asked
   std::vector<std::uint8_t> private_data;
   std::string why;
 };
@@ -78,10 +80,10 @@ class Verbs {
  public:
   virtual ~Verbs() = default;
   virtual bool listen(const std::string& address, std::uint16_t port) = 0;
-  // A client's end; null with `why`.
+  // A client's end; null on failure, with the reason in `why`.
   virtual std::unique_ptr<Wire> open(const std::string& address, std::uint16_t port,
                                      std::span<std::uint8_t> memory, std::string* why) = 0;
-  // The server's end of the request that the last Asked told of.
+  // The server's end for the request of the last Asked.
   virtual std::unique_ptr<Wire> take(std::span<std::uint8_t> memory, std::string* why) = 0;
   virtual bool next(Happening* out) = 0;
   // The next completion.
@@ -95,7 +97,7 @@ class Verbs {
     *out = std::move(done_[at_++]);
     return true;
   }
-  // Until something is there. As verbs want it: ask to be told, look once more, sleep.
+  // Waits for an event in the order that verbs require: arm, check once more, sleep.
   void wait(int ms) {
     if (at_ != done_.size()) return;
     arm();
@@ -104,7 +106,7 @@ class Verbs {
   }
 
  private:
-  // Some completions, in their order.
+  // Some completions, in order.
   virtual void fetch(std::vector<Done>* out) = 0;
   virtual void arm() = 0;
   virtual void sleep(int ms) = 0;
@@ -113,7 +115,7 @@ class Verbs {
   std::size_t at_ = 0;
 };
 
-// `transport`: "iwarp" or "roce". Ends the process with one line when there is no device.
+// `transport`: "iwarp" or "roce". Ends the process with one line if there is no device.
 std::unique_ptr<Verbs> open_verbs(const std::string& transport);
 
 }  // namespace urnic::soak

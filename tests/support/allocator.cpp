@@ -68,7 +68,7 @@ static void release(void* p) {
   std::free(p);
 }
 
-// As operator new has it: never null.
+// Like operator new: never null.
 static void* allocate(std::size_t n, std::size_t align) {
   void* p = allocate_or_null(n, align);
   if (p == nullptr) throw std::bad_alloc();
@@ -77,7 +77,7 @@ static void* allocate(std::size_t n, std::size_t align) {
 
 }  // namespace urnic::testing
 
-// All forms: a sanitizer's own would not go with ours.
+// All forms, because they must not be mixed with a sanitizer's.
 void* operator new(std::size_t n) {
   return urnic::testing::allocate(n, 0);
 }

@@ -1,18 +1,18 @@
-// The allocator of a test program: counts, and fails when it is told to. Linked as
-// urnic_test_allocator, once for a program: it replaces operator new.
+// The allocator of a test program: it counts allocations and can make them fail. Link it
+// (urnic_test_allocator) once per program, because it replaces operator new.
 #pragma once
 
 #include <cstdint>
 
 namespace urnic::testing {
 
-// How often this program has allocated memory with operator new.
+// The number of allocations of this program with operator new.
 std::uint64_t allocations();
-// Bytes that are allocated now, as the allocator below rounds them.
+// The number of currently allocated bytes, rounded by the allocator below.
 std::uint64_t allocated_bytes();
 
-// While it lives, allocations of this thread fail: the first `after` succeed, then `many` fail,
-// then all succeed again. Not nested.
+// While this object exists, allocations of this thread fail: the first `after` succeed, then `many`
+// fail, then all succeed again. Must not be nested.
 class NoMemory {
  public:
   static constexpr std::uint64_t kForEver = ~std::uint64_t{0};
@@ -20,10 +20,10 @@ class NoMemory {
   ~NoMemory();
   NoMemory(const NoMemory&) = delete;
   NoMemory& operator=(const NoMemory&) = delete;
-  // Meanwhile nothing fails and nothing is counted.
+  // Between these calls nothing fails and nothing is counted.
   void pause();
   void resume();
-  // How many allocations were asked for, and how many of them failed.
+  // The number of requested allocations, and how many of them failed.
   std::uint64_t asked() const;
   std::uint64_t failed() const;
 };

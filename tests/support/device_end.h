@@ -1,4 +1,4 @@
-// A device with one of everything, as a program at one end of a connection has it.
+// A device with one object of each kind, like a program at one end of a connection.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 namespace urnic::test {
 
 struct DeviceEnd {
-  // Without a device when it cannot be opened.
+  // `device` is empty if it cannot be opened.
   explicit DeviceEnd(const Config& config) {
     auto opened = Device::open(config);
     if (!opened) return;

@@ -1,5 +1,5 @@
-// The engine of a device, for tests that look at its tables. The library shows it to nobody; an
-// explicit instantiation may name what is private.
+// Access to the engine of a device, for tests that inspect its tables. The library does not expose
+// it; an explicit instantiation may name private members.
 #pragma once
 
 #include <memory>

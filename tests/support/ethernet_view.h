@@ -1,4 +1,4 @@
-// An Ethernet header as a value. The engine reads it by hand (net/classify.cpp).
+// An Ethernet header as a value. The engine itself parses it by hand (net/classify.cpp).
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace urnic::net {
 
-// A parsed header and where the bytes behind it begin (a priority tag takes room as well).
+// A parsed header and the offset of the bytes after it (a priority tag also takes room).
 struct EthernetView {
   EthernetHeader header;
   std::size_t payload_offset = 0;

@@ -1,4 +1,4 @@
-// A wire in virtual time that loses, doubles and reorders datagrams, out of a seed.
+// A wire in virtual time that loses, duplicates and reorders datagrams according to a seed.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace urnic::test {
 
 struct WireFaults {
-  double loss = 0, duplication = 0, reordering = 0;  // of each datagram, 0..1
+  double loss = 0, duplication = 0, reordering = 0;  // probability per datagram, 0..1
 };
 
 class FaultyWire {
@@ -32,7 +32,7 @@ class FaultyWire {
     put(now, to, std::move(datagram));
   }
   Instant next() const { return queue_.empty() ? Instant::never() : queue_.begin()->first.first; }
-  // What arrives next; there is something.
+  // The next datagram to arrive; there must be one.
   std::pair<int, std::vector<std::uint8_t>> take() {
     auto datagram = std::move(queue_.begin()->second);
     queue_.erase(queue_.begin());

@@ -1,4 +1,4 @@
-// Golden data of tests/golden: lines `name | remark | hex`, see the README there.
+// Golden data of tests/golden: lines `name | remark | hex`; see the README there.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace urnic::test {
 
 using Bytes = std::vector<std::uint8_t>;
 
-// "00 1d41*3" -> 00 1d 41 41 41. Anything else in the text fails the test.
+// Converts "00 1d41*3" to 00 1d 41 41 41. Anything else in the text fails the test.
 inline Bytes from_hex(std::string_view text) {
   const auto digit = [](char c) {
     if (c >= '0' && c <= '9') return c - '0';
@@ -86,7 +86,7 @@ inline std::vector<Golden> read_golden(const std::string& file) {
   return all;
 }
 
-// The entry `name` of `file`; an empty one and a failed test when there is none.
+// The entry `name` of `file`; if it is missing, the test fails and an empty one is returned.
 inline Golden golden(const std::string& file, const std::string& name) {
   for (Golden& g : read_golden(file)) {
     if (g.name == name) return g;

@@ -1,7 +1,7 @@
-// One end of a connection played by hand against a whole engine in virtual time: any bytes at any
-// place of the stream go in, in bursts of the test's choice, and what the engine sends comes out
-// segment by segment. The engine listens; the hand connects, agrees by MPA revision 1, and never
-// retransmits, acknowledges or closes unless told to.
+// One end of a connection, played by the test against a whole engine in virtual time. The test can
+// send any bytes at any stream position, in bursts of its choice, and gets the engine's output
+// segment by segment. The engine listens; the test's end connects, negotiates MPA revision 1, and
+// never retransmits, acknowledges or closes by itself.
 //
 // Positions are offsets in the stream of FPDUs: 0 is the first byte after the start-up frame.
 #pragma once
@@ -33,7 +33,7 @@ using testing::make_fpdu;
 struct Answer {
   tcp::Segment seg;  // its payload is `payload`
   Bytes payload;
-  std::uint64_t ack = 0;  // the hand's bytes below are acknowledged
+  std::uint64_t ack = 0;  // the test's bytes below this are acknowledged
   std::vector<std::pair<std::uint64_t, std::uint64_t>> sack;
   bool pure_ack() const { return payload.empty() && seg.flags == tcp::kAck; }
 };
@@ -44,21 +44,21 @@ struct Cut {
   Bytes bytes;
   bool bad_checksum = false;
   std::uint16_t flags = tcp::kAck;
-  std::uint16_t source_port = 0;  // 0: the connection's
-  std::uint32_t behind = 0;       // bytes the engine has sent and this does not acknowledge
+  std::uint16_t source_port = 0;  // 0: that of the connection
+  std::uint32_t behind = 0;       // bytes sent by the engine that this does not acknowledge
 };
 
 class HandPeer {
  public:
   engine::Options options;       // change before up()
-  engine::ConnectParams params;  // what the consumer accepts with; set by `adjust` of up()
+  engine::ConnectParams params;  // for the program's accept; set by `adjust` of up()
   std::uint32_t iss = 1000;
   bool sack = true;
-  bool names_corrupted = false;    // E-42, agreed where `options` have it
+  bool names_corrupted = false;    // E-42, negotiated if `options` enable it
   port::MemoryPairOptions memory;  // of the wire
-  Bytes region;                    // registered with every right
-  Bytes eager;                     // comes before the consumer has answered
-  std::uint32_t reply_window = 0;  // what the Reply offered
+  Bytes region;                    // registered with all access rights
+  Bytes eager;                     // sent before the program has answered
+  std::uint32_t reply_window = 0;  // the window offered by the Reply
 
   HandPeer() : region(1 << 16, 0) {
     options.addresses = {"10.0.0.2/24"};
@@ -69,7 +69,7 @@ class HandPeer {
     options.seed = 5;
   }
 
-  // Up to full operation. False (with a failure) when that does not work.
+  // Brings up the connection to full operation. Returns false (with a test failure) if that fails.
   template <class Adjust>
   bool up(Adjust&& adjust) {
     auto [a, b] = port::make_memory_pair(memory);
@@ -78,8 +78,7 @@ class HandPeer {
     qp = node_->make_qp(64, 64);
     stag = node_->register_memory(region.data(), region.size(),
                                   verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kRemoteRead);
-    Error error;
-    if (node_->engine().iwarp().listen(7000, 4, &error) == nullptr) return fail("listen");
+    if (!node_->engine().iwarp().listen(7000, 4)) return fail("listen");
     params = node_->engine().iwarp().default_params();
     adjust(params);
     send_arp(net::kArpRequest, {});
@@ -97,19 +96,19 @@ class HandPeer {
     return up([](engine::ConnectParams&) {});
   }
 
-  // ---- what goes in
-  // One burst. What the engine sends until it is idle again.
+  // ---- sending
+  // Sends one burst and returns the engine's output until it is idle again.
   std::vector<Answer> burst(const std::vector<Cut>& cuts) {
     for (const Cut& c : cuts) put(c);
     return run();
   }
-  // One burst and one poll of the engine; what it sends in it.
+  // Sends one burst, polls the engine once, and returns its output.
   std::vector<Answer> one_poll(const std::vector<Cut>& cuts, bool comes_back) {
     for (const Cut& c : cuts) put(c);
     node_->engine().poll(now, comes_back);
     return seen();
   }
-  // What the engine has sent without being polled again.
+  // The output of the engine without polling it again.
   std::vector<Answer> seen() {
     std::vector<Answer> out;
     collect(&out);
@@ -118,12 +117,12 @@ class HandPeer {
   std::vector<Answer> send(std::uint64_t at, Bytes bytes) {
     return burst({{at, std::move(bytes)}});
   }
-  // Any frame at all.
+  // Sends an arbitrary frame.
   std::vector<Answer> frame(const Bytes& bytes) {
     transmit(bytes);
     return run();
   }
-  // A SYN for the listener with any two ends, from the wire.
+  // A SYN from the wire to the listener, with any two addresses.
   std::vector<Answer> forged_syn(const SocketAddress& from, const IpAddress& to,
                                  std::uint16_t to_port = 7000) {
     net::HeaderTemplateConfig c;
@@ -146,9 +145,9 @@ class HandPeer {
     transmit(f);
     return run();
   }
-  // Acknowledge all the engine has sent.
+  // Acknowledges everything that the engine has sent.
   std::vector<Answer> acknowledge(std::uint64_t at) { return burst({{at, {}}}); }
-  // Let time pass, timers included.
+  // Advances time, and runs timers.
   std::vector<Answer> pass(Duration d) {
     const Instant until = now + d;
     std::vector<Answer> all = run();
@@ -174,12 +173,12 @@ class HandPeer {
   Bytes read_request(std::uint32_t msn, std::uint32_t size, std::uint64_t offset) const {
     return make_fpdu(ddp::test::read_request(msn, size, stag, to(offset)));
   }
-  // A receive of `length` bytes at `offset` of the region.
+  // Posts a receive of `length` bytes at `offset` of the region.
   bool post_receive(std::uint64_t id, std::uint64_t offset, std::uint32_t length) {
     const verbs::Sge sge{to(offset), length, stag};
     return node_->post_receive(*qp, {id, {&sge, 1}}, now);
   }
-  // Bytes of the region.
+  // Returns bytes of the region.
   Bytes at(std::uint64_t offset, std::size_t length) const {
     const auto from = region.begin() + static_cast<std::ptrdiff_t>(offset);
     return {from, from + static_cast<std::ptrdiff_t>(length)};
@@ -188,7 +187,7 @@ class HandPeer {
     return std::all_of(region.begin(), region.end(), [](std::uint8_t b) { return b == 0; });
   }
 
-  // ---- what is seen of the engine
+  // ---- state of the engine
   sim::Node& node() { return *node_; }
   ConnectionStats stats() const { return node_->engine().iwarp().qp_stats(*qp); }
   EngineStats engine_stats() const {
@@ -199,7 +198,7 @@ class HandPeer {
   engine::Connection* connection() { return node_->engine().iwarp().find(qp->connection); }
   bool fast() { return connection()->context.type == fastpath::ConnectionType::Fast; }
   std::size_t holes() { return connection()->tcb.rcv.holes.size(); }
-  // Everything below is received.
+  // Everything before this offset has been received.
   std::uint64_t rcv_nxt() { return connection()->tcb.rcv.holes.rcv_nxt().value() - start_; }
   std::vector<verbs::Cqe>& receives() {
     node_->drain_completions();
@@ -214,7 +213,7 @@ class HandPeer {
   bool took_long = false;  // a poll of the last burst
   verbs::QueuePair* qp = nullptr;
   std::uint32_t stag = 0;
-  unsigned flood = 0;  // SYNs of others before ours; the listener's backlog is four
+  unsigned flood = 0;  // SYNs from others before ours; the listener's backlog is four
 
  private:
   static constexpr MacAddress kMac{{2, 0, 0, 0, 0, 9}};
@@ -382,9 +381,9 @@ class HandPeer {
   std::unique_ptr<sim::Node> node_;
   MacAddress engine_mac_;
   net::HeaderTemplate ip_;
-  std::uint64_t start_ = 0;        // bytes of the start-up frame
+  std::uint64_t start_ = 0;        // length of the start-up frame
   std::uint32_t first_ = 0;        // sequence number of offset 0
-  std::uint32_t engine_next_ = 0;  // next byte expected of the engine
+  std::uint32_t engine_next_ = 0;  // next expected byte from the engine
 };
 
 }  // namespace urnic::test

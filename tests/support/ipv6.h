@@ -1,4 +1,4 @@
-// A machine may have no IPv6; a test that needs it is skipped there.
+// Skips a test that needs IPv6 on a machine without it.
 #pragma once
 
 #include <netinet/in.h>

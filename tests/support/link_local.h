@@ -1,4 +1,4 @@
-// A network of this process's own, whose one interface, lo, has link-local addresses.
+// A network namespace of this process, whose only interface, lo, has link-local addresses.
 #pragma once
 
 #include <arpa/inet.h>
@@ -16,7 +16,7 @@
 
 namespace urnic::test {
 
-// Whether a socket can have it. An address that has just come is tentative for a moment.
+// True if a socket can be bound to it. A new address is tentative for a moment.
 inline bool is_usable(const in6_addr& ip, int index) {
   sockaddr_in6 a{};
   a.sin6_family = AF_INET6;
@@ -28,9 +28,9 @@ inline bool is_usable(const in6_addr& ip, int index) {
   return ok;
 }
 
-// An address of IPv6 more, of a network of 64 bits.
+// Adds an IPv6 address with a 64-bit prefix.
 inline bool add_address(const char* interface, const char* address) {
-  struct {  // in6_ifreq of linux/ipv6.h, which cannot stand beside netinet/in.h
+  struct {  // in6_ifreq of linux/ipv6.h, which conflicts with netinet/in.h
     in6_addr ip;
     std::uint32_t length;
     int index;
@@ -52,7 +52,7 @@ inline bool set_up(const char* interface) {
   return ok;
 }
 
-// fe80::1 and fe80::2, from now on. Only in a process without other threads.
+// Adds fe80::1 and fe80::2. Only for a process without other threads.
 inline bool enter_link_local_network() {
   if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0 && unshare(CLONE_NEWNET) != 0) return false;
   return set_up("lo") && add_address("lo", "fe80::1") && add_address("lo", "fe80::2");

@@ -1,4 +1,4 @@
-// Addresses of loopback that no other process of the tests has: port 4791 is one for each address.
+// Loopback addresses that no other test process uses: each address has only one port 4791.
 #pragma once
 
 #include <unistd.h>
@@ -7,8 +7,8 @@
 
 namespace urnic::test {
 
-// "127.a.b.", the same for all of this process; `which` tells apart what one process needs several
-// of.
+// "127.a.b.", the same throughout this process; `which` distinguishes several networks of one
+// process.
 inline std::string loopback_network(unsigned which = 0) {
   const auto pid = static_cast<unsigned>(getpid());
   return "127." + std::to_string(1 + (pid / 200 + which * 50) % 250) + "." +

@@ -1,6 +1,6 @@
-// A random mix of every RDMAP message as a sender would put it on the wire, and the receiver's side
-// of it: memory, receives, reads. Emitted without help from src/ but for the FPDU framing, which is
-// the parameter of the stream.
+// A random mix of all RDMAP messages as a sender would put it on the wire, and the receiver's side
+// of it: memory, receives, reads. Generated without code from src/ except for the FPDU framing,
+// which is a parameter of the stream.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ inline constexpr mpa::Policy kPolicies[] = {mpa::Policy::NoMarkers, mpa::Policy:
                                             mpa::Policy::ModifiedLength};
 
 struct Fpdu {
-  std::uint64_t begin, end;  // of the stream
+  std::uint64_t begin, end;  // in the stream
 };
 
-// The consumer of the engine under test and of the reference: the same calls for both.
+// The program above the engine under test and above the reference: both get the same calls.
 class Consumer {
  public:
   static constexpr std::size_t kArena = 192 << 10, kWrites = 64 << 10, kReceives = 64 << 10,
@@ -71,11 +71,11 @@ class Consumer {
     reference.read(next_id_++, pieces);
     return true;
   }
-  // A region that some Send will invalidate.
+  // A region that a later Send will invalidate.
   std::uint32_t to_invalidate() {
     return node_.register_memory(arena.data(), 16, verbs::kRemoteRead);
   }
-  // What the engine reported equals what the reference did: everything, or a prefix of it.
+  // Compares the engine's reports with the reference: they must be equal, or a prefix of it.
   std::string compare_lists(bool prefix) {
     node_.drain_completions();
     std::size_t sends = 0, reads = 0;
@@ -104,7 +104,7 @@ class Consumer {
     }
     return reads == reference.reads_done.size() ? "" : "Reads are missing";
   }
-  // Forgets what both agree on.
+  // Discards everything on which both agree.
   void settle() {
     node_.receive_done.clear();
     node_.send_done.clear();
@@ -137,7 +137,7 @@ class Consumer {
   std::size_t delivered_sends = 0;
 };
 
-// The stream a sender makes of a mix of messages; goes on over any number of batches.
+// The stream that a sender makes of a mix of messages; it continues over any number of batches.
 class MessageMix {
  public:
   struct Request {
@@ -147,13 +147,13 @@ class MessageMix {
     std::uint64_t source_to;
     std::uint64_t end;  // of its FPDU in the stream
   };
-  // A Read of the engine under test that has been asked for.
+  // A requested Read of the engine under test.
   struct OpenRead {
     std::uint32_t stag;
     std::uint32_t size;
   };
 
-  // `start`: offset behind the SYN where this stream begins, for the grid of markers.
+  // `start`: offset after the SYN where this stream begins, for the grid of markers.
   MessageMix(const mpa::Framing& framing, std::uint64_t start, std::uint64_t seed,
              std::uint32_t first_send, std::uint32_t first_read)
       : framing_(framing),
@@ -162,8 +162,8 @@ class MessageMix {
         send_msn_(first_send),
         read_msn_(first_read) {}
 
-  // `messages` messages, starting at the end of what there is. Bytes and FPDUs of earlier batches
-  // are forgotten. At most `most_sends` Sends of at most `send_bytes` and `most_requests` Read
+  // Generates `messages` messages after the current end and forgets bytes and FPDUs of earlier
+  // batches. At most `most_sends` Sends of at most `send_bytes`, and at most `most_requests` Read
   // Requests; all of `reads` are answered. Returns the number of Sends.
   std::size_t batch(std::size_t messages, Consumer& c, const std::vector<OpenRead>& reads,
                     std::size_t most_sends, std::uint32_t send_bytes, std::size_t most_requests) {
@@ -237,7 +237,7 @@ class MessageMix {
   std::size_t length(std::size_t most) {
     return rng_.below(rng_.chance(0.5) ? std::min<std::size_t>(most, 100) + 1 : most + 1);
   }
-  // In pieces of at most `part` bytes, at least one.
+  // Splits the data into pieces of at most `part` bytes; at least one piece.
   template <class Header>
   void segments(const std::vector<std::uint8_t>& data, Header&& header) {
     const std::size_t part = rng_.chance(0.1) ? 1 + rng_.below(60) : 60 + rng_.below(1340);
@@ -269,7 +269,8 @@ class MessageMix {
     put(u, mo, 4);
     return u;
   }
-  // Destinations of one batch do not overlap: the order of placement is free (RFC 5040).
+  // The destinations of one batch do not overlap, because the order of placement is free (RFC
+  // 5040).
   void write(Consumer& c, std::size_t* written) {
     const auto data =
         random_bytes(length(std::min<std::size_t>(4000, Consumer::kWrites - *written)));

@@ -1,5 +1,5 @@
-// Behind every test of every room: what the process has of descriptors and threads is what it had
-// before. What ends by itself a little later is waited for.
+// Runs after every test: the process must have the same descriptors and threads as before. Waits
+// for those that end by themselves a little later.
 #include <dirent.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 namespace urnic {
 namespace {
 
-// What there is of a folder of /proc/self, and what each of it is.
+// The entries of a folder in /proc/self, with their targets.
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
   DIR* const d = opendir(folder.c_str());
@@ -33,7 +33,7 @@ std::string target_of(const std::string& link) {
 }
 
 class NothingLeft : public ::testing::EmptyTestEventListener {
-  static constexpr int kTries = 2000;  // of 10 ms
+  static constexpr int kTries = 2000;  // of 10 ms each
 
   void OnTestStart(const ::testing::TestInfo&) override {
     descriptors_ = names_in("/proc/self/fd").size();
@@ -59,7 +59,7 @@ class NothingLeft : public ::testing::EmptyTestEventListener {
   std::size_t descriptors_ = 0, threads_ = 0;
 };
 
-// Before main() of GoogleTest, which lets others listen as well.
+// Before main() of GoogleTest, which permits additional listeners.
 const bool listens = [] {
   ::testing::UnitTest::GetInstance()->listeners().Append(new NothingLeft);
   return true;

@@ -1,5 +1,5 @@
-// Reads capture files (classic pcap, Ethernet, IPv4, TCP) and puts the byte streams together: just
-// enough to feed what real peers sent to our parsers.
+// Reads capture files (classic pcap, Ethernet, IPv4, TCP) and reassembles the byte streams: just
+// enough to feed the data of real peers to our parsers.
 #pragma once
 
 #include <compare>
@@ -15,7 +15,7 @@
 
 namespace urnic::test {
 
-// Frames of a pcap file in file order; nullopt when it is none, or cut off.
+// The frames of a pcap file in order; nullopt if the file is not pcap, or is truncated.
 inline std::optional<std::vector<std::vector<std::uint8_t>>> read_pcap(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   const std::vector<std::uint8_t> file((std::istreambuf_iterator<char>(in)), {});
@@ -23,7 +23,7 @@ inline std::optional<std::vector<std::vector<std::uint8_t>>> read_pcap(const std
   constexpr std::uint32_t kEthernet = 1;
   if (file.size() < kFileHeader) return std::nullopt;
   const std::uint32_t magic = load_le32(file.data());
-  const bool little = magic == 0xa1b2c3d4 || magic == 0xa1b23c4d;  // micro- and nanoseconds
+  const bool little = magic == 0xa1b2c3d4 || magic == 0xa1b23c4d;  // in us and ns
   if (!little && magic != 0xd4c3b2a1 && magic != 0x4d3cb2a1) return std::nullopt;
   const auto load32 = [little](const std::uint8_t* p) {
     return little ? load_le32(p) : load_be32(p);
@@ -64,7 +64,7 @@ inline std::optional<TcpView> parse_tcp(ByteView frame) {
   const std::size_t ip_header = (ip[0] & 15u) * 4u, total = load_be16(ip.data() + 2);
   if (ip[0] >> 4 != 4 || ip[9] != 6 || ip_header < 20 || total > ip.size()) return std::nullopt;
   if (total < ip_header + 20) return std::nullopt;
-  const ByteView tcp = ip.subspan(ip_header, total - ip_header);  // Ethernet padding left behind
+  const ByteView tcp = ip.subspan(ip_header, total - ip_header);  // without Ethernet padding
   const std::size_t tcp_header = (tcp[12] >> 4) * 4u;
   if (tcp_header < 20 || tcp_header > tcp.size()) return std::nullopt;
   TcpView v;
@@ -77,9 +77,9 @@ inline std::optional<TcpView> parse_tcp(ByteView frame) {
   return v;
 }
 
-// The stream of one direction, as far as it is without holes.
+// The stream of one direction, up to the first hole.
 struct Flow {
-  bool initiator = false;  // sent the SYN without ACK
+  bool initiator = false;  // has sent the SYN without ACK
   std::vector<std::uint8_t> bytes;
 };
 
@@ -87,7 +87,7 @@ inline std::map<FlowKey, Flow> reassemble(const std::vector<std::vector<std::uin
   struct State {
     bool initiator = false;
     std::uint32_t first = 0;                                // sequence number of the first byte
-    std::map<std::uint32_t, std::vector<std::uint8_t>> at;  // by offset; the longest of equals
+    std::map<std::uint32_t, std::vector<std::uint8_t>> at;  // by offset; the longest among equals
   };
   std::map<FlowKey, State> states;
   for (const auto& frame : frames) {
@@ -107,7 +107,7 @@ inline std::map<FlowKey, Flow> reassemble(const std::vector<std::vector<std::uin
     Flow& flow = flows[key];
     flow.initiator = state.initiator;
     for (const auto& [offset, piece] : state.at) {
-      if (offset > flow.bytes.size()) break;  // a hole: what follows cannot be placed
+      if (offset > flow.bytes.size()) break;  // a hole: later data cannot be placed
       const std::size_t known = flow.bytes.size() - offset;
       if (known < piece.size())
         flow.bytes.insert(flow.bytes.end(), piece.begin() + known, piece.end());

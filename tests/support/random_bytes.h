@@ -14,9 +14,9 @@ inline std::vector<std::uint8_t> random_bytes(Rng& rng, std::size_t n) {
   return v;
 }
 
-// What a hostile or broken peer might make of `seed`: some bytes or bits changed, cut short,
-// grown. The result is its own allocation of exactly its size, so that a sanitizer sees every
-// byte read past the end.
+// A mutation of `seed` that a hostile or broken peer might produce: bytes or bits changed,
+// truncated, or extended. The result is an allocation of exactly its size, so that a sanitizer
+// detects every read past the end.
 inline std::vector<std::uint8_t> mutate(Rng& rng, std::vector<std::uint8_t> v) {
   static constexpr std::uint8_t kTelling[] = {0x00, 0x01, 0x02, 0x7f, 0x80, 0xfc, 0xff};
   for (std::uint64_t n = rng.below(4); n != 0 && !v.empty(); --n) {

@@ -1,5 +1,5 @@
-// What a receiver must make of a DDP stream, written for nothing but being obvious: ULPDUs are
-// taken in order, one by one, and each takes effect at once. Shares no code with src/.
+// The reference for a receiver of a DDP stream, written to be obviously right: ULPDUs are processed
+// in order, one by one, and each takes effect at once. Shares no code with src/.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class ReferenceReceiver {
 
   explicit ReferenceReceiver(std::size_t bytes) : memory(bytes, 0) {}
 
-  // Tagged access counts from 0 in these regions.
+  // Tagged access to these regions counts from 0.
   void region(std::uint32_t stag, std::size_t at) { regions_[stag] = at; }
   void receive(std::uint64_t id, std::vector<Piece> pieces) {
     receives_.push_back({id, std::move(pieces)});
@@ -43,7 +43,7 @@ class ReferenceReceiver {
       std::memcpy(memory.data() + regions_.at(number(u + 2, 4)) + number(u + 6, 8), u + 14, n - 14);
       return;
     }
-    if (opcode == 2) {  // Read Response: of the oldest read
+    if (opcode == 2) {  // Read Response: for the oldest read
       put(reads_.front().pieces, number(u + 6, 8), u + 14, n - 14);
       if (!last) return;
       reads_done.push_back(reads_.front().id);

@@ -1,8 +1,8 @@
-// A scripted RC peer that behaves as Linux rxe does (kernel 6.1): goes back N, at most 128 packets
-// in flight, one NAK for a gap and silence until it has closed, READ responses behind a hole
-// ignored until a timer runs out, an ACK for each packet that asks, always without credits.
+// A scripted RC peer that behaves like Linux rxe (kernel 6.1): go-back-N, at most 128 packets in
+// flight, one NAK per gap and nothing more until it has closed, READ responses after a hole ignored
+// until a timer expires, an ACK for each packet that requests one, never with credits.
 //
-// A function of (state, packet, now); tests/support/rxe_wire.h joins it to an engine.
+// A function of (state, packet, now); tests/support/rxe_wire.h connects it to an engine.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ class RxePeer {
                   duplicates = 0, retries = 0;
   };
 
-  // `memory`: what the other end may write to and read from, at addresses from 0 on.
+  // `memory`: the memory that the other end may write and read, at addresses from 0 on.
   RxePeer(const Config& c, Bytes* memory)
       : c_(c),
         memory_(*memory),
@@ -41,7 +41,7 @@ class RxePeer {
         highest_(c.sq_psn),
         expected_(c.rq_psn) {}
 
-  // ---- asks
+  // ---- requests
   void write(std::uint64_t remote, std::uint32_t rkey, Bytes data) {
     const std::uint32_t packets = ib::packets_of(static_cast<std::uint32_t>(data.size()), c_.pmtu);
     work_.push_back({false, end_, packets, remote, rkey, std::move(data), 0});
@@ -53,9 +53,9 @@ class RxePeer {
     end_ += packets;
   }
   std::size_t outstanding() const { return work_.size(); }
-  std::vector<Bytes> done;  // of Reads, in order
+  std::vector<Bytes> done;  // data of Reads, in order
 
-  // The next packet that may leave; false: none.
+  // The next packet to send; false if there is none.
   bool next_packet(Instant now, ib::PacketHeader* h, Bytes* payload) {
     if (!answers_.empty()) {
       *h = answers_.front().first;
@@ -91,7 +91,7 @@ class RxePeer {
     std::uint64_t remote;
     std::uint32_t rkey;
     Bytes data;
-    std::uint32_t got;  // of a Read: responses
+    std::uint32_t got;  // for a Read: received responses
   };
 
   ib::PacketHeader header(ib::Operation o, Psn psn) const {
@@ -133,7 +133,7 @@ class RxePeer {
     payload->assign(w.data.begin() + static_cast<std::ptrdiff_t>(from),
                     w.data.begin() + static_cast<std::ptrdiff_t>(from + n));
   }
-  // From the response that is missing on.
+  // Requests from the first missing response on.
   void read_request(const Work& w, std::uint32_t i, ib::PacketHeader* h, Bytes* payload) {
     *h = header(ib::Operation::ReadRequest, next_);
     const std::uint32_t from = i * c_.pmtu;
@@ -141,7 +141,7 @@ class RxePeer {
     h->bth.ack_request = true;
     payload->clear();
   }
-  // No second one before progress.
+  // Retries only once before there is progress.
   void retry() {
     if (retrying_) return;
     retrying_ = true;
@@ -169,7 +169,7 @@ class RxePeer {
       progress(psn, now);
       return retry();
     }
-    // What is acknowledged behind an unanswered Read says that its answer was lost.
+    // An acknowledgment after an unanswered Read shows that its response was lost.
     Psn up = psn + 1;
     const auto read =
         std::find_if(work_.begin(), work_.end(), [](const Work& w) { return w.read; });
@@ -239,7 +239,7 @@ class RxePeer {
     }
     at_ += p.payload.size();
   }
-  // One request behind the other, all of it.
+  // Handles one complete request after another.
   void serve(const ib::PacketHeader& h) {
     const std::uint32_t packets = ib::packets_of(h.reth.length, c_.pmtu);
     for (std::uint32_t i = 0; i < packets; ++i) {
@@ -265,7 +265,7 @@ class RxePeer {
   bool retrying_ = false;
   std::uint32_t since_ack_ = 0;
   Instant due_ = Instant::never();
-  // Responder.
+  // State of the responder.
   Psn expected_;
   ib::Msn msn_;
   bool nak_sent_ = false;

@@ -1,4 +1,4 @@
-// An engine of ours and a peer that behaves as rxe does (rxe_peer.h), with a faulty line each way,
+// Our engine and a peer that behaves like rxe (rxe_peer.h), with a faulty line in each direction,
 // in virtual time.
 #pragma once
 
@@ -24,10 +24,10 @@ namespace urnic::test {
 class RxeWire {
  public:
   using Bytes = RxePeer::Bytes;
-  static constexpr std::uint32_t kNumber = 0x77;                // of the peer's queue pair
+  static constexpr std::uint32_t kNumber = 0x77;                // the peer's queue pair
   static constexpr std::uint32_t kPsn[2] = {0xffffc0, 0x2000};  // the peer's, ours
 
-  // `line`: of both directions while they find each other; faults() says what follows.
+  // `line`: the plan of both directions during ARP; faults() sets later ones.
   RxeWire(const engine::Options& options, const std::string& line, Duration peer_timer,
           std::size_t bytes)
       : ours(bytes), theirs(bytes), line_(line) {
@@ -58,7 +58,7 @@ class RxeWire {
     run([] { return false; }, Duration::ms(10));
   }
 
-  // What is done to both directions from now on, on top of the line.
+  // Sets additional faults for both directions from now on.
   void faults(const std::string& more) {
     const auto plan = fault::FaultPlan::parse(line_ + "," + more);
     ASSERT_TRUE(plan.ok());
@@ -73,7 +73,7 @@ class RxeWire {
     wr.flags = verbs::kSignaled;
     wr.sges = {&sge, 1};
     wr.remote_address = at;
-    wr.rkey = 1;  // the peer does not look at it
+    wr.rkey = 1;  // the peer ignores it
     ASSERT_EQ(node_->post_send(*qp, wr, now), verbs::Post::Ok);
   }
   sim::Node& node() { return *node_; }
@@ -146,7 +146,7 @@ class RxeWire {
     }
   }
 
-  // One look of the peer at its port and its clock.
+  // One turn of the peer: checks its port and its clock.
   bool step() {
     bool worked = receive();
     peer->on_time(now);
@@ -185,7 +185,7 @@ class RxeWire {
     const auto d = roce::find_packet(c, f);
     ASSERT_TRUE(d.has_value());
     const ByteView packet = ByteView(f).subspan(d->offset, d->bytes);
-    if (!ib::icrc_good(d->ip_udp, packet)) return;  // the wire's doing
+    if (!ib::icrc_good(d->ip_udp, packet)) return;  // damaged by the wire
     const auto p = ib::parse_packet(packet);
     ASSERT_TRUE(p.ok());
     if (p->header.bth.dest_qp == kNumber) peer->take(*p, now);

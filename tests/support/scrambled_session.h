@@ -1,7 +1,7 @@
-// A stream of every RDMAP message that arrives at a whole engine in whatever order and cut: what
-// may happen on the way (Terms, all of it from a seed), and one connection that it happens to
+// A stream of all RDMAP messages that arrives at a whole engine in any order and with any cuts: the
+// possible events on the path (Terms, derived from a seed), and one connection that has them
 // (Session). Memory, completions, invalidations, doorbells and Read Responses are compared with a
-// receiver that took the same stream in order.
+// receiver that got the same stream in order.
 #pragma once
 
 #include <algorithm>
@@ -27,17 +27,17 @@ struct Terms {
   std::uint32_t hole_limit = 256;
   std::uint32_t attempts = 32, same_segment = 4, upgrade_after = 1;
   bool sack = true;
-  // what happens on the way
-  bool recut = false;    // segments that do not begin and end with FPDUs
-  bool corrupt = false;  // bits change under a good TCP checksum
+  // Events on the path.
+  bool recut = false;    // segments that are not aligned with FPDUs
+  bool corrupt = false;  // bits change but the TCP checksum is right
   bool late = false;     // receives are posted while the Sends arrive
-  bool store = false;    // nothing is placed out of order without markers (E-12, E-41)
-  // What arrives does not depend on what was taken: two sessions that differ in nothing else than
-  // the engine's options get the same segments, until they have everything.
+  bool store = false;    // no out-of-order placement without markers (E-12, E-41)
+  // Arrivals do not depend on accepted data: two sessions that differ only in the engine's options
+  // get the same segments, until they have everything.
   bool same_input = false;
 };
 
-// All of it from the seed. Unless `may_end`, nothing that may end a stream.
+// Derives everything from the seed. Unless `may_end`, excludes everything that may end a stream.
 inline Terms terms_of(Rng& rng, mpa::Policy policy, bool may_end) {
   Terms s;
   s.policy = policy;
@@ -56,7 +56,7 @@ inline Terms terms_of(Rng& rng, mpa::Policy policy, bool may_end) {
   s.sack = rng.chance(0.7);
   s.recut = rng.chance(0.4);
   s.corrupt = may_end && rng.chance(0.4);
-  // A Send that finds no receive ends a stream that is SLOW.
+  // A Send without a posted receive ends a SLOW stream.
   s.late = (may_end || (s.type == ConnectionType::Fast && !s.recut)) && rng.chance(0.5);
   s.store = rng.chance(0.25);
   return s;
@@ -92,7 +92,7 @@ inline sim::PairOptions options_of(const Terms& s, std::uint64_t seed) {
   return o;
 }
 
-// One connection and its consumer.
+// One connection and its program.
 class Session {
  public:
   Session(const Terms& terms, std::uint64_t seed)
@@ -110,10 +110,10 @@ class Session {
   }
 
   bool up() const { return peer_.up(); }
-  // The stream has ended by Terminate.
+  // True if the stream has ended by Terminate.
   bool ended() { return peer_.qp().state != verbs::QpState::Rts; }
-  // All bytes have come, and a corrupted length on SLOW makes the stream wait for more of them:
-  // the bad CRC shows when they come. What was delivered is a prefix.
+  // True if all bytes have arrived and a corrupted length on SLOW makes the stream wait for more:
+  // the bad CRC will be detected when they arrive. The delivered data is a prefix.
   bool waits() {
     const engine::Connection* c = peer_.connection();
     return terms_.corrupt && c != nullptr && peer_.taken() == mix_->end() && !c->buffer.empty();
@@ -129,10 +129,10 @@ class Session {
   Consumer& consumer() { return *consumer_; }
   std::uint64_t segments() const { return segments_; }
   std::uint64_t reads() const { return reads_; }
-  // What every batch reported, for comparison with another run.
+  // The report of every batch, for comparison with another run.
   std::vector<std::uint64_t> history;
 
-  // One batch to its end. Empty when all is well.
+  // Runs one batch to its end. Empty on success.
   std::string batch() {
     Consumer& c = *consumer_;
     if (const std::string bad = open_reads(); !bad.empty()) return bad;
@@ -164,7 +164,7 @@ class Session {
   }
 
  private:
-  // Reads of the engine under test, to be answered in the stream.
+  // Posts Reads of the engine under test; the stream will contain the responses.
   std::string open_reads() {
     open_.clear();
     const std::size_t n = rng_.below(7);
@@ -186,8 +186,8 @@ class Session {
       ASSERT_TRUE(consumer_->post_receive(receive(), peer_.now()));
     }
   }
-  // The stream has ended before the consumer posted these: the reference alone takes them, which
-  // goes on to the end of the batch.
+  // The stream has ended before these were posted: only the reference needs them, because it
+  // continues to the end of the batch.
   void receives_never_posted() {
     for (; receives_left_ != 0; --receives_left_) consumer_->reference.receive(0, receive());
   }
@@ -197,7 +197,7 @@ class Session {
     return {{at, first}, {at + first, kReceive - first}};
   }
 
-  // Arrivals until everything has been taken.
+  // Delivers segments until everything has been taken.
   std::string arrive() {
     const std::uint64_t end = mix_->end();
     ++batches_;
@@ -219,7 +219,7 @@ class Session {
     }
     return "";
   }
-  // One pass over what is missing; with `same_input` over everything.
+  // One pass over the missing bytes; with `same_input` over all bytes.
   std::vector<Fpdu> arrivals(bool clean) {
     std::vector<Fpdu> out;
     const std::uint64_t from = terms_.same_input ? mix_->begin : peer_.taken(), end = mix_->end();
@@ -272,7 +272,7 @@ class Session {
     peer_.segment(s.begin, bytes, false, !clean && way_.chance(0.01));
   }
 
-  // FPDUs the engine sends: Read Requests of ours, Read Responses to the mix's.
+  // Handles FPDUs from the engine: its own Read Requests, and Read Responses to the mix's requests.
   void sent(const tcp::Segment& s, std::uint64_t at) {
     if (at > out_at_ || at + s.payload.size() <= out_at_) return;
     const ByteView more = s.payload.subspan(out_at_ - at);
@@ -309,7 +309,7 @@ class Session {
       return;
     }
     const MessageMix::Request& r = mix_->requests[answered_];
-    // not before everything up to the request has come.
+    // not before everything up to the request has arrived.
     if (peer_.taken() < r.end) answer_fault_ = "a Read Response before its doorbell";
     const ByteView data = u.subspan(14);
     const std::uint64_t offset = load_be64(u.data() + 6) - r.sink_to;
@@ -321,8 +321,8 @@ class Session {
     }
     if ((u[0] & 0x40) != 0) ++answered_;
   }
-  // Every request of the mix has been answered, once and in order; doorbells are those of the
-  // reference.
+  // Checks that every request of the mix has been answered once and in order, and that the
+  // doorbells are those of the reference.
   std::string answers() {
     for (int i = 0; i < 4000 && answered_ < mix_->requests.size(); ++i) {
       peer_.segment(mix_->end(), {});
@@ -336,7 +336,7 @@ class Session {
     const std::uint64_t rung = peer_.stats().verbs.read_requests_received - reads_before_;
     return rung == consumer_->reference.doorbells ? "" : "doorbells differ";
   }
-  // The bytes of the Sends that were delivered before the end.
+  // Compares the bytes of the Sends that were delivered before the end.
   std::string compare_receives() {
     const Consumer& c = *consumer_;
     for (std::size_t i = 0; i < c.delivered_sends; ++i) {
@@ -352,8 +352,8 @@ class Session {
 
   Terms terms_;
   std::uint64_t seed_, batches_ = 0;
-  Rng rng_;     // of the stream and the receives
-  Rng way_{0};  // of what happens on the way, in one pass
+  Rng rng_;     // for the stream and the receives
+  Rng way_{0};  // for the events on the path, in one pass
   ScriptedPeer peer_;
   std::optional<Consumer> consumer_;
   std::optional<MessageMix> mix_;

@@ -1,6 +1,6 @@
-// A receiving engine whose wire is a script: the connection comes up between two real engines, then
-// the test takes the place of the sender and says which bytes of a stream arrive when, in whatever
-// segments it likes. What the engine sends is handed to the test, frame by frame.
+// A receiving engine whose wire is a script. The connection is established between two real
+// engines. Then the test replaces the sender and determines which bytes of a stream arrive when,
+// and in which segments. The engine's output is passed to the test, frame by frame.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ class ScriptedPeer {
  public:
   using Bytes = std::vector<std::uint8_t>;
 
-  // `right` of `options` is the engine under test. Timestamps are off: segments carry none.
+  // `right` of `options` is the engine under test. Timestamps are disabled in all segments.
   explicit ScriptedPeer(sim::PairOptions options, std::uint32_t receives = 64,
                         verbs::SharedReceiveQueue* (*shared)(sim::Node&) = nullptr) {
     options.left.tcp.timestamps = options.right.tcp.timestamps = false;
@@ -62,18 +62,18 @@ class ScriptedPeer {
   Instant now() const { return now_; }
   // Sequence number of the first byte of the stream.
   tcp::Seq start_seq() const { return start_seq_; }
-  // Offset of that byte behind the SYN; and of the engine's own stream.
+  // The offset of that byte after the SYN; and the offset for the engine's own stream.
   StreamOffset start() const { return start_; }
   StreamOffset own_start() const { return own_start_; }
-  // Bytes of the stream the engine's TCP has taken in order.
+  // Bytes of the stream that the engine's TCP has received in order.
   std::uint64_t taken() {
     const engine::Connection* c = engine().iwarp().find(qp_->connection);
     return c == nullptr ? 0 : c->tcb.rcv.holes.rcv_nxt() - start_;
   }
   const engine::Connection* connection() { return engine().iwarp().find(qp_->connection); }
 
-  // Queue the bytes at `offset` of the stream as one segment. `bad_sum`: with a TCP checksum that
-  // is wrong.
+  // Queues the bytes at `offset` of the stream as one segment. `bad_sum`: with a wrong TCP
+  // checksum.
   void segment(std::uint64_t offset, ByteView payload, bool fin = false, bool bad_sum = false) {
     tcp::Segment s;
     s.src_port = src_port_;
@@ -84,7 +84,7 @@ class ScriptedPeer {
     s.window = 0xffff;
     put(s, payload, bad_sum);
   }
-  // Any segment from the sender's host, of whatever connection.
+  // Queues any segment from the sender's host, for any connection.
   void put(const tcp::Segment& s, ByteView payload, bool bad_sum = false) {
     const std::size_t head = ip_.size();
     const auto length = static_cast<std::uint32_t>(20 + payload.size());
@@ -98,7 +98,7 @@ class ScriptedPeer {
     frame.resize(head + length);
     arriving_.push_back(std::move(frame));
   }
-  // The engine works until nothing is queued; one burst a poll.
+  // Runs the engine until nothing is queued; one burst per poll.
   void run() {
     do {
       poll();
@@ -109,7 +109,7 @@ class ScriptedPeer {
     in_flight_.clear();
     now_ = now_ + Duration::us(10);
   }
-  // Time passes, timers run.
+  // Advances time and runs timers.
   void pass(Duration d) {
     const Instant until = now_ + d;
     while (now_ < until) {
@@ -119,12 +119,12 @@ class ScriptedPeer {
     }
   }
 
-  // What the engine sends: the TCP segment, payload at the offset of its stream since the script
-  // took over. Everything is acknowledged with the next segment that arrives, unless `acknowledge`
-  // is false.
+  // Called with the engine's TCP segments; `offset` is the position of the payload in its stream
+  // since the script took over. The next arriving segment acknowledges everything, unless
+  // `acknowledge` is false.
   std::function<void(const tcp::Segment&, std::uint64_t offset)> on_sent;
   bool acknowledge = true;
-  bool full = false;  // the port takes nothing
+  bool full = false;  // the port accepts no frames
 
  private:
   static ScriptedPeer* of(urnic_port* p) { return reinterpret_cast<ScriptedPeer*>(p); }
@@ -190,7 +190,7 @@ class ScriptedPeer {
     s->payload = {frame + head + tcp_header, size - head - tcp_header};
     const std::uint64_t offset = sent_ + static_cast<std::uint32_t>(s->seq - peer_acks_);
     if (on_sent) on_sent(*s, offset);
-    if (!acknowledge || offset != sent_) return;  // in order as the engine sends it
+    if (!acknowledge || offset != sent_) return;  // only in order
     sent_ += s->payload.size();
     peer_acks_ =
         peer_acks_ + static_cast<std::uint32_t>(s->payload.size()) + (s->has(tcp::kFin) ? 1 : 0);

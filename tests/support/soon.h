@@ -1,4 +1,4 @@
-// Waiting for what another thread, another process or the kernel does.
+// Waits for other threads, other processes or the kernel.
 #pragma once
 
 #include <unistd.h>
@@ -9,12 +9,12 @@
 
 namespace urnic::test {
 
-// What comes at once on a quiet machine takes seconds where a test gets little of a core. A test
-// that fails waits for so long.
+// Events that are immediate on an idle machine take seconds on a busy one. A failing test waits for
+// this time.
 inline constexpr int kSoonMs = 60'000;
 inline constexpr std::chrono::milliseconds kSoon(kSoonMs);
 
-// Whether `f` comes true. The clock decides when to give up, not how often it was called.
+// True if `f` becomes true. The clock decides when to give up, not the number of calls.
 template <class F>
 bool soon(F&& f, std::chrono::milliseconds within = kSoon) {
   const auto end = std::chrono::steady_clock::now() + within;
@@ -25,7 +25,7 @@ bool soon(F&& f, std::chrono::milliseconds within = kSoon) {
   return true;
 }
 
-// Whether a thread of this process waits in the kernel.
+// True if the thread of this process waits in the kernel.
 inline bool is_asleep(long thread) {
   std::string line;
   std::getline(std::ifstream("/proc/self/task/" + std::to_string(thread) + "/stat"), line);

@@ -1,4 +1,4 @@
-// The root of the source tree, for tests that read files of it.
+// The root of the source tree, for tests that read its files.
 #pragma once
 
 #include <string>

@@ -26,7 +26,7 @@ std::int64_t now = 0;
 Rng chance(1);
 std::function<void()> others;
 
-// The C library's function, which is a point of cancellation, unlike a bare system call.
+// The function of the C library, which is a cancellation point, unlike a direct system call.
 template <class F>
 F* real(const char* name) {
   return reinterpret_cast<F*>(dlsym(RTLD_NEXT, name));
@@ -37,7 +37,7 @@ int poll_at_once(pollfd* fds, nfds_t n) {
   return static_cast<int>(syscall(SYS_ppoll, fds, n, &at_once, nullptr, 0));
 }
 
-// Descriptors are the kernel's as ever; only who would sleep has slept at once.
+// Descriptors are the kernel's as usual; only sleeping returns at once.
 int sleep_on(pollfd* fds, nfds_t n, std::int64_t ns) {
   int ready = poll_at_once(fds, n);
   if (ready != 0 || ns == 0) return ready;
@@ -48,7 +48,7 @@ int sleep_on(pollfd* fds, nfds_t n, std::int64_t ns) {
     if (ready == 0) now += std::min(kNap, std::max<std::int64_t>(until - now, 0));
   }
   if (ready != 0) return ready;
-  if (ns < 0) std::abort();  // who is alone would sleep for ever
+  if (ns < 0) std::abort();  // a single thread would sleep forever
   now = std::max(now, until);
   return 0;
 }
@@ -76,7 +76,8 @@ void VirtualTime::pass(std::int64_t ns) {
 
 }  // namespace urnic::test
 
-// Instead of the library's; the C++ library's as well, whose calls find what the program exports.
+// Replaces the functions of the C library, also for the C++ library, whose calls find the program's
+// symbols.
 #pragma GCC visibility push(default)
 extern "C" {
 
@@ -121,7 +122,7 @@ int ppoll(pollfd* fds, nfds_t n, const timespec* t, const sigset_t* signals) {
   return wait(fds, n, t, signals);
 }
 
-// Of a std::condition_variable; nobody wakes who is alone, but what it waits for may come
+// For std::condition_variable. No thread can wake the only one, but the awaited event may happen
 // meanwhile.
 int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                            const timespec* until) {

@@ -1,6 +1,6 @@
-// Time and chance of a program whose devices live in it: while it is on, clocks stand still but for
-// what is slept, and a little for each look; random numbers come from a seed. So a run of whole
-// devices repeats from its input, and minutes pass in no time. One thread alone.
+// Virtual time and random numbers for a program with devices in it. While it is active, clocks
+// advance only by sleeping, and a little with each read; random numbers derive from a seed. So runs
+// of whole devices are reproducible, and minutes pass at once. For a single thread only.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ class VirtualTime {
 
   static std::int64_t now_ns();
   static void pass(std::int64_t ns);
-  // What else goes on while the thread sleeps, asked every millisecond of that; until the time
-  // ends.
+  // Called every millisecond while the thread sleeps, until the time is over, to run everything
+  // else.
   static void meanwhile(std::function<void()> others);
 };
 

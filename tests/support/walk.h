@@ -1,11 +1,11 @@
-// Random walks: a program that does whatever may be done, step after step, beside a small model
-// that says what each step answers and what is left behind. A walk is a function of its seed. One
-// that disagrees with its model is repeated with fewer and fewer steps, and the shortest that still
+// Random walks: a program that performs arbitrary permitted steps beside a small model that
+// predicts the result of each step and the final state. A walk is a function of its seed. If it
+// disagrees with its model, it is repeated with fewer and fewer steps. The shortest walk that still
 // disagrees is shown, with the environment variable that repeats it.
 //
 //   URNIC_WALK_SEED=N       the first seed, instead of 1
-//   URNIC_WALK_EPISODES=N   how many seeds, instead of the number of the test
-//   URNIC_WALK_REPLAY=SEED:STEP,STEP,...   that one alone, telling what it does
+//   URNIC_WALK_EPISODES=N   the number of seeds, instead of the test's
+//   URNIC_WALK_REPLAY=SEED:STEP,STEP,...   only that walk, with a description of its steps
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@
 
 namespace urnic::test {
 
-// What the model says and what happened are two things.
+// The result differs from the model's prediction.
 struct Disagreement : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -56,13 +56,13 @@ class Dice {
  public:
   explicit Dice(std::uint64_t seed) : rng_(seed) {}
   std::uint32_t below(std::size_t n) { return static_cast<std::uint32_t>(rng_.below(n)); }
-  // Both included.
+  // Both inclusive.
   std::uint32_t between(std::uint32_t low, std::uint32_t high) {
     return low + below(std::size_t{high} - low + 1);
   }
   bool one_in(unsigned n) { return below(n) == 0; }
   std::uint64_t number() { return rng_.next(); }
-  // Null when there is none.
+  // Null if there are no elements.
   template <class T>
   T* any(std::vector<T>& of) {
     return of.empty() ? nullptr : &of[below(of.size())];
@@ -77,13 +77,13 @@ class Dice {
   Rng rng_;
 };
 
-// What one seed makes: something to walk in.
+// One walk, created from a seed.
 class Walk {
  public:
   virtual ~Walk() = default;
   // Throws Disagreement.
   virtual void step(Dice&) = 0;
-  // Everything that was made goes; nothing may be left.
+  // Destroys everything that was created and checks that nothing is left.
   virtual void finish() = 0;
 
   std::vector<std::string> told;
@@ -94,20 +94,20 @@ class Walk {
 
 struct WalkPlan {
   std::uint32_t episodes = 100;
-  std::uint32_t steps = 60;  // of each
+  std::uint32_t steps = 60;  // per walk
   std::function<std::unique_ptr<Walk>(Dice&)> make;
 };
 
 namespace walking {
 
-using Steps = std::vector<std::uint32_t>;  // which of them are done, by their numbers
+using Steps = std::vector<std::uint32_t>;  // numbers of the steps to perform
 
 struct Outcome {
   std::optional<std::string> wrong;
   std::vector<std::string> told;
 };
 
-// Each step has dice of its own, so that the others stay what they are where one is left out.
+// Each step has its own dice, so that leaving out a step does not change the others.
 inline Outcome episode(const WalkPlan& plan, std::uint64_t seed, const Steps& steps) {
   Dice first(seed * 1000003);
   std::unique_ptr<Walk> walk;
@@ -175,7 +175,7 @@ inline std::pair<std::uint64_t, Steps> parse_replay(const char* text) {
 
 }  // namespace walking
 
-// A test: fails with the shortest walk found that disagrees.
+// A test: fails with the shortest disagreeing walk that it finds.
 inline void walk(const WalkPlan& plan) {
   using namespace walking;
   if (const char* const again = std::getenv("URNIC_WALK_REPLAY"); again != nullptr) {
@@ -194,7 +194,7 @@ inline void walk(const WalkPlan& plan) {
     if (!first_of_all.wrong) continue;
     const Steps few = shortest(plan, seed, all);
     const Outcome again = episode(plan, seed, few);
-    // A walk over the kernel's network may come out otherwise when it is repeated.
+    // A walk over the kernel's network may have a different result when it is repeated.
     FAIL() << (again.wrong ? shown(seed, few, again) : shown(seed, all, first_of_all));
   }
 }

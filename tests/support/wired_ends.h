@@ -1,4 +1,4 @@
-// Two devices of one process and a connection between them, over memif and over the kernel's TCP.
+// Two devices in one process and a connection between them, over memif and over the kernel's TCP.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,8 +17,8 @@ namespace urnic::test {
 // The parameter is the port's kind: "memif" or "tcp".
 class WiredEnds : public ::testing::TestWithParam<const char*> {
  protected:
-  // `keeps_core`: a program whose polls find nothing goes on polling, whoever needs its core.
-  // `progress`: as the setting; with "poll" the test drives both.
+  // `keeps_core`: keep polling even if other threads need the core. `progress`: the setting; with
+  // "poll" the test drives both devices.
   explicit WiredEnds(bool keeps_core = false, const char* progress = "auto")
       : keeps_core_(keeps_core), progress_(progress) {}
   struct End {
@@ -26,7 +26,7 @@ class WiredEnds : public ::testing::TestWithParam<const char*> {
     ProtectionDomain pd;
     CompletionQueue cq;
     QueuePair qp;
-    std::vector<std::uint8_t> memory = std::vector<std::uint8_t>(8192);  // goes last
+    std::vector<std::uint8_t> memory = std::vector<std::uint8_t>(8192);  // destroyed last
 
     QueuePair another() {
       QpOptions o;
@@ -41,15 +41,15 @@ class WiredEnds : public ::testing::TestWithParam<const char*> {
       return mr.ok() ? std::move(*mr) : MemoryRegion();
     }
     void fill(std::uint8_t seed) {
-      device.stats();  // whichever thread served what came before has done so
+      device.stats();  // after this, the serving thread has finished earlier work
       for (std::size_t i = 0; i < memory.size(); ++i) {
         memory[i] = static_cast<std::uint8_t>(i * 7 + i / 251 + seed);
       }
-      // Whichever thread serves the peer's request sees it. That the request comes later says the
-      // wire, which is no order between threads.
+      // This makes the memory visible to the thread that serves the peer's request. Only the wire
+      // orders the request after it, and that is no order between threads.
       device.stats();
     }
-    // Posts it and waits for its end.
+    // Posts the request and waits for its completion.
     WcStatus done(QueuePair& by, const SendRequest& request) {
       const auto posted = by.post_send(request);
       EXPECT_TRUE(posted.ok()) << (posted.ok() ? "" : posted.error().message);
@@ -93,7 +93,7 @@ class WiredEnds : public ::testing::TestWithParam<const char*> {
   void TearDown() override {
     client.qp = QueuePair();
     server.qp = QueuePair();
-    // Whichever thread placed what came last has done so.
+    // Waits until the serving thread has finished the last placement.
     for (End* end : {&client, &server}) {
       if (end->device) end->device.stats();
     }
@@ -101,7 +101,7 @@ class WiredEnds : public ::testing::TestWithParam<const char*> {
     server = End();
     std::filesystem::remove_all(directory_);
   }
-  // The client's connects, the server's accepts.
+  // Connects the client's queue pair and accepts with the server's.
   void join(QueuePair& at, QueuePair& from) {
     auto listener = server.device.listen(0);
     ASSERT_TRUE(listener.ok());

@@ -1,5 +1,5 @@
-// A random mix of Writes, Reads and Sends in both directions between the two nodes of a sim::Pair,
-// and the check that all of it arrived: bytes equal, completions once each and in posting order.
+// A random mix of Writes, Reads and Sends in both directions between the two nodes of a sim::Pair.
+// Checks that everything arrived: bytes equal, each completion once and in posting order.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ namespace urnic::test {
 
 struct WorkloadOptions {
   std::uint64_t seed = 1;
-  std::size_t messages = 40;      // each way
+  std::size_t messages = 40;      // in each direction
   std::uint32_t largest = 40000;  // bytes of a message
   bool reads = true;
-  // Receives kept posted. Fewer than the Sends in flight may starve for ever: one segment can hold
-  // two Sends, and nothing of a segment is taken before all of it can be (E-5).
+  // The number of receives kept posted. With fewer than the Sends in flight it may starve forever:
+  // one segment can contain two Sends, and a segment is only accepted as a whole (E-5).
   std::uint32_t receive_depth = 64;
   Duration limit = Duration::s(600);
-  std::function<void()> each_turn;  // between two looks of the engines; may be empty
+  std::function<void()> each_turn;  // called between two turns of the engines; may be empty
 };
 
 class Workload {
@@ -39,8 +39,8 @@ class Workload {
     for (int i = 0; i < 2; ++i) plan(sides_[i], sides_[1 - i]);
   }
 
-  // Post as queues allow, run, until everything is complete, a stream ends, or time is up.
-  // Empty when all is well; else what is wrong.
+  // Posts as the queues permit and runs until everything is complete, a stream ends, or the time is
+  // over. Empty on success; otherwise the error.
   std::string run() {
     for (Side& s : sides_) post_receives(s);
     const bool done = pair_.run_until(
@@ -51,7 +51,7 @@ class Workload {
             post_receives(s);
             post_sends(s);
           }
-          // A small Write completes when TCP has it (E-23): wait until it has arrived as well.
+          // A small Write completes when TCP has it (E-23): also wait until it has arrived.
           return ended() || (complete(sides_[0]) && complete(sides_[1]) && idle());
         },
         options_.limit);
@@ -60,7 +60,7 @@ class Workload {
     if (!ended() && bad.empty()) bad = check_memory(sides_[0]) + check_memory(sides_[1]);
     return bad;
   }
-  // A stream failed (Terminate, reset): only a correct prefix was delivered.
+  // True if a stream failed (Terminate, reset): only a correct prefix was delivered.
   bool ended() const {
     for (const Side& s : sides_) {
       for (const auto& e : s.node->events) {
@@ -104,7 +104,7 @@ class Workload {
     std::size_t next = 0;
     std::size_t receives_posted = 0, expected_receives = 0;
     std::uint64_t sink_used = 0;
-    std::vector<const Message*> incoming;  // Sends of the other side, in order
+    std::vector<const Message*> incoming;  // Sends from the other side, in order
   };
 
   void make_memory(Side& s) {
@@ -210,7 +210,8 @@ class Workload {
            s.node->receive_done.size() >= s.expected_receives;
   }
 
-  // Completions: in posting order, once each; received Sends have the right bytes.
+  // Checks that completions are in posting order, once each, and that received Sends have the right
+  // bytes.
   std::string check(Side& s, Side&) {
     std::ostringstream bad;
     for (std::size_t i = 0; i < s.node->send_done.size(); ++i) {

@@ -16,7 +16,7 @@ struct Bottleneck {
   std::uint64_t seed = 1;
   EndpointOptions options;
   std::uint64_t memory_limit = 256u << 20;  // of each stack
-  // Data segments lost besides, counted from 0 in the order in which they leave.
+  // Data segments lost in addition, counted from 0 in the order of sending.
   std::set<std::uint64_t> holes;
 
   Bottleneck() {
@@ -35,7 +35,7 @@ struct Moved {
   std::uint64_t most_granted = 0;  // of the receiving stack
 };
 
-// `bytes` from one stack to another, nothing the other way.
+// Sends `bytes` from one stack to another, and no data in the other direction.
 inline Moved move(const Bottleneck& b, std::uint64_t bytes) {
   Network net(b.seed);
   net.delay = b.rtt / 2;

@@ -9,7 +9,7 @@ namespace {
 
 const Instant kStart = Instant::from_ns(1'000'000'000);
 
-// How many of many are allowed at `t`.
+// Returns how many of 100 are allowed at `t`.
 int allowed(ChallengeLimiter& c, std::uint32_t most, std::uint64_t key, Instant t) {
   int n = 0;
   for (int i = 0; i < 100; ++i) n += c.allow(most, key, t + Duration::us(i)) ? 1 : 0;
@@ -23,7 +23,7 @@ TEST(ChallengeLimiter, WithoutAKeyTenPerFiveSeconds_RFC5961_7) {
   EXPECT_EQ(allowed(c, 10, 0, kStart + Duration::s(5)), 10);
 }
 
-TEST(ChallengeLimiter, LimitOfChoice) {
+TEST(ChallengeLimiter, TheLimitIsConfigurable) {
   ChallengeLimiter one, none;
   EXPECT_EQ(allowed(one, 1, 0, kStart), 1);
   EXPECT_EQ(allowed(none, 0, 0, kStart), 0);
@@ -31,7 +31,7 @@ TEST(ChallengeLimiter, LimitOfChoice) {
 }
 
 // proves: E-46
-TEST(ChallengeLimiter, AShareThatOnlyTheKeyTellsIsLeftOut) {
+TEST(ChallengeLimiter, AShareThatOnlyTheKeyDeterminesIsLeftOut) {
   std::set<int> seen;
   bool differ = false;
   ChallengeLimiter a, b;

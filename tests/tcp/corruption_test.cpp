@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::uint32_t kSegment = 1000;
 
-// Twenty segments under way on a connection that has agreed, with much to spare.
+// Twenty segments in flight on a connection that agreed to E-42, with many bytes acknowledged
+// before.
 Tcb sender() {
   Tcb t;
   t.state = State::Established;
@@ -35,7 +36,7 @@ std::uint32_t lost(const Tcb& t) {
 }
 
 // proves: E-42
-TEST(Corruption, SoManyTogetherAndNoMore) {
+TEST(Corruption, AtMostEightNamedSegmentsAreResentTogether) {
   Tcb t = sender();
   for (std::uint32_t i = 0; i < 20; ++i) name(t, i * kSegment, (i + 1) * kSegment);
   EXPECT_EQ(lost(t), kNamedTogether);
@@ -43,10 +44,10 @@ TEST(Corruption, SoManyTogetherAndNoMore) {
 }
 
 // proves: E-42
-TEST(Corruption, OnlyWholeSegmentsOfOursGoAgain) {
+TEST(Corruption, OnlyWholeUnacknowledgedSegmentsAreResent) {
   Tcb t = sender();
-  name(t, kSegment / 2, 2 * kSegment - 1);  // none in whole
-  name(t, 3 * kSegment, 3 * kSegment);      // nothing
+  name(t, kSegment / 2, 2 * kSegment - 1);  // no whole segment
+  name(t, 3 * kSegment, 3 * kSegment);      // empty
   name(t, 5 * kSegment, 4 * kSegment);      // backwards
   name(t, 20 * kSegment, 21 * kSegment);    // never sent
   name(t, 0u - kSegment, 0);                // acknowledged long ago
@@ -57,7 +58,7 @@ TEST(Corruption, OnlyWholeSegmentsOfOursGoAgain) {
 }
 
 // proves: E-42
-TEST(Corruption, WhatHasArrivedDoesNotGoAgain) {
+TEST(Corruption, AnArrivedSegmentIsNotResent) {
   Tcb t = sender();
   Delivery d;
   t.sent_segments.sack(StreamOffset(kSegment), StreamOffset(2 * kSegment), false, &d);
@@ -67,12 +68,12 @@ TEST(Corruption, WhatHasArrivedDoesNotGoAgain) {
 }
 
 // proves: E-42
-TEST(Corruption, WhereNothingIsMissingTheCountBeginsAnew) {
+TEST(Corruption, TheCountRestartsWhenNothingIsMissing) {
   Tcb t = sender();
   t.config.rack = false;
   for (std::uint32_t i = 0; i < kNamedTogether; ++i) name(t, i * kSegment, (i + 1) * kSegment);
   ASSERT_EQ(t.loss.corruption.together, kNamedTogether);
-  // All has arrived.
+  // Everything has arrived.
   t.sent_segments.clear();
   t.snd.una = t.snd.nxt;
   loss_on_progress(t, Segment{}, AckNews{}, Instant{});
@@ -81,7 +82,7 @@ TEST(Corruption, WhereNothingIsMissingTheCountBeginsAnew) {
 }
 
 // proves: E-42
-TEST(Corruption, WhatIsAcknowledgedIsRememberedForAWindow) {
+TEST(Corruption, AcknowledgedBytesCountForAtMostOneWindow) {
   Congestion cc;
   cc.smss = kSegment;
   cc.cwnd = 40 * kSegment;
@@ -97,9 +98,9 @@ TEST(Corruption, WhatIsAcknowledgedIsRememberedForAWindow) {
   EXPECT_EQ(c.spare, 32 * kSegment) << "one segment's, however small the window";
 }
 
-// The ACK that should have named it had no frame.
+// The ACK that should have named it could not be sent, for lack of a frame.
 // proves: E-42
-TEST(Corruption, WhatCameMeanwhileIsNotNamed) {
+TEST(Corruption, ASegmentThatArrivedMeanwhileIsNotNamed) {
   Tcb t = sender();
   Check c;
   c.begin = StreamOffset(0);

@@ -28,7 +28,7 @@ struct Flow {
   }
   void run(Duration d, bool use = true) {
     for (const Instant end = now + d; now < end; now = now + rtt) {
-      // Segment by segment, as ACKs come; each lets the window be filled again.
+      // Segment by segment, as ACKs arrive. Each lets the window be filled again.
       for (std::uint32_t left = c.cwnd; left >= kSmss; left -= kSmss) {
         c.used = use ? c.cwnd : 0;
         cc_acked(c, config, kSmss, {now, rtt});
@@ -57,12 +57,12 @@ TEST(Cubic, TheWindowFollowsTheCubicFunction_RFC9438_4_2) {
       << "beyond it; growth trails the curve";
 }
 
-TEST(Cubic, BeforeTheFirstCutATwentiethEachRoundTrip) {
+TEST(Cubic, GrowsByATwentiethPerRoundTripBeforeTheFirstCut) {
   Flow f(100'000, Duration::ms(10));
   f.config.hystart = true;
   cc_open(f.c, f.config, kSmss, false);
-  f.c.cwnd = f.c.ssthresh = 100'000;  // slow start was ended by a sign
-  f.c.hystart.least_us = 5000;        // a queue stands
+  f.c.cwnd = f.c.ssthresh = 100'000;  // slow start was ended by a sign of congestion
+  f.c.hystart.least_us = 5000;        // there is a queue
   f.run(Duration::ms(100));
   EXPECT_LE(f.c.cwnd, 111'000u);
   f.c.cwnd = 100'000;
@@ -77,8 +77,8 @@ TEST(Cubic, BeforeTheFirstCutATwentiethEachRoundTrip) {
 }
 
 TEST(Cubic, NeverSlowerThanReno_RFC9438_4_3) {
-  // Round trips so short that the cubic function has hardly moved: 0.529 of a segment each up to
-  // the old window (57 of them), one segment each from there on.
+  // With such short round trips the cubic function has hardly moved: 0.529 of a segment per round
+  // trip up to the old window (57 of them), then one segment each.
   Flow f(100'000, Duration::ms(1));
   f.run(Duration::ms(57));
   EXPECT_NEAR(f.c.cwnd, 100'000, 2000);
@@ -110,7 +110,7 @@ TEST(Cubic, TimeWithoutUseDoesNotCount_RFC9438_4_2) {
   EXPECT_EQ(f.c.cwnd, before);
   f.run(Duration::ms(100));
   EXPECT_LT(f.c.cwnd, before + 3 * kSmss);
-  // Silence is no use either.
+  // Time in silence does not count either.
   f.now = f.now + Duration::s(20);
   f.run(Duration::ms(100));
   EXPECT_LT(f.c.cwnd, before + 6 * kSmss);

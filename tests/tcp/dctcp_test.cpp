@@ -7,7 +7,7 @@
 namespace urnic::tcp {
 namespace {
 
-// `windows` windows of 10 segments, `marked` segments of each marked.
+// Simulates `windows` windows of 10 segments each, `marked` of them marked.
 void observe(Dctcp& d, int windows, int marked) {
   for (int w = 0; w < windows; ++w) {
     for (int i = 1; i <= 10; ++i) {

@@ -1,5 +1,5 @@
-// D-SACK between two urnic ends (RFC 2883): what one reports the other understands, also above the
-// cumulative ACK and where timestamps leave room for three blocks only.
+// D-SACK between two urnic ends (RFC 2883): one end understands the reports of the other, also
+// above the cumulative ACK, and if timestamps leave room for only three blocks.
 #include <gtest/gtest.h>
 
 #include "tests/tcp/host.h"
@@ -51,7 +51,7 @@ TEST_P(Dsack, ADuplicateAboveAHoleWidensAndUndoes_RFC2883_4_RFC8985_6_2) {
   const auto sent = take(a);
   ASSERT_EQ(sent.size(), 8u);
   now = now + Duration::ms(50);
-  // The first is lost; the second will be late, and three islands are behind it.
+  // The first segment is lost, the second one late, and three blocks are received after it.
   for (const int i : {3, 5, 7}) b.input(sent[static_cast<std::size_t>(i)].bytes, now);
   now = now + Duration::ms(50);
   pass(b, a);

@@ -1,6 +1,6 @@
-// A bulk transfer over a line of 500 Mbit/s, for each loss and round trip, in virtual time: at
-// least most of what the line and the response function of the congestion control allow, with SACK
-// and without.
+// A bulk transfer over a line of 500 Mbit/s in virtual time, for each loss rate and round trip,
+// with and without SACK. It must reach most of what the line and the response function of the
+// congestion control allow.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,9 +19,9 @@ struct Cell {
   bool sack;
 };
 
-// Mbit/s a window of Reno's makes of it (Mathis et al. 1997), below the line's rate; CUBIC is no
-// slower (RFC 9438 4.3). Without loss the line's rate, and a round trip for each time the window
-// doubles until it fills the path, one for the handshake and one for the last ACK.
+// Expected Mbit/s with a Reno window (Mathis et al. 1997), below the line rate; CUBIC is not slower
+// (RFC 9438 4.3). Without loss: the line rate, less a round trip for each doubling of the window
+// until it fills the path, one for the handshake and one for the last ACK.
 double expected(const Cell& c, double bytes) {
   const double line = 480;
   if (c.loss == 0) {
@@ -35,10 +35,10 @@ double expected(const Cell& c, double bytes) {
 
 class Goodput : public testing::TestWithParam<Cell> {};
 
-TEST_P(Goodput, IsWhatLineAndLossAllow) {
+TEST_P(Goodput, ReachesWhatLineAndLossAllow) {
   const Cell c = GetParam();
   std::vector<double> rates;
-  // Some thirty losses, or time enough to fill the path.
+  // About thirty losses, or time enough to fill the path.
   const double bytes = c.loss > 0 ? std::min(1448 * 30 / c.loss, 1.2e7) : 2e7;
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     Bottleneck b;
@@ -62,7 +62,7 @@ std::vector<Cell> cells() {
   for (const bool sack : {true, false}) {
     for (const double loss : {0.0, 0.001, 0.01}) {
       for (const std::int64_t rtt : {100, 1000, 10000, 50000}) {
-        if (loss == 0.001 && rtt == 50000) continue;  // minutes of virtual time for thirty losses
+        if (loss == 0.001 && rtt == 50000) continue;  // thirty losses take minutes of virtual time
         all.push_back({loss, rtt, sack});
       }
     }
@@ -76,9 +76,9 @@ INSTANTIATE_TEST_SUITE_P(Tcp, Goodput, testing::ValuesIn(cells()), [](const auto
          std::to_string(p.param.rtt_us) + "us";
 });
 
-// RFC 6582 3.2, RFC 6675 5: many holes in one window do not end in a timeout, except where one is
-// the quicker way.
-TEST(GoodputHoles, AreMendedWithoutATimeout) {
+// RFC 6582 3.2, RFC 6675 5: many holes in one window do not cause a timeout, except where a timeout
+// is faster.
+TEST(GoodputHoles, AreRepairedWithoutATimeout) {
   for (const bool sack : {true, false}) {
     for (const unsigned holes : {1u, 2u, 3u, 16u, 256u}) {
       SCOPED_TRACE(std::to_string(holes) + (sack ? " holes, SACK" : " holes"));
@@ -88,8 +88,8 @@ TEST(GoodputHoles, AreMendedWithoutATimeout) {
       for (unsigned i = 0; i < holes; ++i) b.holes.insert(2000 + 2 * i);
       const Moved m = move(b, 30'000'000);
       if (!sack && holes > 16) {
-        // Longer than a timeout at a hole per round trip: slow start is quicker (76 Mbit/s
-        // without).
+        // At one hole per round trip, recovery would take longer than a timeout, and slow start is
+        // faster (76 Mbit/s without it).
         EXPECT_GE(m.mbit, 150)
             << "RFC 6582 3.2 step 5: only the first partial ACK restarts the timer";
         continue;
@@ -100,8 +100,8 @@ TEST(GoodputHoles, AreMendedWithoutATimeout) {
   }
 }
 
-// With half of a window gone and no SACK, a hole per round trip would take four seconds.
-TEST(GoodputHoles, HalfAWindowIsMendedByOneTimeout_RFC6582_3_2) {
+// With half of a window lost and no SACK, one hole per round trip would take four seconds.
+TEST(GoodputHoles, HalfAWindowIsRepairedByOneTimeout_RFC6582_3_2) {
   Bottleneck b;
   b.rtt = Duration::ms(10);
   b.options.tcp.sack = false;

@@ -131,7 +131,7 @@ TEST(HoleList, InOrderWithoutHoles) {
 }
 
 // proves: H-8, H-9
-TEST(HoleList, RefusesWhatIsNotNewAndKeepsItsState) {
+TEST(HoleList, RefusesRangesThatAreNotNewAndKeepsItsState) {
   const std::uint64_t bad[][2] = {{50, 100},  {50, 150},  {100, 201}, {200, 250}, {210, 220},
                                   {240, 260}, {299, 301}, {100, 500}, {300, 300}, {445, 460}};
   for (const auto& b : bad) {
@@ -182,7 +182,7 @@ TEST(HoleList, ForgetKeepsRcvNxt) {
   EXPECT_TRUE(l.all_new(at(200), at(250)));
 }
 
-// The list against a bitmap of bytes.
+// Compares the list with a bitmap of bytes.
 TEST(HoleList, AgreesWithABitmap) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -1,5 +1,5 @@
-// A driver of one control block for tests: a byte source, a byte sink that keeps what comes out of
-// order, and the call sequence of tcp/tcb.h as the engine follows it. Segments go in and out as
+// A driver of one control block for tests: a byte source, a byte sink that stores out-of-order
+// bytes, and the call sequence of tcp/tcb.h as in the engine. Segments are passed in and out as
 // bytes without an IP header.
 #pragma once
 
@@ -49,24 +49,24 @@ class Host {
   std::uint64_t source_end = 0;
   bool more = false;
   bool push_last = true;
-  // Largest cut this driver makes, 0 for none; to stand for FPDUs that do not fill a segment.
+  // The largest cut of this driver, 0 for none. Simulates FPDUs that do not fill a segment.
   std::uint32_t unit = 0;
 
   // Receive side.
   unsigned peer_stream = 1;
   std::uint64_t delivered = 0;  // in order, verified
-  std::uint64_t read = 0;       // of those, read by the application
+  std::uint64_t read = 0;       // of those, read by the program
   bool auto_read = true;
   bool content_ok = true;
   bool end_of_stream = false;
-  // The layer above refuses what this says (a CRC error, say).
+  // The layer above refuses segments for which this returns true (a CRC error, for example).
   std::function<bool(const Segment&)> ulp_drops;
   bool immediate_dup_ack = true;
-  bool names_drops = false;  // ... and it is a wrong CRC (E-42)
-  // ... and what makes it forget all out-of-order data, before the segment itself is looked at.
+  bool names_drops = false;  // ... and reports them as a wrong CRC (E-42)
+  // ... and segments for which all out-of-order data is forgotten before they are processed.
   std::function<bool(const Segment&)> forgets;
   unsigned resets = 0, establishments = 0;
-  // Use the functions of predict.h where they are willing, as the engine does.
+  // Uses the functions of predict.h if they apply, as the engine does.
   bool predict = false;
   // ... and runs of segments (run.h).
   bool in_runs = false;
@@ -134,7 +134,7 @@ class Host {
     FAIL() << "plan_send never ends";
   }
 
-  // As many full segments at once as may go and are not the last.
+  // Sends as many full segments at once as allowed, except the last.
   bool emit_run(Instant now) {
     std::uint32_t bytes = emss(tcb);
     if (unit != 0 && bytes > unit) bytes -= bytes % unit;
@@ -264,12 +264,12 @@ class Host {
     const bool taken = c.arrival == Arrival::InOrder || c.arrival == Arrival::OutOfOrder ||
                        c.arrival == Arrival::Overlap;
     if (ulp_drops && ulp_drops(s)) {
-      if (ack_owed(tcb)) emit(plan_ack(tcb), now);
+      if (ack_pending(tcb)) emit(plan_ack(tcb), now);
       if (names_drops) note_corrupted(tcb, c);
       if (refuse(tcb, c, true, immediate_dup_ack, now) == AckNeed::Now) emit(plan_ack(tcb), now);
       return;
     }
-    if (own_ack && ack_owed(tcb)) emit(plan_ack(tcb), now);
+    if (own_ack && ack_pending(tcb)) emit(plan_ack(tcb), now);
     if (!taken) {
       const StreamOffset nxt = tcb.rcv.holes.rcv_nxt();
       if (c.arrival == Arrival::Duplicate && c.fin && c.end == nxt) {
@@ -284,7 +284,7 @@ class Host {
       return;
     }
     if (c.arrival == Arrival::Overlap) note_duplicate_part(tcb, c);
-    // Every run of the new part that is really missing.
+    // Finds every missing run of the new part.
     std::vector<std::pair<StreamOffset, StreamOffset>> runs;
     StreamOffset at = c.new_begin;
     for (std::size_t i = 0; i < tcb.rcv.holes.size() && at < c.new_end; ++i) {
@@ -303,7 +303,7 @@ class Host {
     if (store(b, e, fin, s, c, now)) emit(plan_ack(tcb), now);
   }
 
-  // True when an ACK is needed at once.
+  // Returns true if an ACK is needed at once.
   bool store(StreamOffset b, StreamOffset e, bool fin, const Segment& s, const Check& c,
              Instant now) {
     for (StreamOffset o = b; o < e; o += 1) stored_[o.value()] = s.payload[o - c.begin];

@@ -50,7 +50,7 @@ TEST(HyStart, FewSamplesDecideNothing_RFC9406_4_2) {
   EXPECT_EQ(f.round(100, 7), HyStartSays::Grow);
 }
 
-TEST(HyStart, ABlipIsForgiven_RFC9406_4_2) {
+TEST(HyStart, AFalseAlarmDoesNotEndSlowStart_RFC9406_4_2) {
   Flow f;
   f.round(10);
   EXPECT_EQ(f.round(20), HyStartSays::GrowQuarter);
@@ -96,7 +96,7 @@ TEST(HyStart, AGapBreaksTheTrain_HaRhee2011_4_1) {
   EXPECT_EQ(f.round(10, 20, Duration::us(2100)), HyStartSays::Grow);
 }
 
-TEST(HyStart, AFewSegmentsAreNoTrain) {
+TEST(HyStart, AFewSegmentsAreNotATrain) {
   Flow f;
   f.segments = 15;
   f.round(10);
@@ -119,7 +119,8 @@ TEST(HyStart, TheWindowGrowsByAQuarterThenNotAtAll) {
   c.hystart.conservative_rounds = 6;
   cc_acked(c, config, 1000, {Instant{}, Duration::ms(20), Duration::ms(20), more, more});
   EXPECT_EQ(c.ssthresh, 100'250u);
-  // An ACK for many segments counts for eight (RFC 9406 4.3), where slow start alone takes one.
+  // One ACK for many segments counts for eight (RFC 9406 4.3); in slow start alone it counts for
+  // one.
   for (const bool watched : {true, false}) {
     config.hystart = watched;
     Congestion many;
@@ -130,7 +131,7 @@ TEST(HyStart, TheWindowGrowsByAQuarterThenNotAtAll) {
     EXPECT_EQ(many.cwnd - before, watched ? 8000u : 1000u);
   }
   config.hystart = true;
-  // Without SACK a train ends it at once.
+  // Without SACK, a train ends slow start at once.
   for (const bool sack : {true, false}) {
     Congestion train;
     cc_open(train, config, 1000, false);
@@ -141,7 +142,7 @@ TEST(HyStart, TheWindowGrowsByAQuarterThenNotAtAll) {
     cc_acked(train, config, 1000, {Instant{}, Duration::ms(20), Duration::ms(20), una, nxt, sack});
     EXPECT_EQ(train.ssthresh == 100'000u, !sack);
   }
-  // After the first loss slow start knows where to end.
+  // After the first loss, slow start has a threshold at which to end.
   c.ssthresh = 200'000;
   cc_acked(c, config, 1000, {Instant{}, Duration::ms(20), Duration::ms(20), una, nxt});
   EXPECT_EQ(c.cwnd, 101'250u);

@@ -85,7 +85,7 @@ TEST(PortChoice, FindsTheLastFreePortAndNeverTheOwnEnd) {
 }
 
 // proves: E-49
-TEST(PortChoice, TheNextPortIsNotTheOneBehind) {
+TEST(PortChoice, TheNextPortIsNotTheFollowingNumber) {
   PortChoice a({1, 2}, 32768, 60999), b({1, 3}, 32768, 60999);
   const auto free = [](std::uint16_t) { return false; };
   std::set<std::uint16_t> seen;

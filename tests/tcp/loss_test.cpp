@@ -1,6 +1,6 @@
-// What the receiver's immediate duplicate ACK (section 7) is worth to a sender without SACK:
-// segments are delivered one at a time, and the arrival that makes the sender retransmit is
-// counted.
+// The effect of the receiver's immediate duplicate ACK (section 7) on a sender without SACK.
+// Segments are delivered one at a time, and the test counts the arrivals until the sender
+// retransmits.
 #include "tcp/loss.h"
 
 #include <gtest/gtest.h>
@@ -36,12 +36,13 @@ struct Pair {
     receiver.immediate_dup_ack = immediate;
     sender.connect(now);
     while (take(), !wire.empty()) deliver();
-    // A SYN's window is not scaled: one segment more, so that the next ACK is no window update.
+    // A SYN's window is not scaled. One more segment is sent, so that the next ACK is not a window
+    // update.
     sender.write(kMss, now);
     while (take(), !wire.empty()) deliver();
     first_ = sender.iss.value() + 1 + kMss;
   }
-  // What the sender has emitted, noting what it sends again.
+  // Collects what the sender has sent, and records retransmissions.
   void take() {
     for (; !sender.out.empty(); sender.out.pop_front()) {
       const Bytes& b = sender.out.front().bytes;
@@ -52,7 +53,7 @@ struct Pair {
       wire.push_back(b);
     }
   }
-  // The oldest segment arrives, and what it draws comes back.
+  // Delivers the oldest segment, and the receiver's replies to it.
   void deliver() {
     const Bytes b = wire.front();
     wire.pop_front();
@@ -62,7 +63,8 @@ struct Pair {
     }
     take();
   }
-  // The receiver's ULP drops these segments of the next ones once each.
+  // The receiver's ULP drops each of these segments once; their numbers count from the next
+  // segment.
   void drop(std::set<std::uint32_t> which) {
     receiver.ulp_drops = [this, which](const Segment& s) {
       const std::uint32_t index = index_of(s.seq.value());
@@ -76,7 +78,8 @@ struct Pair {
   std::set<std::uint32_t> dropped_;
 };
 
-// Arrivals until the first retransmission; `of` segments sent, the first one dropped.
+// Returns the arrivals until the first retransmission, when `of` segments are sent and the first
+// one is dropped.
 int arrivals_until_retransmission(bool immediate, std::uint32_t of) {
   Pair p(immediate);
   p.drop({0});
@@ -97,13 +100,13 @@ int arrivals_until_retransmission(bool immediate, std::uint32_t of) {
 TEST(Loss, ADuplicateAckWithTheDropStartsFastRetransmitOneArrivalEarlier) {
   EXPECT_EQ(arrivals_until_retransmission(true, 4), 3) << "A, B, C";
   EXPECT_EQ(arrivals_until_retransmission(false, 4), 4) << "D as well";
-  // With two segments behind A it decides between fast retransmit and the timer.
+  // With two segments after A, it decides between fast retransmit and the timer.
   EXPECT_EQ(arrivals_until_retransmission(true, 3), 3);
   EXPECT_EQ(arrivals_until_retransmission(false, 3), -1);
 }
 
-// A Reno sender leaves recovery with the ACK of A's retransmission and needs three duplicates more
-// for B; NewReno takes that partial ACK for the loss of B.
+// A Reno sender leaves recovery with the ACK of A's retransmission, and needs three more duplicates
+// for B. NewReno takes that partial ACK as the loss of B.
 // proves: R-66
 TEST(Loss, ANewRenoSenderRetransmitsTheSecondDropNoLater) {
   Pair p(true);

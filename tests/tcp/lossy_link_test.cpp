@@ -1,5 +1,5 @@
-// Two control blocks over a bad link: whatever the link does, what arrives is what was sent, both
-// ends see the end of the stream, and nothing hangs. A failure prints the seed.
+// Two control blocks over a bad link. Whatever the link does, the received bytes equal the sent
+// ones, both ends reach the end of the stream, and nothing hangs. A failure prints the seed.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -38,7 +38,7 @@ class Simulation {
     }
   }
 
-  // Until both ends are done or `limit` is over.
+  // Runs until both ends are done or `limit` has passed.
   void run(Duration limit) {
     const Instant end = now + limit;
     while (now < end) {
@@ -64,7 +64,7 @@ class Simulation {
   Host host[2];
   Instant now = Instant::from_ns(1000000000);
   std::uint64_t steps = 0, dropped = 0, sent = 0;
-  std::uint64_t hash = 1469598103934665603ULL;  // of every byte sent, and when
+  std::uint64_t hash = 1469598103934665603ULL;  // of every byte sent and its time
 
  private:
   void collect() {
@@ -137,7 +137,7 @@ TEST(LossyLink, PerfectLinkDeliversEverythingWithoutARetransmission) {
   EXPECT_EQ(a.tcb.sent_segments.size(), 0u);
 }
 
-TEST(LossyLink, SeedsOfEveryKindOfTrouble) {
+TEST(LossyLink, DeliversEverythingOverABadLink) {
   for (std::uint64_t seed = 1; seed <= 120; ++seed) {
     Rng rng(seed * 977);
     Link link;
@@ -179,10 +179,10 @@ TEST(LossyLink, SeedsOfEveryKindOfTrouble) {
   }
 }
 
-// E-27: a receiver that forgets what it SACKed (a downgrade) and refuses what the layer above does
-// not like (a CRC error). The sender survives both, with and without SACK.
+// E-27: the receiver forgets what it SACKed (a downgrade), and refuses segments that the layer
+// above rejects (a CRC error). The sender survives both, with and without SACK.
 // proves: E-27
-TEST(LossyLink, RenegingAndRefusingReceivers) {
+TEST(LossyLink, SurvivesReceiversThatRenegeAndRefuse) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     Rng rng(seed * 31);
     Link link;
@@ -207,8 +207,7 @@ TEST(LossyLink, RenegingAndRefusingReceivers) {
   }
 }
 
-// Two shorter ways to the same state (predict.h, run.h): nothing that can be seen differs, byte
-// for byte and moment for moment.
+// Two shortcuts to the same state (predict.h, run.h): all bytes sent and their times are the same.
 struct ShortWay {
   std::uint64_t hash = 0, in_runs = 0;
 };
@@ -237,7 +236,7 @@ ShortWay both_ways_full(std::uint64_t seed, bool predict, bool runs) {
   for (int i = 0; i < 100 && !synchronized(b.tcb.state); ++i) sim.run(Duration::ms(50));
   b.write(60000, sim.now);
   sim.run(Duration::s(20));
-  a.write(100000, sim.now);  // behind a pause: RFC 5681 4.1
+  a.write(100000, sim.now);  // after a pause: RFC 5681 4.1
   a.shutdown(sim.now);
   sim.run(Duration::s(100));
   EXPECT_EQ(b.delivered, 200000u);
@@ -256,7 +255,7 @@ TEST(LossyLink, PredictedSegmentsAndThoseOfARunAreTreatedLikeAllOthers) {
     ASSERT_EQ(runs.hash, plain.hash);
     in_runs += runs.in_runs;
   }
-  EXPECT_GT(in_runs, 40u * 50);  // so there were some
+  EXPECT_GT(in_runs, 40u * 50);  // some were sent in runs
 }
 
 }  // namespace

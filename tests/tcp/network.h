@@ -1,4 +1,4 @@
-// Byte-stream stacks on a simulated network with a clock of its own.
+// Byte-stream stacks on a simulated network with its own clock.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ class Network {
   Duration delay = Duration::us(100);
   Duration jitter = Duration::ms(3);
   double rate = 0;          // bit/s of each sender's line; 0: no limit
-  std::size_t queue = 200;  // full frames that may wait for it
+  std::size_t queue = 200;  // full frames that may wait for the line
   Instant now = Instant::from_ns(1000000000);
   Rng rng;
   std::uint64_t carried = 0, overflowed = 0;
@@ -34,7 +34,7 @@ class Network {
     return *stacks_.back();
   }
 
-  // Until nothing happens any more or `limit` has passed; stops early when `done` says so.
+  // Runs until nothing more happens or `limit` has passed. Stops early if `done` returns true.
   void run(Duration limit, const std::function<bool()>& done = nullptr) {
     const Instant end = now + limit;
     for (;;) {
@@ -53,7 +53,7 @@ class Network {
       while (!wire_.empty() && wire_.top().at <= now) {
         const Flying f = wire_.top();
         wire_.pop();
-        // To everybody but the sender; who is not meant drops it.
+        // Every stack except the sender's gets it. Stacks with other addresses drop it.
         for (std::size_t i = 0; i < stacks_.size(); ++i) {
           if (i != f.from) stacks_[i]->input(f.bytes, now);
         }
@@ -87,7 +87,7 @@ class Network {
       }
     }
   }
-  // A queue with its tail cut off, and a line that takes its time. False: no room.
+  // A drop-tail queue, and a line with a rate. Returns false if there is no room.
   bool pass_line(std::size_t from, std::size_t bytes) {
     line_free_.resize(stacks_.size(), now);
     Instant& free = line_free_[from];
@@ -113,7 +113,7 @@ class Network {
 
   std::vector<std::unique_ptr<Stack>> stacks_;
   std::priority_queue<Flying> wire_;
-  std::vector<Instant> line_free_;  // when what was sent so far has left
+  std::vector<Instant> line_free_;  // when the frames sent so far have left
   std::uint64_t order_ = 0;
 };
 
@@ -125,7 +125,7 @@ inline std::uint8_t byte(std::uint64_t i, std::uint64_t stream) {
   return static_cast<std::uint8_t>(((i + 1) * (2 * stream + 3) * 0x9e3779b97f4a7c15ULL) >> 40);
 }
 
-// Writes and reads a patterned stream as far as the stack lets it.
+// Writes and reads a patterned stream, as far as the stack allows.
 struct Peer {
   Stack* stack = nullptr;
   Endpoint e = Endpoint::None;

@@ -1,2 +1,2 @@
-# Tables are tested without memory; include/urnic/tcp.h is tested with the room (cmake/Library.cmake).
+# Tables are tested with failing allocations, and include/urnic/tcp.h together with this folder (cmake/Library.cmake).
 urnic_room_link(urnic_test_allocator urnic_tcp_library)

@@ -37,8 +37,8 @@ TEST(Rtt, BoundsOfTheTimeout) {
   EXPECT_EQ(r.rto, Duration::s(60));
 }
 
-// A machine that slept between a segment and its ACK: the timer has not fired, since nobody looked.
-TEST(Rtt, ASleepIsNoRoundTrip) {
+// The machine slept between a segment and its ACK. The timer has not expired, since nothing ran it.
+TEST(Rtt, ASleepIsNotARoundTrip) {
   Rtt r;
   rtt_open(r, config());
   rtt_sample(r, config(), Duration::ms(100));
@@ -46,7 +46,7 @@ TEST(Rtt, ASleepIsNoRoundTrip) {
   rtt_sample(r, config(), Duration::s(3600));
   EXPECT_EQ(r.srtt, Duration::ms(100));
   EXPECT_EQ(r.rto, Duration::ms(300));
-  rtt_sample(r, config(), Duration::ms(900));  // a path that has become longer is no sleep
+  rtt_sample(r, config(), Duration::ms(900));  // a path that has become longer is not a sleep
   EXPECT_EQ(r.srtt, Duration::ms(200));
   Rtt first;
   rtt_open(first, config());
@@ -54,8 +54,8 @@ TEST(Rtt, ASleepIsNoRoundTrip) {
   EXPECT_FALSE(first.measured);
 }
 
-// The timer fires late, once, before the answer that lay there is read.
-TEST(Rtt, NorIsASleepThatEndsWithTheTimer) {
+// The timer expires late and once, before the waiting ACK is read.
+TEST(Rtt, ASleepThatEndsWithTheTimerIsNotARoundTrip) {
   Rtt r;
   rtt_open(r, config());
   rtt_sample(r, config(), Duration::ms(400));
@@ -64,7 +64,7 @@ TEST(Rtt, NorIsASleepThatEndsWithTheTimer) {
   rtt_sample(r, config(), Duration::s(3600));
   EXPECT_EQ(r.srtt, Duration::ms(400));
   EXPECT_EQ(r.backoff, 1);
-  // A path that has become longer by far is known by what is timed across expirations: at 1.2, 3.6
+  // A path that has become much longer is recognized by a sample across expirations: at 1.2, 3.6
   // and 8.4 s, and not yet at 18 s.
   rtt_back_off(r, config());
   rtt_back_off(r, config());

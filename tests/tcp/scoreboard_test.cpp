@@ -125,7 +125,7 @@ TEST(Scoreboard, DeliveryNamesTheSegmentSentLast_RFC8985_6_2) {
   b.pop(at(100), false, &d);
   EXPECT_TRUE(d.any && d.again && !d.original);
   EXPECT_EQ(d.sent_at, when(7));
-  // What left too late to be what was acknowledged does not count.
+  // A segment sent too late to be the acknowledged one does not count.
   b.mark_lost(2);
   b.mark_retransmitted(2, 100, when(8));
   d = {};
@@ -190,7 +190,7 @@ TEST(Scoreboard, GivesMemoryBack) {
   EXPECT_EQ(b.capacity(), 0u);
 }
 
-// The counters against a recount, after any sequence of operations.
+// Compares the counters with a recount, after random operations.
 TEST(Scoreboard, CountersNeverDrift) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -1,5 +1,5 @@
-// Runs a script of segments against one control block: what goes in, what must come out, when, and
-// nothing else. scripts/README.md describes the language.
+// Runs a script of segments against one control block: the segments that go in, those that must
+// come out and when, and no others. scripts/README.md describes the language.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,8 @@ namespace urnic::tcp::test {
 
 class Script {
  public:
-  // Initial sequence numbers: scripts speak relatively, so that each may run across the wrap.
+  // Initial sequence numbers. Scripts use relative numbers, so that each can run across the
+  // wrap-around.
   Script(Seq ours, Seq theirs) : ours_(ours), theirs_(theirs) {
     host.iss = ours;
     host.stream = 0;
@@ -29,7 +30,7 @@ class Script {
     c.delayed_ack = Duration::ms(40);
     c.rto_min = Duration::ms(200);
     c.initial_window = 10000;
-    // What was there first; scripts about the rest turn it on.
+    // The oldest algorithms; scripts about the others turn them on.
     c.hystart = c.rack = c.tlp = c.prr = c.frto = c.undo = false;
   }
 
@@ -68,7 +69,7 @@ class Script {
       expect(line);
       return;
     }
-    // Nothing unforeseen may have left before whatever comes next.
+    // No unexpected segment may have been sent before the next line.
     run_until(target_);
     quiet();
     now_ = target_;
@@ -137,8 +138,7 @@ class Script {
     EXPECT_EQ(got, want) << "flags";
     const std::uint32_t len = static_cast<std::uint32_t>(e.bytes.size() - n);
     EXPECT_EQ(len, l.len) << "length";
-    // A RST for a segment without an ACK has sequence number 0 in absolute terms (RFC
-    // 9293 3.10.7.1).
+    // A RST for a segment without an ACK has the absolute sequence number 0 (RFC 9293 3.10.7.1).
     if (l.flags == "R0.") {
       EXPECT_EQ(s.seq, Seq(0));
     } else {
@@ -214,8 +214,7 @@ class Script {
     return o.str();
   }
 
-  // ---- configuration, commands, checks
-  // -------------------------------------------------------------
+  // ---- configuration, commands, checks ----------------------------------------------------------
 
   void configure(const std::string& pair) {
     const auto eq = pair.find('=');
@@ -308,7 +307,7 @@ class Script {
            host.poll(now_);
          }},
         {"burst", [&] { host.finish_burst(now_); }},
-        {"wait", [] {}},  // the time given has passed, and nothing was sent
+        {"wait", [] {}},  // the given time has passed, and nothing was sent
     };
     if (const auto found = plain.find(word); found != plain.end()) {
       found->second();

@@ -1,4 +1,4 @@
-// One segment as a line of a script has it (scripts/README.md).
+// Parses one segment line of a script (scripts/README.md).
 #pragma once
 
 #include <gtest/gtest.h>

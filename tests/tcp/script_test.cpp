@@ -24,7 +24,7 @@ class SegmentScript : public testing::TestWithParam<std::string> {};
 
 TEST_P(SegmentScript, Runs) {
   const std::string path = source_dir() + "/tests/tcp/scripts/" + GetParam() + ".pkt";
-  // The second pair wraps early on both sides, the third half way round.
+  // The second pair wraps around early on both sides, the third crosses half of the range.
   const std::pair<std::uint32_t, std::uint32_t> pairs[] = {
       {100000, 5000}, {0xfffff830, 0xfffffc18}, {0x7ffffff0, 0x7fffff00}, {0xffffffff, 0xffffffff}};
   for (const auto& [ours, theirs] : pairs) {

@@ -122,7 +122,7 @@ TEST(Segment, WindowShiftAbove14IsTakenAs14_RFC7323_2_3) {
 
 TEST(Segment, MalformedOptionsEndParsingButKeepTheSegment_RFC9293_3_1) {
   const std::vector<Bytes> bad = {
-      {2, 0, 5, 180},            // length below 2: what follows cannot be found
+      {2, 0, 5, 180},            // length below 2: the next option cannot be found
       {2, 1, 5, 180},            //
       {2, 40, 5, 180},           // beyond the header
       {8, 10, 0, 0},             // cut off

@@ -1,4 +1,5 @@
-// The calls of a walk over two byte-stream stacks, each beside what the model says it answers.
+// The calls of a walk over two byte-stream stacks, each compared with the result that the model
+// expects.
 #pragma once
 
 #include <string>
@@ -27,7 +28,7 @@ class StackCalls : public StackOptionCalls {
                                       : IpAddress::any_v6();
     const SocketAddress at{ip,
                            static_cast<std::uint16_t>(dice.one_in(5) ? 0 : dice.between(80, 82))};
-    // Who has asked before there is a listener has no place with it that is counted.
+    // A connection requested before the listener existed has no counted place with it.
     for (const auto& c : x.conns) {
       if (c->active != side && c->end[1 - side].life == Life::Opening) return;
     }
@@ -90,7 +91,7 @@ class StackCalls : public StackOptionCalls {
   }
 
   // ---- connections
-  // How many more may come to a listener so that each gets a place at once.
+  // Returns how many more connections of a listener get a place at once.
   unsigned places(const Listener& l) const {
     unsigned taken = x.queued_at(l.e, l.side);
     const unsigned asked = l.asked == x.batch ? l.asked_for : 0;
@@ -117,7 +118,7 @@ class StackCalls : public StackOptionCalls {
       from.ip = own(side, to.ip.is_v6() ? 2 : dice.below(2));
       from.port = static_cast<std::uint16_t>(dice.between(5001, 5003));
     }
-    // Between the ends of one that there was, or is, or that lingers.
+    // Sometimes between the endpoints of an earlier, current or TIME-WAIT connection.
     if (const auto* e = dice.any(past[side]); e != nullptr && dice.one_in(3)) {
       from = e->first;
       to = e->second;
@@ -140,7 +141,7 @@ class StackCalls : public StackOptionCalls {
       taken |= c->at[side] == from && c->at[1 - side] == to && c->end[side].alive();
     }
     if (from.port == 0) taken = !has_port(side, to);
-    // One more between the same ends in the same batch is more than the model can follow.
+    // The model cannot follow a second connection between the same endpoints in the same batch.
     for (const auto& c : x.conns) {
       if (c->at[side] == from && c->at[1 - side] == to && !taken && c->dirty) {
         x.fresh.push_back(f);
@@ -189,7 +190,8 @@ class StackCalls : public StackOptionCalls {
     for (const auto& o : x.conns) {
       agree(!o->end[side].alive() || o->at[side] != c->at[side] || o->at[1 - side] != to,
             "an address that is taken was chosen");
-      // What is left of an old one goes when the SYN comes; nobody touches it until then.
+      // An old connection between these endpoints goes away when the SYN arrives. It must not be
+      // used until then.
       if (o->at[side] == c->at[side] && o->at[1 - side] == to) o->frozen = o->dirty = true;
     }
     Half& h = c->end[side];
@@ -209,7 +211,7 @@ class StackCalls : public StackOptionCalls {
   void accept(Dice& dice) {
     if (Listener* l = dice.any(x.listeners)) accept_at(*l);
   }
-  // True when there was one. `late`: what came in this batch came before.
+  // Returns true if there was one. `late`: events of this batch happened before accept().
   bool accept_at(const Listener& l, bool late = false) {
     SocketAddress peer;
     const Endpoint e = x.stack(l.side).accept(l.e, &peer, x.world.now);
@@ -236,7 +238,7 @@ class StackCalls : public StackOptionCalls {
     return true;
   }
 
-  // May this end go away now, so that it is known what the other learns?
+  // True if this end may be closed now with a known effect on the other end.
   bool may_end(Conn& c, int i) {
     Half& h = c.end[i];
     if (h.life == Life::Opening) return !bad && !follows(c);
@@ -244,13 +246,14 @@ class StackCalls : public StackOptionCalls {
     if (c.dirty && (!c.idle() || bad) && !gone(c, i)) return false;
     if (h.read_closed && c.dirty) return false;
     if (h.shut_batch == x.batch) return false;
-    // The second FIN twice: the ACK of the second finds nobody, whose reset ends TIME-WAIT.
+    // The second FIN, sent twice: the ACK of the second finds no connection, and the reset in reply
+    // ends TIME-WAIT.
     if (bad && c.end[1 - i].fin_done) return false;
-    // Of one that waits to be accepted, nothing is seen.
+    // A connection that waits to be accepted cannot be observed.
     const Half& o = c.end[1 - i];
     return !(o.queued && (!c.idle() || (!x.world.up && of(o.values, Option::Keepalive) != 0)));
   }
-  // Is there something left of an earlier one between the same ends?
+  // True if part of an earlier connection between the same endpoints is left.
   bool follows(const Conn& c) const {
     for (const auto& o : x.conns) {
       if (o.get() != &c && o->at[0] == c.at[0] && o->at[1] == c.at[1]) return true;
@@ -304,7 +307,7 @@ class StackCalls : public StackOptionCalls {
     Half& h = c.end[i];
     answers(x.stack(i).take_error(h.e), std::exchange(h.error, Status::Ok), "take_error");
   }
-  // An ICMP error about the SYN; or about what is under way, which says why it fails if it does.
+  // An ICMP error about the SYN, or about data in flight, which then is the reason if that fails.
   void unreachable(Dice& dice, Conn& c, int i) {
     Half& h = c.end[i];
     if (x.world.up || (h.life != Life::Opening && h.life != Life::Open)) return;
@@ -328,7 +331,7 @@ class StackCalls : public StackOptionCalls {
     Half& h = c.end[i];
     std::size_t n = dice.one_in(3) ? dice.below(40000) : dice.below(2000);
     const bool queued = c.end[1 - i].queued;
-    // One that waits to be accepted is not looked at: what is written to it must fit.
+    // A connection that waits to be accepted is not observed, so what is written to it must fit.
     if (queued) n = std::min<std::size_t>(n, h.written < 900 ? 900 - h.written : 0);
     const bool more = dice.one_in(6);
     std::vector<std::uint8_t> b(n);
@@ -377,7 +380,7 @@ class StackCalls : public StackOptionCalls {
       h.error = Status::Ok;
     }
   }
-  // Does the other wait for this end's window, which has no room at all?
+  // True if the other end waits for this end's window, which is closed.
   bool is_shut(const Conn& c, int i) {
     const Half& h = c.end[i];
     if (h.life != Life::Open || c.waiting(1 - i) == 0 || h.unread() == 0) return false;
@@ -401,7 +404,7 @@ class StackCalls : public StackOptionCalls {
     }
   }
 
-  std::vector<std::pair<SocketAddress, SocketAddress>> past[2];  // ends of connections there were
+  std::vector<std::pair<SocketAddress, SocketAddress>> past[2];  // endpoints of earlier connections
   bool bad = false;
   std::uint64_t ids = 0;
 };

@@ -1,4 +1,4 @@
-// What a stranger learns and costs who sends what may be forged (RFC 5961, E-46).
+// Forged segments: the information they reveal, and their cost (RFC 5961, E-46).
 #include <gtest/gtest.h>
 
 #include <set>
@@ -13,8 +13,8 @@ class StackChallenge : public StackTest {
   using StackTest::now;
   using StackTest::open_pair;
   using StackTest::x;
-  // A RST at `b`'s end of what `a` calls `e`, in the window and not at its edge, `times` over.
-  // Returns how many were answered.
+  // Sends `times` RSTs to `b`'s end of the connection that `a` calls `e`, inside the window but not
+  // at its edge. Returns how many were answered.
   std::size_t spoof(Endpoint e, int times) {
     const auto local = *a->local_address(e), remote = *a->peer_address(e);
     const auto v = *a->snapshot(e, now);
@@ -46,11 +46,11 @@ class StackChallenge : public StackTest {
 };
 
 // proves: E-46
-TEST_F(StackChallenge, WhatIsSentToOneConnectionIsNotSeenAtAnother_RFC5961_7) {
+TEST_F(StackChallenge, AnAttackOnOneConnectionIsNotVisibleOnAnother_RFC5961_7) {
   open_pair();
   const Endpoint mine = connect_another();
   now = now + Duration::s(20);
-  // In two worlds that differ in nothing but the attack, the stranger counts the same.
+  // In two worlds that differ only in the attack, the attacker counts the same number.
   const std::size_t quiet = spoof(mine, 20);
   EXPECT_GE(quiet, 5u);
   EXPECT_LE(quiet, 10u);
@@ -78,7 +78,7 @@ TEST_F(StackChallenge, TheShareDiffersFromWindowToWindow) {
   EXPECT_GE(seen.size(), 3u);
 }
 
-// Datagrams of different peers are not numbered in one row: whoever reads the row counts them all.
+// Datagrams to different peers are not numbered by one counter, which any of them could read.
 TEST_F(StackChallenge, DatagramsAreNumberedPerConnection) {
   open_pair();
   const Endpoint mine = connect_another();
@@ -93,8 +93,8 @@ TEST_F(StackChallenge, DatagramsAreNumberedPerConnection) {
   EXPECT_EQ(static_cast<std::uint16_t>(id(mine) - before), 1);
 }
 
-// A reader that is gone needs no window, unless a sender waits for it.
-TEST_F(StackChallenge, ShutdownReadTellsOnlyASenderThatWaits) {
+// A program that stopped reading needs no window, unless the sender waits for one.
+TEST_F(StackChallenge, ShutdownReadAnnouncesAWindowOnlyToAWaitingSender) {
   b->set_default(Option::ReceiveBuffer, 8000);
   open_pair();
   write(*a, x, 3000);

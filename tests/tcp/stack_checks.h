@@ -1,5 +1,5 @@
-// What the stacks say of everything there is, held against the model: each endpoint's figures, what
-// it was told, each option, and how many of everything there are.
+// Compares everything the stacks report with the model: the figures of each endpoint, its change
+// reports, each option, and how many there are of everything.
 #pragma once
 
 #include <string>
@@ -45,7 +45,7 @@ class Checks {
     agree_on(r.readable, h.unread(), who + "readable");
     agree_on(r.error, h.error != Status::Ok, who + "error");
     const bool over = h.life == Life::Over;
-    // With a reset the end of the stream may have come before it.
+    // With a reset, the end of the stream may have arrived before it.
     agree_on(r.peer_closed, h.fin_came || over, who + "peer closed");
     agree_on(r.connected, h.life == Life::Open || h.life == Life::TimeWait, who + "connected");
     agree(!r.acceptable, who + "acceptable");
@@ -73,7 +73,7 @@ class Checks {
     agree_on(static_cast<int>(v.state), static_cast<int>(want), name(c, i) + "state");
     if (h.life != Life::Open) return;
     const bool all = c.waiting(i) == 0;
-    // Into a window that was larger before, some may have been sent in vain.
+    // If the window was larger before, some data may have been sent in vain.
     if (all) agree_on(v.in_flight, 0u, name(c, i) + "in flight");
     agree_on(v.acked, c.end[1 - i].got, name(c, i) + "acknowledged");
     if (all || v.in_flight == 0) agree_on(v.unsent, c.waiting(i), name(c, i) + "unsent");
@@ -105,7 +105,7 @@ class Checks {
       agree_on(v.send_mss, a.send_mss, who + "MSS to send with");
       agree_on(v.ecn, a.ecn, who + "ECN");
     }
-    // With timestamps a cookie holds these as well.
+    // With timestamps, a cookie holds these as well.
     if (!c.crossed || a.timestamps) {
       agree_on(v.sack, a.sack, who + "SACK");
       const Values& own = c.end[i].values;
@@ -122,7 +122,7 @@ class Checks {
     }
   }
 
-  // What its program was told in this batch.
+  // The changes reported to the program in this batch.
   void events(const Conn& c, int i, const Readiness& r) {
     const Half& h = c.end[i];
     if (h.accepted_late) return;
@@ -130,7 +130,7 @@ class Checks {
     const std::uint32_t what = all_told(i, h.e);
     if (i == c.active) {
       agree_on((what & kConnected) != 0, h.opened, who + "told: connected");
-      // Also where something of an earlier connection stood in the way.
+      // Also if part of an earlier connection delayed it.
       if (h.opened && !c.crossed) agree(connected_soon(i, h.e), who + "connects late");
     } else {
       agree((what & kConnected) == 0, who + "told: connected, of one that was accepted");
@@ -186,7 +186,7 @@ class Checks {
     }
   }
 
-  // Nobody is told of what it does not hold.
+  // The program gets no report about an endpoint that it does not hold.
   void told(int side) {
     for (const Told& t : x_.world.side[side].told) {
       bool known = x_.is_first_stale(side, t.e);

@@ -1,5 +1,5 @@
-// SYN cookies (RFC 4987 3.6) as a byte-stream user sees them: a flood costs no memory, and whoever
-// means it gets through.
+// SYN cookies (RFC 4987 3.6) as a user of byte streams sees them: a flood costs no memory, and real
+// connections still open.
 #include <gtest/gtest.h>
 
 #include "tcp/syn_cookie.h"
@@ -10,7 +10,7 @@ namespace {
 
 class SynCookies : public StackTest {
  protected:
-  // As many half-open connections as the listener may have.
+  // Sends as many SYNs as the listener may have half-open connections.
   void flood(std::size_t syns = 3) {
     b->set_default(Option::SynBacklog, 3);
     l = listen();
@@ -22,7 +22,7 @@ class SynCookies : public StackTest {
     }
     drain(*b);
   }
-  // What `a` answers to the cookie, not delivered yet.
+  // Returns `a`'s reply to the cookie, not delivered yet.
   Bytes answer() {
     x = a->open();
     a->connect(x, {ip("10.0.0.2"), 80}, now);
@@ -47,14 +47,14 @@ TEST_F(SynCookies, AFloodCostsNoMemory_RFC4987_3_6) {
 TEST_F(SynCookies, AConnectionOpensWithAllItsOptions) {
   flood();
   connect();
-  EXPECT_EQ(b->counters().cookies_taken, 1u);
+  EXPECT_EQ(b->counters().cookies_accepted, 1u);
   y = b->accept(l, nullptr, now);
   ASSERT_NE(y, Endpoint::None);
   const auto s = b->snapshot(y, now);
   EXPECT_TRUE(s->sack && s->timestamps && s->window_scaling);
   EXPECT_EQ(s->send_shift, a->snapshot(x, now)->receive_shift);
   EXPECT_EQ(s->send_mss, 1448u);
-  // And carries bytes both ways, more than a window that were not scaled.
+  // It carries bytes in both directions, more than an unscaled window.
   std::size_t got = 0, sent = 0;
   for (int i = 0; i < 400 && got < 600'000; ++i) {
     if (sent < 600'000) sent += write(*a, x, 600'000 - sent).bytes;
@@ -78,8 +78,8 @@ TEST_F(SynCookies, WithoutTimestampsOnlyTheMssSurvives) {
   EXPECT_EQ(s->send_mss, 1460u);
 }
 
-// The eight sizes are those of common links; a size between two of them becomes the smaller one,
-// and none becomes larger than the peer said.
+// The eight sizes are those of common links. A size between two of them becomes the smaller one;
+// none becomes larger than the peer announced.
 TEST(SynCookie, RemembersTheLargestSizeThatThePeerAccepts) {
   const SipKey key{7, 9};
   const SocketAddress local{IpAddress::v4(10, 0, 0, 2), 80}, remote{IpAddress::v4(10, 0, 0, 1), 9};
@@ -110,7 +110,7 @@ TEST(SynCookie, RemembersTheLargestSizeThatThePeerAccepts) {
   EXPECT_EQ(remembered(65535), 8940);
 }
 
-// RFC 9293 3.7.1: a peer that names no size accepts 536 bytes over IPv4 and 1220 over IPv6.
+// RFC 9293 3.7.1: a peer that announces no size accepts 536 bytes over IPv4 and 1220 over IPv6.
 TEST(SynCookie, AssumesTheDefaultSizeOfTheIpVersionIfThePeerNamesNone) {
   const SipKey key{7, 9};
   const SocketAddress local{IpAddress::v4(10, 0, 0, 2), 80}, remote{IpAddress::v4(10, 0, 0, 1), 9};
@@ -136,7 +136,7 @@ TEST_F(SynCookies, AForgedAnswerIsReset) {
   flood();
   Bytes forged = answer();
   const std::size_t at = net::kIpv4Header + 8;
-  // The acknowledgement is one off, the checksum right all the same.
+  // The acknowledgement number is wrong, but the checksum is correct.
   store_be32(forged.data() + at, load_be32(forged.data() + at) + 0x10000);
   const std::size_t sum = net::kIpv4Header + 16;
   const std::uint32_t c = load_be16(forged.data() + sum) + 0xfffeu;
@@ -145,7 +145,7 @@ TEST_F(SynCookies, AForgedAnswerIsReset) {
   const auto out = drain(*b);
   ASSERT_EQ(out.size(), 1u);
   EXPECT_TRUE(out[0].s.has(kRst));
-  EXPECT_EQ(b->counters().cookies_taken, 0u);
+  EXPECT_EQ(b->counters().cookies_accepted, 0u);
   EXPECT_EQ(b->accept(l, nullptr, now), Endpoint::None);
 }
 
@@ -154,14 +154,14 @@ TEST_F(SynCookies, AnAnswerThatComesTooLateIsReset) {
   const Bytes late = answer();
   now = now + kCookieLife * 2;
   b->input(late, now);
-  EXPECT_EQ(b->counters().cookies_taken, 0u);
+  EXPECT_EQ(b->counters().cookies_accepted, 0u);
   EXPECT_EQ(b->accept(l, nullptr, now), Endpoint::None);
 }
 
-TEST_F(SynCookies, NobodyIsBelievedWhoWasNotSentOne) {
+TEST_F(SynCookies, AReplyToACookieThatWasNeverSentIsReset) {
   flood();
   const Bytes good = answer();
-  // The same answer at a listener that never was in need.
+  // The same reply to a listener that never sent cookies.
   StackConfig c;
   c.addresses = {ip("10.0.0.2")};
   c.seed = 2;
@@ -170,13 +170,13 @@ TEST_F(SynCookies, NobodyIsBelievedWhoWasNotSentOne) {
   calm.bind(e, {IpAddress::any_v4(), 80});
   calm.listen(e, 8);
   calm.input(good, now);
-  EXPECT_EQ(calm.counters().cookies_taken, 0u);
+  EXPECT_EQ(calm.counters().cookies_accepted, 0u);
   const auto out = drain(calm);
   ASSERT_EQ(out.size(), 1u);
   EXPECT_TRUE(out[0].s.has(kRst));
 }
 
-TEST_F(SynCookies, ALostAnswerIsMadeGoodByTheFirstData) {
+TEST_F(SynCookies, TheFirstDataReplacesALostAnswer) {
   flood();
   answer();  // lost
   write(*a, x, 100);

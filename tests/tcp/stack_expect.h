@@ -1,5 +1,5 @@
-// What must have come of a batch of calls, once the wire is quiet: how each connection of the model
-// goes on, and that the stacks say the same.
+// The expected results of a batch of calls, once the wire is quiet: how each connection of the
+// model continues. Checks that the stacks agree.
 #pragma once
 
 #include <algorithm>
@@ -15,11 +15,11 @@ class Expected {
   std::vector<std::unique_ptr<Conn>> conns;
   std::vector<Listener> listeners;
   std::vector<Fresh> fresh;
-  std::vector<std::pair<int, Endpoint>> stale;  // handles given back
+  std::vector<std::pair<int, Endpoint>> stale;  // handles released
   std::uint64_t connects[2] = {0, 0}, accepts[2] = {0, 0}, resets[2] = {0, 0};
   unsigned batch = 1;
   Instant batch_begin;
-  bool unsure = false;  // not every connection that was opened has been counted
+  bool unsure = false;  // not every opened connection was counted
 
   explicit Expected(std::uint64_t seed) : world(seed) {}
 
@@ -39,7 +39,7 @@ class Expected {
     }
   }
 
-  // The cable carries; everything that can happen at once has.
+  // The cable carries: applies everything that can happen at once.
   void resolve() {
     for (std::size_t n = 0; n < conns.size(); ++n) {
       Conn& c = *conns[n];
@@ -78,7 +78,7 @@ class Expected {
           Span stalled = h.stall;
           const bool busy = h.written > c->end[1 - i].got || h.wants_fin();
           if (!busy) stalled = {};
-          // What "more" belongs to may have waited for it first.
+          // Data held back by "more" may have waited before.
           if (busy && !stalled.set()) stalled = {batch_begin, batch_begin + Duration::ms(201)};
           const Span p = patience(h, stalled, came(*c, i), batch_begin);
           if (p.from < h.ends.from) h.ends_badly = true;
@@ -90,7 +90,7 @@ class Expected {
     return last;
   }
 
-  // What has come to its end by time alone.
+  // Ends the connections whose time has run out.
   void expire() {
     for (const auto& c : conns) {
       for (int i = 0; i < 2; ++i) {
@@ -98,11 +98,11 @@ class Expected {
         if (!h.alive() || !h.ends.set() || h.ends.to > world.now) continue;
         if (world.up && h.life == Life::Open && c->end[1 - i].held &&
             c->end[1 - i].life == Life::Open) {
-          take_bytes(*c, i);  // until then a probe has brought one now and then
+          take_bytes(*c, i);  // until then a probe has delivered a byte from time to time
         }
         h.life = Life::Over;
         if (h.ends_badly && h.held) {
-          // What came after an ICMP error shows that it is over.
+          // An ICMP error after the last received datagram gives the reason.
           const bool soft = h.soft_at > came(*c, i);
           h.error = h.gone.set() ? Status::Reset : soft ? Status::Unreachable : Status::TimedOut;
           h.failed = true;
@@ -116,8 +116,7 @@ class Expected {
     forget_ended();
   }
 
-  // Is the end of anything so near that it could fall among the calls to come? When it will be
-  // over.
+  // Returns when everything will be over that could end during the next calls.
   Instant soon(Duration margin) const {
     Instant until = Instant::from_ns(0);
     for (const auto& c : conns) {
@@ -146,7 +145,7 @@ class Expected {
     }
     return n;
   }
-  // What the peer still has of an earlier connection between the same ends goes.
+  // The peer's rest of an earlier connection between the same endpoints goes away.
   void displace(const Conn& by) {
     const int p = 1 - by.active;
     for (const auto& o : conns) {
@@ -176,7 +175,8 @@ class Expected {
   }
 
  private:
-  // A SYN: an old connection between the same ends goes, and a listener takes it or nobody does.
+  // A SYN arrives: an old connection between the same endpoints ends, and a listener accepts the
+  // new one, or none does.
   void open(Conn& c) {
     const int p = 1 - c.active;
     Half& a = c.end[c.active];
@@ -203,7 +203,7 @@ class Expected {
     if (h.life != Life::Open) return;
     ++resets[i];
     if (h.held && !h.read_closed) {
-      // Of what was on its way when the other end gave up, some may have come.
+      // Some of the data in flight when the other end gave up may have arrived.
       const std::uint64_t before = h.got;
       h.got = h.read + stack(i).readiness(h.e).readable;
       agree(h.got >= before && h.got <= c.end[1 - i].written,
@@ -217,14 +217,14 @@ class Expected {
     h.ends = h.lingers = h.gone = h.stall = {};
   }
 
-  // Bytes and the FIN, from one end to the other.
+  // Carries bytes and the FIN from one end to the other.
   void carry(Conn& c, int from) {
     Half& s = c.end[from];
     Half& r = c.end[1 - from];
     if (s.life != Life::Open) return;
     if (r.life == Life::Over) {
       if (c.waiting(from) != 0 || s.wants_fin()) take_reset(c, from);
-      // A window update, or a keep-alive probe, is answered by a reset.
+      // A window update or keepalive probe is answered by a reset.
       const bool asks = s.may_be_reset || of(s.values, Option::Keepalive) != 0;
       if (asks && s.held && stack(from).readiness(s.e).error) take_reset(c, from);
       s.may_be_reset = false;
@@ -262,7 +262,7 @@ class Expected {
         const std::int64_t least =
             std::min<std::int64_t>(v->receive_buffer / 2, v->advertised_mss) +
             (std::int64_t{4} << v->receive_shift);
-        // What a scaled window cannot tell of, probes fill, a byte each.
+        // Probes fill, byte by byte, the room that a scaled window cannot express.
         probed = time_of(s.values, Option::RtoMax) * std::max<std::int64_t>(0, room);
         agree(room <= least, "bytes wait although there is room: " + std::to_string(room));
       }
@@ -286,7 +286,7 @@ class Expected {
       return;
     }
     h.lingers = h.stall = {};
-    // Whose FIN left before the other's came waits; when they crossed, both do.
+    // The end whose FIN left first goes to TIME-WAIT; if the FINs crossed, both ends do.
     const bool crossed = h.fin_batch == o.fin_batch && h.shut_batch == o.shut_batch;
     if (crossed || h.fin_batch < o.fin_batch ||
         (h.fin_batch == o.fin_batch && h.shut_batch < o.shut_batch)) {
@@ -317,13 +317,13 @@ class Expected {
     Duration user = time_of(h.values, Option::UserTimeout);
     if (user == Duration::zero() && h.orphan()) user = time_of(h.values, Option::OrphanTimeout);
     if (user == Duration::zero()) return;
-    // One that was set in this batch may be over already.
+    // A timeout set in this batch may be over already.
     const Span over = h.stall.after(user);
     h.ends.or_sooner({std::max(over.from, batch_begin), std::max(over.to, batch_begin)});
     h.ends_badly = true;
   }
 
-  // The end of one that a program holds was told at its time.
+  // The program got the report of the end of its connection at the right time.
   void check_time(const Conn& c, int i) {
     const Half& h = c.end[i];
     for (const Told& t : world.side[i].told) {

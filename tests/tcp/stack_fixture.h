@@ -1,4 +1,4 @@
-// Two byte-stream stacks joined by a wire, and a look at what is on it.
+// Two byte-stream stacks joined by a wire, and an observer of its datagrams.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ struct Seen {
   Bytes bytes, payload;
 };
 
-// A datagram's TCP part; the test fails when it is none with valid checksums.
+// Parses a datagram's TCP part. The test fails if it has none with valid checksums.
 inline Seen look(const Datagram& d) {
   Seen seen;
   seen.at = d.send_time;
@@ -60,7 +60,7 @@ struct Changes {
   }
 };
 
-// Two stacks and a wire whose every datagram is delivered at once unless told otherwise.
+// Two stacks and a wire that delivers every datagram at once by default.
 class StackTest : public testing::Test {
  protected:
   StackTest() {
@@ -74,7 +74,7 @@ class StackTest : public testing::Test {
     b->set_on_change(Changes::take, &at_b);
   }
 
-  // Carries until the wire is quiet.
+  // Delivers datagrams until the wire is quiet.
   void carry() {
     Datagram d;
     for (bool any = true; any;) {

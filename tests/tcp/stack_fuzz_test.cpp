@@ -1,4 +1,4 @@
-// Whatever comes in, nothing breaks.
+// Random input: nothing breaks, whatever arrives.
 #include <gtest/gtest.h>
 
 #include "tests/tcp/stack_fixture.h"
@@ -6,7 +6,7 @@
 namespace urnic::tcp::test {
 namespace {
 
-TEST(StackFuzz, AnyDatagramIsSurvived) {
+TEST(StackFuzz, SurvivesAnyDatagram) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Rng rng(seed);
@@ -27,7 +27,7 @@ TEST(StackFuzz, AnyDatagramIsSurvived) {
       Segment g;
       g.src_port = static_cast<std::uint16_t>(1000 + rng.below(2));
       g.dst_port = 80;
-      // Mostly near what the stack expects, so that it goes deep.
+      // Mostly near the expected values, so that it reaches deep into the code.
       g.seq = Seq(seq + static_cast<std::uint32_t>(rng.below(400)) - 200);
       g.ack = Seq(ack + static_cast<std::uint32_t>(rng.below(10)) - 5);
       g.flags = static_cast<std::uint16_t>(rng.chance(0.8) ? std::uint64_t{kAck} : rng.below(256));

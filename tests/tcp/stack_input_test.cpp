@@ -1,4 +1,4 @@
-// Datagrams in and out.
+// Tests of datagrams in and out.
 #include <gtest/gtest.h>
 
 #include "tests/tcp/stack_fixture.h"
@@ -7,9 +7,8 @@ namespace urnic::tcp::test {
 namespace {
 
 // ---- segments on the wire
-// -----------------------------------------------------------------------------
 
-TEST_F(StackTest, SegmentsWithoutAConnectionDrawRst_RFC9293_3_10_7_1) {
+TEST_F(StackTest, SegmentsWithoutAConnectionAreReset_RFC9293_3_10_7_1) {
   open_pair();
   write(*a, x, 5);
   Datagram d;
@@ -27,7 +26,7 @@ TEST_F(StackTest, SegmentsWithoutAConnectionDrawRst_RFC9293_3_10_7_1) {
   EXPECT_EQ(out[0].s.dst_port, sent.s.src_port);
 }
 
-TEST_F(StackTest, WhatIsNotForUsIsDropped) {
+TEST_F(StackTest, DatagramsForOtherHostsAreDropped) {
   open_pair();
   write(*a, x, 5);
   Datagram d;
@@ -49,7 +48,7 @@ TEST_F(StackTest, WhatIsNotForUsIsDropped) {
   EXPECT_TRUE(drain(*b).empty());
 }
 
-TEST_F(StackTest, AFinBehindOldDataEndsTheStream_RFC9293_3_10_7_4) {
+TEST_F(StackTest, AFinAfterOldDataEndsTheStream_RFC9293_3_10_7_4) {
   open_pair();
   write(*a, x, 5);
   Datagram d;
@@ -58,7 +57,7 @@ TEST_F(StackTest, AFinBehindOldDataEndsTheStream_RFC9293_3_10_7_4) {
   b->input(bytes, now);
   EXPECT_EQ(read(*b, y).bytes, 5u);
   drain(*b);
-  // The same data once more, now with a FIN.
+  // The same data again, now with a FIN.
   const std::size_t flags = net::kIpv4Header + 12, sum = net::kIpv4Header + 16;
   store_be16(bytes.data() + flags,
              static_cast<std::uint16_t>(load_be16(bytes.data() + flags) | kFin));
@@ -90,7 +89,7 @@ TEST_F(StackTest, SegmentsLargerThanTheMssAreLegalInput) {
   a->set_default(Option::Mtu, 65535);
   open_pair();
   EXPECT_EQ(a->snapshot(x, now)->send_mss, 1460 - 12);
-  // The peer never agreed to this, but nothing forbids taking it.
+  // The peer did not agree to this size, but nothing forbids accepting it.
   StackConfig c;
   c.addresses = {ip("10.0.0.9")};
   c.options.mtu = 65535;
@@ -129,7 +128,7 @@ TEST_F(StackTest, PshAtTheEndOfABurstOrOfEveryWrite) {
   carry();
 
   a->set_option(x, Option::PshRule, 1, now);
-  // Fill the window; two more writes wait, and their ends are remembered.
+  // Fill the window. Two more writes wait, and their ends are remembered.
   const std::size_t window = a->snapshot(x, now)->cwnd / 1448 * 1448;
   write(*a, x, window);
   write(*a, x, 100);
@@ -200,7 +199,7 @@ TEST_F(StackTest, IcmpErrorsEndAnAttemptAndCutSegments) {
   open_pair();
   write(*a, x, 2000);
   out = drain(*a);
-  // The same as a datagram: type 3 code 4, quoting what was sent.
+  // The same as a datagram: type 3 code 4, quoting a sent segment.
   Bytes icmp(20 + 8 + 28, 0);
   Bytes message(8 + 28, 0);
   message[0] = 3;
@@ -222,9 +221,9 @@ TEST_F(StackTest, IcmpErrorsEndAnAttemptAndCutSegments) {
   EXPECT_EQ(a->snapshot(x, now)->send_mss, 1000 - 20 - 20 - 12);
 }
 
-// An ICMP error is the reason of a failure that follows it, not of one after the way has carried
-// again.
-TEST_F(StackTest, AnIcmpErrorIsForgottenWhenTheWayCarriesAgain) {
+// An ICMP error is the reason of a failure that follows it, but not of a failure after the path
+// worked again.
+TEST_F(StackTest, AnIcmpErrorIsForgottenWhenThePathWorksAgain) {
   a->set_default(Option::UserTimeout, 20'000'000);
   for (const bool later : {false, true}) {
     open_pair();

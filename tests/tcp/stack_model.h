@@ -1,5 +1,5 @@
-// What a walk over two byte-stream stacks expects: each connection as its two ends, what each has
-// written, got and read, how it may end and when.
+// The model for a walk over two byte-stream stacks: each connection as two ends, with the bytes
+// each has written, received and read, how it may end and when.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ inline Duration time_of(const Values& v, Option o) {
   return Duration::us(of(v, o));
 }
 
-// Something happens between two moments.
+// An event happens between two times.
 struct Span {
   Instant from = Instant::never(), to = Instant::never();
   bool set() const { return !from.is_never(); }
@@ -42,27 +42,27 @@ enum class Life : std::uint8_t { Opening, Open, TimeWait, Over };
 
 struct Half {
   Endpoint e = Endpoint::None;
-  bool held = false;    // a program has it
+  bool held = false;    // held by a program
   bool queued = false;  // waits for accept()
   Life life = Life::Opening;
   Status error = Status::Ok;
   Values values{};
   std::uint64_t written = 0, read = 0;
-  std::uint64_t got = 0;  // of what the other has written
+  std::uint64_t got = 0;  // of the bytes the other end has written
   bool write_closed = false, read_closed = false;
   bool fin_done = false;    // its FIN is acknowledged
-  bool fin_came = false;    // the other's has arrived
+  bool fin_came = false;    // the other end's FIN arrived
   unsigned fin_batch = 0;   // when its FIN left
-  unsigned shut_batch = 0;  // when it was asked to
+  unsigned shut_batch = 0;  // when it was requested
   bool reset_sent = false;  // in this batch, over a wire that carries
   bool may_be_reset = false;
-  Instant soft_at;             // when an ICMP error said why nothing gets through
-  bool full = false;           // a write was cut short
-  Instant keep_from, keep_to;  // keep-alive was begun between these
-  Span stall;                  // since when bytes wait for a window
-  Span lingers;                // TIME-WAIT, or FIN-WAIT-2 of one that nobody holds
-  Span gone;                   // keep-alive finds out that the other is gone
-  Span ends;                   // the soonest of all
+  Instant soft_at;             // when an ICMP error gave a reason for the silence
+  bool full = false;           // a write was short
+  Instant keep_from, keep_to;  // keepalive began between these
+  Span stall;                  // start of the wait of bytes for a window
+  Span lingers;                // TIME-WAIT, or FIN-WAIT-2 without a handle
+  Span gone;                   // keepalive detects that the other end is gone
+  Span ends;                   // the earliest of all
   bool ends_badly = false;
   // In this batch:
   bool opened = false, failed = false, fin_now = false, arrived = false, accepted_late = false;
@@ -80,10 +80,11 @@ struct Conn {
   Half end[2];
   Endpoint listener = Endpoint::None;
   unsigned batch = 0;    // in which it was opened
-  bool dirty = false;    // something was done to it in this batch
-  bool frozen = false;   // nothing more may be done to it in this batch
-  bool crossed = false;  // opened in a crowd or over a bad wire: not all was agreed on for sure
-  bool settled = false;  // has been opened
+  bool dirty = false;    // changed in this batch
+  bool frozen = false;   // must not be changed again in this batch
+  bool crossed = false;  // opened in a crowd or over a bad wire: some negotiated values are not
+                         // certain
+  bool settled = false;  // was opened
 
   std::uint64_t waiting(int from) const { return end[from].written - end[1 - from].got; }
   bool idle() const { return waiting(0) == 0 && waiting(1) == 0; }
@@ -96,8 +97,8 @@ struct Listener {
   unsigned backlog = 0;
   Values values{};
   unsigned came = 0;       // in this batch
-  unsigned asked = 0;      // the batch in which somebody connected to it last
-  unsigned asked_for = 0;  // how many did
+  unsigned asked = 0;      // the batch of the last connection attempt to it
+  unsigned asked_for = 0;  // the number of attempts in that batch
 };
 
 struct Fresh {
@@ -112,7 +113,7 @@ inline std::uint8_t byte_of(const Conn& c, int from, std::uint64_t at) {
       40);
 }
 
-// How long a SYN that nobody answers is sent again.
+// How long an unanswered SYN is resent.
 inline Duration syn_patience(const Values& v) {
   Duration all = Duration::zero();
   Duration rto = std::min(time_of(v, Option::RtoInitial), time_of(v, Option::RtoMax));
@@ -124,8 +125,8 @@ inline Duration syn_patience(const Values& v) {
   return user == Duration::zero() ? all : std::min(all, user);
 }
 
-// When a silent peer is given up, for each of the reasons there may be. `stalled`: since when
-// something is under way; unset when nothing is. `cut`: since when nothing gets through.
+// When a silent peer is given up, for each possible reason. `stalled`: since when data is in
+// flight; unset if there is none. `cut`: since when the wire carries nothing.
 inline Span patience(const Half& h, const Span& stalled, Instant came, Instant cut) {
   Span s;
   const Duration keepalive = time_of(h.values, Option::Keepalive);
@@ -153,7 +154,7 @@ struct Agreed {
 inline std::int64_t mss_of(const Values& v, bool v6) {
   return std::max<std::int64_t>(48, of(v, Option::Mtu) - (v6 ? 60 : 40));
 }
-// What end `i` has agreed on with the other.
+// The values that end `i` has agreed on with the other end.
 inline Agreed agreed(const Conn& c, int i) {
   const Values& own = c.end[i].values;
   const Values& other = c.end[1 - i].values;

@@ -1,5 +1,5 @@
-// The calls of a walk over two byte-stream stacks that set options, each beside what the model says
-// it answers.
+// The calls of a walk over two byte-stream stacks that set options, each compared with the result
+// the model expects.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ class StackOptionCalls : public urnic::test::Walk {
   }
   static bool gone(const Conn& c, int i) { return c.end[1 - i].life == Life::Over; }
 
-  // Machine `side` begins, with values of its own for everything.
+  // Machine `side` starts, with its own values for all options.
   void start(Dice& dice, int side) {
     x.world.start(side);
     x.connects[side] = x.accepts[side] = x.resets[side] = 0;
@@ -46,7 +46,7 @@ class StackOptionCalls : public urnic::test::Walk {
     for (unsigned n = dice.below(6); n > 0; --n) set_one(dice, side, f.e, f.values, true);
     return f;
   }
-  // Some value, or one out of bounds, or one too late.
+  // Sets some option: a valid value, one out of bounds, or one that is too late.
   Option set_one(Dice& dice, int side, Endpoint e, Values& values, bool early) {
     return set_this(dice, kSettings[dice.below(std::size(kSettings))], side, e, values, early);
   }
@@ -54,7 +54,7 @@ class StackOptionCalls : public urnic::test::Walk {
     std::int64_t value = some_value(dice, s);
     const OptionBounds bounds = option_bounds(s.option);
     if (dice.one_in(10)) value = dice.one_in(2) ? bounds.most + 1 : bounds.least - 1;
-    // Never, for what may be never.
+    // Sometimes switches off an option that may be off.
     const bool may_be_off = s.option == Option::UserTimeout || s.option == Option::Keepalive ||
                             s.option == Option::MssClamp || s.option == Option::HoleLimit;
     if (may_be_off && dice.one_in(3)) value = 0;
@@ -84,13 +84,13 @@ class StackOptionCalls : public urnic::test::Walk {
     Half& h = (*c)->end[i];
     if (!h.held) return;
     tell("set an option of" + text(**c, i));
-    // Room is what one waits for whose buffer is full.
+    // A program whose buffer is full may wait for room.
     const bool room = h.full && dice.one_in(2);
     const Option o = room ? set_this(dice, setting_of(Option::SendBuffer), i, h.e, h.values, false)
                           : set_one(dice, i, h.e, h.values, false);
     touch(**c, i);
     if (o == Option::Keepalive) x.begin_keepalive(h);
-    // What was sent before has the old one.
+    // Data sent before has the old TOS.
     if (o != Option::Tos) return;
     x.world.collect();
     x.world.side[i].seen[{(*c)->at[i], (*c)->at[1 - i]}].payload = false;
@@ -99,7 +99,7 @@ class StackOptionCalls : public urnic::test::Walk {
     c.dirty = true;
     if (gone(c, i)) c.end[i].may_be_reset = true;
   }
-  // A program whose write was cut short is told at once that there is room again.
+  // A program whose write was short gets the report at once that there is room again.
   void grow_send_buffer(Dice& dice, Conn& c, int i) {
     Half& h = c.end[i];
     std::int64_t& value = h.values[static_cast<std::size_t>(Option::SendBuffer)];

@@ -19,7 +19,7 @@ TEST(StackOptions, EveryOptionHasANameAndIsStored) {
     const std::string name(option_name(o));
     EXPECT_TRUE(names.insert(name).second) << name;
     EXPECT_EQ(option_from_name(name), o);
-    // Each is independent of all others: what one sets, no other shows.
+    // Each option is independent: setting one changes no other.
     EndpointOptions e;
     const std::int64_t before = get_option(e, o);
     const std::int64_t value = before < 0    ? 0
@@ -49,7 +49,7 @@ TEST(StackOptions, UnknownOptionsAndValuesAreRefused) {
   for (const auto& [o, v] : bad) EXPECT_FALSE(set_option(e, o, v)) << option_name(o) << v;
 }
 
-TEST(StackOptions, SomeAreSettledWhenTheConnectionOpens) {
+TEST(StackOptions, SomeAreFixedWhenTheConnectionOpens) {
   EXPECT_FALSE(changeable_when_open(Option::Sack));
   EXPECT_FALSE(changeable_when_open(Option::Mtu));
   EXPECT_TRUE(changeable_when_open(Option::Nagle));

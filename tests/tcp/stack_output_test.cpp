@@ -1,4 +1,4 @@
-// Timers and call-backs.
+// Tests of timers and callbacks.
 #include <gtest/gtest.h>
 
 #include "tests/tcp/stack_fixture.h"
@@ -7,7 +7,6 @@ namespace urnic::tcp::test {
 namespace {
 
 // ---- time
-// -------------------------------------------------------------------------------------------
 
 TEST_F(StackTest, TimersCarryTheirDeadlineNotThePollingTime) {
   l = listen();
@@ -22,7 +21,7 @@ TEST_F(StackTest, TimersCarryTheirDeadlineNotThePollingTime) {
   EXPECT_EQ(out[0].at, due);
 }
 
-TEST_F(StackTest, JumpingOverDeadlinesEqualsVisitingEach) {
+TEST_F(StackTest, OneLateRunEqualsARunAtEachDeadline) {
   const auto play = [&](bool jump) {
     StackConfig c;
     c.addresses = {ip("10.0.0.1")};
@@ -53,7 +52,7 @@ TEST_F(StackTest, JumpingOverDeadlinesEqualsVisitingEach) {
   EXPECT_EQ(one, other);
 }
 
-TEST_F(StackTest, AnEntryFiresTheTimersBeforeIt) {
+TEST_F(StackTest, ACallFiresTheTimersDueBeforeIt) {
   l = listen();
   x = a->open();
   a->connect(x, {ip("10.0.0.2"), 80}, now);
@@ -67,8 +66,7 @@ TEST_F(StackTest, AnEntryFiresTheTimersBeforeIt) {
   EXPECT_EQ((out[1].at - begin).count_ms(), 3000);
 }
 
-// ---- call-backs
-// -------------------------------------------------------------------------------------
+// ---- callbacks
 
 TEST_F(StackTest, SinksMayCallTheOtherStackDirectly) {
   struct Ends {
@@ -91,11 +89,11 @@ TEST_F(StackTest, SinksMayCallTheOtherStackDirectly) {
   ASSERT_NE(y, Endpoint::None);
   EXPECT_EQ(write(*a, x, 500000).bytes, 500000u);
   EXPECT_EQ(read(*b, y).bytes, 500000u);
-  EXPECT_LE(to_b.most, 1);  // never inside itself
+  EXPECT_LE(to_b.most, 1);  // never called inside itself
 }
 
 TEST_F(StackTest, ChangeCallBacksMayReadWriteAndClose) {
-  // An echo server that lives in its call-back.
+  // An echo server that runs in its callback.
   struct Echo {
     Stack* stack;
     Instant now;

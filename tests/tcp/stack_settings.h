@@ -1,5 +1,5 @@
-// Values of options that a walk sets: none is the usual one, those of the two ends differ, and what
-// they make wait is long beside a batch of calls and short beside an episode.
+// Option values that a walk sets. None is the default, the two ends have different ones, and their
+// times are long compared with a batch of calls and short compared with an episode.
 #pragma once
 
 #include "tests/tcp/stack_model.h"
@@ -58,7 +58,7 @@ inline constexpr Setting kSettings[] = {
     {Option::SynBacklog, 2, 6},
     {Option::SynCookies, 0, 1},
 };
-// Those without which the model knows no time by which all is quiet.
+// Without these, the model has no time by which everything is quiet.
 inline constexpr Option kNeeded[] = {
     Option::RtoInitial, Option::RtoMin,      Option::RtoMax,         Option::SynRetries,
     Option::TimeWait,   Option::FinWait2,    Option::OrphanTimeout,  Option::DataRetries,

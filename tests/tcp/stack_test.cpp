@@ -1,4 +1,4 @@
-// Endpoints: outcomes, readiness, life after close, limits.
+// Tests of endpoints: results, readiness, life after close, limits.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -7,7 +7,7 @@
 namespace urnic::tcp::test {
 namespace {
 
-TEST_F(StackTest, ConnectAcceptAndSayWho) {
+TEST_F(StackTest, ConnectAndAcceptReportTheAddresses) {
   open_pair();
   EXPECT_EQ(b->peer_address(y), a->local_address(x));
   EXPECT_EQ(a->peer_address(x), (SocketAddress{ip("10.0.0.2"), 80}));
@@ -93,7 +93,7 @@ TEST_F(StackTest, BytesArriveAndReadinessFollows) {
   EXPECT_EQ(b->read(y, {}, now).status, Status::Ok);
 }
 
-TEST_F(StackTest, WriteTakesWhatFitsExactly) {
+TEST_F(StackTest, WriteAcceptsExactlyWhatFits) {
   a->set_default(Option::SendBuffer, 5000);
   b->set_default(Option::ReceiveBuffer, 2 * 1448);
   open_pair();
@@ -145,7 +145,7 @@ TEST_F(StackTest, ShutdownReadDiscardsAndAcknowledges) {
   EXPECT_EQ(b->readiness(y).readable, 0u);
 }
 
-TEST_F(StackTest, ClosedEndpointsFinishInside) {
+TEST_F(StackTest, ClosedEndpointsFinishInTheStack) {
   open_pair();
   write(*a, x, 50000);
   EXPECT_EQ(a->close(x, now), Status::Ok);
@@ -194,7 +194,7 @@ TEST_F(StackTest, LingerZeroAborts) {
   a->close(x, now);
   carry();
   EXPECT_EQ(a->connections(), 0u);
-  EXPECT_EQ(read(*b, y).bytes, 10u);  // what came before stays readable
+  EXPECT_EQ(read(*b, y).bytes, 10u);  // data received before stays readable
   EXPECT_EQ(read(*b, y).status, Status::Reset);
 }
 
@@ -206,7 +206,7 @@ TEST_F(StackTest, AbortResets) {
   EXPECT_EQ(b->take_error(y), Status::Reset);
 }
 
-TEST_F(StackTest, ClosingAListenerResetsWhatNobodyAccepted) {
+TEST_F(StackTest, ClosingAListenerResetsUnacceptedConnections) {
   l = listen();
   connect();
   EXPECT_TRUE(a->readiness(x).connected);
@@ -231,16 +231,16 @@ TEST_F(StackTest, BacklogLimitsFinishedConnections) {
   EXPECT_NE(b->accept(l, nullptr, now), Endpoint::None);
   EXPECT_NE(b->accept(l, nullptr, now), Endpoint::None);
   EXPECT_EQ(b->accept(l, nullptr, now), Endpoint::None);
-  pass(Duration::s(2));  // the SYNs come again
+  pass(Duration::s(2));  // the SYNs are resent
   EXPECT_TRUE(a->readiness(xs[2]).connected);
   EXPECT_TRUE(a->readiness(xs[3]).connected);
 }
 
-// Endpoints that come and go faster than their deadlines leave a bounded list of timers.
+// Endpoints that open and close faster than their deadlines leave a bounded list of timers.
 // proves: E-50
-TEST_F(StackTest, TimersOfWhatIsGoneAreTakenOut) {
+TEST_F(StackTest, TimersOfClosedEndpointsAreRemoved) {
   a->set_default(Option::Linger, 0);
-  // Whose deadline is before all others: nothing leaves the list from its top meanwhile.
+  // Its deadline is before all others, so no entry leaves the top of the list in the meantime.
   const Endpoint first = a->open();
   ASSERT_EQ(a->connect(first, {ip("10.0.0.78"), 80}, now), Status::InProgress);
   now = now + Duration::ms(1);
@@ -257,8 +257,9 @@ TEST_F(StackTest, TimersOfWhatIsGoneAreTakenOut) {
   EXPECT_EQ(a->timers(), 0u);
 }
 
-// RSTs to segments of no connection: a driver that fetches nothing holds so many and no more.
-TEST_F(StackTest, AnswersToStrangersThatNobodyFetchesAreBounded) {
+// RSTs for segments of no connection: a driver that fetches none of them cannot accumulate more
+// than the limit.
+TEST_F(StackTest, UnfetchedRepliesToUnknownPeersAreBounded) {
   x = a->open();
   a->connect(x, {ip("10.0.0.2"), 81}, now);
   Datagram d;
@@ -279,7 +280,7 @@ TEST_F(StackTest, HalfOpenConnectionsAreLimited) {
   b->set_default(Option::SynCookies, 0);
   l = listen();
   Datagram d;
-  for (int i = 0; i < 5; ++i) {  // SYNs whose SYN-ACKs never come back
+  for (int i = 0; i < 5; ++i) {  // SYNs whose SYN-ACKs are never answered
     x = a->open();
     a->connect(x, {ip("10.0.0.2"), 80}, now);
     ASSERT_TRUE(a->next_output(&d));
@@ -288,7 +289,7 @@ TEST_F(StackTest, HalfOpenConnectionsAreLimited) {
   EXPECT_EQ(b->connections(), 3u);
   EXPECT_EQ(b->counters().dropped_backlog, 2u);
   drain(*b);
-  for (int i = 0; i < 400; ++i) {  // and time out in silence
+  for (int i = 0; i < 400; ++i) {  // and they time out without a report
     now = now + Duration::s(1);
     b->run(now);
     drain(*b);
@@ -318,13 +319,14 @@ TEST_F(StackTest, OrphansDoNotLiveForEver) {
   EXPECT_EQ(a->connections(), 0u);
 }
 
-// A window probe whose byte is taken is progress, and what waits behind it waits on: for the user
-// timeout (RFC 9293 3.9.1.8), or for an owner that is gone.
-TEST_F(StackTest, AProbeThatIsTakenDoesNotStopTheClock) {
+// A window probe whose byte is accepted is progress, but the data after it still waits: for the
+// user timeout (RFC 9293 3.9.1.8), or for the timeout of a closed endpoint.
+TEST_F(StackTest, AnAcceptedProbeDoesNotStopTheTimeout) {
   for (const bool orphan : {false, true}) {
     a->set_default(Option::UserTimeout, orphan ? 0 : 20'000'000);
     a->set_default(Option::OrphanTimeout, 20'000'000);
-    b->set_default(Option::ReceiveBuffer, 2 * 1448 + 1);  // a byte that no scaled window tells of
+    b->set_default(Option::ReceiveBuffer, 2 * 1448 + 1);  // one byte that no scaled window can
+                                                          // express
     open_pair();
     write(*a, x, 9000);
     if (orphan) a->close(x, now);
@@ -342,7 +344,7 @@ TEST_F(StackTest, AProbeThatIsTakenDoesNotStopTheClock) {
   }
 }
 
-TEST_F(StackTest, SixAndFourSideBySide) {
+TEST_F(StackTest, Ipv6AndIpv4WorkSideBySide) {
   const Endpoint l6 = b->open();
   b->bind(l6, {IpAddress::any_v6(), 80});
   EXPECT_EQ(b->listen(l6, 4), Status::Ok);
@@ -362,8 +364,7 @@ TEST_F(StackTest, TheMoreSpecificListenerWins) {
   EXPECT_EQ(b->listen(special, 1), Status::AddressInUse);
 }
 
-// ---- what is injected
-// -----------------------------------------------------------------------------------
+// ---- injected functions
 
 TEST_F(StackTest, IsnTimestampAndPortAreInjectable) {
   StackConfig c;
@@ -403,7 +404,7 @@ TEST_F(StackTest, PortsRunOutPerDestination) {
   EXPECT_EQ(s.connect(s.open(), {ip("10.0.0.2"), 81}, now), Status::InProgress);
 }
 
-TEST_F(StackTest, SnapshotTellsTheState) {
+TEST_F(StackTest, SnapshotReportsTheState) {
   open_pair();
   write(*a, x, 3000);
   const Snapshot v = *a->snapshot(x, now);
@@ -424,7 +425,7 @@ TEST_F(StackTest, SnapshotTellsTheState) {
   EXPECT_FALSE(b->snapshot(l, now).has_value());
 }
 
-TEST_F(StackTest, BuffersCanBeResizedOnTheRun) {
+TEST_F(StackTest, BuffersCanBeResizedOnAnOpenConnection) {
   b->set_default(Option::ReceiveBuffer, 1448);
   open_pair();
   write(*a, x, 20000);
@@ -450,7 +451,7 @@ TEST_F(StackTest, SettingAnOptionKeepsWhatTheConnectionOpenedWith) {
   EXPECT_EQ(b->readiness(y).readable, 5000u);
 }
 
-TEST(StackLife, ManyStacksInOneProcessAndNothingLeft) {
+TEST(StackLife, ManyStacksInOneProcessLeakNoMemory) {
   const auto hundred = [] {
     std::vector<std::unique_ptr<Stack>> all;
     for (int i = 0; i < 100; ++i) {
@@ -463,7 +464,7 @@ TEST(StackLife, ManyStacksInOneProcessAndNothingLeft) {
     }
     for (const auto& s : all) EXPECT_EQ(s->connections(), 1u) << "each has its own and no other";
   };
-  hundred();  // what the library and the C++ run time take once
+  hundred();  // memory that the library and the C++ runtime allocate once
   const std::size_t before = mallinfo2().uordblks;
   hundred();
   EXPECT_EQ(mallinfo2().uordblks, before);

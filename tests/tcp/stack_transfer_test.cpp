@@ -1,5 +1,4 @@
-// Whole stacks over a bad network: every byte arrives once and in order, and nothing is left
-// behind.
+// Whole stacks over a bad network: every byte arrives once and in order, and no state remains.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -77,7 +76,7 @@ TEST(StackTransfer, MegabytesBothWaysOverAGoodNetwork) {
   }
 }
 
-TEST(StackTransfer, SeedsOfLossReorderingDuplicationAndCorruption) {
+TEST(StackTransfer, DeliversDespiteLossReorderingDuplicationAndCorruption) {
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Rng rng(seed * 7919);
@@ -124,7 +123,7 @@ TEST(StackTransfer, TheSameInputsGiveTheSamePackets) {
   EXPECT_EQ(hashes[0], hashes[1]);
 }
 
-TEST(StackTransfer, HundredsOfConnectionsAtOnce) {
+TEST(StackTransfer, HundredsOfConnectionsTransferAtOnce) {
   Network net(5);
   StackConfig base;
   base.addresses = {ip("10.0.0.1")};

@@ -1,4 +1,4 @@
-// Buffers that grow with what is moved (Option::AutoTune), and their bounds.
+// Tests of buffers that grow with use (Option::AutoTune), and of their bounds.
 #include <gtest/gtest.h>
 
 #include "tests/tcp/bottleneck.h"
@@ -34,7 +34,7 @@ TEST(AutoTune, ThePerConnectionBoundHolds) {
   b.options.tcp.receive_buffer = 100'000;
   const Moved m = move(b, 3'000'000);
   EXPECT_EQ(m.receiver.receive_buffer, 100'000u);
-  // A window per round trip, and no more.
+  // At most one window per round trip.
   EXPECT_LT(m.mbit, 100'000 * 8 / 0.010 / 1e6 * 1.05);
 }
 
@@ -46,14 +46,14 @@ TEST(AutoTune, TheGlobalBoundHolds) {
   EXPECT_GT(m.receiver.receive_buffer, 200'000u) << "what there is is given";
 }
 
-TEST(AutoTune, WithNothingLeftAConnectionStillGetsSomewhere) {
+TEST(AutoTune, AConnectionMakesProgressEvenAtTheMemoryLimit) {
   Bottleneck b = tuned(Duration::ms(1));
   b.memory_limit = 0;
   const Moved m = move(b, 200'000);
   EXPECT_EQ(m.receiver.receive_buffer, 4096u);
 }
 
-TEST(AutoTune, WhatWasGrantedComesBack) {
+TEST(AutoTune, GrantsAreReturnedWhenConnectionsEnd) {
   StackConfig config;
   config.options.auto_tune = true;
   config.addresses = {ip("10.0.0.1")};
@@ -66,8 +66,8 @@ TEST(AutoTune, WhatWasGrantedComesBack) {
   EXPECT_EQ(stack.granted(), 0u);
 }
 
-// RFC 9293 3.8.6: at the bound the window shuts, nothing is thrown away, and it opens again.
-TEST(AutoTune, AReaderThatStopsMeetsTheBoundWithAShutWindow_RFC9293_3_8_6) {
+// RFC 9293 3.8.6: at the bound the window closes, no data is discarded, and it opens again.
+TEST(AutoTune, AReaderThatStopsClosesTheWindowAtTheBound_RFC9293_3_8_6) {
   Network net(1);
   StackConfig config;
   config.options.auto_tune = true;
@@ -104,7 +104,7 @@ TEST(AutoTune, AReaderThatStopsMeetsTheBoundWithAShutWindow_RFC9293_3_8_6) {
     EXPECT_LE(s.unread, 200'000u);
     EXPECT_LE(to.granted(), 400'000u);
     shut |= s.rcv_wnd == 0;
-    // Now and then it reads.
+    // From time to time it reads.
     for (IoResult r; (r = to.read(z, chunk, net.now)).status == Status::Ok;) {
       for (std::size_t i = 0; i < r.bytes; ++i) content_ok &= chunk[i] == byte(got + i, 1);
       got += r.bytes;

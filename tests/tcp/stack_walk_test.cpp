@@ -1,7 +1,7 @@
-// A walk over two byte-stream stacks: endpoints opened, bound, connected, accepted, written, read,
-// closed in every way, with options set, over a wire that is cut or bad at times, to machines that
-// begin anew. The model says what each call answers, what each endpoint says of itself and is told,
-// and what is left.
+// A walk over two byte-stream stacks. Endpoints are opened, bound, connected, accepted, written,
+// read and closed in every way, with options set, over a wire that is sometimes cut or bad, and the
+// machines sometimes restart. The model predicts the result of each call, the state and reports of
+// each endpoint, and what remains.
 #include <gtest/gtest.h>
 
 #include "tests/tcp/stack_calls.h"
@@ -122,7 +122,8 @@ class StackWalk : public StackCalls {
       }
     }
   }
-  // Whose other end will give up waiting: afterwards it may find out, unseen while nobody has it.
+  // Accepts the connections whose other end will give up waiting. Later that could happen without a
+  // program to see it.
   void accept_abandoned() {
     for (std::size_t n = 0; n < x.conns.size(); ++n) {
       const Conn& c = *x.conns[n];
@@ -135,7 +136,7 @@ class StackWalk : public StackCalls {
       }
     }
   }
-  // A window probe has brought a byte that is not acknowledged yet.
+  // True if a window probe has delivered a byte that is not acknowledged yet.
   bool restless() {
     for (const auto& c : x.conns) {
       for (int i = 0; i < 2; ++i) {
@@ -156,7 +157,7 @@ class StackWalk : public StackCalls {
     w.loss = w.duplicate = w.reorder = w.spoil = 0;
     for (const auto& c : x.conns) c->crossed |= c->end[c->active].life == Life::Opening;
   }
-  // Until every end that can notice has noticed.
+  // Waits until every end that can notice the cut has noticed.
   void wait_for_the_end() {
     const Span last = x.resolve_alone();
     x.world.pass(Duration::s(2));
@@ -164,8 +165,8 @@ class StackWalk : public StackCalls {
     x.expire();
   }
 
-  // ---- what is no call of a program
-  // One of the machines loses everything; nobody tells the other.
+  // ---- events other than calls of a program
+  // One of the machines loses all state; the other gets no report.
   void restart(Dice& dice) {
     const int side = static_cast<int>(dice.below(2));
     for (const Listener& l : x.listeners) {
@@ -188,7 +189,7 @@ class StackWalk : public StackCalls {
     start(dice, side);
     settle(Duration::s(3));
   }
-  // Segments that no stack has sent.
+  // Sends segments that no stack has sent.
   void strange(Dice& dice) {
     const int side = static_cast<int>(dice.below(2));
     Stack& s = x.stack(side);
@@ -221,7 +222,7 @@ class StackWalk : public StackCalls {
     g.ack = Seq(v.snd_nxt);
     g.flags = kRst | kAck;
     if (!exact && v.rcv_wnd < 2) return;
-    // Whose keep-alive finds out at once, unseen.
+    // The other end's keepalive would find out at once, without a program to see it.
     const Half& o = c.end[1 - side];
     if (o.queued && of(o.values, Option::Keepalive) != 0) return;
     tell(std::string(exact ? "a" : "nearly a") + " reset out of nowhere to" + text(c, side));
@@ -244,7 +245,7 @@ class StackWalk : public StackCalls {
     if (gone(c, side)) h.may_be_reset = true;
   }
 
-  // More at once than a listener has places for.
+  // Opens more connections at once than a listener has places for.
   void crowd(Dice& dice) {
     std::vector<Listener*> some;
     for (Listener& l : x.listeners) {
@@ -271,7 +272,7 @@ class StackWalk : public StackCalls {
     for (unsigned n = 0; n < many; ++n) {
       if (Conn* c = connect_to(dice, 1 - l.side, from, to)) all.push_back(c);
     }
-    // Where an earlier one stands in the way, the SYN comes twice.
+    // If an earlier connection is in the way, the SYN is sent twice.
     bool again = false;
     for (const Conn* c : all) again |= follows(*c);
     x.world.pass(Duration::ms(150));
@@ -286,7 +287,7 @@ class StackWalk : public StackCalls {
     agree_on(b.half_open, states > l.backlog ? states - l.backlog : 0, "half open of the crowd");
     let_in(l, all);
   }
-  // Those that found no place ask again, and come in as others are accepted.
+  // Connections that found no place try again, and get in as others are accepted.
   void let_in(Listener& l, const std::vector<Conn*>& all) {
     for (Conn* c : all) {
       c->listener = l.e;
@@ -329,7 +330,7 @@ class StackWalk : public StackCalls {
     ++l.came;
     ++x.accepts[l.side];
   }
-  // One whose answer to a cookie found no place has nothing to ask with but bytes.
+  // If the answer to a cookie found no place, the connection can only try again with data.
   void say_something(Conn& c) {
     Half& h = c.end[c.active];
     std::vector<std::uint8_t> b(10);
@@ -338,7 +339,7 @@ class StackWalk : public StackCalls {
     h.written = b.size();
   }
 
-  // Many go, from anywhere in the lists.
+  // Ends many, at random places in the lists.
   void sweep(Dice& dice) {
     for (std::size_t n = 0; n < x.conns.size(); ++n) {
       const int i = static_cast<int>(dice.below(2));
@@ -416,7 +417,7 @@ class StackWalk : public StackCalls {
   Checks checks;
 };
 
-TEST(StackWalk, TwoStacksDoWhatTheModelSays) {
+TEST(StackWalk, TwoStacksAgreeWithTheModel) {
   urnic::test::WalkPlan plan;
   plan.episodes = 1500;
   plan.steps = 60;

@@ -1,5 +1,6 @@
-// Two byte-stream stacks and the wire between them, for walks: it can be cut, it can lose, double,
-// reorder and spoil, it counts what it carries and keeps what each end was told.
+// Two byte-stream stacks and the wire between them, for walks. The wire can be cut, and can lose,
+// duplicate, reorder and corrupt datagrams. It counts what it carries, and stores the reports to
+// each end.
 #pragma once
 
 #include <map>
@@ -29,14 +30,14 @@ struct Told {
   Instant at;
 };
 
-// What the wire has seen of one end of a connection.
+// The wire's record of one end of a connection.
 struct OnWire {
-  // The last datagram that reached this end, keep-alive probes and SYNs once more apart: those lie
-  // outside the window, and TCP answers them without taking anything in them for news.
+  // When the last datagram reached this end, except keepalive probes and repeated SYNs. Those lie
+  // outside the window, and TCP answers them without using their contents.
   Instant came;
-  Seq first;             // of its other end's SYN
-  bool opened = false;   // that has come
-  Seq acked;             // what this end has acknowledged last
+  Seq first;             // of the other end's SYN
+  bool opened = false;   // that SYN has arrived
+  Seq acked;             // the last acknowledgement of this end
   std::uint8_t tos = 0;  // of the last segment with payload from this end
   std::size_t most = 0;  // largest payload from this end
   bool payload = false;
@@ -46,9 +47,9 @@ struct Side {
   StackConfig config;
   std::unique_ptr<Stack> stack;
   std::vector<Told> told;
-  Duration delay;       // of what it sends
-  bool bursts = false;  // gets what arrives at one moment as one burst
-  std::map<std::pair<SocketAddress, SocketAddress>, OnWire> seen;  // by local and remote end
+  Duration delay;       // of the datagrams it sends
+  bool bursts = false;  // gets datagrams that arrive at one time as one burst
+  std::map<std::pair<SocketAddress, SocketAddress>, OnWire> seen;  // by local and remote endpoint
   std::uint64_t fetched = 0, given = 0, spoiled = 0, foreign = 0;
   std::uint64_t resets_out = 0, resets_in = 0;
 };
@@ -62,7 +63,7 @@ class World {
 
   explicit World(std::uint64_t seed) : rng_(seed) {}
 
-  // The machine of side `i` begins anew: nothing is left of what it was.
+  // The machine of side `i` restarts without any earlier state.
   void start(int i) {
     Side& s = side[i];
     s.stack = std::make_unique<Stack>(s.config);
@@ -76,7 +77,7 @@ class World {
         },
         &observers_[i]);
   }
-  // What has been sent goes onto the wire.
+  // Puts the sent datagrams onto the wire.
   void collect() {
     Datagram d;
     for (int i = 0; i < 2; ++i) {
@@ -160,7 +161,7 @@ class World {
     const bool reset = look_at(s, f.bytes);
     if (!up) return;
     f.at = now + s.delay;
-    // A RST is sent once; whether it arrives is what the walk decides by the cable.
+    // A RST is sent once. The walk decides with the cable whether it arrives.
     const bool noisy = !reset && loss + duplicate + reorder + spoil > 0;
     if (noisy && rng_.chance(loss)) return;
     if (noisy && rng_.chance(reorder)) {
@@ -183,7 +184,7 @@ class World {
     f.order = order_++;
     wire_.push(std::move(f));
   }
-  // Every datagram is a whole one with right sums. True for a RST.
+  // Checks that every datagram is complete with correct checksums. Returns true for a RST.
   static bool look_at(Side& s, const std::vector<std::uint8_t>& bytes) {
     const net::Classified c =
         net::classify_datagram(bytes, static_cast<std::uint32_t>(bytes.size()));
@@ -223,7 +224,7 @@ class World {
   void note_arrival(OnWire& w, const Segment& s, std::uint32_t payload) const {
     const std::uint32_t len = payload + s.seq_len();
     if (len == 0 && s.seq == w.acked - 1) return;
-    if (s.has(kSyn) && w.opened && s.seq == w.first) return;  // once more
+    if (s.has(kSyn) && w.opened && s.seq == w.first) return;  // repeated
     w.came = now;
     if (!s.has(kSyn)) return;
     w.first = s.seq;

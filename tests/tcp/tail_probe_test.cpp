@@ -1,5 +1,5 @@
-// A tail loss probe that is due while the port has no room (RFC 8985 7.2, 7.3): what becomes of it,
-// and of what is written behind it.
+// A tail loss probe that is due while the port has no room (RFC 8985 7.2, 7.3): whether it is sent
+// later, and the data written after it.
 #include <gtest/gtest.h>
 
 #include "tests/tcp/host.h"
@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::uint32_t kMss = 1000;
 
-// One segment is in flight and its probe is due, but the port was full in that moment: the timer
-// has passed and nothing was sent.
+// One segment is in flight and its probe is due, but the port was full at that time: the timer has
+// expired and nothing was sent.
 struct DueProbe : testing::Test {
   Host sender, receiver;
   Instant now = Instant::from_ns(1000000000);
@@ -18,7 +18,7 @@ struct DueProbe : testing::Test {
   DueProbe() {
     for (Host* h : {&sender, &receiver}) {
       h->config.mss = kMss;
-      h->config.timestamps = false;  // so many bytes are one segment
+      h->config.timestamps = false;  // so that this many bytes are one segment
     }
     sender.stream = receiver.peer_stream = 0;
     receiver.stream = sender.peer_stream = 1;
@@ -44,7 +44,7 @@ struct DueProbe : testing::Test {
       sender.poll(now);
     }
   }
-  // What the receiver has to say arrives, while there is no room for anything that it draws.
+  // Delivers the receiver's segments while there is no room for replies.
   void answer_while_full() {
     for (; !receiver.out.empty(); receiver.out.pop_front()) {
       sender.input(receiver.out.front().bytes, now, 0, false);
@@ -54,14 +54,14 @@ struct DueProbe : testing::Test {
 };
 
 // proves: E-51
-TEST_F(DueProbe, APointlessOneDoesNotTakeTheTurnOfNewData) {
+TEST_F(DueProbe, AnUnneededProbeDoesNotTakeTheTurnOfNewData) {
   ASSERT_TRUE(sender.tcb.loss.rack.probe_due);
   receiver.input(in_flight, now);
-  if (receiver.out.empty()) receiver.run_timers(receiver.deadline());  // the ACK it owes
+  if (receiver.out.empty()) receiver.run_timers(receiver.deadline());  // the pending ACK
   answer_while_full();
   ASSERT_TRUE(sender.tcb.sent_segments.empty());
   sender.source_end += kMss;
-  sender.poll(now);  // room at last; nothing will ask for this again
+  sender.poll(now);  // there is room now; nothing will request this again
   ASSERT_EQ(sender.out.size(), 1u);
   EXPECT_EQ(sender.out.front().bytes.size(), in_flight.size());
   exchange();
@@ -69,7 +69,7 @@ TEST_F(DueProbe, APointlessOneDoesNotTakeTheTurnOfNewData) {
   EXPECT_TRUE(receiver.content_ok);
 }
 
-TEST_F(DueProbe, RFC8985_7_3_OneThatStillHasAPointLeavesWhenThereIsRoom) {
+TEST_F(DueProbe, RFC8985_7_3_ANeededProbeLeavesWhenThereIsRoom) {
   ASSERT_TRUE(sender.tcb.loss.rack.probe_due);
   sender.poll(now);
   ASSERT_EQ(sender.out.size(), 1u);

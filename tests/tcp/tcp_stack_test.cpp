@@ -1,4 +1,4 @@
-// include/urnic/tcp.h, used as a stranger would.
+// Tests include/urnic/tcp.h as a user of the library would.
 #include <urnic/tcp.h>
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ struct Library : ::testing::Test {
     s.seed = seed;
     return s;
   }
-  // Until neither has anything to send; `seen` keeps all that went from a to b.
+  // Runs until neither has anything to send. `seen` stores all datagrams from a to b.
   void carry() {
     TcpDatagram d;
     for (bool any = true; any;) {
@@ -74,7 +74,7 @@ TEST_F(Library, CarriesBytesBothWaysAndEnds) {
   EXPECT_GT(a.counters().datagrams_out, 4u);
 }
 
-TEST_F(Library, TellsWhoIsWhoAndWhatIsAgreed) {
+TEST_F(Library, ReportsAddressesAndNegotiatedValues) {
   open_pair();
   EXPECT_EQ(a.peer_address(x), "10.0.0.2:80");
   EXPECT_EQ(b.peer_address(y), a.local_address(x));
@@ -102,7 +102,7 @@ TEST_F(Library, OptionsByName) {
   EXPECT_EQ(a.option(a.open(), "colour"), std::nullopt);
 }
 
-TEST_F(Library, WrongUseIsAnswered) {
+TEST_F(Library, WrongUseReturnsAnError) {
   EXPECT_FALSE(a.add_address("10.0.0"));
   EXPECT_TRUE(a.add_address("fd00::1"));
   x = a.open();

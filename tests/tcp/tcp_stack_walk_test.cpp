@@ -1,6 +1,6 @@
-// A walk over the installed TCP: whatever is called, it answers, sends, reports and counts what the
-// stack behind it does, of which a twin gets the same calls. What that stack does is walked in
-// tests/tcp/stack_walk_test.cpp.
+// A walk over the installed TCP library. Every call must have the same results, datagrams, reports
+// and counts as the stack behind it; a twin stack gets the same calls.
+// tests/tcp/stack_walk_test.cpp tests what that stack does.
 #include <gtest/gtest.h>
 #include <urnic/tcp.h>
 
@@ -35,7 +35,7 @@ struct Twin {
   bool sink = false;
   std::vector<Told> plain_told, library_told;
   std::vector<Sent> into_sink;
-  std::vector<std::uint64_t> endpoints;  // all there ever were
+  std::vector<std::uint64_t> endpoints;  // all that ever existed
 };
 
 constexpr const char* kAddresses[2][3] = {{"10.1.0.1", "fd01::1", "10.1.0.9"},
@@ -84,7 +84,7 @@ class TwinWalk : public test::Walk {
     agree_on(is.bytes, twin.bytes, what);
   }
 
-  // Nothing is the default, nothing the same at both.
+  // All settings differ from the defaults, and between the two.
   void start(unsigned i, std::uint64_t seed) {
     TcpSettings s;
     s.addresses = {kAddresses[i][0], "nobody", kAddresses[i][1]};
@@ -224,8 +224,8 @@ class TwinWalk : public test::Walk {
     status(s, a ? t.plain->connect(in(e), *a, now) : tcp::Status::Invalid, "connect");
     tell("connect to " + where);
   }
-  // More at once than the other side has half-open places for, so that it sends cookies; not all
-  // that get one answer it.
+  // Opens more connections than the other side has half-open places for, so that it sends cookies.
+  // Not every cookie is answered.
   void crowd(Dice& dice, unsigned i) {
     Twin& t = twin[i];
     const std::string where = text(kAddresses[1 - i][dice.below(2)], 80 + dice.below(2));
@@ -259,7 +259,7 @@ class TwinWalk : public test::Walk {
     agree(t.library.option(at(e), all[n].name) == t.plain->option(in(e), o), "option");
     agree(!t.library.option(at(e), "hue"), "an option that is none");
   }
-  // The stack itself: moved, given an address, or a sink, or none any more.
+  // Calls on the stack itself: moves it, adds an address, sets or removes the sink.
   void of_the_stack(Dice& dice, unsigned i) {
     Twin& t = twin[i];
     if (dice.one_in(3)) {
@@ -281,7 +281,7 @@ class TwinWalk : public test::Walk {
   }
 
   // ---- wire and time
-  // What both have sent: the same.
+  // Compares what both have sent.
   void take_all(unsigned i) {
     Twin& t = twin[i];
     std::vector<Sent> of_plain, of_library = std::exchange(t.into_sink, {});
@@ -332,7 +332,7 @@ class TwinWalk : public test::Walk {
     }
   }
 
-  // ---- what is said
+  // ---- reports
   void compare(unsigned i) {
     take_all(i);
     Twin& t = twin[i];
@@ -391,7 +391,7 @@ class TwinWalk : public test::Walk {
     agree_on(a.dropped_header, b.dropped_header, "dropped: header");
     agree_on(a.dropped_backlog, b.dropped_backlog, "dropped: backlog");
     agree_on(a.cookies_sent, b.cookies_sent, "cookies sent");
-    agree_on(a.cookies_taken, b.cookies_taken, "cookies taken");
+    agree_on(a.cookies_accepted, b.cookies_accepted, "cookies taken");
     agree_on(a.no_connection, b.no_connection, "no connection");
     agree_on(a.resets_sent, b.resets_sent, "resets sent");
     agree_on(a.resets_received, b.resets_received, "resets received");
@@ -407,7 +407,7 @@ class TwinWalk : public test::Walk {
   Instant now = Instant::from_ns(3'000'000'000);
 };
 
-TEST(TcpStackWalk, TheLibraryDoesWhatItsStackDoes) {
+TEST(TcpStackWalk, TheLibraryBehavesLikeItsStack) {
   test::WalkPlan plan;
   plan.episodes = 500;
   plan.steps = 60;

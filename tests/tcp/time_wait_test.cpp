@@ -1,4 +1,4 @@
-// TIME-WAIT without the connection: the same answers as the control block gives.
+// TIME-WAIT without a control block: the same replies as the control block gives.
 #include "tcp/time_wait.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ const FlowKey kKey{IpAddress::v4(10, 0, 0, 1), IpAddress::v4(10, 0, 0, 2), 1000,
 
 class TimeWaitTest : public ::testing::Test {
  protected:
-  // A control block in TIME-WAIT: 100 bytes came, 50 went.
+  // A control block in TIME-WAIT: 100 bytes were received, 50 were sent.
   Tcb in_time_wait(bool timestamps) {
     Config config;
     config.timestamps = timestamps;
@@ -61,7 +61,7 @@ class TimeWaitTest : public ::testing::Test {
     }
   }
 
-  const Seq peer = Seq(0xffffffc0);  // wraps
+  const Seq peer = Seq(0xffffffc0);  // wraps around
   Instant now = Instant::from_ns(5'000'000'000);
   std::uint32_t stamp = 100;
   std::vector<std::uint8_t> zeros = std::vector<std::uint8_t>(2000);
@@ -69,7 +69,7 @@ class TimeWaitTest : public ::testing::Test {
   TimeWaitTable table{SipKey{1, 2}};
 };
 
-TEST_F(TimeWaitTest, AnswersTheFinOnceMoreAndWaitsAnew_RFC9293_3_10_7_4) {
+TEST_F(TimeWaitTest, ARepeatedFinIsAcknowledgedAndRestartsTheWait_RFC9293_3_10_7_4) {
   const Tcb t = in_time_wait(true);
   table.add(kKey, t);
   now = now + Duration::s(40);
@@ -90,7 +90,7 @@ TEST_F(TimeWaitTest, AnswersTheFinOnceMoreAndWaitsAnew_RFC9293_3_10_7_4) {
   EXPECT_TRUE(table.next_deadline().is_never());
 }
 
-TEST_F(TimeWaitTest, NothingElseProlongsIt) {
+TEST_F(TimeWaitTest, OtherSegmentsDoNotProlongTimeWait) {
   table.add(kKey, in_time_wait(false));
   Segment reply;
   for (int i = 0; i < 5; ++i) {
@@ -102,7 +102,7 @@ TEST_F(TimeWaitTest, NothingElseProlongsIt) {
   EXPECT_EQ(table.size(), 0u);
 }
 
-TEST_F(TimeWaitTest, ASynReopensWhereSomebodyListens_RFC9293_3_6_1) {
+TEST_F(TimeWaitTest, ASynReopensIfThereIsAListener_RFC9293_3_6_1) {
   table.add(kKey, in_time_wait(false));
   Segment reply;
   const Segment syn = segment(peer + 5000, kSyn);
@@ -112,7 +112,7 @@ TEST_F(TimeWaitTest, ASynReopensWhereSomebodyListens_RFC9293_3_6_1) {
   EXPECT_EQ(table.take(kKey, syn, true, &reply, counters, now), std::nullopt);
 }
 
-TEST_F(TimeWaitTest, ARstEndsItAtItsPlaceOnly_RFC5961_3) {
+TEST_F(TimeWaitTest, OnlyARstAtRcvNxtEndsTimeWait_RFC5961_3) {
   table.add(kKey, in_time_wait(false));
   Segment reply;
   EXPECT_EQ(table.take(kKey, segment(peer + 200, kRst), true, &reply, counters, now),
@@ -123,8 +123,8 @@ TEST_F(TimeWaitTest, ARstEndsItAtItsPlaceOnly_RFC5961_3) {
   EXPECT_EQ(table.size(), 0u);
 }
 
-// Whatever comes, the table says what the control block would.
-TEST_F(TimeWaitTest, AnswersAsTheControlBlockDoes) {
+// For random segments, the table replies as the control block would.
+TEST_F(TimeWaitTest, RepliesLikeTheControlBlock) {
   Rng rng(11);
   for (const bool timestamps : {false, true}) {
     Tcb t = in_time_wait(timestamps);
@@ -133,7 +133,7 @@ TEST_F(TimeWaitTest, AnswersAsTheControlBlockDoes) {
     HostCounters n1, n2;
     for (int i = 0; i < 3000; ++i) {
       now = now + Duration::ms(static_cast<std::int64_t>(rng.below(5)));
-      // Not from before the stream began: where that was, the table does not know.
+      // Not from before the stream began, because the table does not know that position.
       const auto near = static_cast<std::uint32_t>(rng.below(180)) - 90;
       Segment s = segment(peer + 102 + near,
                           static_cast<std::uint16_t>(rng.below(32) & ~std::uint64_t{kSyn}),
@@ -162,8 +162,8 @@ TEST_F(TimeWaitTest, AnswersAsTheControlBlockDoes) {
   }
 }
 
-// Whatever there was no memory for, nothing is kept that never ends.
-TEST_F(TimeWaitTest, WhatFindsNoMemoryIsNotKept) {
+// If an allocation fails, no entry is left that would never end.
+TEST_F(TimeWaitTest, AFailedAllocationLeavesNoEntry) {
   const Tcb t = in_time_wait(true);
   std::uint64_t failed = 1;
   for (std::uint64_t k = 0; failed != 0; ++k) {
@@ -189,10 +189,10 @@ FlowKey from_port(std::uint16_t port) {
   return key;
 }
 
-// As many as may be; one more, and the one that would end first has ended. Who was prolonged would
-// not.
+// At the limit, one more connection ends the one that would have ended first. A prolonged one does
+// not end.
 // proves: E-50
-TEST_F(TimeWaitTest, AFullTableLetsGoOfTheOneThatEndsFirst) {
+TEST_F(TimeWaitTest, AFullTableDropsTheConnectionThatEndsFirst) {
   TimeWaitTable small(SipKey{1, 2}, 3);
   Tcb t = in_time_wait(true);
   for (std::uint16_t i = 1; i <= 3; ++i) {
@@ -215,10 +215,10 @@ TEST_F(TimeWaitTest, AFullTableLetsGoOfTheOneThatEndsFirst) {
   EXPECT_EQ(small.size(), 3u) << "and is of use again";
 }
 
-// Between the same ends again and again, before the time of the old one is up (RFC 6191): what is
-// left in the list of ends is bounded, and each has one end.
+// The same endpoints connect again and again, before the time of the old connection is up (RFC
+// 6191). The list of ends stays bounded, and each connection has one entry.
 // proves: E-50
-TEST_F(TimeWaitTest, ConnectionsThatComeAgainLeaveABoundedListOfEnds) {
+TEST_F(TimeWaitTest, RepeatedConnectionsLeaveABoundedListOfEnds) {
   Tcb t = in_time_wait(true);
   for (int i = 0; i < 10'000; ++i) {
     now = now + Duration::ms(1);

@@ -1,4 +1,4 @@
-"""tools/check-abi finds a symbol that has gone, one that is not listed, and another soname."""
+"""tools/check-abi detects a missing symbol, an unlisted one, and another soname."""
 import os
 import shutil
 import subprocess

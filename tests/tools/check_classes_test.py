@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""tools/check-classes on trees made here: what is over its measure is found at its line, what only looks like it
-is not, and an exception that is no longer needed is a breach."""
+"""tools/check-classes on generated trees: it reports each excess at its line and nothing that only looks like one, and
+reports an exception that is no longer needed."""
 import os
 import subprocess
 import sys
@@ -21,7 +21,7 @@ def run(files):
 
 
 def methods(n):
-    """So many member functions, each written in another way, and nothing that counts besides."""
+    """A class with `n` member functions, each written differently, and nothing else that counts."""
     ways = ["void f{0}(int a, int b = g(1));", "int f{0}() const { return x_ > 3 ? 1 : (2); }",
             "template <class T> auto f{0}(T&& t) -> decltype(t());", "static std::map<int, int> f{0}();",
             "[[nodiscard]] bool f{0}(std::function<void(int)> f) noexcept(true) { if (f) { return 1; } }",

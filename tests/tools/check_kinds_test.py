@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/check-kinds finds tests that depend on the machine and are not listed, and lines that name nothing."""
+"""tools/check-kinds detects unlisted tests that depend on the machine, and lines that name no test."""
 import pathlib
 import subprocess
 import sys

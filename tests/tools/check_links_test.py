@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/check-links finds links and paths of pages that lead nowhere, and no others."""
+"""tools/check-links detects exactly the broken links and paths of pages."""
 import pathlib
 import subprocess
 import sys

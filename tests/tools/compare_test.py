@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bench/compare: medians, spread, tables, what is behind, pictures and generated text; what is missing, fails or hangs ends nothing."""
+"""bench/compare: medians, spread, tables, weak points, pictures and generated text; missing, failing or hanging programs do not end it."""
 import json
 import os
 import shutil
@@ -19,7 +19,7 @@ WRITES, KERNEL = "urnic, memif, MTU 9000", sides.KERNEL
 
 
 def filled():
-    """A record as a whole run leaves it, with figures that are easy to tell."""
+    """A record like that of a whole run, with easily recognized figures."""
     r = record.Record()
     r.about = {"date": "2026-01-02", "commit": "abc", "machine": {"cpu": "A <processor>", "cores": 2, "flags": ["avx2"]}, "kernel": "6.1", "rounds": 3,
                "versions": {"iperf3": "3.12"}, "seconds": 5, "load": [0.1, 2.0],
@@ -90,7 +90,7 @@ class Text(unittest.TestCase):
         self.assertEqual(page.ahead(r, "throughput", KERNEL, WRITES), [])
         r.add("throughput", KERNEL, {64: 2.5})  # as good as our best
         self.assertEqual(page.ahead(r, "throughput", WRITES, KERNEL), [])
-        r.measured["throughput"][KERNEL]["64"] = [3.01, 3.02]  # better than all of ours, by too little
+        r.measured["throughput"][KERNEL]["64"] = [3.01, 3.02]  # better than all of ours, but not by enough
         r.measured["throughput"][WRITES]["64"] = [3.0, 3.0]
         self.assertEqual(page.ahead(r, "throughput", WRITES, KERNEL), [])
         text = "\n".join(page.losses(filled()))
@@ -126,7 +126,7 @@ class Text(unittest.TestCase):
         self.assertIn("Other programs were running (load at the start 3.2", page.comparison(r))
         self.assertIn("load 3.2", pictures.beside(r))
         r.add("throughput", WRITES, {262144: 20})
-        self.assertIn("one machine with other work on it: 20 Gb/s of 256 KiB", page.front(r))
+        self.assertIn("one machine with other work on it: 20 Gb/s with RDMA Writes of 256 KiB", page.front(r))
 
     def test_blocks_are_filled_and_nothing_else_is_touched(self):
         before = "a\n<!-- x -->\nold\n<!-- end of x -->\nb\n"
@@ -229,7 +229,7 @@ class Command(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(done.stdout.count("latency: urnic, memif, MTU 9000: 64 failed: bench_write_lat"), 2)
             self.assertIn("2 runs failed", done.stderr)
-            # Once in its round, once in the summary: what is not there is not tried again.
+            # Once in its round, once in the summary: a missing program is not tried again.
             self.assertEqual(done.stdout.count("not there: bench_write_bw"), 2, done.stdout)
             kept = record.Record.read(os.path.join(folder, "compare.json"))
             self.assertEqual((kept.at("latency", KERNEL, 64), kept.at("cdf", KERNEL, 50)), ((7.5, 7.5, 7.5), (7.5, 7.5, 7.5)))

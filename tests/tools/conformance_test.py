@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""tools/conformance --check notices an item without a test and a mutant whose test does not claim what it breaks; with --results also
-a test that did not run or failed."""
+"""tools/conformance --check detects an item without a test and a mutant whose test does not claim the broken item; with --results
+also a test that did not run or failed."""
 import json
 import os
 import pathlib
@@ -21,7 +21,7 @@ class Conformance(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name)
         lines = (ROOT / "docs" / "items.txt").read_text().splitlines()
-        items = [line for line in lines if not line.startswith(" ")]  # qualifications would only be in the way
+        items = [line for line in lines if not line.startswith(" ")]  # qualifications would only interfere
         self.write("docs/items.txt", "\n".join(items) + "\n")
         ids = [line.split(":")[0] for line in items if ":" in line and not line.startswith("#")]
         tests = {i: f"Proves{i.replace('-', '')}" for i in ids} | {"R-45": "Forgets"}
@@ -60,7 +60,7 @@ class Conformance(unittest.TestCase):
         self.assertIn(text, done.stdout)
 
     def expect_of_results(self, code, text):
-        self.expect(0, "0 problems")  # the tree alone is right
+        self.expect(0, "0 problems")  # the tree alone is correct
         self.expect(code, text, "--results", self.root / "build" / "results")
 
     def test_all_is_well(self):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""tools/mutants --sample chooses the same places for the same seed, replaces what does not compile, runs virtual tests before real
-ones, believes a real test only if it fails again, and names what survives."""
+"""tools/mutants --sample chooses the same places for the same seed, replaces places that do not compile, runs virtual tests before
+real ones, trusts a real test only if it fails again, and names the survivors."""
 import json
 import os
 import pathlib
@@ -14,8 +14,8 @@ TOOL = ROOT / "tools" / "mutants"
 sys.path.insert(0, str(ROOT / "tools"))
 import proof_sample  # noqa: E402
 
-# Stands for test_mutants: lists a virtual and a real test of each room; which of them fail under the mutant of a line of a.cpp, this
-# line's comment says.
+# Replaces test_mutants: lists a virtual and a real test of each folder. The comment of a line in
+# a.cpp names the tests that fail under the line's mutant.
 PROGRAM = r'''#!/usr/bin/env python3
 import json, os, re, signal, sys
 here = os.path.dirname(os.path.abspath(__file__))
@@ -90,7 +90,7 @@ class Sample(unittest.TestCase):
         code, out = self.run_tool("--sample", "6", "--seed", "1", "--program", self.root / "program",
                                   "--json", self.root / "out.json", "a")
         by = {m["line"]: m["noticed"] for m in json.loads((self.root / "out.json").read_text())["mutants"]}
-        # b includes a, but its real tests run for its own places alone.
+        # b includes a, but its real tests run only for its own places.
         self.assertEqual(by, {2: "a: V.a", 3: "b: V.b", 4: "a: R.a", 5: None, 6: "a: crashed by signal 11", 7: None}, out)
         self.assertIn("survived: src/a/a.cpp:7 (call)\n    g(); // nothing\n  → ; // nothing\n    tests of: a, b; real: a\n", out)
         self.assertIn("left out: V.always fails without a mutant", out)
@@ -98,7 +98,7 @@ class Sample(unittest.TestCase):
         self.assertEqual(code, 1)
         ran = (self.root / "ran").read_text().splitlines()
         self.assertIn("nothing: R.a", ran)
-        self.assertNotIn("V.a: V.b", ran)  # the first notice is enough
+        self.assertNotIn("V.a: V.b", ran)  # the first detection is sufficient
         self.assertEqual(ran.count("R.a R.b: R.a"), 2)
 
     def test_a_real_failure_repeats(self):
@@ -131,7 +131,7 @@ class Sample(unittest.TestCase):
         compiler = proof_sample.Compiler(folder)
         swapped = next(p for p in ordered if p.kind == "arguments" and p.file == "a/a.cpp")
         self.assertEqual(compiler.check("a/a.cpp"), {proof_sample.name_of(swapped)})
-        # Without a line of its own a mistake is that of all.
+        # If the compiler names no line, all mutants are considered wrong.
         self.assertEqual(compiler.check("a/box.h"), {proof_sample.name_of(p) for p in ordered if p.file == "a/box.h"})
 
 

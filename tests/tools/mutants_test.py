@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""tools/mutants tells a mutant that a test killed from one that survived, crashed the program, did not end, is stale, or was noticed
-only once; and it chooses the mutants that a change concerns."""
+"""tools/mutants distinguishes a mutant killed by a test from one that survived, crashed the program, did not end, is stale, or was
+detected only once; and it selects the mutants that a change affects."""
 import os
 import pathlib
 import subprocess
@@ -10,7 +10,7 @@ import unittest
 
 TOOL = pathlib.Path(__file__).resolve().parents[2] / "tools" / "mutants"
 
-# Stands for test_mutants: does what the name of the mutant says.
+# Replaces test_mutants: does what the name of the mutant says.
 PROGRAM = r'''#!/usr/bin/env python3
 import json, os, signal, sys
 name, here = os.environ["URNIC_MUTANT"], os.path.dirname(os.path.abspath(__file__))
@@ -153,7 +153,7 @@ class Mutants(unittest.TestCase):
                 for base in ([], ["HEAD"]):
                     code, out = self.run_tool("--list", "--changed", *base)
                     self.assertEqual((code, [line.split()[0] for line in out.splitlines()[1::2]]), (0, want), out)
-        self.git("commit", "-qam", "change")  # nothing is uncommitted: the last commit counts
+        self.git("commit", "-qam", "change")  # no uncommitted changes: the last commit counts
         self.assertIn("1 mutants of what differs from HEAD~1", self.run_tool("--list", "--changed")[1])
 
 

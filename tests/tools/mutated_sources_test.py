@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tests/mutants/generate.py puts each mutant into its function only, leaves stale ones out and refuses tables that it cannot read."""
+"""tests/mutants/generate.py inserts each mutant only into its function, omits stale ones and rejects invalid tables."""
 import os
 import subprocess
 import sys
@@ -115,7 +115,7 @@ def write(root, path, text):
 
 
 def generate(root):
-    """(exit status, what it said, stale.txt)"""
+    """(exit status, output, stale.txt)"""
     done = subprocess.run([sys.executable, TOOL, "--root", root, os.path.join(root, "out")], capture_output=True, text=True,
                           check=False)
     stale = os.path.join(root, "out", "stale.txt")
@@ -176,7 +176,7 @@ class Generate(unittest.TestCase):
                 name = want.split("\t")[0]
                 with open(os.path.join(self.root, "out", "names.inc"), encoding="utf-8") as f:
                     self.assertNotIn(f'"{name}"', f.read())
-        self.change('function = "sum", find = \'a_ + b_\'', 'function = "sum", find = \'a_ - b_\'')  # one of its two places
+        self.change('function = "sum", find = \'a_ + b_\'', 'function = "sum", find = \'a_ - b_\'')  # one of its two occurrences
         self.assertTrue(generate(self.root)[2].startswith("Two\t"))
         self.assertEqual(outputs(self.root), [(m, CASES[0][1] if m == "Two" else said) for m, said in CASES])
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tests/mutants/places.py finds the places where a small mistake can be made, and none where nothing would change."""
+"""tests/mutants/places.py finds the places for a small mistake, and none where nothing would change."""
 import pathlib
 import sys
 import unittest
@@ -7,7 +7,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "mutants"))
 import places  # noqa: E402
 
-# Statements of a function, and what each place makes of their line.
+# Statements of a function, and the results for each place in their line.
 CASES = [
     ("f(a);", [("call", ";")]),
     ("a.b->c[i].f();", [("call", ";")]),

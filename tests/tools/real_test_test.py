@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/real-test tries again what may have failed by chance, and nothing else."""
+"""tools/real-test retries exactly the failures that may be due to chance."""
 import json
 import os
 import pathlib
@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 TOOL = pathlib.Path(__file__).resolve().parents[2] / "tools" / "real-test"
-# Prints TEXT, and exits with CODE until it was started TIMES times.
+# Prints TEXT, and exits with CODE until it has been started TIMES times.
 SCRIPT = """
 import pathlib, sys
 count = pathlib.Path(sys.argv[1]); times, code, text = int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
@@ -21,7 +21,7 @@ if n < times:
         os.kill(os.getpid(), -code)
     sys.exit(code)
 """
-# Two cases; A.Fails fails in the first run. The report is written like GoogleTest's.
+# Two cases; A.Fails fails in the first run. The report has GoogleTest's format.
 GOOGLE = """
 import json, pathlib, sys
 count = pathlib.Path(sys.argv[1]); n = int(count.read_text()) + 1 if count.exists() else 1

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/test-summary reports what failed, what was skipped and why, and what needed another try."""
+"""tools/test-summary reports failed tests, skipped tests with the reason, and tests that needed a retry."""
 import json
 import os
 import pathlib

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/texts finds the messages of a source and the words a user must not read, and no others; the command's texts have none."""
+"""tools/texts finds exactly the messages of a source and the forbidden words; the command's texts have none."""
 import importlib.machinery
 import importlib.util
 import pathlib
@@ -23,7 +23,7 @@ class Texts(unittest.TestCase):
         self.assertEqual(load().messages(source), [(3, "first half and second"), (5, "see http://x and more")])
 
     def test_forbidden_words_are_found(self):
-        for text in ("9 bytes lost", "as the letter has it", "downgraded (R-42)", "at once (S-5)", "limits (section 7)", "who may connect",
+        for text in ("9 octets lost", "as the letter has it", "downgraded (R-42)", "at once (S-5)", "limits (section 7)", "who may connect",
                      "it is told what came", "a NAK that is owed", "whoever reaches it"):
             self.assertTrue(load().broken_rules(text), text)
 

@@ -22,7 +22,7 @@ TEST(CompletionQueue, PollsInOrderOfPush) {
   EXPECT_EQ(cq.poll(out), 0);
 }
 
-TEST(CompletionQueue, OverrunIsReportedAfterWhatFitted) {
+TEST(CompletionQueue, OverrunIsReportedAfterTheCompletionsThatFitted) {
   CompletionQueue cq(2);
   cq.push(cqe(1));
   cq.push(cqe(2));
@@ -50,7 +50,7 @@ TEST(CompletionQueue, SolicitedArmWaitsForSolicitedOrError) {
   cq.arm(true);
   EXPECT_EQ(cq.push(cqe(3, false, verbs::Status::Flushed)), CompletionQueue::Notify::Yes);
   cq.arm(false);
-  cq.arm(true);  // the stronger request stays
+  cq.arm(true);  // the earlier request for any completion stays
   EXPECT_EQ(cq.push(cqe(4)), CompletionQueue::Notify::Yes);
 }
 

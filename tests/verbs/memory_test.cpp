@@ -52,7 +52,7 @@ TEST_F(Memory, KeysBeginAtTheSeed) {
   EXPECT_EQ(seeded.register_memory(kPd, bytes.data(), 10, 0) & 0xff, 0x77u);
 }
 
-TEST_F(Memory, RefusesWhatCannotBeRegistered) {
+TEST_F(Memory, RefusesInvalidRegions) {
   EXPECT_EQ(
       table.register_memory(kPd, reinterpret_cast<std::uint8_t*>(~std::uintptr_t{0} - 10), 100, 0),
       0u);
@@ -85,7 +85,7 @@ TEST_F(Memory, AMillionRegions) {
   for (const std::uint32_t stag : seen) EXPECT_NE(table.find(stag), nullptr);
 }
 
-TEST_F(Memory, InvalidationAsTheVerbsHaveIt) {
+TEST_F(Memory, InvalidationFollowsTheVerbs) {
   using I = MemoryTable::Invalidate;
   const std::uint32_t stag = add(kRemoteRead);
   EXPECT_EQ(table.invalidate(stag, kOtherPd), I::Other);
@@ -110,7 +110,7 @@ TEST_F(Memory, ZeroBasedRegionsCountFromZero) {
 }
 
 // proves: E-54
-TEST_F(Memory, ARegionIsNamedByTheAddressItWasRegisteredWith) {
+TEST_F(Memory, ARegionIsAddressedByItsIova) {
   constexpr std::uint64_t kIova = ~0ull - 2000;
   const std::uint8_t all = kLocalWrite | kRemoteWrite | kRemoteRead;
   const std::uint32_t key = table.register_memory(kPd, {bytes.data(), kIova, 1000}, all);
@@ -127,7 +127,7 @@ TEST_F(Memory, ARegionIsNamedByTheAddressItWasRegisteredWith) {
 }
 
 // proves: E-54
-TEST_F(Memory, ReregistrationGivesAnotherKeyUnlessOnlyTheRightsAreOthers) {
+TEST_F(Memory, ReregistrationChangesTheKeyUnlessOnlyRightsChange) {
   const std::uint32_t first = add(kLocalWrite);
   const Extent all = Extent::of(bytes.data(), bytes.size(), 0);
   const Extent half{bytes.data(), va, 500};
@@ -157,8 +157,8 @@ TEST_F(Memory, ReregistrationGivesAnotherKeyUnlessOnlyTheRightsAreOthers) {
   EXPECT_EQ(check_remote_read(table, third, va, 500, kOtherPd), V::Ok);
 }
 
-// In this order, so that what is told gives away no more than the first thing that is wrong.
-TEST_F(Memory, RemoteAccessIsJudgedInOrder) {
+// In this order, so that the error reveals no more than the first failed check.
+TEST_F(Memory, RemoteAccessIsCheckedInOrder) {
   const std::uint32_t both = add(kLocalWrite | kRemoteWrite | kRemoteRead);
   for (const auto check : {check_remote_write, check_remote_read}) {
     EXPECT_EQ(check(table, both, va, 1000, kPd), V::Ok);
@@ -183,7 +183,7 @@ TEST_F(Memory, RemoteAccessIsJudgedInOrder) {
   EXPECT_EQ(check_remote_write(table, both, va, 1, kPd), V::BadKey);
 }
 
-TEST_F(Memory, AReservedKeyGivesNobodyAccess) {
+TEST_F(Memory, AReservedKeyGivesNoAccess) {
   const std::uint32_t key = table.reserve(42);
   EXPECT_EQ(table.find(key)->link, 42u);
   EXPECT_EQ(check_remote_write(table, key, 0, 1, kPd), V::Reserved);

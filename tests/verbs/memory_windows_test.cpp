@@ -1,4 +1,4 @@
-// Windows in the table: what may be bound, and what is left of them.
+// Windows in the memory table: which binds are allowed, and their effects.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -31,7 +31,7 @@ class WindowTable : public ::testing::Test {
 };
 
 // proves: E-54
-TEST_F(WindowTable, AWindowNamesNothingUntilItIsBound) {
+TEST_F(WindowTable, AWindowGivesNoAccessUntilItIsBound) {
   const std::uint32_t w = table.allocate_window(kPd, WindowType::Two);
   ASSERT_NE(w, 0u);
   EXPECT_EQ(table.find(w), nullptr);
@@ -45,7 +45,7 @@ TEST_F(WindowTable, AWindowNamesNothingUntilItIsBound) {
 }
 
 // proves: E-54
-TEST_F(WindowTable, AccessByItIsJudgedAsByARegion) {
+TEST_F(WindowTable, WindowAccessIsCheckedLikeRegionAccess) {
   const std::uint32_t w = table.allocate_window(kPd, WindowType::Two) + 1;
   ASSERT_TRUE(table.bind(part(region, w, kRemoteWrite), kUs));
   EXPECT_EQ(check_remote_write(table, w, kIova + 100, 200, kUs), V::Ok);
@@ -65,7 +65,7 @@ TEST_F(WindowTable, AccessByItIsJudgedAsByARegion) {
 }
 
 // proves: E-54
-TEST_F(WindowTable, AtomicsByItNeedTheirOwnRight) {
+TEST_F(WindowTable, WindowAtomicsNeedTheirOwnRight) {
   const std::uint32_t two = table.allocate_window(kPd, WindowType::Two) + 1;
   const std::uint32_t one = table.allocate_window(kPd, WindowType::One) + 1;
   ASSERT_TRUE(table.bind(part(region, two, kRemoteAtomic), kUs));
@@ -78,7 +78,7 @@ TEST_F(WindowTable, AtomicsByItNeedTheirOwnRight) {
 }
 
 // proves: E-54
-TEST_F(WindowTable, OneOfType2IsUnboundByInvalidatingItAlone) {
+TEST_F(WindowTable, Type2IsUnboundOnlyByInvalidation) {
   const std::uint32_t first = table.allocate_window(kPd, WindowType::Two), w = first + 1;
   WindowBind nothing = part(region, w, kRemoteRead);
   nothing.length = 0;
@@ -90,7 +90,7 @@ TEST_F(WindowTable, OneOfType2IsUnboundByInvalidatingItAlone) {
 }
 
 // proves: E-54
-TEST_F(WindowTable, OneOfType1IsForEachQueuePairOfTheDomain) {
+TEST_F(WindowTable, Type1IsForEachQueuePairOfTheDomain) {
   const std::uint32_t w = table.allocate_window(kPd, WindowType::One) + 1;
   ASSERT_TRUE(table.bind(part(region, w, kRemoteRead), kUs));
   EXPECT_EQ(check_remote_read(table, w, kIova + 100, 1, kOther), V::Ok);
@@ -101,7 +101,7 @@ TEST_F(WindowTable, OneOfType1IsForEachQueuePairOfTheDomain) {
 }
 
 // proves: E-54
-TEST_F(WindowTable, WhatMayNotBeBoundIsRefusedAndChangesNothing) {
+TEST_F(WindowTable, AnInvalidBindIsRefusedAndChangesNothing) {
   const std::uint32_t w = table.allocate_window(kPd, WindowType::One) + 1;
   ASSERT_TRUE(table.bind(part(region, w, kRemoteRead), kUs));
   const auto refused = [&](const WindowBind& b, const Requester& by, const char* why) {
@@ -133,7 +133,7 @@ TEST_F(WindowTable, WhatMayNotBeBoundIsRefusedAndChangesNothing) {
 }
 
 // proves: E-54
-TEST_F(WindowTable, InvalidationIsForType2AndItsQueuePair) {
+TEST_F(WindowTable, InvalidationWorksOnlyForType2AndItsQueuePair) {
   const std::uint32_t one = table.allocate_window(kPd, WindowType::One) + 1;
   const std::uint32_t two = table.allocate_window(kPd, WindowType::Two) + 1;
   ASSERT_TRUE(table.bind(part(region, one, kRemoteRead), kUs));
@@ -153,7 +153,7 @@ TEST_F(WindowTable, InvalidationIsForType2AndItsQueuePair) {
 }
 
 // proves: E-54
-TEST_F(WindowTable, ARegionWithWindowsStays) {
+TEST_F(WindowTable, ARegionWithWindowsCannotBeDeregistered) {
   std::vector<std::uint32_t> windows;
   for (int i = 0; i < 5; ++i) {
     windows.push_back(table.allocate_window(kPd, i % 2 == 0 ? WindowType::One : WindowType::Two));
@@ -175,8 +175,8 @@ TEST_F(WindowTable, ARegionWithWindowsStays) {
   EXPECT_EQ(table.in_use(), 0u);
 }
 
-// Two go from the middle, in either order, and none of the others is lost sight of.
-TEST_F(WindowTable, WindowsThatGoFromTheMiddleTakeNoOtherWithThem) {
+// Frees two windows from the middle, in either order; none of the others may be lost.
+TEST_F(WindowTable, FreeingWindowsInTheMiddleKeepsTheOthers) {
   for (const auto& [first, second] : {std::pair(1, 5), std::pair(1, 2), std::pair(4, 1)}) {
     std::vector<std::uint32_t> windows;
     for (int i = 0; i < 6; ++i) {
@@ -192,7 +192,7 @@ TEST_F(WindowTable, WindowsThatGoFromTheMiddleTakeNoOtherWithThem) {
 }
 
 // proves: E-54
-TEST_F(WindowTable, TheQueueCarriesABindWhole) {
+TEST_F(WindowTable, TheSendQueueStoresAllFieldsOfABind) {
   const WindowBind b{0x1122334455667788, 0x99aabbccddeeff00, 0x12345678, 0x9abcdef0, kRemoteRead};
   SendQueue sq(4, 0, 0, 16);
   SendWr wr;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kMost = 4;
 
-// A send queue as a queue pair has it: what is done, and wanted, is told.
+// A send queue as in a queue pair: requests that are done are reported if they need a completion.
 struct Sends {
   Sends() { q.hold_places(); }
   bool post() { return q.post({}) == Post::Ok; }
@@ -24,7 +24,7 @@ struct Sends {
     cqe.position = q.head();
     cq.push(cqe);
   }
-  int free() {  // and takes them
+  int free() {  // and occupies them
     int n = 0;
     while (post()) ++n;
     return n;
@@ -38,7 +38,7 @@ struct Sends {
 };
 
 // proves: E-47
-TEST(Places, AreTakenUntilTheCompletionIsPolled) {
+TEST(Places, AreOccupiedUntilTheCompletionIsPolled) {
   Sends s;
   EXPECT_EQ(s.free(), 4);
   s.finish(true);
@@ -51,7 +51,7 @@ TEST(Places, AreTakenUntilTheCompletionIsPolled) {
 }
 
 // proves: E-47
-TEST(Places, GoWithALaterCompletion) {
+TEST(Places, AreFreedByALaterCompletion) {
   Sends s;
   EXPECT_EQ(s.free(), 4);
   s.finish(true);
@@ -71,7 +71,7 @@ TEST(Places, WithoutACompletionAreFreeWhenDone) {
   s.finish(false);
   EXPECT_EQ(s.free(), 2);
   s.finish(false);
-  s.finish(true);  // what is free stays free
+  s.finish(true);  // free places stay free
   EXPECT_EQ(s.free(), 1);
   s.finish(false);
   EXPECT_EQ(s.free(), 0);
@@ -80,7 +80,7 @@ TEST(Places, WithoutACompletionAreFreeWhenDone) {
 }
 
 // proves: E-47
-TEST(Places, OfAQueueThatHasGoneAreNotTouched) {
+TEST(Places, OfADestroyedQueueAreNotTouched) {
   Sends s;
   EXPECT_EQ(s.free(), 4);
   s.finish(true);
@@ -90,7 +90,7 @@ TEST(Places, OfAQueueThatHasGoneAreNotTouched) {
   EXPECT_FALSE(s.q.places().all_polled());
 }
 
-TEST(Places, AreAllFreeBehindAReset) {
+TEST(Places, AreAllFreeAfterAReset) {
   Sends s;
   EXPECT_EQ(s.free(), 4);
   s.finish(true);
@@ -99,13 +99,13 @@ TEST(Places, AreAllFreeBehindAReset) {
 }
 
 // proves: E-47
-TEST(Places, OfReceivesInWhicheverKindOfCompletion) {
+TEST(Places, OfReceivesAreFreedByBothKindsOfCompletion) {
   CompletionQueue cq(16);
   ReceiveQueue q(kMost, 1, 7);
   q.hold_places();
   const auto post = [&] { return q.post({}) == ReceiveQueue::Post::Ok; };
   for (std::uint32_t i = 0; i < kMost; ++i) ASSERT_TRUE(post());
-  // One of the full kind, two in one of the partial kind.
+  // One full completion, and two receives in one partial completion.
   Cqe full;
   q.pop();
   full.places = q.places();

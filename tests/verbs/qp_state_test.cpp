@@ -39,7 +39,7 @@ void expect_moves(const QpRules& rules, Service service, const Table& want) {
   }
 }
 
-// Reset Init Rtr Rts Sqd Sqe Error
+// Columns: Reset Init Rtr Rts Sqd Sqe Error
 // proves: IB-109, IB-111, IB-115, IB-118
 TEST(QpState, AllPairsOfRc) {
   expect_moves(kIbRules, Service::Rc,
@@ -53,7 +53,7 @@ TEST(QpState, AllPairsOfUcAndUd) {
   expect_moves(kIbRules, Service::Ud, want);
 }
 
-// Both ends of XRC are moved as RC, each with the attributes of the half it has.
+// Both ends of XRC move like RC, each with the attributes of its half.
 // proves: IB-164
 TEST(QpState, TheEndsOfXrcMoveAsRcWithTheirOwnAttributes) {
   for (const Service service : {Service::XrcSend, Service::XrcReceive}) {
@@ -88,8 +88,8 @@ TEST(QpState, AllPairsOverIwarp) {
                {"CC-----", "CCT---C", "C--T--E", "C--CE-E", "C-----E", "-------", "C-----C"});
 }
 
-TEST(QpState, TheTransportsDifferWhereIwarpDoes) {
-  // What goes for both is the same row: forgetting, failing, and what no RC queue pair does.
+TEST(QpState, CommonMovesAreTheSameForBothTransports) {
+  // Moves common to both transports: reset, failure, and the moves that RC does not have.
   for (const QpState from : kStates) {
     if (from == QpState::Sqe) continue;
     for (const QpState to : {QpState::Reset, QpState::Init, QpState::Error}) {
@@ -102,7 +102,7 @@ TEST(QpState, TheTransportsDifferWhereIwarpDoes) {
   }
 }
 
-// What 1.7 of the digest says, written once more: required, optional.
+// The masks of section 1.7 of the digest, written independently: required, optional.
 struct MaskCase {
   Service service;
   QpState from, to;
@@ -156,7 +156,7 @@ TEST(QpState, EveryRequiredBitMissingAndEveryForeignBitIsRefused) {
         const auto judge = [&](std::uint32_t mask) {
           return judge_move(kIbRules, service, from, to, Mover::Consumer, mask);
         };
-        MaskCase want{service, from, to, 0, 0};  // those without a row take nothing
+        MaskCase want{service, from, to, 0, 0};  // moves without a row take no attributes
         for (const MaskCase& c : kCases) {
           if (c.service == service && c.from == from && c.to == to) want = c, ++cases;
         }
@@ -223,7 +223,7 @@ TEST(QpState, PostingRulesOfAllSevenStates) {
   }
 }
 
-TEST(QpState, WhatFollowsAMove) {
+TEST(QpState, EachMoveHasItsEffect) {
   const auto effect = [](QpState from, QpState to, Mover by) {
     return judge_move(kIbRules, Service::Ud, from, to, by,
                       attributes(Service::Ud, from, to).required)
@@ -243,7 +243,7 @@ TEST(QpState, WhatFollowsAMove) {
 }
 
 // proves: IB-109
-TEST(QpStateMachine, ARefusalChangesNothing) {
+TEST(QpStateMachine, ARefusedMoveChangesNothing) {
   QpStateMachine m(kIwarpRules, Service::Rc);
   EXPECT_EQ(m.load(), Reset);
   EXPECT_FALSE(m.modify(Rts).ok());
@@ -252,7 +252,7 @@ TEST(QpStateMachine, ARefusalChangesNothing) {
   EXPECT_EQ(m.load(), Reset);
 }
 
-TEST(QpStateMachine, AnIwarpLifeAndAnother) {
+TEST(QpStateMachine, AnIwarpQueuePairConnectsSeveralTimes) {
   QpStateMachine m(kIwarpRules, Service::Rc);
   for (int life = 0; life < 3; ++life) {
     EXPECT_TRUE(m.modify(Init).ok());

@@ -1,5 +1,4 @@
-// Numbers of queue pairs: 24 bits of them, which an engine that lives long gives out more than
-// once.
+// Numbers of queue pairs: there are 2^24, which a long-running engine must reuse.
 #include "verbs/queue_pairs.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +15,7 @@ std::unique_ptr<verbs::QueuePair> numbered(std::uint32_t number) {
 }
 
 // proves: E-49
-TEST(QueuePairNumbers, ComeAgainWhenAllHaveBeenGivenOutButThoseInUse) {
+TEST(QueuePairNumbers, AreReusedAfterAllHaveBeenUsedExceptThoseInUse) {
   QueuePairs qps({1, 2});
   const std::uint32_t first = qps.new_number();
   verbs::QueuePair* const kept = qps.add(numbered(first));

@@ -10,7 +10,7 @@ namespace {
 using Post = ReceiveQueue::Post;
 
 TEST(ReceiveQueue, HoldsItsLimitAndNoMore) {
-  ReceiveQueue q(3, 2, 1);  // a limit that is no power of two
+  ReceiveQueue q(3, 2, 1);  // a limit that is not a power of two
   const std::array<Sge, 3> sges{{{1, 10, 5}, {2, 20, 6}, {3, 30, 7}}};
   EXPECT_EQ(q.post({1, sges}), Post::TooManySges);
   for (std::uint64_t i = 0; i < 3; ++i) EXPECT_EQ(q.post({i, std::span(sges).first(2)}), Post::Ok);
@@ -40,7 +40,7 @@ TEST(ReceiveQueue, TheIndexSelectsTheWqe) {
 }
 
 // proves: E-14
-TEST(ReceiveQueue, IndexSurvivesItsWrap) {
+TEST(ReceiveQueue, TheIndexMayWrapAround) {
   ReceiveQueue q(5, 1, 0xFFFFFFF0);
   std::uint32_t index = 0xFFFFFFF0, posted = index;
   for (int i = 0; i < 64; ++i) {

@@ -16,7 +16,7 @@ SendWr wr_of(WrOp op, std::span<const Sge> sges, std::uint8_t flags = 0) {
   return wr;
 }
 
-TEST(SendQueue, ChecksWhatIsPosted) {
+TEST(SendQueue, RefusesInvalidRequests) {
   SendQueue q(4, 2, 16, 16);
   const std::array<Sge, 3> sges{{{0, 1, 1}, {0, 1, 1}, {0, 1, 1}}};
   std::vector<std::uint8_t> bytes(32);

@@ -12,7 +12,7 @@ const std::vector<Sge> kThree{{.addr = 0, .length = 4, .lkey = 1},
                               {.addr = 0, .length = 0, .lkey = 2},
                               {.addr = 0, .length = 6, .lkey = 3}};
 
-// "1@2+2 " for two bytes from byte 2 of the SGE with lkey 1 on.
+// "1@2+2 " means two bytes starting at byte 2 of the SGE with lkey 1.
 std::string walk(std::uint64_t offset, std::uint64_t length, bool* whole) {
   std::string seen;
   *whole = for_each_piece(
@@ -35,7 +35,7 @@ TEST(SgeWalk, EachPieceIsVisitedOnceInOrderAndEmptySgesAreNot) {
   EXPECT_TRUE(whole);
 }
 
-TEST(SgeWalk, NoBytesAreAlwaysThere) {
+TEST(SgeWalk, ZeroBytesAlwaysSucceed) {
   bool whole = false;
   EXPECT_EQ(walk(10, 0, &whole), "");
   EXPECT_TRUE(whole);

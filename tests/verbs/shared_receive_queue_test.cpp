@@ -1,4 +1,5 @@
-// Receives shared by queue pairs: each is somebody's until it is given back, and none is lost.
+// Receives shared by queue pairs: a bound receive belongs to one of them until freed, and none is
+// lost.
 #include "verbs/shared_receive_queue.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@ struct SharedReceiveRoom : ::testing::Test {
     while (shared.post({1, {}}) == Post::Ok) {
     }
   }
-  // Receives that can be posted.
+  // The number of receives that can be posted.
   std::uint32_t room() {
     std::uint32_t n = 0;
     while (shared.post({1, {}}) == Post::Ok) ++n;
@@ -27,7 +28,7 @@ struct SharedReceiveRoom : ::testing::Test {
 };
 
 // proves: E-15
-TEST_F(SharedReceiveRoom, WhatWasDeliveredIntoIsFreeAgain) {
+TEST_F(SharedReceiveRoom, ADeliveredReceiveIsFreeAgain) {
   ReceiveQueue q(&shared, &pool, 1);
   fill();
   q.claim(1);
@@ -37,7 +38,7 @@ TEST_F(SharedReceiveRoom, WhatWasDeliveredIntoIsFreeAgain) {
 }
 
 // proves: E-15
-TEST_F(SharedReceiveRoom, AResetGivesBackWhatWasBound) {
+TEST_F(SharedReceiveRoom, AResetFreesBoundReceives) {
   ReceiveQueue q(&shared, &pool, 1);
   fill();
   q.claim(3);
@@ -46,9 +47,9 @@ TEST_F(SharedReceiveRoom, AResetGivesBackWhatWasBound) {
   EXPECT_EQ(room(), 3u);
 }
 
-// A completion that nobody will poll, since its queue pair begins anew.
+// A completion that will not be polled, because its queue pair is reset.
 // proves: E-15
-TEST_F(SharedReceiveRoom, AForgottenCompletionGivesBackWhatItNames) {
+TEST_F(SharedReceiveRoom, ADiscardedCompletionFreesItsReceive) {
   ReceiveQueue q(&shared, &pool, 1);
   fill();
   CompletionQueue cq(8);
@@ -68,7 +69,7 @@ TEST_F(SharedReceiveRoom, AForgottenCompletionGivesBackWhatItNames) {
 }
 
 // proves: E-15
-TEST_F(SharedReceiveRoom, HasUsersUntilTheyAreGone) {
+TEST_F(SharedReceiveRoom, CountsItsUsers) {
   {
     ReceiveQueue one(&shared, &pool, 1), other(&shared, &pool, 1);
     EXPECT_EQ(shared.users, 2u);
@@ -77,7 +78,7 @@ TEST_F(SharedReceiveRoom, HasUsersUntilTheyAreGone) {
 }
 
 // proves: E-15
-TEST_F(SharedReceiveRoom, ItsLimitIsToldOnceWhenFewerAreLeft) {
+TEST_F(SharedReceiveRoom, TheLimitEventIsReportedOnce) {
   ReceiveQueue q(&shared, &pool, 1);
   fill();
   shared.set_limit(4);

@@ -1,5 +1,5 @@
-// urnic_describe FOLDER VERSION: writes manual pages and completions of the command to FOLDER/man
-// and below FOLDER, as they are installed. Run when urnic is built.
+// urnic_describe FOLDER VERSION: writes the manual pages of the command to FOLDER/man and its
+// completions below FOLDER, in the layout of an installation. The build runs it.
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
   const urnic::cli::WholeCommand whole;
   const CLI::App& app = *whole.app;
   const fs::path man = folder / "man";
-  fs::remove_all(man);  // pages of commands that are no more
+  fs::remove_all(man);  // removes pages of commands that no longer exist
   bool ok = write(man / "man1/urnic.1", urnic::cli::manual_of_program(app, version)) &&
             write(man / "man5/urnic.toml.5", urnic::cli::manual_of_settings(version)) &&
             write(folder / "bash-completion/completions/urnic", urnic::cli::bash_completion(app)) &&

@@ -12,8 +12,8 @@
 
 namespace {
 
-// A standard descriptor that came closed is taken by something that cannot be used in that way,
-// lest the next file or socket opened take its number and messages go there.
+// If a standard descriptor is closed, opens it on something unusable in that direction. Otherwise
+// the next file or socket would take its number and receive the messages.
 void occupy_standard_descriptors() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
@@ -26,7 +26,7 @@ void occupy_standard_descriptors() {
 int main(int argc, char** argv) {
   occupy_standard_descriptors();
   const int status = urnic::cli::run_cli(argc, argv);
-  // What a full disk or a closed pipe did not take is known only now.
+  // A full disk or a closed pipe is only detected by this flush.
   errno = 0;
   std::cout.flush();
   const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good();

@@ -14,7 +14,7 @@ namespace {
 constexpr unsigned kBurst = port::kBurst;
 constexpr std::uint32_t kEthernet = 14;
 constexpr unsigned kFdsPerMember = 16;
-// How often a member that has no room is asked again.
+// The interval for retrying a member that has no room.
 constexpr std::int64_t kRetryMs = 1;
 
 void copy_frame(const port::Frame& f, std::uint8_t* dst) {
@@ -22,8 +22,8 @@ void copy_frame(const port::Frame& f, std::uint8_t* dst) {
   if (f.len[1] != 0) std::memcpy(dst + f.len[0], f.data[1], f.len[1]);
 }
 
-// Sends frames whose bytes `write(i, dst)` writes and `length(i)` counts, oldest first. Returns
-// how many there was room for.
+// Sends frames, oldest first: `write(i, dst)` writes the bytes of frame i and `length(i)` returns
+// their number. Returns how many frames the port had room for.
 template <class Length, class Write>
 std::size_t send(port::Port& port, std::size_t count, Length&& length, Write&& write) {
   std::size_t sent = 0;
@@ -48,7 +48,6 @@ std::size_t send(port::Port& port, std::size_t count, Length&& length, Write&& w
 }  // namespace
 
 // ---- addresses
-// -------------------------------------------------------------------------------------
 
 MacTable::MacTable(std::size_t entries, Duration age, std::uint64_t seed)
     : entries_(std::bit_ceil(std::max(entries, kWays))),
@@ -95,7 +94,6 @@ std::size_t MacTable::count(Instant now) const {
 }
 
 // ---- the switch
-// -----------------------------------------------------------------------------------
 
 void Switch::add(port::Port port, std::string name) {
   members_.emplace_back();
@@ -104,7 +102,8 @@ void Switch::add(port::Port port, std::string name) {
   look_at_link(static_cast<unsigned>(members_.size() - 1));
 }
 
-// What waits for a member that has gone is for nobody, and its addresses may turn up elsewhere.
+// When a member leaves, drops the frames that wait for it and forgets its addresses, which may
+// reappear at another member.
 void Switch::look_at_link(unsigned member) {
   Member& m = members_[member];
   const port::Info info = m.port.info();
@@ -131,8 +130,8 @@ bool Switch::run_once(Instant now) {
   return any;
 }
 
-// The addresses are copied out before they are believed: the frame may lie in memory its sender
-// can still write to.
+// Copies the addresses out before using them: the frame may lie in memory that its sender can still
+// write to.
 void Switch::direct(unsigned from, const port::Frame& frame, Instant now) {
   SwitchCounters& counters = members_[from].counters;
   ++counters.received;
@@ -163,7 +162,7 @@ void Switch::direct(unsigned from, const port::Frame& frame, Instant now) {
 
 void Switch::give(unsigned to, const port::Frame& frame) {
   Member& m = members_[to];
-  if (!m.up) return;  // a wire with nobody at its end
+  if (!m.up) return;  // the member's link is down
   if (port::frame_len(frame) > m.max_frame) {
     ++m.counters.too_long;
     return;
@@ -178,7 +177,7 @@ int Switch::turns_before_sleep(unsigned cores) const {
   return cores > static_cast<std::size_t>(up) ? kWithRoom : kWithout;
 }
 
-// True when some of them have gone.
+// Returns true if at least one of them has been sent.
 bool Switch::send_waiting(Member& m) {
   if (m.waiting.empty()) return false;
   std::size_t sent = send(
@@ -196,7 +195,8 @@ bool Switch::send_waiting(Member& m) {
 void Switch::send_now(Member& m) {
   if (m.now.empty()) return;
   std::size_t at = 0;
-  // A kernel leaves TCP checksums to "the hardware" (TAP): that is us, the next port may be a wire.
+  // A kernel leaves TCP checksums to the hardware (TAP). We act as that hardware, because the next
+  // port may be a wire.
   const auto finished = [](const port::Frame& f) { return f.csum != URNIC_CSUM_PARTIAL; };
   if (m.waiting.empty() &&
       std::all_of(m.now.begin(), m.now.end(), [&](const port::Frame* f) { return finished(*f); })) {

@@ -1,6 +1,7 @@
-// A layer-2 switch between ports (`urnic switch`): a frame goes where its destination address was
-// last heard from, to everybody else while that is not known, never back. A member may come, go and
-// die at any moment; the others do not notice.
+// A layer-2 switch between ports (`urnic switch`). It forwards a frame to the port where the
+// destination address was last seen. An unknown destination is flooded to all other ports. A frame
+// never returns to its own port. Members may join, leave and die at any moment without effect on
+// the others.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +16,17 @@
 
 namespace urnic::cli {
 
-// Which member an address was last heard from. Of fixed size: who invents addresses makes the
-// table forget and frames go to everybody, and no more than that.
+// The port where each address was last seen. The size is fixed: a sender that invents addresses can
+// make the table forget entries, so that frames are flooded, but cannot do more.
 class MacTable {
  public:
-  // At most `entries` addresses (rounded up to a power of two, at least kWays), each kept for `age`
-  // after it was last heard.
+  // Keeps at most `entries` addresses (rounded up to a power of two, at least kWays), each for
+  // `age` after it was last seen.
   MacTable(std::size_t entries, Duration age, std::uint64_t seed);
   void learn(const MacAddress& address, unsigned member, Instant now);
   std::optional<unsigned> find(const MacAddress& address, Instant now) const;
   void forget(unsigned member);
-  // Addresses that would be found.
+  // The number of addresses that find() would find.
   std::size_t count(Instant now) const;
 
  private:
@@ -33,32 +34,32 @@ class MacTable {
   struct Entry {
     MacAddress address;
     unsigned member = 0;
-    Instant until;  // the origin of time: free
+    Instant until;  // 0 (the origin of time): the entry is free
   };
   std::size_t set_of(const MacAddress& address) const;
 
   std::vector<Entry> entries_;
-  std::size_t mask_;  // of sets
+  std::size_t mask_;  // number of sets minus 1
   Duration age_;
   std::uint64_t seed_;
 };
 
 struct SwitchCounters {
   std::uint64_t received = 0, sent = 0, flooded = 0;
-  std::uint64_t full = 0;      // dropped: the member did not keep up
-  std::uint64_t too_long = 0;  // dropped: longer than the member's frames
-  std::uint64_t bad = 0;       // dropped: no Ethernet frame, or from a group address
+  std::uint64_t full = 0;      // dropped: the member was too slow
+  std::uint64_t too_long = 0;  // dropped: longer than the member's largest frame
+  std::uint64_t bad = 0;       // dropped: not an Ethernet frame, or its source is a group address
 };
 
 struct SwitchOptions {
   // bound: addresses that a switch has learned; limit: 4096; beyond: one is forgotten, and its
-  // frames go to every member; test: MacTable.IsBoundedAndAFloodOfAddressesOnlyMakesItForget
+  // frames go to every member; test: MacTable.IsBoundedAndAFloodOfAddressesOnlyEvictsEntries
   std::size_t addresses = 4096;
   Duration age = Duration::s(300);
   // bound: frames waiting for a member of a switch; limit: 512; beyond: dropped and counted
   // (`full`); other members are not delayed; test:
-  // Lan.AMemberThatDoesNotReadCostsItselfAndABoundedQueue
-  std::size_t queue = 512;  // frames that wait for a member
+  // Lan.AMemberThatDoesNotReadFillsOnlyItsOwnBoundedQueue
+  std::size_t queue = 512;  // frames waiting for a member
   std::uint64_t seed = 1;
 };
 
@@ -74,14 +75,15 @@ class Switch {
   const SwitchCounters& counters(unsigned member) const { return members_[member].counters; }
   std::size_t addresses(Instant now) const { return table_.count(now); }
 
-  // How many empty turns in a row are to pass before sleep(), on so many cores. Looking again saves
-  // a wake-up where a core is left for it; where each member that polls has one and no more are
-  // there, it takes the core from who would answer.
+  // The number of idle turns in a row before sleep(), for the given number of cores. Polling longer
+  // saves a wake-up if a core is free. If polling members occupy all cores, it would take a core
+  // from the process that should answer.
   int turns_before_sleep(unsigned cores) const;
 
-  // One burst from every member; true when there was something to do.
+  // Forwards one burst from every member; true if there was any work.
   bool run_once(Instant now);
-  // Until a frame, a member's coming or going, `wake_fd`, or `most` has passed.
+  // Sleeps until a frame arrives, a member joins or leaves, `wake_fd` is readable, or `most` has
+  // passed.
   void sleep(int wake_fd, Duration most);
 
  private:
@@ -91,7 +93,7 @@ class Switch {
     bool up = false;
     std::uint32_t max_frame = 0;
     Ring<std::vector<std::uint8_t>> waiting;
-    std::vector<const port::Frame*> now;  // of the burst at hand
+    std::vector<const port::Frame*> now;  // frames of the current burst
     SwitchCounters counters;
   };
 

@@ -1,4 +1,5 @@
-// urnic switch: any number of urnic processes (and a TAP interface, and a NIC) on one RDMA LAN.
+// urnic switch: connects any number of urnic processes (and a TAP interface, and a NIC) to one RDMA
+// LAN.
 #include <sys/stat.h>
 #include <time.h>
 
@@ -107,7 +108,7 @@ class SwitchCommand : public Command {
   }
 
   void forward(Switch& lan) {
-    // A core that was named is there for nothing else.
+    // A core given by --cpu is reserved for the switch.
     const unsigned cores = cpu_ >= 0 ? UINT_MAX : std::thread::hardware_concurrency();
     std::vector<bool> up(lan.size(), false);
     for (int idle = 0; !stop_requested();) {

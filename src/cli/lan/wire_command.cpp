@@ -1,4 +1,4 @@
-// urnic wire: two ports as the ends of one wire that can be faulty and can be captured.
+// urnic wire: connects two ports by a wire that can inject faults and capture frames.
 #include <signal.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -34,7 +34,7 @@ using Json = nlohmann::ordered_json;
 using fault::Direction;
 using fault::FaultKind;
 
-std::atomic<unsigned> skips{0};  // SIGUSR1: on to the next phase
+std::atomic<unsigned> skips{0};  // SIGUSR1: skip to the next phase
 
 std::uint64_t clock_ns(clockid_t id) {
   timespec t{};
@@ -47,7 +47,7 @@ std::uint64_t monotonic_ns(void*) {
   return clock_ns(CLOCK_MONOTONIC);
 }
 
-// What the wire did to frames of one way.
+// The faults that the wire injected in one direction.
 Json to_json(const fault::FaultCounters& c) {
   Json j;
   j["frames"] = c.frames;
@@ -72,7 +72,7 @@ fault::FaultCounters difference(const fault::FaultCounters& now, const fault::Fa
   return d;
 }
 
-// What makes a port the one it is: the path of its socket, the name of its interface.
+// Identifies a port by the path of its socket or the name of its interface.
 std::string identity_of(const std::string& spec) {
   const std::size_t colon = spec.find(':');
   if (colon == std::string::npos) return spec;
@@ -82,7 +82,7 @@ std::string identity_of(const std::string& spec) {
                       : kind == "dgram" ? args.str("path")
                       : kind == "tap"   ? args.str("name")
                                         : spec;
-  if (kind == "tap" && place.empty()) return {};  // the kernel names it
+  if (kind == "tap" && place.empty()) return {};  // the kernel chooses the name
   if ((kind == "memif" || kind == "dgram") && !place.starts_with('@')) {
     std::error_code ignored;
     place = std::filesystem::weakly_canonical(place, ignored).string();
@@ -198,7 +198,7 @@ class WireCommand : public Command {
       const std::string& spec = end == &end_a_ ? a_ : b_;
       auto port = port::Port::open(spec);
       if (!port.ok()) return fail_with(kExitFailed, spec + ": " + port.error());
-      // The capture sits next to the real port: it shows what is on that stretch of the wire.
+      // The capture sits next to the real port, so it shows the frames on that section of the wire.
       port::Port inner = std::move(*port);
       if (capture_file_ != nullptr) {
         inner = fault::wrap_capture(std::move(inner), capture_file_, end == &end_a_ ? "a" : "b",
@@ -218,12 +218,12 @@ class WireCommand : public Command {
     return kExitOk;
   }
 
-  // Bytes that came in at both ends.
+  // Bytes received at both ends.
   std::uint64_t bytes() const {
     return end_a_.port.stats().rx_bytes + end_b_.port.stats().rx_bytes;
   }
 
-  // What had been counted at both ends when it began.
+  // The counters of both ends at the beginning of the phase.
   struct Counted {
     fault::FaultCounters a, b;
   };
@@ -236,7 +236,7 @@ class WireCommand : public Command {
     return {end_a_.control->counters(Direction::Rx), end_b_.control->counters(Direction::Rx)};
   }
 
-  // As soon as it is known that the capture lacks something, and once.
+  // Reports, once and as soon as possible, that the capture is incomplete.
   void tell_of_capture(double now) {
     if (capture_file_ == nullptr || now < next_look_) return;
     next_look_ = now + 1;
@@ -273,7 +273,7 @@ class WireCommand : public Command {
       usleep(5000);
       const double now = now_seconds();
       tell_of_capture(now);
-      if (phase_began == 0 && bytes() != 0) phase_began = now;  // the first frame
+      if (phase_began == 0 && bytes() != 0) phase_began = now;  // at the first frame
       const WirePhase& phase = phases_[at];
       const bool over = (phase.bytes != 0 && bytes() - phase_bytes >= phase.bytes) ||
                         (phase.milliseconds != 0 && phase_began != 0 &&
@@ -306,8 +306,8 @@ class WireCommand : public Command {
     }
   }
 
-  // By a temporary file, so that readers never see half of it; what is no regular file (/dev/null,
-  // a FIFO) is written to, not replaced.
+  // Writes a temporary file and renames it, so that readers never see a partial file. Only regular
+  // files are replaced; anything else (/dev/null, a FIFO) is written to.
   bool write_log() {
     if (log_.empty()) return true;
     Json j;

@@ -98,7 +98,7 @@ Result<void> PerfClient::connect_one(QueuePair& qp, const PerfGreeting& greeting
   }
   if (e.kind == EventKind::established) return {};
   std::string why = e.error.message;
-  const std::string said = said_in(e.private_data);
+  const std::string said = error_text_in(e.private_data);
   if (e.error.code == Errc::rejected && !said.empty()) why = "the server refuses: " + said;
   return Error{e.error.code, endpoint_ + ": " + why};
 }
@@ -115,7 +115,7 @@ Result<PerfMessage> PerfClient::await(PerfKind kind, const std::function<void()>
   for (;;) {
     auto m = s_.control->receive();
     if (!m) {
-      s_.alive(now_seconds());  // the event has the better line
+      s_.alive(now_seconds());  // the event gives the better reason
       return Error{m.error().code,
                    endpoint_ + ": " + (s_.failure.empty() ? m.error().message : s_.failure)};
     }
@@ -174,8 +174,8 @@ Result<PerfResult> PerfClient::measure(const PerfRun& run) {
   return run.verify && run.op != PerfOp::Send ? verified(run) : bandwidth(run);
 }
 
-// Pass by pass over the data area, each with bytes of its own, and all of a pass is compared
-// before the next one overwrites it: every byte of every message.
+// Runs pass by pass over the data area. Each pass has its own bytes, and all of them are compared
+// before the next pass overwrites them. Every byte of every message is verified.
 Result<PerfResult> PerfClient::verified(const PerfRun& run) {
   const std::uint64_t slots = perf_slots(run, s_.layout.buffer);
   PerfResult sum;
@@ -191,7 +191,7 @@ Result<PerfResult> PerfClient::verified(const PerfRun& run) {
     r->seconds += sum.seconds;
     r->errors += sum.errors;
     r->peak_rate = std::max(r->peak_rate, sum.peak_rate);
-    sum = *r;  // what the connections have counted goes on from pass to pass
+    sum = *r;  // the counters of the connections continue from pass to pass
     left -= std::min(left, one.iterations);
     const bool over = run.iterations != 0 ? left == 0 : sum.seconds * 1000 >= run.duration_ms;
     if (over) break;
@@ -202,8 +202,8 @@ Result<PerfResult> PerfClient::verified(const PerfRun& run) {
   return sum;
 }
 
-// Over the kernel's TCP a Write is complete when the kernel has it, and "done" goes by another
-// connection: it could be there first. A Read behind the Writes comes back when they are placed.
+// Over the kernel's TCP a Write completes once the kernel has it, and Done uses another connection:
+// Done could arrive first. A Read after the Writes completes only after they are placed.
 Result<void> PerfClient::see_writes_placed() {
   for (std::uint32_t i = 0; i < s_.layout.connections; ++i) {
     const Sge sink = s_.memory.sge(s_.layout.credit(i), 8);
@@ -240,8 +240,8 @@ Result<PerfResult> PerfClient::bandwidth(const PerfRun& run) {
     }
   }
   BandwidthSender sender(&s_, run);
-  // In both directions the server sends too: it writes where we do not write from, which for Write
-  // and Read is the same place with the same bytes.
+  // In both directions the server sends too. It writes to memory that we do not send from. For
+  // Write and Read that is the same place with the same bytes.
   SendReceiver receiver(&s_, run);
   const bool receiving = run.op == PerfOp::Send && run.bidirectional;
   if (auto ok = begin(run, receiving, &receiver); !ok) return ok.error();
@@ -307,7 +307,7 @@ Result<PerfResult> PerfClient::bandwidth(const PerfRun& run) {
   return r;
 }
 
-// Tells the server what comes, and takes what it sends.
+// Announces the run to the server and receives its sends, if there are any.
 Result<void> PerfClient::begin(const PerfRun& run, bool receives, SendReceiver* receiver) {
   PerfMessage m;
   m.kind = PerfKind::Run;
@@ -318,7 +318,7 @@ Result<void> PerfClient::begin(const PerfRun& run, bool receives, SendReceiver* 
   return receives ? receiver->start() : Result<void>();
 }
 
-// The server writes, reads or sends; it says how far it is.
+// The server writes, reads or sends, and reports its progress.
 Result<PerfResult> PerfClient::reversed(const PerfRun& run) {
   for (std::uint32_t i = 0; i < s_.layout.connections; ++i) {
     std::fill_n(s_.memory.data() + s_.layout.credit(i), 64, std::uint8_t{0});
@@ -339,7 +339,7 @@ Result<PerfResult> PerfClient::reversed(const PerfRun& run) {
     note(last.kind == PerfKind::Report ? meter.rest(seconds, last.messages)
                                        : meter.at(seconds, last.messages));
   }
-  // "That was all" comes by another connection than the messages.
+  // The last report uses another connection than the messages, so some may still arrive.
   const double until = now_seconds() + 5;
   while (receives && receiver.messages() < last.messages) {
     meanwhile();

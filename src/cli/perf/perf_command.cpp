@@ -1,4 +1,4 @@
-// urnic perf: bandwidth, message rate and latency, in the manner of perftest.
+// urnic perf: measures bandwidth, message rate and latency, with options like perftest.
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -21,10 +21,11 @@ constexpr std::uint64_t kLeastBuffer = 4 << 20;
 // bound: memory of `urnic perf` for messages in flight; beyond: the client reports an error and
 // does not measure; test: ctest cli.perf
 constexpr std::uint64_t kMostBuffer = std::uint64_t{2} << 30;
-// With -a the large sizes would take minutes at 5000 messages each.
+// With -a the large sizes would take minutes at 5000 messages each, so the bytes of one size are
+// limited.
 constexpr std::uint64_t kMostBytesAll = std::uint64_t{1} << 30;
 
-// What perftest's users type and what does not belong here: what to say instead.
+// Options of perftest that do not exist here, with the text to print instead.
 struct Elsewhere {
   const char* option;
   bool has_value;
@@ -49,10 +50,11 @@ class PerfCommand : public Command {
     app->footer(
         "Without SERVER this is the server; it exits after one client unless --forever is given.");
     app->add_option("SERVER", server_, "ADDRESS[:PORT] of the server")->type_name("");
-    app->add_option("--op", ask_.op, "write, read or send")
+    app->add_option("--op", ask_.op, "operation to measure: write, read or send")
         ->check(CLI::IsMember({"write", "read", "send"}))
         ->type_name("[write]");
-    app->add_option("--test", ask_.test, "bw (bandwidth and message rate) or lat (ping-pong)")
+    app->add_option("--test", ask_.test,
+                    "bw (bandwidth and message rate) or lat (latency of a ping-pong)")
         ->check(CLI::IsMember({"bw", "lat"}))
         ->type_name("[bw]");
     app->add_option("-s,--size", ask_.size, "message size in bytes, 1 to 1G [bw 64K, lat 2]")
@@ -67,7 +69,7 @@ class PerfCommand : public Command {
     app->add_option("-t,--depth", ask_.depth, "most work requests outstanding on a connection")
         ->check(CLI::Range(1u, kPerfMaxDepth))
         ->type_name("[128]");
-    app->add_option("-q,--qps", ask_.connections, "connections")
+    app->add_option("-q,--qps", ask_.connections, "number of connections")
         ->check(CLI::Range(1, 1024))
         ->type_name("[1]");
     app->add_option("-Q,--cq-mod", ask_.cq_moderation, "messages per completion")
@@ -104,8 +106,8 @@ class PerfCommand : public Command {
                   "bw: run until interrupted, printing every -i (default 5s)");
     add_cpu_option(app, &cpu_);
     settings_.add_to(app);
-    // Known, and not shown.
-    app->add_flag("-F,--CPU-freq")->group("");  // no frequency of a processor is asked for
+    // Accepted but not shown in the help.
+    app->add_flag("-F,--CPU-freq")->group("");  // the CPU frequency is never used
     for (const Elsewhere& e : kElsewhere) {
       (e.has_value ? app->add_option(e.option, elsewhere_)->expected(0, 1)
                    : app->add_flag(e.option))
@@ -174,7 +176,7 @@ class PerfCommand : public Command {
     }
   }
 
-  // The server's table: what each client measures, under a head of its own for each kind of test.
+  // The server's table: the results of each client, with a new heading for each kind of test.
   void tell_result(const std::string& peer, const PerfResult& r) {
     if (json_) {
       Json j = to_json(r);
@@ -207,7 +209,7 @@ class PerfCommand : public Command {
            (r.test == PerfTest::Latency ? " Latency" : " BW") + " Test";
   }
 
-  // The parts of a plan that are about time and rate; an error is one line.
+  // Sets the parts of a plan that concern time and rate. An error is one line.
   std::string plan_pace(PerfRun* r) const {
     if (ask_.endless) {
       if (r->test == PerfTest::Latency || r->verify || json_ || ask_.all) {
@@ -242,7 +244,7 @@ class PerfCommand : public Command {
     return {};
   }
 
-  // What to measure, from the options; an empty error means fine.
+  // Builds the measurements from the options. An empty error means success.
   std::string plan(std::vector<PerfRun>* runs) const {
     PerfRun r;
     r.op = ask_.op == "read" ? PerfOp::Read : ask_.op == "send" ? PerfOp::Send : PerfOp::Write;
@@ -311,7 +313,7 @@ class PerfCommand : public Command {
     std::uint64_t buffer = kLeastBuffer;
     for (const PerfRun& r : runs) {
       const std::uint64_t stride = perf_stride(r);
-      // Receives of Sends that are verified must not share a place.
+      // Receives of verified Sends must not share memory.
       const std::uint64_t places =
           r.op == PerfOp::Send && r.verify ? std::max(2u * r.depth, 64u) : 2u;
       buffer = std::max(buffer, places * stride);
@@ -387,7 +389,7 @@ class PerfCommand : public Command {
         {"Addresses", info.addresses},
         {"MTU", info.mtu == 0 ? "the kernel's" : std::to_string(info.mtu) + " [B]"},
         {"Transport", transport_text(config, info)},
-        {"Kernel", info.kernel},
+        {"Checksum code", info.kernel},
         {"Connections", std::to_string(ask_.connections)}};
     if (!latency) {
       lines.push_back({"TX depth", std::to_string(r.depth)});
@@ -450,7 +452,7 @@ class PerfCommand : public Command {
     j["reverse"] = ask_.reverse;
     j["port"] = info.port;
     j["mtu"] = info.mtu;
-    j["kernel"] = info.kernel;
+    j["checksum_code"] = info.kernel;
     j["connections"] = ask_.connections;
     j["depth"] = ask_.depth;
     j["cq_moderation"] = ask_.cq_moderation;
@@ -463,7 +465,7 @@ class PerfCommand : public Command {
     std::printf("%s\n", j.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
   }
 
-  // What a client asks for, as the command line says it.
+  // The measurement that a client requests, as given on the command line.
   struct Ask {
     std::string op = "write", test = "bw", size, duration, interval, limit;
     bool all = false, bidirectional = false, verify = false, reverse = false, endless = false;
@@ -475,8 +477,8 @@ class PerfCommand : public Command {
   SettingsOptions settings_;
   Ask ask_;
   std::string server_, memory_ = "1G";
-  std::string elsewhere_;  // values of what is not for us
-  std::string told_;       // what the server's table is about
+  std::string elsewhere_;  // values of options that belong to other tools
+  std::string told_;       // the test that the server's table currently shows
   bool gigabits_ = false, json_ = false, forever_ = false;
   int service_ = kPerfPort, cpu_ = -1;
 };

@@ -73,7 +73,7 @@ bool BandwidthSender::time_is_up(double now) const {
   return run_.iterations == 0 && now - began_ >= run_.duration_ms / 1000.0;
 }
 
-// How many messages the receiver has said it can take: it writes the number here.
+// How many messages the receiver can take: it writes the number to this memory.
 std::uint64_t BandwidthSender::credits(std::uint32_t connection) const {
   if (run_.op != PerfOp::Send) return UINT64_MAX;
   const auto* word =
@@ -97,7 +97,7 @@ bool BandwidthSender::post(std::uint32_t connection, double now) {
   if (time_is_up(now)) {
     lane.stopped = true;
     if (lane.signaled == lane.posted) return false;
-    // One more, so that a completion tells of the last ones.
+    // Post one more message, so that a completion covers the last ones.
   } else if (!pace_.may(now)) {
     return false;
   }
@@ -110,7 +110,7 @@ bool BandwidthSender::post(std::uint32_t connection, double now) {
   const std::uint64_t n =
       std::min({left, room, credit, std::uint64_t{run_.post_list}, slots_ - lane.posted % slots_});
   if (n == 0) {
-    if (lane.stopped) lane.stopped = false;  // once more when there is room
+    if (lane.stopped) lane.stopped = false;  // try again when there is room
     return false;
   }
   for (std::uint64_t i = 0; i < n; ++i) {
@@ -153,7 +153,7 @@ bool BandwidthSender::step() {
   for (std::uint32_t i = 0; i < lanes_.size(); ++i) {
     while (post(i, now)) {
       worked = true;
-      if (s_->layout.connections > 1) break;  // in turn
+      if (s_->layout.connections > 1) break;  // one connection after the other
     }
     all_done = all_done && lanes_[i].stopped && lanes_[i].completed == lanes_[i].posted;
   }
@@ -167,7 +167,7 @@ bool BandwidthSender::step() {
   return worked;
 }
 
-// The best of intervals that are long enough to say something.
+// Records the best rate of all intervals that are long enough to be meaningful.
 void BandwidthSender::note_rate(double now) {
   const std::uint64_t enough =
       std::max<std::uint64_t>(expected_ / 16, std::uint64_t{run_.depth} * lanes_.size());
@@ -184,7 +184,8 @@ void BandwidthSender::on_completion(const Completion& c) {
   const auto connection = static_cast<std::uint32_t>((c.wr_id & kNumber) >> 40);
   if (connection >= lanes_.size()) return;
   Lane& lane = lanes_[connection];
-  // Completions come in order of posting: this one speaks for the unsignaled before it.
+  // Completions arrive in the order of posting: this one also completes the unsignaled messages
+  // before it.
   const std::uint64_t done = number + 1;
   if (done > lane.completed) {
     completed_ += done - lane.completed;
@@ -219,7 +220,7 @@ Result<void> SendReceiver::start() {
 
 void SendReceiver::give_credit(std::uint32_t i) {
   Lane& lane = lanes_[i];
-  if (lane.credits_open >= 32) return;  // the next one says it as well
+  if (lane.credits_open >= 32) return;  // the next credit includes this one
   const std::uint64_t value = lane.posted;
   const Sge sge{reinterpret_cast<std::uint64_t>(&value), sizeof value, 0};
   SendRequest r;

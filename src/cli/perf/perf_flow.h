@@ -1,4 +1,4 @@
-// The two ends of a stream of messages, as objects that a loop steps.
+// The two ends of a stream of messages, as objects that the caller's loop steps.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace urnic::cli {
 
-// wr_id: who posted it and on which connection.
+// The top byte of wr_id: the object that posted the request.
 enum class PerfTag : std::uint64_t { Sender = 1, Receiver = 2, Credit = 3 };
 
-// The bytes of a run's data area, different everywhere: what the source holds.
+// The bytes of a run's data area, different at every position. The sender sends them.
 void fill_pattern(std::uint64_t seed, std::uint64_t offset, std::span<std::uint8_t> out);
 bool matches_pattern(std::uint64_t seed, std::uint64_t offset, std::span<const std::uint8_t> bytes);
-// Distance of two messages in a data area, and how many fit.
+// The distance between two messages in a data area, and the number of messages that fit.
 std::uint32_t perf_stride(const PerfRun& run);
 std::uint64_t perf_slots(const PerfRun& run, std::uint64_t buffer);
 
@@ -24,26 +24,26 @@ std::uint64_t perf_slots(const PerfRun& run, std::uint64_t buffer);
 class BandwidthSender {
  public:
   BandwidthSender(PerfSession* session, const PerfRun& run);
-  // True if anything was done.
+  // Returns true if there was any work.
   bool step();
   bool finished() const { return done_; }
-  // A completion of ours.
+  // Handles a completion that belongs to this sender.
   void on_completion(const Completion& c);
   std::uint64_t messages() const { return completed_; }
   double seconds() const { return ended_ - began_; }
-  // Since the first message was posted.
+  // Seconds since the first message was posted.
   double elapsed(double now) const { return began_ == 0 ? 0 : now - began_; }
   double peak_rate() const { return peak_; }
 
  private:
   struct Lane {
     std::uint64_t posted = 0, completed = 0, signaled = 0;  // message numbers
-    std::uint64_t pass = 0;                                 // whose bytes the data area holds
+    std::uint64_t pass = 0;                                 // the pass that filled the data area
     bool stopped = false;
   };
   bool post(std::uint32_t connection, double now);
-  // Sends that are verified: the data area gets new bytes at every pass over it, once nothing of
-  // the last pass can go again. False: not yet.
+  // For verified Sends: fills the data area with new bytes before every pass, once no message of
+  // the last pass can be resent. Returns false while it must wait.
   bool new_pass(std::uint32_t connection);
   bool time_is_up(double now) const;
   std::uint64_t credits(std::uint32_t connection) const;
@@ -64,7 +64,7 @@ class BandwidthSender {
   Pace pace_;
 };
 
-// Takes Sends: keeps receives posted and tells the sender how many it may send.
+// Receives Sends: keeps receives posted and tells the sender how many messages it may send.
 class SendReceiver {
  public:
   SendReceiver(PerfSession* session, const PerfRun& run);
@@ -89,11 +89,11 @@ class SendReceiver {
   std::string failure_;
 };
 
-// Of single messages, in nanoseconds.
+// Latencies of single messages, in nanoseconds.
 class LatencySamples {
  public:
   // bound: samples of a latency test of `urnic perf`; beyond: further messages are only counted;
-  // the statistics cover the first ones; test: LatencySamples.SoManyAreKeptAndTheRestIsNot
+  // the statistics cover the first ones; test: LatencySamples.KeepsSamplesUpToTheLimitOnly
   static constexpr std::uint64_t kMostSamples = 20'000'000;
 
   void reserve(std::uint64_t expected) { samples_.reserve(std::min(expected, kMostSamples)); }
@@ -107,18 +107,18 @@ class LatencySamples {
   std::vector<std::uint32_t> samples_;
 };
 
-// Ping-pong of one message; samples are of the client (`first`), in nanoseconds: half round trips,
-// for Read whole ones. Runs until done or the session fails.
+// Ping-pong of one message. Samples are the client's (`first`), in nanoseconds: half round trips,
+// for Read full round trips. Runs until it is done or the session fails.
 class LatencyLoop {
  public:
   LatencyLoop(PerfSession* session, const PerfRun& run, bool first);
-  // Clears the memory and posts receives; before the other end may begin.
+  // Clears the memory and posts receives. Must be called before the other end begins.
   Result<void> prepare();
   bool run();
   std::vector<std::uint32_t>& samples() { return samples_.all(); }
   std::uint64_t messages() const { return count_; }
   double seconds() const { return seconds_; }
-  // What the client has said at its end.
+  // The client's Done message.
   const PerfMessage& done() const { return done_; }
 
  private:

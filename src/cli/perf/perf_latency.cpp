@@ -1,4 +1,4 @@
-// Ping-pong of single messages (half round trips; RDMA Read: whole ones).
+// Ping-pong of single messages (half round trips; for RDMA Read full round trips).
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -21,7 +21,8 @@ LatencyLoop::LatencyLoop(PerfSession* session, const PerfRun& run, bool first)
   if (first) samples_.reserve(run.iterations == 0 ? 1'000'000 : run.iterations);
 }
 
-// Every so many spins: is everybody still there? The server also looks for the end of the test.
+// Checks every 4096 spins that the connections are alive. The server also checks for the end of the
+// test.
 bool LatencyLoop::healthy() {
   if ((++spins_ & 0xfff) != 0) return true;
   if (!s_->alive(last_progress_)) return false;
@@ -58,7 +59,7 @@ bool LatencyLoop::post(Opcode opcode) {
   return true;
 }
 
-// What the peer writes lands one stride behind what we write from.
+// The peer's writes land one stride after the memory that we write from.
 bool LatencyLoop::wait_for_mark(std::uint8_t mark) {
   std::uint8_t& last = *(s_->data(0) + perf_stride(run_) + run_.size - 1);
   const std::atomic_ref<std::uint8_t> seen(last);
@@ -153,7 +154,7 @@ bool LatencyLoop::measure() {
   return true;
 }
 
-// Answers until the client says that it is done.
+// Answers until the client reports that it is done.
 bool LatencyLoop::serve() {
   std::uint8_t& out = *(s_->data(0) + run_.size - 1);
   std::uint8_t mark = 0;

@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint32_t kMagic = 0x55524e50;  // "URNP"
 constexpr std::size_t kTextAt = 192, kMostText = kPerfMessage - kTextAt;
 
-// Writes or reads fields one behind another, so that both directions share one list.
+// Writes or reads fields one after another, so that both directions share one list.
 struct Writer {
   std::uint8_t* p;
   void operator()(std::uint32_t& v) { store_be32(p, v), p += 4; }

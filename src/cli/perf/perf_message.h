@@ -1,5 +1,5 @@
-// Control messages of `urnic perf`: fixed layout, big-endian, one in one Send, over a connection of
-// their own beside those that are measured.
+// Control messages of `urnic perf`: fixed layout, big-endian, one message per Send. They use a
+// connection of their own, separate from the measured ones.
 #pragma once
 
 #include <array>
@@ -16,19 +16,19 @@ inline constexpr std::uint8_t kPerfVersion = 2;
 inline constexpr std::size_t kPerfMessage = 384;
 
 enum class PerfKind : std::uint8_t {
-  Hello = 1,  // client: connections and memory it wants
+  Hello = 1,  // client: requested connections and memory
   Welcome,    // server: session and memory
   Run,        // client: one measurement
-  Ready,      // server: begin
-  Done,       // client: all of ours is sent
-  Report,     // server: what arrived, and what it sent itself
+  Ready,      // server: the client may begin
+  Done,       // client: all its messages are sent
+  Report,     // server: what it received, and what it sent itself
   Error,      // either: `text`, then the connection ends
-  Progress,   // server that sends: how far it is
+  Progress,   // server that sends: its progress
 };
 enum class PerfOp : std::uint8_t { Write = 0, Read, Send };
 enum class PerfTest : std::uint8_t { Bandwidth = 0, Latency };
 
-// A time that nobody waits for.
+// No end: the run continues until it is stopped.
 inline constexpr std::uint32_t kPerfNoEnd = ~std::uint32_t{0};
 
 // One measurement.
@@ -36,17 +36,17 @@ struct PerfRun {
   PerfOp op = PerfOp::Write;
   PerfTest test = PerfTest::Bandwidth;
   bool bidirectional = false, verify = false;
-  bool reverse = false;  // the server does what the client would do
+  bool reverse = false;  // the server takes the client's role
   std::uint32_t size = 65536;
   std::uint64_t iterations = 5000;    // of each connection; 0: by duration
-  std::uint32_t duration_ms = 0;      // kPerfNoEnd: until somebody ends it
+  std::uint32_t duration_ms = 0;      // kPerfNoEnd: until it is stopped
   std::uint32_t depth = 128;          // work requests outstanding on each connection
-  std::uint32_t cq_moderation = 100;  // one completion for so many
-  std::uint32_t post_list = 1;        // work requests for one doorbell
+  std::uint32_t cq_moderation = 100;  // messages per completion
+  std::uint32_t post_list = 1;        // work requests per doorbell
   std::uint32_t inline_size = 0;      // messages up to this size are posted inline
   std::uint32_t warm_up = 0;          // messages before the clock starts (latency)
-  std::uint32_t interval_ms = 0;      // how often it is told how far it is; 0: not
-  std::uint64_t limit = 0;            // bytes a second of each end that sends; 0: none
+  std::uint32_t interval_ms = 0;      // interval of progress reports; 0: none
+  std::uint64_t limit = 0;            // bytes per second of each sending end; 0: no limit
   std::uint64_t seed = 1;
   bool operator==(const PerfRun&) const = default;
 };
@@ -58,7 +58,7 @@ struct PerfMessage {
   std::uint64_t buffer = 0;  // bytes of data area for each connection
   std::uint64_t address = 0;
   PerfRun run;  // Run
-  // Done, Report, Progress: of the end that says it
+  // Done, Report, Progress: counters of the end that sends the message
   std::uint64_t messages = 0, nanoseconds = 0, errors = 0, peak = 0;
   std::array<std::uint64_t, 9> latency{};  // Done: nanoseconds, in the order of LatencySummary
   std::uint64_t bytes_fast = 0, bytes_slow = 0, downgrades = 0, upgrades = 0, recoveries = 0,

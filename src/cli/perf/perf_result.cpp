@@ -60,7 +60,7 @@ std::optional<PerfInterval> IntervalMeter::at(double seconds, std::uint64_t mess
 }
 
 std::optional<PerfInterval> IntervalMeter::rest(double seconds, std::uint64_t messages) {
-  // So short that its rate would say nothing: it is in the sum only.
+  // Too short for a meaningful rate: counted only in the total.
   if (interval_ == 0 || messages <= before_ || seconds - from_ < interval_ / 10)
     return std::nullopt;
   return cut(seconds, messages);

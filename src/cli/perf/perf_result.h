@@ -1,4 +1,4 @@
-// What a measurement gave, and its columns as users of perftest know them.
+// The result of a measurement, with the columns that users of perftest know.
 #pragma once
 
 #include <array>
@@ -12,15 +12,16 @@
 
 namespace urnic::cli {
 
-// Times of single messages.
+// Latencies of single messages.
 struct LatencySummary {
   double min = 0, max = 0, typical = 0, average = 0, deviation = 0;  // microseconds
   double p50 = 0, p90 = 0, p99 = 0, p999 = 0;
 };
-// Sorts `nanoseconds`. Percentiles are those samples that at least that share lies at or below.
+// Sorts `nanoseconds`. A percentile is the smallest sample such that at least that share of all
+// samples is at or below it.
 LatencySummary summarise(std::vector<std::uint32_t>* nanoseconds);
 
-// What went between two reports.
+// The messages between two reports.
 struct PerfInterval {
   double from = 0, to = 0;  // seconds since the beginning
   std::uint64_t messages = 0;
@@ -30,28 +31,28 @@ struct PerfResult {
   PerfRun run;
   std::uint64_t messages = 0;  // of all connections, both directions
   double seconds = 0;
-  double peak_rate = 0;     // bytes a second in the best interval
-  double average_rate = 0;  // bytes a second
-  double message_rate = 0;  // messages a second
+  double peak_rate = 0;     // bytes per second in the best interval
+  double average_rate = 0;  // bytes per second
+  double message_rate = 0;  // messages per second
   LatencySummary latency;
   std::uint64_t errors = 0;  // verify: messages whose bytes differ
-  // Receive side of the data.
+  // Counters of the data's receiver.
   std::uint64_t bytes_fast = 0, bytes_slow = 0, downgrades = 0, upgrades = 0, recoveries = 0;
   std::uint64_t retransmits = 0;
   std::vector<PerfInterval> intervals;
 };
-// The summary of a latency as the message Done carries it.
+// A latency summary in the form that the message Done carries.
 std::array<std::uint64_t, 9> to_nanoseconds(const LatencySummary& l);
 LatencySummary from_nanoseconds(const std::array<std::uint64_t, 9>& nanoseconds);
 
 // Cuts a measurement into intervals as its messages are counted.
 class IntervalMeter {
  public:
-  // 0: there are none.
+  // 0: no intervals.
   explicit IntervalMeter(std::uint32_t interval_ms) : interval_(interval_ms / 1000.0) {}
-  // The interval that is over, if one is: `messages` have gone in the first `seconds`.
+  // The interval that has just ended, if any: `messages` have been counted in the first `seconds`.
   std::optional<PerfInterval> at(double seconds, std::uint64_t messages);
-  // What is left behind the last one, at the end, if it is a tenth of an interval.
+  // At the end: the remainder after the last interval, if it is at least a tenth of an interval.
   std::optional<PerfInterval> rest(double seconds, std::uint64_t messages);
 
  private:
@@ -60,7 +61,7 @@ class IntervalMeter {
   std::uint64_t before_ = 0;
 };
 
-// The heading line of a test, and one line for a result, both without line feed.
+// The heading of a test and one line for a result, both without line feed.
 std::string perf_heading(PerfTest test, bool gigabits);
 std::string perf_line(const PerfResult& r, bool gigabits);
 std::string perf_line(const PerfInterval& i, std::uint32_t size, bool gigabits);

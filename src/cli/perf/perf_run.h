@@ -13,13 +13,13 @@ namespace urnic::cli {
 
 class PerfClient {
  public:
-  // Opens the device, connects `connections` + 1 times to the first of `places` where that
-  // succeeds; `buffer` bytes of data area for each connection.
+  // Opens the device and connects `connections` + 1 times to the first of `places` that accepts.
+  // Each connection gets `buffer` bytes of data area.
   static Result<std::unique_ptr<PerfClient>> connect(const Config& config,
                                                      const std::vector<std::string>& places,
                                                      std::uint32_t connections,
                                                      std::uint64_t buffer);
-  // `tell` hears of every interval of a run that has some, as it is over.
+  // Calls `tell` at the end of every interval, if the run has intervals.
   using Tell = std::function<void(const PerfInterval&)>;
   Result<PerfResult> measure(const PerfRun& run, const Tell& tell);
   void disconnect();
@@ -29,13 +29,13 @@ class PerfClient {
   Result<void> reach(const std::string& place);
   Result<void> connect_one(QueuePair& qp, const PerfGreeting& greeting);
   Result<PerfResult> measure(const PerfRun& run);
-  // `also`: another kind that may come.
+  // `also`: a second kind that is accepted.
   Result<PerfMessage> await(PerfKind kind, const std::function<void()>& meanwhile,
                             std::optional<PerfKind> also = {});
   Result<PerfResult> bandwidth(const PerfRun& run);
   Result<void> begin(const PerfRun& run, bool receives, SendReceiver* receiver);
   Result<PerfResult> reversed(const PerfRun& run);
-  // Interval by interval, of one of our own or what the server says.
+  // Records an interval, one of our own or one that the server reports.
   void note(std::optional<PerfInterval> over);
   Result<void> see_writes_placed();
   Result<PerfResult> verified(const PerfRun& run);
@@ -48,19 +48,19 @@ class PerfClient {
   PerfSession s_;
   const Tell* tell_ = nullptr;  // during a run
   std::vector<PerfInterval> intervals_;
-  bool keeps_ = true;  // them, since the measurement has an end
+  bool keeps_ = true;  // keep the intervals: the measurement has an end
 };
 
 class PerfServer {
  public:
-  // Listens at that port of both transports, where the device can speak both, and refuses clients
-  // of one that the configuration does not name.
+  // Listens at that port for both transports if the device supports both. Refuses clients of a
+  // transport that the configuration does not name.
   static Result<std::unique_ptr<PerfServer>> open(const Config& config, std::uint16_t port,
                                                   std::uint64_t memory_limit);
-  // Serves one client. `*served` tells whether there was one; an error is that client's, and the
-  // server may go on. Returns an error also when stopped.
+  // Serves one client. `*served` is true if there was one. An error concerns only that client, and
+  // the server may continue. Returns an error also when stopped.
   Result<void> serve_one(bool* served);
-  // Hears of every measurement of every client, as its client has seen it.
+  // Called with every measurement of every client, as the client measured it.
   std::function<void(const std::string& peer, const PerfResult&)> on_result;
   DeviceInfo info() const { return s_.device.info(); }
 
@@ -73,7 +73,8 @@ class PerfServer {
   Result<void> run_one(const PerfRun& run, const std::string& peer);
   Result<void> run_bandwidth(const PerfRun& run, PerfMessage* report, PerfMessage* done);
   Result<void> run_latency(const PerfRun& run, PerfMessage* done);
-  // Whether all is there that is to come: `done` is the client's, once it has said so.
+  // True if everything has been sent and received. `done` is the client's message, once it has
+  // arrived.
   static bool over(const PerfRun& run, const std::optional<PerfMessage>& done,
                    const BandwidthSender& sender, const SendReceiver& receiver);
   void count_differences(const PerfRun& run, std::uint64_t messages, PerfMessage* report);
@@ -82,7 +83,7 @@ class PerfServer {
   Config config_;
   std::uint64_t memory_limit_ = 0;
   std::uint32_t session_ = 0;
-  Listener listeners_[2];  // by transport; the context of its events is its address here
+  Listener listeners_[2];  // by transport; the address of each is the context of its events
   PerfSession s_;
 };
 

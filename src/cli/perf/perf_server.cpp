@@ -9,8 +9,8 @@
 namespace urnic::cli {
 namespace {
 
-// Seconds between two messages on how far it is: several in an interval, since the client cuts
-// those, and so many that it keeps its patience.
+// Seconds between two Progress messages: several per interval, because the client cuts the
+// intervals from them, and often enough that the client does not time out.
 double tell_every(const PerfRun& run) {
   return run.interval_ms == 0 ? 1 : std::min(run.interval_ms / 4000.0, 1.0);
 }
@@ -41,7 +41,7 @@ Result<std::unique_ptr<PerfServer>> PerfServer::open(const Config& config, std::
   PerfSession& s = server->s_;
   auto own = serving(config, "perf");
   if (!own) return own.error();
-  // Clients of the other transport are told so instead of waiting for nothing.
+  // Listen for the other transport too, so that its clients are refused instead of timing out.
   const std::string wire = own->get("port"), kind = wire.substr(0, wire.find(':'));
   const bool iwarp = kind != "udp", roce = kind != "tcp";
   if (iwarp && roce) {
@@ -56,7 +56,7 @@ Result<std::unique_ptr<PerfServer>> PerfServer::open(const Config& config, std::
   auto events = s.device.create_event_queue();
   if (!events) return events.error();
   s.events = std::move(*events);
-  // Of the link: a client that is killed and its successor may come and go between two looks at it.
+  // Also deliver link events: a client may be killed and replaced between two checks of the link.
   if (auto ok = s.device.deliver_events(s.events); !ok) return ok.error();
   if (iwarp) {
     if (auto ok = server->listen(Transport::iwarp, port); !ok) return ok.error();
@@ -73,7 +73,7 @@ void PerfServer::forget_client() {
   s_.memory = RdmaBuffer();
   s_.cq = CompletionQueue();
   Event e;
-  while (s_.events.poll(&e)) {  // of connections that are no more
+  while (s_.events.poll(&e)) {  // drains events of closed connections
     s_.on_event(e);
     e = {};
   }
@@ -81,7 +81,7 @@ void PerfServer::forget_client() {
   s_.ended = false;
 }
 
-// Empty: it is a client's, and of a transport that is measured.
+// Returns an empty text if it is a client's request for a transport that is measured.
 std::string PerfServer::refusal_of(const ConnectRequest& request, Transport transport) const {
   auto greeting = decode_greeting(request.private_data());
   if (!greeting.ok()) return greeting.error();
@@ -92,7 +92,7 @@ std::string PerfServer::refusal_of(const ConnectRequest& request, Transport tran
          name_of(transport) + " (set --transport alike)";
 }
 
-// Only then it may send.
+// The client may send only after this.
 Result<void> PerfServer::await_control() {
   const double until = now_seconds() + 20;
   for (;;) {
@@ -110,7 +110,7 @@ Result<void> PerfServer::await_control() {
   }
 }
 
-// Waits for a client; other callers are told off.
+// Waits for a client and refuses other connect requests.
 Result<void> PerfServer::accept_control(std::string* peer) {
   for (;;) {
     Event e;
@@ -119,9 +119,9 @@ Result<void> PerfServer::accept_control(std::string* peer) {
       e.request = std::exchange(s_.waiting, {});
       e.context = s_.waiting_at;
     } else if (!s_.events.wait(&e, 1)) {
-      // wait() has given the engine to its thread; now sleep for as long as it takes.
+      // wait() has handed the engine over to its thread; now sleep as long as necessary.
       if (stop_requested()) return Error{Errc::closed, "stopped"};
-      if (config_.get("progress") == "poll") continue;  // nobody else would drive
+      if (config_.get("progress") == "poll") continue;  // no thread would drive the engine
       pollfd fds[2] = {{s_.events.fd(), POLLIN, 0}, {stop_fd(), POLLIN, 0}};
       ::poll(fds, 2, -1);
       continue;
@@ -222,7 +222,7 @@ Result<void> PerfServer::serve_one(bool* served) {
   Idle idle(config_.get_int("spin_us"));
   bool greeted = false;
   const auto failed = [&](Error why) -> Result<void> {
-    s_.alive(now_seconds());  // the event has the better line
+    s_.alive(now_seconds());  // the event gives the better reason
     if (!s_.failure.empty()) why.message = s_.failure;
     why.message = "client " + peer + ": " + why.message;
     forget_client();
@@ -232,7 +232,7 @@ Result<void> PerfServer::serve_one(bool* served) {
   for (;;) {
     auto m = s_.control->receive();
     if (!m) {
-      // The client's orderly end.
+      // Wait for the client's orderly disconnect.
       Event e;
       while (!s_.ended && s_.failure.empty() && s_.events.wait(&e, 100)) {
         s_.on_event(e);
@@ -285,7 +285,7 @@ Result<void> PerfServer::run_one(const PerfRun& run, const std::string& peer) {
   PerfResult r;
   r.run = run;
   r.latency = from_nanoseconds(done.latency);
-  // Of both directions, where there are two.
+  // For both directions, if there are two.
   for (const PerfMessage* end : {&done, &report}) {
     if (end == &report && !run.bidirectional && !run.reverse) break;
     const double seconds = std::max(static_cast<double>(end->nanoseconds) / 1e9, 1e-9);
@@ -323,7 +323,7 @@ Result<void> PerfServer::run_bandwidth(const PerfRun& run, PerfMessage* report, 
   const bool receives = run.op == PerfOp::Send && !run.reverse;
   for (std::uint32_t i = 0; i < s_.layout.connections; ++i) {
     std::fill_n(s_.memory.data() + s_.layout.credit(i), 64, std::uint8_t{0});
-    // Sources hold the pattern, sinks nothing; in both directions each end is both.
+    // Senders hold the pattern, receivers zeros. With both directions each end is both.
     if (run.op == PerfOp::Read || sends) {
       fill_pattern(run.seed, 0, {s_.data(i), s_.layout.buffer});
     } else {
@@ -373,7 +373,7 @@ Result<void> PerfServer::run_bandwidth(const PerfRun& run, PerfMessage* report, 
       last_progress = now;
       idle.reset();
     }
-    // The client sees nothing of what is written and read here, but for this.
+    // Otherwise the client learns nothing about the operations of this side.
     if (run.reverse && now >= next_told) {
       next_told = now + tell_every(run);
       PerfMessage told;
@@ -384,7 +384,8 @@ Result<void> PerfServer::run_bandwidth(const PerfRun& run, PerfMessage* report, 
     }
     if (now >= next_check) {
       next_check = now + 0.1;
-      // One-sided operations pass without us: then the client's patience counts.
+      // One-sided operations of the client are invisible here: then only the client's timeout
+      // counts.
       const bool ours = run.op == PerfOp::Send || run.reverse || announced;
       if (!s_.alive(ours ? last_progress : now)) return Error{Errc::reset, s_.failure};
     }

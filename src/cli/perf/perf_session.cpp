@@ -4,7 +4,7 @@ namespace urnic::cli {
 namespace {
 
 constexpr double kPatience = 30;  // seconds without progress
-constexpr double kWaiting = 2;    // seconds the next client is kept waiting
+constexpr double kWaiting = 2;    // seconds the next client must wait
 constexpr const char* kWireGone = "the link to the peer is down";
 
 void reject_busy(ConnectRequest& request) {

@@ -38,7 +38,7 @@ class PerfControl {
   std::uint32_t next_send_ = 0;
 };
 
-// Layout of an end's memory: for each connection one cache line for the peer's credits, then one
+// The memory layout of one end: for each connection one cache line for the peer's credits, then one
 // data area of `buffer` bytes.
 struct PerfLayout {
   std::uint32_t connections = 1;
@@ -50,7 +50,7 @@ struct PerfLayout {
   std::uint64_t size() const { return data(connections); }
 };
 
-// What measuring works with, on either end.
+// The objects that a measurement needs, on either end.
 struct PerfSession {
   Device device;
   ProtectionDomain pd;
@@ -64,21 +64,21 @@ struct PerfSession {
   std::unique_ptr<PerfControl> control;
   std::vector<QueuePair> qps;
   std::string failure;
-  bool ended = false;  // a connection ended in good order
-  // The next client of a server, while this one is here: it is kept waiting for a moment, since
-  // this one may be about to go.
+  bool ended = false;  // a connection was closed in an orderly way
+  // The server's next client, while the current one is connected. It waits for a moment, because
+  // the current client may be about to leave.
   ConnectRequest waiting;
-  void* waiting_at = nullptr;  // where it has come
+  void* waiting_at = nullptr;  // the listener it arrived at
   double waiting_since = 0;
 
   std::uint8_t* data(std::uint32_t connection) const {
     return memory.data() + layout.data(connection);
   }
   void on_event(Event& e);
-  // Looks at connection events, at the user's wish to stop, and at the time since `last_progress`
-  // (seconds). False: failure says why.
+  // Checks connection events, stop requests, and the time since `last_progress` (seconds). Returns
+  // false if the run must end; `failure` then holds the reason.
   bool alive(double last_progress);
-  // Queue pair for a measured connection.
+  // Creates a queue pair for a measured connection.
   Result<QueuePair> make_qp(void* context);
   // Sums over the measured connections.
   void add_stats(PerfMessage* m);

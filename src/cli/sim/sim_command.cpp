@@ -1,4 +1,4 @@
-// urnic sim: two engines over a described network in virtual time.
+// urnic sim: runs two engines over a described network in virtual time.
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -21,11 +21,12 @@ class SimCommand : public Command {
     app = parent->add_subcommand(
         "sim", "simulate two engines and the network between them in virtual time");
     app->footer(
-        "SCENARIO is a TOML file, or the name of one that is installed (--list). The same scenario "
-        "and\n"
-        "seed print the same, byte for byte, on every machine. --set replaces a value of the\n"
-        "scenario in every variant: --set wire.corrupt=0.01 --set right.max_recovery_attempts=3\n"
-        "--set phase.1.begin=5ms. --keys lists the keys; docs/sim.md explains them.");
+        "SCENARIO is a TOML file, or the name of an installed one (--list). The same scenario and "
+        "seed\n"
+        "print the same bytes on every machine. --set replaces a value of the scenario in every\n"
+        "variant: --set wire.corrupt=0.01 --set right.max_recovery_attempts=3 --set "
+        "phase.1.begin=5ms.\n"
+        "--keys lists the keys; docs/sim.md explains them.");
     app->add_option("scenario", scenario_, "scenario to run: a TOML file or an installed name")
         ->type_name("SCENARIO");
     app->add_option("--seed", seed_, "seed for all random choices, instead of the scenario's")

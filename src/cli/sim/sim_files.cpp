@@ -15,7 +15,7 @@
 namespace urnic::cli {
 namespace {
 
-// bound: bytes of a scenario; beyond: an error; test: ScenarioFile.IsReadUpToItsLimitAndNoFurther
+// bound: bytes of a scenario; beyond: an error; test: ScenarioFile.IsReadOnlyUpToTheSizeLimit
 constexpr std::size_t kMostScenario = 1u << 20;
 constexpr const char* kEnding = ".toml";
 
@@ -29,7 +29,7 @@ bool write_all(int fd, const std::string& text) {
   return true;
 }
 
-// What a child said on its standard error: its last line.
+// The last line of a child's standard error.
 std::string last_line(int fd) {
   std::string text;
   char buffer[4096];
@@ -100,7 +100,7 @@ std::string draw_plot(const std::string& json, const std::string& picture) {
   if (child == 0) {
     dup2(in[0], STDIN_FILENO);
     dup2(err[1], STDERR_FILENO);
-    // The system's first: there may be another one in the PATH, without the system's matplotlib.
+    // Try the system's Python first: another one in PATH may lack the system's matplotlib.
     execl("/usr/bin/python3", "python3", program.c_str(), "-", picture.c_str(), nullptr);
     execlp("python3", "python3", program.c_str(), "-", picture.c_str(), nullptr);
     _exit(127);

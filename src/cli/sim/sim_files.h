@@ -1,5 +1,5 @@
-// Files of `urnic sim`: scenarios, by path or by the name of one that is installed, and the program
-// that draws.
+// Files of `urnic sim`: scenarios, given by path or by the name of an installed one, and the
+// drawing program.
 #pragma once
 
 #include <string>
@@ -9,16 +9,17 @@
 
 namespace urnic::cli {
 
-// Folder with scenarios/ and plot-sim: beside this program, ../share/urnic.
+// The folder with scenarios/ and plot-sim: ../share/urnic relative to this program.
 std::string share_folder();
-// Names of the scenarios installed, sorted.
+// Names of the installed scenarios, sorted.
 std::vector<std::string> installed_scenarios();
-// The file meant by `name`: itself when it looks like a path, else an installed one.
+// The file that `name` refers to: `name` itself if it looks like a path, else an installed
+// scenario.
 std::string scenario_path(const std::string& name);
-// All of a regular file of at most 1 MiB. The error is one line.
+// The content of a regular file of at most 1 MiB. The error is one line.
 Outcome<std::string, std::string> read_scenario(const std::string& path);
-// Gives `json` to plot-sim, which writes the picture (PNG or SVG by its ending). Empty, or one line
-// that says why not.
+// Passes `json` to plot-sim, which writes the picture (PNG or SVG, by its extension). Returns an
+// empty text, or one line with the reason of the failure.
 std::string draw_plot(const std::string& json, const std::string& picture);
 
 }  // namespace urnic::cli

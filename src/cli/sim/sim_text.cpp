@@ -14,7 +14,7 @@ using sim::VariantResult;
 
 constexpr unsigned kWidth = 96;
 // bound: lines of a timeline that `urnic sim` prints; beyond: prints the last line and the number
-// of omitted ones; test: SimText.ATimelineHasSoManyLinesAndSaysWhatItLeavesOut
+// of omitted ones; test: SimText.ATimelineIsLimitedAndReportsOmittedLines
 constexpr std::size_t kMostLines = 40;
 
 // 1234567 ns -> "1.235 ms"
@@ -31,7 +31,7 @@ std::string megabits(std::uint64_t bps) {
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " Mbit/s";
 }
 
-// "12" or "3..12" over all runs.
+// The value of all runs: "12", or "3..12" if they differ.
 template <class F>
 std::string range(const VariantResult& v, F&& get) {
   std::uint64_t lo = ~std::uint64_t{0}, hi = 0;
@@ -84,7 +84,7 @@ std::string repairs(const VariantResult& v) {
   return milliseconds(rank(50)) + " / " + milliseconds(rank(90)) + " / " + milliseconds(all.back());
 }
 
-// Items that any run has shown.
+// The item numbers that any run has exercised.
 std::string rules_seen(const VariantResult& v) {
   std::vector<std::string> all;
   for (const RunResult& r : v.runs) {
@@ -97,7 +97,7 @@ std::string rules_seen(const VariantResult& v) {
   return out.empty() ? "-" : out;
 }
 
-// Rows of what only one transport has.
+// Rows that exist for one transport only.
 template <class Count, class Row>
 void iwarp_rows(Count&& count, Row&& row) {
   count("bytes on the FAST path", [](const RunResult& r) { return r.receiver.iwarp.bytes_fast; });
@@ -154,9 +154,9 @@ void roce_rows(Count&& count, Row&& row) {
   count("upgrades", [](const RunResult& r) { return r.receiver.roce.roce_upgrades; });
   count("messages lost", [](const RunResult& r) { return r.receiver.roce.messages_lost; });
   count("queue full", [](const RunResult& r) { return r.to_right.of(fault::FaultKind::Overflow); });
-  count("CE marks", [](const RunResult& r) { return r.receiver.roce.marks_received; });
+  count("CE marks", [](const RunResult& r) { return r.receiver.roce.ce_marks_received; });
   count("CNPs", [](const RunResult& r) { return r.receiver.roce.cnps_sent; });
-  count("window reductions", [](const RunResult& r) { return r.sender.roce.window_cuts; });
+  count("window reductions", [](const RunResult& r) { return r.sender.roce.window_reductions; });
   count("bytes of other queue pairs", [](const RunResult& r) {
     std::uint64_t n = 0;
     for (const sim::Beside& b : r.beside) n += b.bytes;
@@ -232,7 +232,7 @@ Table side_by_side(const std::vector<VariantResult>& results) {
   return table;
 }
 
-// Like events in a row become one line.
+// Consecutive similar events become one line.
 std::string timeline(const RunResult& r) {
   struct Line {
     Duration first, last;

@@ -1,4 +1,4 @@
-// What `urnic sim` prints for people: the variants side by side, then what happened when.
+// The output of `urnic sim` for people: the variants side by side, then the timeline.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace urnic::cli {
 
-// Everything in whole numbers, so that it is the same on every machine.
+// Uses integers only, so that the text is the same on every machine.
 std::string sim_text(const sim::Scenario& scenario, const std::vector<sim::VariantResult>& results);
 
 }  // namespace urnic::cli

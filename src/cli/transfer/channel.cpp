@@ -3,7 +3,7 @@
 namespace urnic::cli {
 namespace {
 
-// wr_id: what in the upper half, which one in the lower.
+// wr_id: the kind of request in the upper half, its index in the lower half.
 enum Tag : std::uint64_t { kReceive = 1, kSend, kData };
 
 constexpr std::uint64_t wr_id(Tag tag, std::uint32_t index) {

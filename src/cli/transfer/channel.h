@@ -1,4 +1,4 @@
-// A queue pair that carries control messages by Send and leaves the data operations to its owner.
+// A queue pair that carries control messages by Send. Its owner decides on the data operations.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@ namespace urnic::cli {
 class Channel {
  public:
   static constexpr std::uint32_t kMaxSlots = 32;
-  // Messages under way each way: a notice and its answer for every slot, and a few besides.
+  // Messages in flight in each direction: a notice and its answer for every slot, and some more.
   static constexpr std::uint32_t kMessages = 2 * kMaxSlots + 16;
-  // Completions one channel may have outstanding.
+  // The largest number of outstanding completions of one channel.
   static constexpr std::uint32_t kCompletions = 2 * kMessages + kMaxSlots + 8;
 
-  // `context` comes back in the events of the queue pair. Receives are posted before this returns.
+  // The events of the queue pair carry `context`. Receives are posted before this returns.
   static Result<std::unique_ptr<Channel>> make(Device& device, const ProtectionDomain& pd,
                                                const CompletionQueue& cq, const EventQueue& events,
                                                void* context);
 
   QueuePair& qp() { return qp_; }
   Result<void> send(const Message& message);
-  // Window <-> remote window of one slot; the completion comes as DataDone.
+  // Transfer between one slot of the window and the remote window; completes as DataDone.
   Result<void> write(std::uint32_t slot, const Sge& from, std::uint64_t to, std::uint32_t rkey);
   Result<void> read(std::uint32_t slot, const Sge& into, std::uint64_t from, std::uint32_t rkey);
 
@@ -38,9 +38,9 @@ class Channel {
     std::uint32_t slot = 0;  // DataDone
     std::string error;       // Failed
   };
-  // What a completion of this queue pair means.
+  // Interprets a completion of this queue pair.
   Incoming take(const Completion& c);
-  // Sends, writes and reads not yet completed.
+  // Sends, writes and reads that have not completed yet.
   unsigned outstanding() const { return outstanding_; }
 
  private:
@@ -49,7 +49,7 @@ class Channel {
                          std::uint32_t rkey);
 
   RdmaBuffer messages_;  // kMessages to receive into, then kMessages to send from
-  QueuePair qp_;         // goes first
+  QueuePair qp_;         // must be destroyed first
   std::vector<std::uint32_t> free_;
   unsigned outstanding_ = 0;
 };

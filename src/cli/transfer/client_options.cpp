@@ -89,7 +89,7 @@ std::string TransferOptions::check(bool chunk_given, InitiatorOptions* options) 
     return "--limit " + limit +
            ": too slow for --chunk (one chunk would take over 10 s); leave out --chunk";
   }
-  // Several in a second, so that it goes evenly.
+  // Several chunks per second, for an even rate.
   if (!chunk_given) {
     const std::uint64_t eighth = *rate / 8 / 4096 * 4096;
     options->chunk =

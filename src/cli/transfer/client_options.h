@@ -1,4 +1,4 @@
-// What put, get and ls have in common on the command line, and how they end.
+// The command-line options that put, get and ls share, and their exit codes.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace urnic::cli {
 
-// Options of every command that talks to a target.
+// Options of every command that connects to a target.
 struct ClientOptions {
   SettingsOptions settings;
   std::string chunk = "256K";
@@ -32,7 +32,8 @@ struct TransferOptions {
   bool recursive = false, resume = false, dry_run = false, no_times = false;
 
   void add_to(CLI::App* app);
-  // One line on what is wrong with them; empty when nothing is. Sets what a client must know.
+  // One line that describes an error in the options; empty if they are valid. Sets the client's
+  // options.
   std::string check(bool chunk_given, InitiatorOptions* options) const;
   bool repeated() const { return times != 1 || !for_time.empty(); }
   FileOptions of_file() const { return {resume, !no_times}; }
@@ -40,14 +41,15 @@ struct TransferOptions {
 
 int usage_error(const std::string& command, const std::string& message);
 int failed(const std::string& command, const std::string& message);
-// The exit code of one that went well, but for a capture that lacks frames: that is a failure,
-// though the files moved.
+// The exit code after a successful transfer. If the capture lacks frames, that counts as a failure,
+// although the files were transferred.
 int captured(const std::string& command, Device& device);
 
-// What stands behind the last slash.
+// The part of the path after the last slash.
 std::string leaf_of(const std::string& path);
 
-// Connects, or says why not: an exit code. `limits`: what put and get ask for besides.
+// Connects; on failure prints the reason and returns an exit code. `transfer`: the additional
+// options of put and get.
 int connect_client(const std::string& command, const ClientOptions& o,
                    const TransferOptions* transfer, const StorageAddress& to,
                    std::unique_ptr<Initiator>* out);

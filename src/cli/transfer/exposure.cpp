@@ -32,7 +32,7 @@ bool is_of_this_machine(const IpPrefix& p) {
   return p.network().unmapped().is_loopback() && p.length >= (p.address.is_v4() ? 8 : 104);
 }
 
-// `allow` lets nobody in but this machine itself.
+// True if `allow` admits this machine only.
 bool admits_this_machine_alone(const Config& config) {
   const std::string allow = config.get("allow");
   const auto all = split(allow);

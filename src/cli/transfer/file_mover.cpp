@@ -64,10 +64,10 @@ void FileSource::look_ahead() {
     if (hole > from) stretch_ends_ = std::min(size_, static_cast<std::uint64_t>(hole));
     return;
   }
-  // No data from here on: a hole to the end, or the file has become shorter.
-  if (data < 0 && errno != ENXIO) return;  // holes are not known here
+  // No data from here on: there is a hole up to the end, or the file has become shorter.
+  if (data < 0 && errno != ENXIO) return;  // the file system does not report holes
   const off_t end = lseek(fd_.get(), 0, SEEK_END);
-  if (end < 0 || static_cast<std::uint64_t>(end) < size_) return;  // reading will tell
+  if (end < 0 || static_cast<std::uint64_t>(end) < size_) return;  // reading will show it
   in_hole_ = true;
   if (data > from) stretch_ends_ = std::min(size_, static_cast<std::uint64_t>(data));
 }
@@ -126,7 +126,7 @@ bool FileSource::slot_free(std::uint32_t slot) {
   if (slot >= states_.size() || states_[slot].state != Slot::Lent) return false;
   State& s = states_[slot];
   taken_ += s.chunk.length;
-  // The hash reads the slot as well. It is at most a window behind, so it is simply caught up.
+  // The hash also reads the slot. It is at most one window late, so it is completed here.
   bool worked = false;
   while (s.hashing) {
     if (const auto hashed = hash_.step(&worked)) states_[*hashed].hashing = false;
@@ -162,7 +162,7 @@ FileSink::FileSink(Window window, int stream, std::uint64_t size, std::string wh
       what_(std::move(what)),
       states_(window.slots) {}
 
-// Chunks arrive in order, so the bytes of a stream do.
+// Chunks arrive in order, so the bytes of a stream are written in order.
 void FileSink::write_stream(std::uint32_t slot) {
   const ChunkRef& c = states_[slot].chunk;
   std::uint32_t left = c.length;
@@ -177,7 +177,7 @@ void FileSink::write_stream(std::uint32_t slot) {
   file_done(slot, c.length);
 }
 
-// False: errno says why.
+// On false, errno holds the reason.
 bool FileSink::write_all(const std::uint8_t* at, std::uint32_t left) {
   while (left != 0) {
     const ssize_t n = ::write(fd_, at, left);
@@ -211,7 +211,7 @@ bool FileSink::announce(const ChunkRef& c) {
 
 void FileSink::arrived(std::uint32_t slot) {
   states_[slot].there = true;
-  // In order, for the hash and for streams: a hole is there before the data that comes before it.
+  // Hash and streams need the chunks in order: a hole is complete before the data that precedes it.
   while (states_[next_taken_].used && states_[next_taken_].there) {
     states_[next_taken_].there = false;
     take(next_taken_);

@@ -1,6 +1,6 @@
-// Moving a file through a window of slots, chunk by chunk and in order: FileSource fills slots from
-// a file, FileSink empties them into one. Both compute the SHA-256 on the way, a piece at a time so
-// that the caller's loop goes on. Neither knows how the bytes cross the wire.
+// Moves a file through a window of slots, chunk by chunk and in order. FileSource fills slots from
+// a file; FileSink empties slots into a file. Both compute the SHA-256 meanwhile, one piece at a
+// time, so that the caller's loop is not blocked. Neither depends on how the bytes cross the wire.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace urnic::cli {
 
-// The memory both sides cut into slots; chunk k of a file uses slot k mod slots.
+// The memory that both sides divide into slots; chunk k of a file uses slot k mod slots.
 struct Window {
   std::uint8_t* base = nullptr;
   std::uint32_t slots = 0, chunk = 0;
@@ -26,16 +26,16 @@ struct Window {
 struct ChunkRef {
   std::uint32_t slot = 0, length = 0;
   std::uint64_t offset = 0;
-  bool hole = false;  // zeros; the slot has its turn, but nothing is in it
+  bool hole = false;  // zeros; the chunk takes its slot, but the slot holds no data
 };
 
-// Adds chunks to a hash in the order they were given; those without data are zeros.
+// Hashes chunks in the order in which they are pushed; chunks without data are zeros.
 class HashLine {
  public:
-  // Bytes that go before all others.
+  // `hash` has already hashed the bytes before the first chunk.
   void begin_with(Sha256 hash) { hash_ = std::move(hash); }
   void push(std::uint32_t slot, const std::uint8_t* data, std::uint32_t length);
-  // Some work; the slot that is thereby finished, if any. `*worked` says whether there was any.
+  // Hashes a piece. Returns the slot that this has finished, if any. `*worked`: there was work.
   std::optional<std::uint32_t> step(bool* worked);
   bool idle() const { return line_.empty(); }
   Digest finish() { return hash_.finish(); }
@@ -55,31 +55,32 @@ class FileSource {
   // Operations on `queue` carry tags tag_base + slot. `what` names the file in errors.
   FileSource(FileQueue* queue, std::uint64_t tag_base, Window window, FileDescriptor fd,
              std::uint64_t size, std::string what);
-  // The same from memory.
+  // Reads from memory instead of a file.
   FileSource(Window window, std::vector<std::uint8_t> content);
 
-  // The bytes before `offset` are at the other side: `hash` has had them. Before the first step().
+  // The other side has the bytes before `offset`, and `hash` has hashed them. Call before the first
+  // step().
   void begin_at(std::uint64_t offset, Sha256 hash);
-  // Starts what can start and hashes a little. True if anything was done.
+  // Starts possible operations and hashes a little. True if there was any work.
   bool step();
-  // The read into `slot` has ended.
+  // Handles the end of the read into `slot`.
   void file_done(std::uint32_t slot, std::int64_t result);
   // The next chunk in order that may be sent.
   std::optional<ChunkRef> next_ready();
-  // The other side is done with `slot`. False: it was not lent out (a protocol error).
+  // The other side has finished with `slot`. False: it was not lent (a protocol error).
   bool slot_free(std::uint32_t slot);
-  // Everything sent, taken and hashed.
+  // True when everything has been sent, taken and hashed.
   bool finished() const;
-  // After finished(), once.
+  // Call once, after finished().
   Digest digest() { return hash_.finish(); }
   const std::optional<FileError>& error() const { return error_; }
-  // Reads under way: the object and its window must live until there are none.
+  // Reads in flight: the object and its window must live until there are none.
   unsigned in_flight() const { return in_flight_; }
   std::uint64_t size() const { return size_; }
   std::uint64_t sent() const { return sent_; }
 
  private:
-  // What is to be read next: data or a hole, and where it ends.
+  // Determines whether data or a hole follows, and where it ends.
   void look_ahead();
   enum class Slot : std::uint8_t { Free, Reading, Ready, Lent };
   struct State {
@@ -93,7 +94,7 @@ class FileSource {
   FileDescriptor fd_;
   std::vector<std::uint8_t> memory_;
   std::uint64_t size_ = 0, read_to_ = 0, sent_ = 0, taken_ = 0;
-  std::uint64_t stretch_ends_ = 0;  // of the data or the hole at read_to_
+  std::uint64_t stretch_ends_ = 0;  // end of the data or hole at read_to_
   bool in_hole_ = false;
   std::uint32_t next_read_ = 0, next_send_ = 0;
   std::string what_;
@@ -107,26 +108,26 @@ class FileSink {
  public:
   FileSink(FileQueue* queue, std::uint64_t tag_base, Window window, int fd, std::uint64_t size,
            std::string what);
-  // The same into memory.
+  // Writes into memory instead of a file.
   FileSink(Window window, std::uint64_t size);
-  // The same into what has no places, only an order: a pipe, a device, standard output. Waits for
-  // it within arrived().
+  // Writes to a stream: a pipe, a device, standard output. It has no offsets. arrived() blocks
+  // until the stream accepts the bytes.
   FileSink(Window window, int stream, std::uint64_t size, std::string what);
 
-  // As for FileSource. Before the first announce().
+  // As for FileSource. Call before the first announce().
   void begin_at(std::uint64_t offset, Sha256 hash);
-  // The other side says that `chunk` is (or can be had) in its slot. False: not the next one, or of
-  // a wrong size, or the slot is in use (a protocol error).
+  // The other side announces that `chunk` is in its slot, or can be fetched. False: it is not the
+  // next chunk, its size is wrong, or the slot is in use (a protocol error).
   bool announce(const ChunkRef& chunk);
-  // The bytes of an announced chunk are in the window, or it is a hole.
+  // The bytes of an announced chunk are in the window, or the chunk is a hole.
   void arrived(std::uint32_t slot);
   bool step();
   void file_done(std::uint32_t slot, std::int64_t result);
-  // A slot that may be filled again.
+  // The next slot that may be filled again.
   std::optional<std::uint32_t> next_freed();
-  // Every chunk of the file has been announced.
+  // True when every chunk of the file has been announced.
   bool complete() const { return announced_ == size_; }
-  // All bytes of the file are written and hashed.
+  // True when all bytes of the file are written and hashed.
   bool finished() const { return freed_bytes_ == size_ && freed_.empty() && !error_; }
   Digest digest() { return hash_.finish(); }
   const std::optional<FileError>& error() const { return error_; }

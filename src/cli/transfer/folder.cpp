@@ -17,12 +17,12 @@ Outcome<FileDescriptor, FileError> walk_to(int folder, const std::string& name, 
     const std::size_t slash = name.find('/', from);
     if (slash == std::string::npos) break;
     const std::string part = name.substr(from, slash - from);
-    // O_NOFOLLOW: a link might lead out of the folder.
+    // O_NOFOLLOW: a symbolic link might lead out of the folder.
     FileDescriptor next(
         openat(at.get(), part.c_str(), O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC));
     if (!next) {
       struct stat st {};
-      const int why = errno;  // of a link, ENOTDIR as well
+      const int why = errno;  // for a link this is ENOTDIR too
       const bool link =
           fstatat(at.get(), part.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
       return fail(file_error(link ? ELOOP : why, name.substr(0, slash)));

@@ -1,5 +1,5 @@
-// The exported folder of a target, and what is in it (E-38). Names are followed component by
-// component without symbolic links, so that none leaves the folder. Files that come into it:
+// The exported folder of a target and its content (E-38). Paths are followed component by component
+// without symbolic links, so that no name can leave the folder. For incoming files see
 // cli/transfer/incoming_file.h.
 #pragma once
 
@@ -16,18 +16,18 @@
 
 namespace urnic::cli {
 
-// What went wrong with a file, for the other end and for a person.
+// A file error, for the other end and for the user.
 struct FileError {
   Status status = Status::InputOutput;
   std::string text;  // "file: No space left on device"
 };
 FileError file_error(int errno_value, std::string_view what);
 
-// What is kept of a file beside its content.
+// The attributes of a file that are transferred besides its content.
 struct FileAttributes {
   std::uint64_t size = 0;
-  std::uint64_t allocated = 0;  // bytes that its blocks take: less than its size where it has holes
-  std::uint32_t permissions = 0;  // the nine bits
+  std::uint64_t allocated = 0;    // bytes of its blocks: less than its size if it has holes
+  std::uint32_t permissions = 0;  // the nine permission bits
   FileTime modified;
 };
 
@@ -35,34 +35,37 @@ struct OpenedFile {
   FileDescriptor fd;
   FileAttributes is;
 };
-// Of an open file.
+// The attributes of an open file.
 FileAttributes attributes_of(const struct stat& st);
 
-// The folder a name lies in, and its last component.
+// Opens the folder that contains `name` and sets *leaf to its last component.
 Outcome<FileDescriptor, FileError> walk_to(int folder, const std::string& name, std::string* leaf);
 
-// A regular file for reading. Never blocks on a pipe or device put in its place.
+// Opens a regular file for reading. Never blocks on a pipe or device with that name.
 Outcome<OpenedFile, FileError> open_for_reading(int folder, const std::string& name);
 
-// Opens the folder of `path`; "" of a plain name is the current one.
+// Opens the folder `path`; "" is the current folder.
 Outcome<FileDescriptor, FileError> open_folder(const std::string& path);
-// Makes the folder `name` (checked by check_name), which its owner may always use; false when it is
-// there already.
+// Creates the folder `name` (checked by check_name); its owner always has full access. False if it
+// exists already.
 Outcome<bool, FileError> make_folder(int folder, const std::string& name,
                                      std::uint32_t permissions);
-// `name` and what is below it, "" is all: regular files and folders, by name, at most `limit`.
+// Lists `name` and everything below it ("" is all): regular files and folders, sorted by name, at
+// most `limit`.
 Outcome<std::vector<ListEntry>, FileError> list_folder(int folder, const std::string& name,
                                                        std::size_t limit);
 
-// How much there is: regular files by their sizes, folders as files without any.
+// Space in use: regular files count with their sizes, folders as empty files.
 struct Usage {
   std::uint64_t bytes = 0, files = 0;
   bool operator==(const Usage&) const = default;
 };
-// All below the folder, whatever their names, but for files that are on their way. Links are not
-// followed; folders are, to a depth of 64, which is as deep as names are (kMaxComponents).
+// The usage of everything below the folder, whatever the names, except files still being
+// transferred. Does not follow links. Descends to a depth of 64, the depth that names can have
+// (kMaxComponents).
 Usage folder_usage(int folder);
-// Of the regular file `name` (checked by check_name), 0 of a folder; nullopt when there is neither.
+// The size of the regular file `name` (checked by check_name); 0 for a folder; nullopt if there is
+// neither.
 std::optional<std::uint64_t> size_of_file(int folder, const std::string& name);
 
 }  // namespace urnic::cli

@@ -1,4 +1,4 @@
-// What lies below a folder: listings and how much it is.
+// Lists the content of a folder and computes its usage.
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

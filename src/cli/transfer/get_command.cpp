@@ -1,4 +1,4 @@
-// urnic get
+// urnic get: fetches files from a target.
 #include <errno.h>
 #include <sys/stat.h>
 
@@ -62,7 +62,7 @@ class GetCommand : public Command {
     return kExitOk;
   }
 
-  // Where the one file goes that is called so at the target.
+  // The local path for a single file with this name at the target.
   std::string path_for(const std::string& name) const {
     if (to_ == "-" || !(to_.empty() || to_.back() == '/' || open_folder(to_).ok())) return to_;
     return (to_.empty() || to_.back() == '/' ? to_ : to_ + "/") + leaf_of(name);
@@ -70,7 +70,7 @@ class GetCommand : public Command {
 
   int get_one() {
     const StorageAddress& from = sources_.front();
-    // Before anybody is bothered.
+    // Check the local path before connecting.
     auto to = LocalDestination::open(path_for(from.name));
     if (!to.ok()) return failed("get", to.error());
     std::unique_ptr<Initiator> client;
@@ -89,7 +89,7 @@ class GetCommand : public Command {
       return client.get(f.from, to, transfer_.of_file(), progress);
     };
     const TransferSum sum = move_planned("get", plan, transfer_, steps, client, options_.json);
-    // Standard output may be the file itself.
+    // Standard output may receive the file itself.
     return conclude("get", client.endpoint() + "/" + name, path, plan, sum, client, options_.json,
                     path == "-" ? stderr : stdout);
   }
@@ -121,7 +121,7 @@ class GetCommand : public Command {
       client->disconnect();
       return failed("get", wrong);
     }
-    // A file whose name only looks like a pattern.
+    // The name of one file that only looks like a pattern.
     if (sources_.size() == 1 && !transfer_.recursive && plan.files.size() == 1 &&
         plan.files.front().from == sources_.front().name) {
       auto to = LocalDestination::open(path_for(sources_.front().name));
@@ -134,7 +134,7 @@ class GetCommand : public Command {
       client->disconnect();
       return tell_plan("get", plan, folder, options_.json);
     }
-    // A folder that several files go to is made, as its last component.
+    // If several files are fetched, create the last component of the destination folder.
     if (mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) {
       return failed("get", folder + ": " + std::strerror(errno));
     }
@@ -145,7 +145,7 @@ class GetCommand : public Command {
     steps.folder = [&](const PlannedFile& f) -> Result<void> {
       auto made = make_folder(opened->get(), f.to, f.permissions);
       if (!made.ok()) return Error{Errc::io, folder + "/" + made.error().text};
-      if (!*made) {  // it was there: so may parts be
+      if (!*made) {  // it existed already: parts of it may exist too
         auto there = open_folder(folder + "/" + f.to);
         if (there.ok()) remove_old_parts(there->get(), std::time(nullptr), false);
       }
@@ -161,7 +161,7 @@ class GetCommand : public Command {
                     *client, options_.json, stdout);
   }
 
-  // One line on why not; empty when it is done.
+  // Returns one line with the reason of a failure; empty on success.
   std::string add_to_plan(const std::string& name, Initiator& client, TransferPlan* plan) const {
     if (!transfer_.recursive && !is_pattern(name)) {
       plan->files.push_back({name, leaf_of(name), false, 0, 0});

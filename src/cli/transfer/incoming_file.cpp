@@ -32,7 +32,8 @@ std::string random_name() {
   return name_of(r);
 }
 
-// Whether a complete file may take this name: nothing, or a regular file that it replaces.
+// Returns true if a complete file may take this name: the name is free, or belongs to a regular
+// file, which is replaced.
 Outcome<bool, FileError> may_take(int directory, const std::string& leaf,
                                   const std::string& shown) {
   struct stat st {};
@@ -45,7 +46,7 @@ Outcome<bool, FileError> may_take(int directory, const std::string& leaf,
                 shown + ": exists and is not a regular file; only regular files are replaced"});
 }
 
-// The file system has no room for so much. Some do not say how much they have.
+// True if the file system has no room for `size` bytes. Some file systems do not report their room.
 bool no_room(int fd, std::uint64_t size) {
   struct statvfs fs {};
   if (fstatvfs(fd, &fs) != 0 || fs.f_blocks == 0 || fs.f_frsize == 0) return false;
@@ -53,7 +54,7 @@ bool no_room(int fd, std::uint64_t size) {
   return size / fs.f_frsize > blocks;
 }
 
-// Asking for it the usual way would change it for a moment, for every thread.
+// Reading it with umask() would change it for a moment, for every thread.
 mode_t process_umask() {
   mode_t mask = 077;
   std::FILE* f = std::fopen("/proc/self/status", "re");
@@ -71,7 +72,7 @@ mode_t process_umask() {
 
 }  // namespace
 
-// The lock is asked for before the name is looked at again, so that it is the same file.
+// Takes the lock before looking at the name again, to be sure that it is the same file.
 bool take_away_left(int folder, const std::string& temporary) {
   const FileDescriptor left(
       openat(folder, temporary.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
@@ -111,17 +112,17 @@ Outcome<IncomingFile, FileError> IncomingFile::create(int folder, const std::str
     if (!mine.ok()) return fail(mine.error());
   }
   if (f.fd_) {
-    // Only what is still to come needs room.
+    // Only the missing bytes need room.
     const std::uint64_t more = std::min(is.size, is.allocated);
     if (no_room(f.fd_.get(), more - std::min(more, f.there_)))
       return fail(file_error(ENOSPC, name));
     if (f.there_ == 0) f.find_existing();
     return f;
   }
-  if (access("/proc/self/fd", X_OK) == 0) {  // commit() names it through there
+  if (access("/proc/self/fd", X_OK) == 0) {  // commit() links it through this path
     f.fd_ = FileDescriptor(openat(f.directory_.get(), ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, mode));
   }
-  // As the first choice a name that the next file of this name looks for, if we are killed.
+  // Prefer a name that the next file of this name checks, in case this process is killed.
   take_away_left(f.directory_.get(), temporary_name(f.leaf_));
   for (const std::string& temporary : {temporary_name(f.leaf_), random_name()}) {
     if (f.fd_) break;
@@ -132,7 +133,7 @@ Outcome<IncomingFile, FileError> IncomingFile::create(int folder, const std::str
   if (!f.fd_) return fail(file_error(errno, name));
   f.locked_ = flock(f.fd_.get(), LOCK_EX | LOCK_NB) == 0;
   if (resume == Resume::Compare) f.find_existing();
-  // A full disk is better found now than at the end.
+  // Detect a full disk now rather than at the end.
   if (no_room(f.fd_.get(), std::min(is.size, is.allocated))) return fail(file_error(ENOSPC, name));
   return f;
 }
@@ -197,8 +198,9 @@ Outcome<bool, FileError> IncomingFile::take_name() {
       return linkat(AT_FDCWD, self.c_str(), folder, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
     };
     if (link_as(leaf_)) return true;
-    // linkat cannot replace a file, rename cannot name an unnamed one: both in turn. Who dies
-    // between them leaves the other name, which the next file of this name takes away.
+    // linkat cannot replace a file, and rename cannot name an unnamed file, so both are used in
+    // turn. A process that dies between them leaves the temporary name, which the next file of this
+    // name deletes.
     if (errno != EEXIST) return fail(file_error(errno, shown_));
     if (locked_ && link_as(temporary_name(leaf_))) {
       temporary_ = temporary_name(leaf_);
@@ -208,7 +210,7 @@ Outcome<bool, FileError> IncomingFile::take_name() {
       return fail(file_error(errno, shown_));
     }
   }
-  // Once more: it may have changed while the file came.
+  // Check again: the name may have changed during the transfer.
   if (auto free = may_take(folder, leaf_, shown_); !free.ok()) return free;
   if (renameat(folder, temporary_.c_str(), folder, leaf_.c_str()) != 0) {
     return fail(file_error(errno, shown_));
@@ -217,8 +219,8 @@ Outcome<bool, FileError> IncomingFile::take_name() {
   return true;
 }
 
-// Its time is that of the file it is a copy of. One that waited for the rest has been private so
-// far.
+// Sets the modification time of the original. Also sets the permissions with `mode`: a file that
+// waited for its remaining bytes has been private so far.
 Outcome<bool, FileError> IncomingFile::give_attributes(int fd, bool mode) {
   if (mode && fchmod(fd, is_.permissions & 0777 & ~process_umask()) != 0) {
     return fail(file_error(errno, shown_));
@@ -230,9 +232,9 @@ Outcome<bool, FileError> IncomingFile::give_attributes(int fd, bool mode) {
   return true;
 }
 
-// Whether the temporary name is ours now, with or without what an earlier one has left. What others
-// own, or have a name of their own for, is not taken: they could change it behind our back. `why`
-// is set when the file is being written at this moment.
+// Returns true if the temporary name is now ours, with or without bytes of an earlier transfer.
+// Refuses a file that belongs to another user or has a second name, because it could be changed
+// behind our back. Sets `why` if another client is writing the file at this moment.
 bool IncomingFile::take_over(const std::string& temporary, Outcome<bool, FileError>* why) {
   const int folder = directory_.get();
   for (int tries = 0; tries < 3; ++tries) {
@@ -248,7 +250,7 @@ bool IncomingFile::take_over(const std::string& temporary, Outcome<bool, FileErr
     }, named{};
     if (fstat(fd.get(), &held) != 0) return false;
     if (!S_ISREG(held.st_mode) || held.st_uid != geteuid() || held.st_nlink > 1) return false;
-    // Its owner may have given it its name, or taken it away, before the lock was ours.
+    // Its owner may have renamed or deleted it before we got the lock.
     if (fstatat(folder, temporary.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0 ||
         held.st_dev != named.st_dev || held.st_ino != named.st_ino) {
       continue;
@@ -263,7 +265,7 @@ bool IncomingFile::take_over(const std::string& temporary, Outcome<bool, FileErr
   return false;
 }
 
-// The file that has the name may be the one that is to come.
+// The existing file with this name may already have the requested content.
 void IncomingFile::find_existing() {
   FileDescriptor fd(
       openat(directory_.get(), leaf_.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
@@ -276,7 +278,8 @@ void IncomingFile::find_existing() {
   there_ = is_.size;
 }
 
-// It is: what was made for another one goes. It must still have the name.
+// The existing file is kept, and the newly created one is deleted. The existing file must still
+// have the name.
 Outcome<bool, FileError> IncomingFile::commit_existing(bool durable) {
   struct stat held {
   }, named{};

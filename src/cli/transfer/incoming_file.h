@@ -1,4 +1,4 @@
-// A file that comes into a folder and appears in it only once it is complete (E-38).
+// A file that is received into a folder and appears in it only once it is complete (E-38).
 #pragma once
 
 #include <cstdint>
@@ -9,37 +9,38 @@
 
 namespace urnic::cli {
 
-// The name of a file that is to become `leaf`, as long as it needs one of its own. Always the same,
-// so that the next file to become `leaf` finds what was left by a process that was killed.
+// The temporary name of a file that will become `leaf`. It is always the same for a given leaf, so
+// that the next such transfer finds what a killed process left.
 std::string temporary_name(std::string_view leaf);
 
-// Who uses a temporary name holds the lock of its file. Where nobody does, its owner was killed or
-// has left it for later: the name goes. False when it stays.
+// A process that uses a temporary name holds the lock of its file. If nothing holds the lock, the
+// owner was killed or has left the file for later: deletes the name. False if the name remains.
 bool take_away_left(int folder, const std::string& temporary);
 
-// What of an earlier transfer is made use of.
+// How to use the result of an earlier transfer.
 enum class Resume : std::uint8_t {
   No,
-  Compare,  // a file that has the name and the size already may be the one
-  Keep,     // that, or what an interrupted one has left; and what this one leaves stays
+  Compare,  // a file that has the name and the size may have the content already
+  Keep,     // also use an interrupted transfer's part, and leave a part if interrupted
 };
 
-// A file being written: without a name where the file system can do that, else under a temporary
-// one beside its final place, with its lock held (flock). Gone without a trace unless commit()
-// succeeds; of a process that is killed a temporary name may stay until the next file of this name.
+// A file that is being written. It has no name if the file system supports that. Otherwise it has a
+// temporary name beside its final place, with its lock held (flock). It disappears completely
+// unless commit() succeeds. If the process is killed, a temporary name may remain until the next
+// file of this name.
 //
-// One that may be gone on with later has the temporary name from its beginning, and keeps it when
-// it is given up; the next such one of that name takes over what is there. Any other one takes it
-// away.
+// A resumable file (Resume::Keep) has the temporary name from its beginning and keeps it when it is
+// abandoned. The next resumable transfer to that name continues it; any other transfer to it
+// deletes it.
 class IncomingFile {
  public:
-  // `name` (checked by check_name) below the folder. A name that is taken by anything but a regular
-  // file is refused: it would be replaced. Nothing is reserved on the disk for what has not come
-  // yet; a disk that has no room for it is found now, all the same.
+  // Creates the file `name` (checked by check_name) below the folder. If the name exists and is not
+  // a regular file, it is refused, because it would be replaced. No disk space is reserved, but a
+  // disk without enough room is detected now.
   static Outcome<IncomingFile, FileError> create(int folder, const std::string& name,
                                                  const FileAttributes& is,
                                                  Resume resume = Resume::No);
-  // How much there is to be compared: what an earlier one has left, or else the file itself.
+  // The number of bytes to compare: the part of an earlier transfer, or else the existing file.
   static std::uint64_t left(int folder, const std::string& name);
   IncomingFile() = default;
   IncomingFile(IncomingFile&& o) noexcept { *this = std::move(o); }
@@ -48,21 +49,22 @@ class IncomingFile {
   explicit operator bool() const { return static_cast<bool>(fd_); }
 
   int fd() const { return fd_.get(); }
-  // Bytes that are there already, in check_fd(). Whether they are those of the file nobody knows.
+  // Bytes already present in check_fd(). It is not known whether they match the file.
   std::uint64_t there() const { return there_; }
   int check_fd() const { return existing_ ? existing_.get() : fd_.get(); }
-  // They are the file that has the name, which is the one or is not: begin at 0 or behind all.
+  // They belong to the existing file with this name, so begin either at 0 or after all of them.
   bool whole_only() const { return static_cast<bool>(existing_); }
-  // What is there behind `offset` goes; behind all of a file that has the name it stays as it is.
+  // Truncates after `offset`. With whole_only() and an offset equal to the size, the file stays as
+  // it is.
   Outcome<bool, FileError> begin_at(std::uint64_t offset);
-  // Give it its name, in place of any file that had it, and its time of change. `durable`: on the
-  // disk before this returns. The file is closed either way.
+  // Gives the file its name, replacing any file that has it, and its modification time. `durable`:
+  // it is on disk before this returns. The file is closed in either case.
   Outcome<bool, FileError> commit(std::uint64_t size, bool durable);
-  // Nothing stays for later, though it was created for that: a full disk is of no use to anybody.
+  // Leaves nothing for later even if the file is resumable: the part would keep the disk full.
   void keep_nothing() { resumable_ = false; }
-  // Given up: what has come stays for later where it was created for that.
+  // Abandons the file; if it is resumable, the received bytes remain for later.
   void leave();
-  // Given up without a trace.
+  // Abandons the file and leaves nothing.
   void discard();
 
  private:
@@ -74,11 +76,11 @@ class IncomingFile {
 
   FileDescriptor directory_, fd_, existing_;
   std::string leaf_, temporary_;  // temporary_ empty: the file has no name yet
-  std::string shown_;             // the name as the user said it
+  std::string shown_;             // the name as the user gave it
   FileAttributes is_;
   std::uint64_t there_ = 0;
-  bool locked_ = false;     // whose lock says that its owner lives
-  bool resumable_ = false;  // stays when it is given up
+  bool locked_ = false;     // holds the lock that marks a living owner
+  bool resumable_ = false;  // leave() keeps the part
 };
 
 }  // namespace urnic::cli

@@ -93,7 +93,7 @@ Result<void> Initiator::reach(const std::string& place, int timeout_ms) {
     }
     if (e.kind == EventKind::established) break;
     std::string why = e.error.message;
-    const std::string said = said_in(e.private_data);
+    const std::string said = error_text_in(e.private_data);
     if (e.error.code == Errc::rejected && !said.empty()) why = "the target refuses: " + said;
     return Error{e.error.code, place + ": " + why};
   }
@@ -235,8 +235,8 @@ void Initiator::on_completion(const Completion& c) {
     case Channel::What::Received:
       return on_message(in.message);
     case Channel::What::Failed: {
-      // The reason follows as an event, and is the better line of the two. It comes once, however
-      // much is flushed.
+      // The reason follows as an event and is the better message. It arrives once, however many
+      // requests are flushed.
       Event e;
       if (failure_.empty() &&
           (c.status == WcStatus::flushed || c.status == WcStatus::fatal_transport)) {
@@ -270,7 +270,7 @@ void Initiator::on_message(const Message& m) {
   }
   if (m.transfer != file_.transfer) {
     if (m.kind == MessageKind::Result && m.transfer == 0) return fail_with(m.text);
-    return;  // of a transfer given up
+    return;  // for an abandoned transfer
   }
   switch (m.kind) {
     case MessageKind::Opened:
@@ -348,7 +348,7 @@ Error Initiator::ended(const std::string& what) const {
           "target: " + (said.text.empty() ? describe(said.status) : said.text)};
 }
 
-// After a failure: nothing may touch the window when the next transfer, or nobody, owns it.
+// After a failure: nothing may touch the window once it belongs to the next transfer or is freed.
 void Initiator::settle() {
   const double until = now_seconds() + 5;
   while (now_seconds() < until) {

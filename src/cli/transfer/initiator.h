@@ -1,4 +1,4 @@
-// The client of a target: one connection over which files are put, fetched and listed.
+// The client of a target: puts, gets and lists files over one connection.
 #pragma once
 
 #include <cstdint>
@@ -22,45 +22,46 @@
 namespace urnic::cli {
 
 struct InitiatorOptions {
-  std::uint32_t slots = 16, chunk = 256 << 10;  // window asked for
+  std::uint32_t slots = 16, chunk = 256 << 10;  // requested window
   int connect_timeout_ms = 10'000;
   double stall_limit = 30;  // seconds without any progress
   bool use_uring = true;
-  std::optional<StorageToken> token;  // said to the target
-  std::uint64_t limit = 0;            // bytes a second; 0: none
+  std::optional<StorageToken> token;  // sent to the target
+  std::uint64_t limit = 0;            // bytes per second; 0: no limit
 };
 
-// How one file is to go.
+// Options for one file.
 struct FileOptions {
-  // What an interrupted one has left is gone on with as far as it is the same, and what is left
-  // when this one is interrupted stays for the next.
+  // Continues an interrupted transfer as far as both ends have the same bytes. If this transfer is
+  // interrupted, its part remains for the next one.
   bool resume = false;
-  bool times = true;  // the time of change is kept
+  bool times = true;  // keep the modification time
 };
 
-// How one file went.
+// The result of one transfer.
 struct Transfer {
   std::uint64_t size = 0;
   double seconds = 0;
   Digest sha256{};
-  std::uint64_t began_at = 0;  // what was before that was there already
-  // Receive side of the data: the target's for put, ours for get; of this connection so far.
+  std::uint64_t began_at = 0;  // the bytes before this offset were there already
+  // Counters of the data's receiver, for this connection so far: the target's for put, ours for
+  // get.
   std::uint64_t bytes_fast = 0, bytes_slow = 0;
   std::uint64_t downgrades = 0, upgrades = 0, recoveries = 0;
 };
 
-// `done` of `size` bytes.
+// Reports `done` of `size` bytes.
 using ProgressFunction = std::function<void(std::uint64_t done, std::uint64_t size)>;
 
-// Slots of the window with data for the target: a slot is free when our Write is complete and the
-// target has taken what was in it.
+// Slots of the window with data for the target. A slot is free when our Write is complete and the
+// target has taken its data.
 class SlotLedger {
  public:
   void reset(std::uint32_t slots) {
     write_pending_.assign(slots, 0);
     take_pending_.assign(slots, 0);
   }
-  // `written`: by a Write, whose completion counts as well.
+  // `written`: the slot is filled by a Write, which must complete too.
   void give(std::uint32_t slot, bool written) {
     write_pending_[slot] = written ? 1 : 0;
     take_pending_[slot] = 1;
@@ -68,7 +69,7 @@ class SlotLedger {
   bool given(std::uint32_t slot) const {
     return slot < take_pending_.size() && take_pending_[slot];
   }
-  // The next two: true when the slot is free now.
+  // The next two functions return true if the slot is free now.
   bool written(std::uint32_t slot) {
     if (slot >= write_pending_.size()) return false;
     write_pending_[slot] = 0;
@@ -85,30 +86,31 @@ class SlotLedger {
 
 class Initiator {
  public:
-  // Opens the device and connects to the first of `places` ("10.77.0.1:18700") where that succeeds;
-  // the error is the last one's. Errors are one line; a wire without a peer, a refusal and a target
-  // of another version each have their own.
+  // Opens the device and connects to the first of `places` ("10.77.0.1:18700") that accepts; on
+  // failure returns the last error. Errors are one line. There are different errors for a wire
+  // without a peer, a refusal, and a target of another version.
   static Result<std::unique_ptr<Initiator>> connect(const Config& config,
                                                     const std::vector<std::string>& places,
                                                     const InitiatorOptions& options);
   ~Initiator();
 
-  // `from` becomes `name` at the target.
+  // Copies `from` to `name` at the target.
   Result<Transfer> put(const LocalSource& from, const std::string& name, const FileOptions& how,
                        const ProgressFunction& progress);
-  // `name` goes to `to`: to a file complete or not at all, to a stream as it comes.
+  // Copies `name` to `to`. A file appears complete or not at all; a stream is written as bytes
+  // arrive.
   Result<Transfer> get(const std::string& name, const LocalDestination& to, const FileOptions& how,
                        const ProgressFunction& progress);
-  // A folder that is there already is fine.
+  // Succeeds also if the folder exists already.
   Result<void> make_folder(const std::string& name, std::uint32_t permissions);
-  // `name` and what is below it; "" is all. Files and folders.
+  // Lists `name` and everything below it, files and folders; "" is all.
   Result<std::vector<ListEntry>> list(const std::string& name = "");
   const std::string& endpoint() const { return endpoint_; }
   bool read_only() const { return offer_.read_only; }
-  // Whether the next file may go well though one has failed.
+  // True if another transfer can succeed although one has failed.
   bool usable() const { return failure_.empty(); }
 
-  // Orderly end: waits until the target has it, at most a second.
+  // Orderly end: waits until the target has received it, at most a second.
   void disconnect();
 
   Device& device() { return rdma_.device; }
@@ -119,7 +121,8 @@ class Initiator {
   Result<void> start();
   Result<void> reach(const std::string& place, int timeout_ms);
   Result<void> say_hello();
-  // Runs the connection until `done` says so. False when it failed; failure_ then says why.
+  // Runs the connection until `done` returns true. False on failure; failure_ then holds the
+  // reason.
   bool run(const std::function<bool()>& work, const std::function<bool()>& done);
   bool step();
   void on_completion(const Completion& c);
@@ -129,13 +132,13 @@ class Initiator {
   void fail_with(std::string why);
   void send(const Message& m);
   Message request(MessageKind kind) const;
-  // Opens at the target; false with failure_ or result set. `m`: all but its kind.
+  // Opens a file at the target. On false, failure_ or result is set. `m`: all fields but its kind.
   bool open(Message m);
-  // Compares the beginning of `fd`, which has `there` bytes, with what the target says of its own;
-  // where to go on.
-  // `whole_only`: with all of it or none.
+  // Compares the beginning of `fd`, which has `there` bytes, with the target's digests of its own
+  // bytes and returns where to continue. `whole_only`: either after all of the target's bytes or at
+  // 0.
   Result<Point> begin(int fd, std::uint64_t there, bool whole_only, const std::string& what);
-  // A bare request, answered by a Result.
+  // Waits for the Result of a request that transfers no data.
   bool answered() {
     return run([] { return false; }, [&] { return file_.result.has_value(); });
   }
@@ -151,14 +154,14 @@ class Initiator {
   void fetch(const Message& m);
   void give_up(Status status);
   void on_chunk(const Message& m);
-  // Chunks that arrived together with Opened, before there was a sink for them.
+  // Handles chunks that arrived together with Opened, before the sink existed.
   void take_early_chunks();
-  // Lets what is still in the kernel or on the wire end after a failed transfer.
+  // Waits for the end of operations that a failed transfer left in the kernel or on the wire.
   void settle();
   Error ended(const std::string& what) const;
   Result<std::vector<std::uint8_t>> fetch_listing(const std::string& name);
 
-  // What the connection is made of.
+  // The objects of the connection.
   struct Attachment {
     Device device;
     ProtectionDomain pd;
@@ -167,14 +170,14 @@ class Initiator {
     RdmaBuffer buffer;  // our window
     std::unique_ptr<Channel> channel;
   };
-  // What the target's Welcome says.
+  // The content of the target's Welcome.
   struct Offer {
-    Window window;  // our own, of the same shape
+    Window window;  // our own window, with the same layout
     std::uint32_t rkey = 0;
     std::uint64_t remote = 0;
     bool read_only = false;
   };
-  // The file under way, and what the target has said of it.
+  // The current file, and what the target has reported about it.
   struct UnderWay {
     std::uint32_t transfer = 0;
     std::unique_ptr<FileSource> source;
@@ -182,12 +185,12 @@ class Initiator {
     bool commit_sent = false;
     std::optional<Message> opened, commit, result;
     std::vector<Message> early_chunks;
-    std::deque<Message> announced;  // chunks that wait for their turn (a limit)
-    std::deque<Message> haves;      // what the target says of its beginning, to be compared
+    std::deque<Message> announced;  // waiting chunks, at most one per slot
+    std::deque<Message> haves;      // the target's digests, to be compared
     ProgressFunction progress;
     double next_bar = 0;
   };
-  // When to lose patience.
+  // Times for detecting a stalled connection.
   struct Watch {
     double last_progress = 0, next_check = 0, link_down_since = 0;
   };
@@ -201,7 +204,7 @@ class Initiator {
   UnderWay file_;
   SlotLedger slots_;
   unsigned data_outstanding_ = 0;
-  std::string failure_;  // the connection is of no use any more
+  std::string failure_;  // not empty: the connection is unusable
   bool disconnected_ = false;
   Watch watch_;
   Pace pace_;

@@ -1,4 +1,4 @@
-// What an initiator does with its connection: put, get and list files.
+// The operations of an initiator over its connection: put, get and list files.
 #include <utility>
 
 #include "cli/transfer/initiator.h"
@@ -8,7 +8,7 @@ namespace {
 
 // bound: bytes of a listing that a client reads; beyond: the client gives the listing up with an
 // error; the connection continues; test:
-// InitiatorFiles.AListingThatIsTooLargeIsGivenUpAndTheNextOneRead
+// InitiatorFiles.AnOversizedListingIsRejectedAndTheNextOneIsRead
 constexpr std::uint64_t kMostListing = 64 << 20;
 
 }  // namespace
@@ -22,7 +22,7 @@ bool Initiator::pump_source() {
     if (!chunk) break;
     any = true;
     const std::size_t at = std::size_t{chunk->slot} * offer_.window.chunk;
-    // The notice follows the data on the same stream: when it arrives, the data is there.
+    // The notice follows the data on the same stream, so the data arrives before it.
     if (!chunk->hole) {
       if (auto ok = rdma_.channel->write(chunk->slot, rdma_.buffer.sge(at, chunk->length),
                                          offer_.remote + at, offer_.rkey);
@@ -44,7 +44,7 @@ bool Initiator::pump_source() {
   return any;
 }
 
-// ---- a part is there
+// ---- resuming
 
 Result<Point> Initiator::begin(int fd, std::uint64_t there, bool whole_only,
                                const std::string& what) {
@@ -74,7 +74,7 @@ Result<Point> Initiator::begin(int fd, std::uint64_t there, bool whole_only,
   return same;
 }
 
-// Opens at the target and goes on behind what is there of it.
+// Opens the file at the target and continues after the bytes that it already has.
 Result<void> Initiator::prepare_source(OpenedFile file, const std::string& path,
                                        const std::string& name, const FileOptions& how,
                                        Transfer* t) {
@@ -174,7 +174,7 @@ bool Initiator::pump_sink() {
   return any;
 }
 
-// Tells the target that the file under way is not wanted any more.
+// Tells the target to abandon the current file.
 void Initiator::give_up(Status status) {
   Message m = request(MessageKind::Abort);
   m.status = status;
@@ -183,7 +183,7 @@ void Initiator::give_up(Status status) {
   answered();
 }
 
-// Where what comes goes, and how much of it is there already.
+// Prepares the destination and determines how many bytes are there already.
 Result<void> Initiator::prepare_sink(const LocalDestination& to, const FileOptions& how,
                                      IncomingFile* file, Transfer* t) {
   if (to.is_stream()) {
@@ -216,7 +216,7 @@ Result<void> Initiator::prepare_sink(const LocalDestination& to, const FileOptio
   return {};
 }
 
-// Until all bytes are where they belong, or why not.
+// Runs until all bytes are in place; otherwise returns the reason.
 Result<void> Initiator::fill_sink(const std::string& name, const LocalDestination& to,
                                   const ProgressFunction& progress, Transfer* t) {
   file_.progress = progress;
@@ -270,7 +270,7 @@ Result<Transfer> Initiator::get(const std::string& name, const LocalDestination&
   IncomingFile file;
   if (auto ok = prepare_sink(to, how, &file, &t); !ok) return ok.error();
   if (auto ok = fill_sink(name, to, progress, &t); !ok) {
-    // What is known to be wrong is not gone on with, and what has filled the disk goes.
+    // Do not keep a part that is known to be wrong, or one that has filled the disk.
     const Errc code = ok.error().code;
     if (code == Errc::protocol || code == Errc::no_memory) file.discard();
     return ok.error();

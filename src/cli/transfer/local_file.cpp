@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kPiece = 1 << 20;
 
-// Where a local path lies, and its last component.
+// Splits a local path into its folder and its last component.
 std::pair<std::string, std::string> split_path(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   if (slash == std::string::npos) return {"", path};
@@ -26,7 +26,7 @@ std::string because(const std::string& what, int why) {
   return what + ": " + (why == EINTR ? "stopped" : std::strerror(why));
 }
 
-// A file without a name.
+// Creates a temporary file without a name.
 Outcome<FileDescriptor, std::string> unnamed_file() {
   const char* named = std::getenv("TMPDIR");
   const std::string folder = named != nullptr && *named == '/' ? named : "/tmp";
@@ -39,7 +39,7 @@ Outcome<FileDescriptor, std::string> unnamed_file() {
   return fd;
 }
 
-// All of standard input; the error is one line.
+// Copies all of standard input; the error is one line.
 std::string copy_input(int to) {
   std::vector<char> piece(kPiece);
   for (;;) {
@@ -59,7 +59,7 @@ std::string copy_input(int to) {
 
 Outcome<OpenedFile, std::string> open_local(const std::string& path) {
   OpenedFile f;
-  // Non-blocking: a FIFO without a writer is refused below instead of waited for.
+  // Non-blocking: a FIFO without a writer is refused below instead of blocking here.
   f.fd = FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!f.fd) return fail(path + ": " + std::strerror(errno));
   struct stat st {};

@@ -1,5 +1,5 @@
-// The local ends of put and get as a person names them: a path, or "-" for standard input and
-// output. Links are followed, as cp does.
+// The local ends of put and get: a path, or "-" for standard input and output. Symbolic links are
+// followed, as cp does.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,17 @@
 
 namespace urnic::cli {
 
-// The file `path` for put: a regular one that may be read, or one line why not.
+// Opens the file `path` for put. It must be regular and readable; otherwise returns one line with
+// the reason.
 Outcome<OpenedFile, std::string> open_local(const std::string& path);
 
-// What put reads, as often as it is repeated. Standard input that is no regular file is first
-// copied to a temporary file without a name, since a put begins with the size.
+// The source of a put, which may be read repeatedly. Standard input that is not a regular file is
+// first copied to an unnamed temporary file, since a put begins with the size.
 class LocalSource {
  public:
   static Outcome<LocalSource, std::string> open(const std::string& path);
   Outcome<OpenedFile, std::string> again() const;
-  // As errors call it.
+  // The name to use in errors.
   const std::string& shown() const { return shown_; }
 
  private:
@@ -26,19 +27,21 @@ class LocalSource {
   FileDescriptor copy_;  // of standard input
 };
 
-// Where get writes. A regular file, or a name that is free, gets its content complete or not at
-// all. A device, a FIFO or standard output is written to as the bytes come and never replaced.
+// The destination of a get. A regular file, or a free name, receives its content completely or not
+// at all. A device, a FIFO or standard output is written to as the bytes arrive and is never
+// replaced.
 class LocalDestination {
  public:
   static Outcome<LocalDestination, std::string> open(const std::string& path);
-  // `name` below a folder, which `shown` is called: no link is followed on the way there.
+  // `name` below a folder. `shown` is the folder's name in errors. Symbolic links in `name` are not
+  // followed.
   static Outcome<LocalDestination, std::string> below(int folder, const std::string& shown,
                                                       const std::string& name);
   bool is_stream() const { return static_cast<bool>(stream_); }
   int stream() const { return stream_.get(); }
   int folder() const { return folder_.get(); }
   const std::string& leaf() const { return leaf_; }
-  // The folder as errors show it, with its slash.
+  // The folder as errors show it, with a trailing slash.
   const std::string& prefix() const { return prefix_; }
   const std::string& shown() const { return shown_; }
 

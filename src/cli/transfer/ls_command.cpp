@@ -1,4 +1,4 @@
-// urnic ls
+// urnic ls: lists the files of a target.
 #include <cstdio>
 #include <ctime>
 #include <string>

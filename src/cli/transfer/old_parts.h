@@ -1,4 +1,4 @@
-// What interrupted transfers with --resume have left, and nobody has gone on with for long (E-38).
+// Deletes old parts that interrupted transfers with --resume have left (E-38).
 #pragma once
 
 #include <cstddef>
@@ -6,14 +6,15 @@
 
 namespace urnic::cli {
 
-// Days without a change after which what waits to be gone on with is not wanted any more.
+// The age in days, since the last change, after which a part is deleted.
 // bound: days that the part of an interrupted transfer is kept; beyond: it is deleted; test:
-// OldParts.GoAndYoungOnesStay
+// OldParts.AreDeletedAndYoungOnesAreKept
 inline constexpr int kDaysOfAPart = 7;
 
-// Takes away the parts in the folder, and with `below` in those below it, that have not changed for
-// kDaysOfAPart at `now` (seconds of the wall clock): regular files under a temporary name, of this
-// user, that nobody holds. Links are not followed. Returns how many went.
+// Deletes the parts in the folder, and with `below` also in the folders below it, that have not
+// changed for kDaysOfAPart at `now` (wall clock, in seconds). A part is a regular file of this user
+// under a temporary name that is not locked. Links are not followed. Returns the number of deleted
+// files.
 std::size_t remove_old_parts(int folder, std::int64_t now, bool below);
 
 }  // namespace urnic::cli

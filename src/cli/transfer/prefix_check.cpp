@@ -10,11 +10,11 @@ namespace urnic::cli {
 namespace {
 
 constexpr std::size_t kPiece = 256 << 10;
-// Between two points: a 256th of what is there, within bounds.
+// The distance between two points: a 256th of the existing bytes, within these limits.
 constexpr std::uint64_t kPoints = 256, kLeastSpacing = 1 << 20, kMostSpacing = 256 << 20;
 // bound: checksums of a resumed file sent and not yet compared; beyond: the target waits for the
 // initiator; test: PrefixCheckTest.TheTargetWaitsForTheInitiator
-constexpr std::size_t kMostAhead = 4;  // points told and not yet compared
+constexpr std::size_t kMostAhead = 4;  // digests sent but not yet compared
 
 }  // namespace
 
@@ -41,7 +41,7 @@ bool PrefixTeller::step() {
   if (points_.size() - compared_ >= kMostAhead) return false;
   const std::uint64_t before = points_.empty() ? 0 : points_.back().offset;
   if (before >= length_ || own_.error()) return false;
-  // A rest that is shorter than a spacing belongs to the last one.
+  // A remainder shorter than a spacing is added to the last point.
   const std::uint64_t end = length_ - before < 2 * spacing_ ? length_ : before + spacing_;
   if (own_.step(end)) return true;
   if (own_.offset() == end) points_.push_back({end, own_.hash().copy()});
@@ -74,7 +74,7 @@ bool PrefixComparer::step(bool* answered) {
   const PrefixTeller::Told& next = told_.front();
   if (own_.step(next.offset)) return true;
   if (own_.error()) return true;
-  // Places are told in order; one that is not would compare as different.
+  // Digests arrive in order; one with an unexpected offset counts as different.
   if (own_.offset() == next.offset && own_.hash().copy().finish() == next.digest) {
     same_ = {next.offset, own_.hash().copy()};
   } else {

@@ -1,6 +1,6 @@
-// What an interrupted transfer has left is gone on with only as far as both ends have the same
-// bytes: each hashes its own, the target says its digests at some places (Have), the initiator
-// compares and says where to begin (Begin).
+// An interrupted transfer continues only as far as both ends have the same bytes. Each end hashes
+// its own bytes. The target sends its digests at some offsets (Have); the initiator compares them
+// and replies with the offset to begin at (Begin).
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,13 @@
 
 namespace urnic::cli {
 
-// SHA-256 of the beginning of a file, a piece at a time.
+// Computes the SHA-256 of the beginning of a file, one piece at a time.
 class PrefixHash {
  public:
   // `fd` is borrowed; `what` names the file in errors.
   PrefixHash(int fd, std::string what) : fd_(fd), what_(std::move(what)) {}
-  // Hashes a piece on the way to `end`; false when it is reached, or the file has ended or failed.
+  // Hashes a piece on the way to `end`. False when `end` is reached, or when the file has ended or
+  // failed.
   bool step(std::uint64_t end);
   std::uint64_t offset() const { return offset_; }
   const Sha256& hash() const { return hash_; }
@@ -34,28 +35,30 @@ class PrefixHash {
   std::optional<FileError> error_;
 };
 
-// A place of a file and the hash of all that is before it.
+// An offset in a file and the hash of all bytes before it.
 struct Point {
   std::uint64_t offset = 0;
   Sha256 hash;
 };
 
-// The target's side: digests of its first `length` bytes, so many that little is lost where they
-// begin to differ, and no more at once than the initiator keeps up with.
+// The target's side: computes digests of its first `length` bytes. They are close enough together
+// that little is lost where the files begin to differ. It is never more than kMostAhead ahead of
+// the initiator.
 class PrefixTeller {
  public:
   PrefixTeller(int fd, std::uint64_t length, std::string what);
-  // True if anything was done.
+  // Returns true if there was any work.
   bool step();
-  // The next one to be told.
+  // The next digest to send.
   struct Told {
     std::uint64_t offset = 0;
     Digest digest{};
   };
   std::optional<Told> next();
-  // The initiator has compared one. False: there was none.
+  // The initiator has compared one. False: none was outstanding.
   bool compared();
-  // Where the initiator wants to begin: a point that it was told, or 0. nullopt: neither.
+  // The point at which the initiator wants to begin: one that was sent to it, or 0. nullopt if it
+  // is neither.
   std::optional<Point> begin(std::uint64_t offset);
   const std::optional<FileError>& error() const { return own_.error(); }
 
@@ -72,11 +75,11 @@ class PrefixComparer {
   PrefixComparer(int fd, std::uint64_t length, std::string what)
       : own_(fd, std::move(what)), length_(length) {}
   void told(std::uint64_t offset, const Digest& digest) { told_.push_back({offset, digest}); }
-  // True if anything was done. *answered: one more was compared.
+  // Returns true if there was any work. *answered: one more digest was compared.
   bool step(bool* answered);
-  // Nothing more is to be compared.
+  // True when nothing remains to be compared.
   bool finished() const { return differs_ || own_.error() || same_.offset >= length_; }
-  // As far as both are the same.
+  // The last point up to which both are the same.
   Point take() { return std::move(same_); }
   const std::optional<FileError>& error() const { return own_.error(); }
 

@@ -1,4 +1,4 @@
-// "name  [######----]  63 %  1.2 GiB/s  0:02 left" on one line of a terminal.
+// A progress line on a terminal: "name  [######----]  63 %  1.2 GiB/s  0:02 left".
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@ class ProgressBar {
  public:
   enum class When : std::uint8_t { Auto, Always, Never };
 
-  // Auto: only where standard error is a terminal.
+  // Auto: show it only if standard error is a terminal.
   ProgressBar(std::string label, When when);
   ~ProgressBar() { clear(); }
   void show(std::uint64_t done, std::uint64_t size);
-  // Ends the line, leaving the last state; or wipes it.
+  // keep() ends the line and leaves its last state; clear() erases it.
   void keep();
   void clear();
 
-  // The text of the line in `width` columns.
+  // The text of the line for `width` columns.
   static std::string line(const std::string& label, std::uint64_t done, std::uint64_t size,
                           double seconds, unsigned width);
 

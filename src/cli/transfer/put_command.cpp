@@ -1,4 +1,4 @@
-// urnic put
+// urnic put: copies files to a target.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -26,8 +26,8 @@ class PutCommand : public Command {
   int run() override {
     StorageAddress to;
     if (const int code = understand(&to); code != kExitOk) return code;
-    // Before anybody is bothered.
-    std::optional<LocalSource> input;  // of the only file, which may be standard input
+    // Check the local files before connecting.
+    std::optional<LocalSource> input;  // the only file, which may be standard input
     auto plan = plan_put(words_, to.name, transfer_.recursive);
     if (!plan.ok()) return failed("put", plan.error());
     if (const std::string wrong = clash_in(*plan); !wrong.empty()) return failed("put", wrong);
@@ -70,7 +70,7 @@ class PutCommand : public Command {
   }
 
  private:
-  // Takes the target from the end of the words; an exit code.
+  // Takes the target from the end of the words; returns an exit code.
   int understand(StorageAddress* to) {
     if (words_.empty()) return usage_error("put", "FILE is required (see urnic put --help)");
     if (words_.size() == 1) {

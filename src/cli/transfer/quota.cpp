@@ -8,10 +8,10 @@
 namespace urnic::cli {
 namespace {
 
-// Looking takes at most one part in twenty of the time, and is done at most once in a second.
+// Scanning the folder takes at most a twentieth of the time and happens at most once per second.
 constexpr double kLeastAge = 1, kPartOfTime = 20;
 
-// What is more than before when a file of `size` bytes takes the place of what there is.
+// The additional usage when a file of `size` bytes replaces the existing one, if any.
 Usage growth(std::optional<std::uint64_t> there, std::uint64_t size) {
   const std::uint64_t old = there.value_or(0);
   return {size > old ? size - old : 0, there ? 0u : 1u};
@@ -25,7 +25,7 @@ std::string size_text(std::uint64_t bytes) {
   return format_size(static_cast<double>(bytes));
 }
 
-// Of a put that is too much; empty when it is not.
+// Why a put exceeds a quota; empty if it does not.
 std::string why_not(const std::string& whose, const Usage& most, const Usage& used,
                     const Usage& more) {
   if (exceeds(most.bytes, used.bytes, more.bytes)) {
@@ -59,7 +59,7 @@ void Quota::look_again(double now) {
   look_at_ = now + std::max(kLeastAge, kPartOfTime * (now_seconds() - begun));
 }
 
-// Files of that client which somebody has taken away count no more.
+// Removes that client's files from its usage if they no longer exist.
 void Quota::forget_gone(const std::string& client) {
   std::erase_if(owned_, [&](const auto& entry) {
     if (entry.second.client != client || size_of_file(folder_, entry.first)) return false;
@@ -78,7 +78,7 @@ void Quota::forget(const std::string& name) {
   forget_idle(client);
 }
 
-// Nothing is known of who has nothing.
+// Deletes the record of a client without files and reservations.
 void Quota::forget_idle(const std::string& client) {
   const auto c = clients_.find(client);
   if (c != clients_.end() && c->second.used == Usage{} && c->second.reserved == Usage{}) {

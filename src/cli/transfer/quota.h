@@ -1,11 +1,12 @@
-// How much a target keeps: bytes and files of the whole export, and of each client (AC-6, AC-7).
+// Limits what a target stores: bytes and files of the whole export, and of each client (AC-6,
+// AC-7).
 //
-// The whole counts what is in the folder, whoever put it there: it is looked through again before
-// a put when that was some time ago. A client, which is an address, counts what it has put since
-// the target began, as long as it is there. A put has what it needs reserved from its beginning, so
-// that several at once do not exceed what each of them alone would not.
+// The export's usage is everything in the folder, whichever program wrote it. The folder is scanned
+// again before a put if the last scan is old enough. A client is an address. Its usage is what it
+// has put since the target started and what still exists. A put reserves its space at the
+// beginning, so that concurrent puts together cannot exceed a limit.
 //
-// Thread safe: the servers of several ports share one.
+// Thread safe: the servers of several ports share one quota.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +24,14 @@ namespace urnic::cli {
 // 0: no limit.
 struct QuotaLimits {
   // bound: bytes and files of an export; limit: `--quota`, `--quota-files`; beyond: the put is
-  // refused, names the quota and leaves nothing; test: QuotaTest.SeveralAtOnceShareWhatIsLeft,
-  // QuotaTest.WhatIsReplacedMakesRoomForWhatReplacesIt,
-  // TargetServerTest.APutOverTheQuotaIsOneLineAndLeavesNothing
+  // refused, names the quota and leaves nothing; test:
+  // QuotaTest.ConcurrentPutsShareTheRemainingQuota,
+  // QuotaTest.AReplacedFileMakesRoomForItsReplacement,
+  // TargetServerTest.APutOverTheQuotaFailsWithOneLineAndLeavesNothing
   std::uint64_t bytes = 0, files = 0;
   // bound: bytes and files that a client has put; limit: `--client-quota`, `--client-quota-files`;
   // beyond: the put is refused, names the quota and leaves nothing; test:
-  // QuotaTest.EachClientHasItsOwnAndWhatWasThereIsNobodys, QuotaTest.WhatIsTakenAwayCountsNoMore
+  // QuotaTest.EachClientHasItsOwnQuotaWithoutPreexistingFiles, QuotaTest.DeletedFilesNoLongerCount
   std::uint64_t client_bytes = 0, client_files = 0;
   bool of_whole() const { return bytes != 0 || files != 0; }
   bool of_clients() const { return client_bytes != 0 || client_files != 0; }
@@ -37,12 +39,12 @@ struct QuotaLimits {
 
 class Quota {
  public:
-  // `folder`: a descriptor that outlives it.
+  // `folder`: a descriptor that outlives the quota.
   Quota(int folder, const QuotaLimits& limits) : folder_(folder), limits_(limits) {}
   Quota(const Quota&) = delete;
   Quota& operator=(const Quota&) = delete;
 
-  // What one put has reserved. Gives it back when it goes, unless it was kept.
+  // The reservation of one put. It is released at destruction unless keep() was called.
   class Share {
    public:
     Share() = default;
@@ -58,7 +60,7 @@ class Quota {
       return *this;
     }
     ~Share() { give_back(); }
-    // The file has its name now; `replaced`: the size of the one that had it.
+    // The file now has its name. `replaced`: the size of the file that had the name before.
     void keep(std::optional<std::uint64_t> replaced);
     void give_back();
 
@@ -69,8 +71,8 @@ class Quota {
     std::uint64_t size_ = 0;
     Usage of_whole_, of_client_;
   };
-  // For a file of `size` bytes that is to become `name`. Status::NoSpace: over a quota, which the
-  // text names. `now`: seconds.
+  // Reserves space for a file of `size` bytes that will become `name`. On Status::NoSpace the text
+  // names the exceeded quota. `now`: seconds.
   Outcome<Share, FileError> reserve(const std::string& client, const std::string& name,
                                     std::uint64_t size, double now);
 
@@ -89,9 +91,9 @@ class Quota {
 
   const int folder_;
   const QuotaLimits limits_;
-  std::mutex mutex_;  // of all below
+  std::mutex mutex_;  // protects all members below
   Usage used_, reserved_;
-  double look_at_ = 0;  // when the folder is looked through again
+  double look_at_ = 0;  // when the folder is scanned again
   std::map<std::string, Owned> owned_;
   std::map<std::string, Client> clients_;
 };

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kHeader = 16;
 constexpr std::size_t kOpenBody = 44, kResultBody = 64, kAbortBody = 8;
 
-// Bytes of the body before any text.
+// The size of the body before any text.
 constexpr std::size_t body_size(MessageKind kind) {
   switch (kind) {
     case MessageKind::Hello:
@@ -58,7 +58,7 @@ std::string printable(std::string_view text) {
   return out;
 }
 
-// What Open and Opened say of a file: 40 bytes.
+// The description of a file in Open and Opened: 40 bytes.
 void store_file(std::uint8_t* b, const Message& m) {
   store_be32(b, m.permissions);
   store_be32(b + 4, m.modified.nanoseconds);
@@ -275,7 +275,7 @@ Outcome<Message, std::string> decode(std::span<const std::uint8_t> bytes) {
     return fail(Bad("a control message is malformed"));
   }
   m.text.assign(reinterpret_cast<const char*>(b + body), text);
-  if (m.kind != MessageKind::Open) m.text = printable(m.text);  // it goes to a terminal
+  if (m.kind != MessageKind::Open) m.text = printable(m.text);  // it is printed on a terminal
   return m;
 }
 

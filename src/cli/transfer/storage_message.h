@@ -1,9 +1,9 @@
 // Control messages between `urnic put/get/ls` and `urnic target` (E-38): fixed layout, versioned,
-// big-endian, one message in one RDMA Send. docs/storage-protocol.md has layouts and order.
+// big-endian, one message per RDMA Send. docs/storage-protocol.md describes layouts and order.
 //
-// The data itself moves by RDMA through the target's window: `slots` pieces of `chunk` bytes.
-// Chunk k of a transfer has slot k mod slots. One that is a hole of the file has its turn in that
-// order too, but nothing lies in its slot.
+// The data itself moves by RDMA through the target's window: `slots` pieces of `chunk` bytes. Chunk
+// k of a transfer uses slot k mod slots. A chunk that is a hole of the file takes its slot in the
+// same order, but the slot holds no data.
 #pragma once
 
 #include <array>
@@ -25,27 +25,27 @@ inline constexpr std::uint8_t kStorageVersion = 2;
 inline constexpr std::size_t kMaxMessage = 1536;
 inline constexpr std::size_t kMaxName = 1024;
 inline constexpr std::size_t kMaxText = 512;
-inline constexpr std::uint32_t kMaxHole = 64 << 20;  // bytes of one chunk that is a hole
-inline constexpr std::size_t kMaxComponents = 64;    // of a name
+inline constexpr std::uint32_t kMaxHole = 64 << 20;  // the largest chunk that is a hole, in bytes
+inline constexpr std::size_t kMaxComponents = 64;    // in a name
 
 enum class MessageKind : std::uint8_t {
-  Hello = 1,  // initiator: window wanted
-  Welcome,    // target: window given
+  Hello = 1,  // initiator: requested window
+  Welcome,    // target: granted window
   Open,       // initiator: put, get or list
-  Opened,     // target: go ahead
+  Opened,     // target: transfer may begin
   Chunk,      // the side that fills slots: this slot holds the next piece
   Taken,      // the other side: the slot may be filled again
-  Commit,     // the filling side: that was all, and its SHA-256
-  Result,     // target: how it ended (put: after the rename)
-  Abort,      // initiator: gives the open file up
-  Have,       // target: SHA-256 of the bytes before `offset`, which are there already
-  Begin,      // initiator: go on at `offset`
+  Commit,     // the filling side: all chunks are announced; carries the SHA-256
+  Result,     // target: the outcome (put: after the rename)
+  Abort,      // initiator: abandons the open file
+  Have,       // target: SHA-256 of the existing bytes before `offset`
+  Begin,      // initiator: continue at `offset`
 };
 
-// MakeFolder is answered by a Result; a folder that is there is one.
+// A Result answers MakeFolder; an existing folder counts as success.
 enum class OpenMode : std::uint8_t { Put = 1, Get, List, MakeFolder };
 
-// When a file was changed last; the nanoseconds are kNoTime when nobody says.
+// A modification time; nanoseconds == kNoTime means unknown.
 inline constexpr std::uint32_t kNoTime = UINT32_MAX;
 struct FileTime {
   std::int64_t seconds = 0;  // since 1970
@@ -57,7 +57,7 @@ struct FileTime {
 enum class Status : std::uint8_t {
   Ok,
   BadRequest,  // message out of order or malformed
-  BadName,     // would leave the folder, or is no name
+  BadName,     // would leave the folder, or is not a valid name
   NotFound,
   NotAFile,
   Permission,
@@ -68,59 +68,60 @@ enum class Status : std::uint8_t {
   Truncated,  // the file became shorter while it was read
   Checksum,
   Aborted,
-  Busy,  // no window left
+  Busy,  // no window available
   kCount
 };
 // "no such file on the target", ...
 const char* describe(Status);
 
-// Every field of every kind; encode() takes those of its kind, decode() fills them.
+// All fields of all kinds; encode() uses those of the message's kind, decode() fills them.
 struct Message {
   MessageKind kind = MessageKind::Hello;
   Status status = Status::Ok;          // Result, Abort
   std::uint32_t transfer = 0;          // chosen by the initiator; 0 for Hello and Welcome
-  std::uint32_t slots = 0, chunk = 0;  // Hello (wanted), Welcome (given)
+  std::uint32_t slots = 0, chunk = 0;  // Hello (requested), Welcome (granted)
   std::uint32_t rkey = 0;              // Welcome
-  std::uint64_t address = 0;           // Welcome: of the window
+  std::uint64_t address = 0;           // Welcome: address of the window
   bool read_only = false;              // Welcome
   OpenMode mode = OpenMode::Put;       // Open
-  bool resume = false;                 // Open: what is there of it is gone on with
-  bool whole_only = false;  // Opened: what is there is the file or is not; Begin at 0 or behind all
+  bool resume = false;                 // Open: continue with the existing bytes
+  bool whole_only = false;             // Opened: complete file exists; Begin at 0 or its end
   std::uint64_t allocated = 0;         // Open (put), Opened: bytes that its disk blocks take
   FileTime modified;                   // Open (put), Opened
   std::uint32_t permissions = 0;       // Open (put), Opened (get): lowest nine mode bits
   std::uint64_t size = 0;              // Open (put), Opened, Commit, Result: bytes of the file
   std::uint32_t slot = 0, length = 0;  // Chunk; Taken has the slot
-  bool hole = false;                   // Chunk: zeros, of which none are in the slot
-  // Chunk, Begin: place in the file. Open (get), Opened, Have: bytes that are there already.
+  bool hole = false;                   // Chunk: zeros, without data in the slot
+  // Chunk, Begin: offset in the file. Open (get), Opened, Have: number of bytes already there.
   std::uint64_t offset = 0;
   Digest sha256{};  // Commit, Result, Have
-  // Result: what the target's receive side has counted on this connection so far.
+  // Result: counters of the target's receive side on this connection so far.
   std::uint64_t bytes_fast = 0, bytes_slow = 0;
   std::uint64_t downgrades = 0, upgrades = 0, recoveries = 0;
-  std::string text;  // Open: name; Result, Abort: one line for a person
+  std::string text;  // Open: name; Result, Abort: one line for the user
 };
 
-// Bytes written to `out`, which has room for kMaxMessage. A text longer than its limit is cut.
+// Returns the number of bytes written to `out`, which has room for kMaxMessage. Cuts texts that are
+// too long.
 std::size_t encode(const Message& message, std::span<std::uint8_t> out);
 // The error is one line.
 Outcome<Message, std::string> decode(std::span<const std::uint8_t> bytes);
 
-// Private data of the connect request: magic and version, so that both ends learn of a mismatch
-// before anything is set up.
-// With a token its digest follows: 40 bytes instead of 8, which RoCE has room for as well.
+// Private data of the connect request: magic and version, so that both ends detect a mismatch
+// before anything is set up. With a token its digest follows: 40 bytes instead of 8, which also fit
+// into RoCE's private data.
 inline constexpr std::size_t kGreeting = 8;
 std::vector<std::uint8_t> storage_greeting(const Digest* token = nullptr);
-// Empty when it is one of ours; else why not.
+// Empty if it is a valid greeting; else the reason.
 std::string check_greeting(std::span<const std::uint8_t> private_data);
-// The digest behind a greeting that is one of ours; all zero when there is none.
+// The token's digest after a valid greeting; all zero if there is none.
 Digest token_said(std::span<const std::uint8_t> private_data);
 
-// ---- listing: what an Open in mode List gives, as the content of a file
+// ---- listing: the content returned for an Open in mode List
 
 // bound: names in a listing of a target; beyond: the listing is cut and marked so; `get -r` refuses
 // it; test: FolderTest.ListWalksFoldersAndHidesTemporaries
-inline constexpr std::size_t kMostEntries = 100'000;  // no more are listed
+inline constexpr std::size_t kMostEntries = 100'000;  // further entries are omitted
 
 struct ListEntry {
   std::string name;
@@ -135,14 +136,14 @@ Outcome<std::vector<ListEntry>, std::string> decode_listing(std::span<const std:
 
 // ---- names
 
-// A name inside an exported folder: at most kMaxComponents, separated by single slashes, none of
-// them "." or "..", no control characters, not one of our temporary names. Empty when fine; else
-// why not.
+// Checks a name inside an exported folder: at most kMaxComponents components, separated by single
+// slashes, none of them "." or "..", no control characters, not one of our temporary names. Empty
+// if valid; else the reason.
 std::string check_name(std::string_view name);
 inline constexpr std::string_view kTemporaryPrefix = ".urnic-";
 
-// "host:port", "host:port/name", port optional: "10.77.0.1", "[fd77::1]:7/a/b", "host/a". The error
-// is one line.
+// Parses "host:port" and "host:port/name" with optional port: "10.77.0.1", "[fd77::1]:7/a/b",
+// "host/a". The error is one line.
 struct StorageAddress {
   Endpoint endpoint;
   std::string name;  // without the leading slash; may be empty

@@ -1,4 +1,4 @@
-// urnic target: exports a folder.
+// urnic target: exports a folder to clients.
 #include <cstdio>
 #include <string>
 #include <thread>
@@ -22,7 +22,8 @@ class TargetCommand : public Command {
     app = parent->add_subcommand("target", "export a folder to urnic put, get and ls");
     app->add_option("--export", folder_, "folder to export")->required()->type_name("DIR");
     app->add_flag("--read-only", read_only_, "reject put; allow only get and ls");
-    app->add_flag("--sync", sync_, "write each file to disk (fsync) before it becomes visible");
+    app->add_flag("--sync", sync_,
+                  "write each file to disk (fsync) before it becomes visible, then its folder");
     app->add_option("-p,--service", service_, "TCP or RoCE port number to listen on")
         ->check(CLI::Range(1, 65535))
         ->type_name("[18700]");

@@ -16,7 +16,7 @@ namespace urnic::cli {
 namespace {
 
 constexpr double kCheckEvery = 0.25;
-// The other end of the wire is gone this long: so are the clients behind it.
+// If the link is down for this long, its clients are considered gone.
 constexpr double kLinkDownLimit = 1.0;
 constexpr int kSleepingCheckMs = 2000, kLinkDownCheckMs = 250;
 constexpr std::size_t kBatch = 32;
@@ -27,7 +27,7 @@ std::span<const std::uint8_t> bytes_of(const std::string& text) {
 
 constexpr const char* kOfPeer = "peer_connections";
 
-// How many of `places` one address may have: what `peer_connections` says, or a quarter.
+// The number of `places` that one address may use: the setting `peer_connections`, or a quarter.
 unsigned share_of_peer(const Config& config, unsigned places) {
   for (const Setting& s : config.settings()) {
     if (s.name != kOfPeer || s.origin == Origin::standard) continue;
@@ -58,8 +58,8 @@ Result<std::unique_ptr<TargetServer>> TargetServer::open(const Config& config,
 Result<void> TargetServer::start() {
   auto config = serving(config_, "target");
   if (!config) return config.error();
-  // The listener itself refuses only what is far above a client's share: find_place() can take the
-  // place of an idle client instead, and it tells the client why it is refused.
+  // The listener itself refuses only far above a client's share: find_place() can instead replace
+  // an idle client, and it tells the client why it is refused.
   if (config->get_int(kOfPeer) != 0) {
     if (auto ok = config->set(kOfPeer, std::to_string(2 * most_of_peer_)); !ok) return ok.error();
   }
@@ -82,7 +82,7 @@ Result<void> TargetServer::start() {
   return {};
 }
 
-// Nobody else would ever take away what is not gone on with.
+// Deletes old parts. No other process does.
 void TargetServer::remove_parts() {
   const double now = now_seconds();
   if (options_.session.read_only || now < next_parts_) return;
@@ -99,7 +99,7 @@ std::string TargetServer::listens_on() const {
 }
 
 TargetServer::~TargetServer() {
-  // Nothing may point into the windows when they go.
+  // No queue pair may use the windows when they are freed.
   for (auto& [id, session] : sessions_) {
     session->channel().qp().abort();
     session->on_end();
@@ -132,7 +132,7 @@ TargetSession* TargetServer::find(void* context) {
   return it == sessions_.end() ? nullptr : it->second.get();
 }
 
-// Why somebody who says so is not served; empty when he is.
+// Why a client with this greeting is refused; empty if it is accepted.
 std::string TargetServer::refusal_of(std::span<const std::uint8_t> greeting) const {
   if (std::string wrong = check_greeting(greeting); !wrong.empty()) return wrong;
   if (!options_.token) return {};
@@ -171,7 +171,7 @@ bool TargetServer::make_room(For what, const std::string& client, bool own_share
   if (longest == sessions_.end()) return false;
   say("client " + longest->second->peer() + " disconnected: idle, its place is needed");
   longest->second->give_way();
-  remove(longest);  // it has nothing under way
+  remove(longest);  // it has no file in progress
   return true;
 }
 
@@ -289,19 +289,19 @@ TargetServer::Sessions::iterator TargetServer::remove(Sessions::iterator gone) {
   return sessions_.erase(gone);
 }
 
-// First hand the engine over to its thread, then sleep on everything that may happen.
+// First hand the engine over to its thread, then sleep until any event.
 void TargetServer::sleep() {
   if (cq_.wait(1)) return;
-  if (config_.get("progress") == "poll") return;  // nobody else would drive
+  if (config_.get("progress") == "poll") return;  // no thread would drive the engine
   files_.clear_event();
   pollfd fds[4] = {{cq_.fd(), POLLIN, 0},
                    {events_.fd(), POLLIN, 0},
                    {stop_fd(), POLLIN, 0},
                    {files_.event_fd(), POLLIN, 0}};
   cq_.arm();
-  if (step()) return;  // arm, look once more, sleep
-  // Clients are looked at without touching the engine, so that a silent one costs no more than
-  // a wake-up in two seconds (E-39).
+  if (step()) return;  // arm, check once more, sleep
+  // Clients are checked without touching the engine, so that a silent client costs only one wake-up
+  // in two seconds (E-39).
   const nfds_t n = files_.event_fd() < 0 ? 3 : 4;
   for (;;) {
     const int longest = sessions_.empty()       ? -1
@@ -310,7 +310,7 @@ void TargetServer::sleep() {
     if (::poll(fds, n, longest) != 0) return;
     check_clients(now_seconds());
     reap();
-    if (sessions_.empty()) return;  // perhaps that was the last one wanted
+    if (sessions_.empty()) return;  // --once: it may have been the last client
   }
 }
 

@@ -25,43 +25,43 @@ class TargetServer {
     std::uint16_t tcp_port = kStoragePort;
     // bound: memory for the windows of a target's clients; limit: `--memory`, 128 MiB; beyond:
     // windows get smaller; without any memory the client is refused as busy; test:
-    // TargetServerTest.WindowsOfAllClientsHaveABoundAndAreFreeWhenOneGoes
+    // TargetServerTest.WindowMemoryIsLimitedAndReleasedWhenAClientLeaves
     std::uint64_t memory = 128 << 20;  // for the windows of all clients
     // bound: clients of a target; limit: `--max-clients`, 64; beyond: the client idle for longest
     // gives way; if none is idle, the new one is refused as busy; test:
-    // TargetServerTest.SoManyClientsAndOneMoreWhenOneHasGone
+    // TargetServerTest.ClientsAreLimitedAndAPlaceIsReused
     // bound: clients of a target from one address; setting: peer_connections; limit: a quarter of
     // `--max-clients`, unless set; beyond: its client idle for longest gives way, else the new one
     // is refused; test: TargetServerTest.OneAddressHasAQuarterOfThePlaces
     unsigned max_clients = 64;
     bool use_uring = true;
-    bool once = false;                  // exit when the first client has left
-    bool verbose = false;               // a line for each client and file
-    std::optional<StorageToken> token;  // who connects must say it
-    std::shared_ptr<Quota> quota;       // of all servers of the folder
-    double parts_every = 24 * 3600;     // seconds between two looks for old parts, with a client
+    bool once = false;                  // exit after the first client has left
+    bool verbose = false;               // print a line for each client and file
+    std::optional<StorageToken> token;  // clients must send it
+    std::shared_ptr<Quota> quota;       // shared by all servers of the folder
+    double parts_every = 24 * 3600;     // seconds between scans for old parts, with a client
   };
   static Result<std::unique_ptr<TargetServer>> open(const Config& config, const Options& options);
   ~TargetServer();
 
-  // Until stop_requested() or stop(), or with `once` until the first client has gone.
+  // Runs until stop_requested() or stop(), or with `once` until the first client has left.
   void run();
-  // One round of what run() does: true if there was anything to do. A test drives it alone.
+  // One turn of run(); true if there was any work. Tests call it directly.
   bool step();
-  // Resources that the clients of this target hold now.
+  // Resources in use by the clients of this target.
   struct InUse {
     std::size_t sessions = 0, queue_pairs = 0;
     std::uint64_t memory = 0, regions = 0;  // free for windows; registered
     unsigned file_operations = 0;
   };
   InUse in_use() const;
-  // From any thread.
+  // May be called from any thread.
   void stop();
   DeviceInfo info() const { return device_.info(); }
   const std::string& file_backend() const { return files_.backend(); }
   TargetTotals totals() const { return totals_; }
   std::uint16_t tcp_port() const { return listener_.port(); }
-  // "TCP port 18700", or "RoCE port 18700", which is one of the RDMA connection manager's.
+  // "TCP port 18700", or "RoCE port 18700" (a port of the RDMA connection manager).
   std::string listens_on() const;
   unsigned clients_served() const { return clients_served_; }
 
@@ -71,15 +71,16 @@ class TargetServer {
   void on_event(Event& e);
   void on_request(ConnectRequest& request);
   std::string refusal_of(std::span<const std::uint8_t> greeting) const;
-  // Why there is no place for a client; empty where there is one, or one that was idle has left it.
+  // Why there is no place for a client; empty if there is one, possibly one freed by an idle
+  // client.
   std::string find_place(const std::string& client);
-  // Ends the session that has been idle longest, of `client` or of all, but not `for_it`; for
-  // memory only one that has a window. False: none is idle.
+  // Ends the session that has been idle longest, among those of `client` or among all, but never
+  // `for_it`. To free memory, considers only sessions with a window. False if none is idle.
   enum class For : std::uint8_t { place, memory };
   bool make_room(For what, const std::string& client, bool own_share, const TargetSession* for_it);
   void remove_parts();
   void sleep();
-  // Drops the clients that have been silent too long, or whose wire is gone.
+  // Drops clients that have been silent too long or whose link is down.
   void check_clients(double now);
   void reap();
   TargetSession* find(void* context);
@@ -89,7 +90,7 @@ class TargetServer {
 
   Config config_;
   Options options_;
-  unsigned most_of_peer_;  // clients with one address
+  unsigned most_of_peer_;  // clients from one address
   FileQueue files_;
   WindowBudget budget_;
   TargetTotals totals_;

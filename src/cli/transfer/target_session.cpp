@@ -37,9 +37,9 @@ void TargetSession::note_failure(const std::string& why) {
   ++host_.totals->failed;
   const char* what = request_.mode == OpenMode::Put          ? "put of "
                      : request_.mode == OpenMode::Get        ? "get of "
-                     : request_.mode == OpenMode::MakeFolder ? "making folder "
+                     : request_.mode == OpenMode::MakeFolder ? "creating folder "
                                                              : "";
-  // A file error begins with the name.
+  // File errors begin with the name, which the report already contains.
   const std::string reason =
       why.starts_with(request_.name + ": ") ? why.substr(request_.name.size() + 2) : why;
   host_.options->report(std::string(what) +
@@ -70,7 +70,7 @@ void TargetSession::on_end() {
 void TargetSession::drop_file() {
   request_.open = false;
   request_.commit.reset();
-  // One at a time is waited for: no Open is taken up before that (on_open).
+  // Waits for one at a time: no Open is accepted before it has ended (on_open).
   if (file_.in_flight() != 0) old_ = std::exchange(file_, {});
   file_.drop();
 }
@@ -111,7 +111,7 @@ void TargetSession::on_completion(const Completion& c, double now) {
   }
 }
 
-// Messages that nobody asked for keep no place.
+// Unexpected messages do not count as progress, so they cannot keep a place.
 bool TargetSession::is_progress(const Channel::Incoming& in) const {
   if (in.what != Channel::What::Received) return in.what != Channel::What::Failed;
   const Message& m = in.message;
@@ -123,7 +123,7 @@ void TargetSession::on_message(const Message& m) {
   if (m.kind == MessageKind::Hello) return on_hello(m);
   if (window_.slots == 0) return violation("the first message is not HELLO");
   if (m.kind == MessageKind::Open) return on_open(m);
-  // What the initiator had sent before it learned that a transfer had failed.
+  // Messages that the initiator sent before it learned that a transfer had failed.
   if (!request_.open || m.transfer != request_.transfer) {
     if (m.transfer != 0 && m.transfer == request_.transfer && m.kind == MessageKind::Abort) return;
     if (m.kind == MessageKind::Chunk || m.kind == MessageKind::Taken ||
@@ -177,7 +177,7 @@ void TargetSession::on_hello(const Message& m) {
     offer = host_.budget->offer(client(), wanted);
   }
   if (offer < kLeastChunk) return violation(describe(Status::Busy));
-  if (offer < wanted) {  // smaller chunks first: slots are what hides the way
+  if (offer < wanted) {  // reduce the chunk size first: slots hide the latency
     slots = std::min(slots, static_cast<std::uint32_t>(offer / kLeastChunk));
     chunk = static_cast<std::uint32_t>(offer / slots) / kLeastChunk * kLeastChunk;
   }

@@ -1,4 +1,4 @@
-// One initiator's connection at a target: a window of memory and at most one file under way.
+// One initiator's connection at a target: a window of memory and at most one file in progress.
 #pragma once
 
 #include <cstdint>
@@ -20,23 +20,23 @@ struct TargetOptions {
   int folder = -1;
   bool read_only = false;
   bool durable = false;                         // fsync before a file gets its name
-  std::uint32_t slots = 16, chunk = 256 << 10;  // largest window given to one client
-  double stall_limit = 60;                      // seconds without progress, with a file or without
-  double idle_grace = 1;                        // ... after which one without a file may give way
-  // Gets a line for each file: its name, how it went, with whom.
+  std::uint32_t slots = 16, chunk = 256 << 10;  // largest window for one client
+  double stall_limit = 60;                      // seconds without progress, with or without a file
+  double idle_grace = 1;                        // then a client without a file may be replaced
+  // Called with one line for each file: its name, the outcome, the peer.
   std::function<void(const std::string&)> report = [](const std::string&) {};
 };
 
-// What a target counts; for its last line and for tests.
+// Counters of a target, for its final line and for tests.
 struct TargetTotals {
   std::uint64_t files_in = 0, files_out = 0, bytes_in = 0, bytes_out = 0;
   std::uint64_t listings = 0;
-  std::uint64_t failed = 0;  // puts, gets and listings that were asked for and did not end well
+  std::uint64_t failed = 0;  // failed puts, gets and listings
 };
 
 class TargetSession;
 
-// What all sessions of a target share, and the server has.
+// Objects that all sessions of a target share; the server owns them.
 struct TargetHost {
   Device* device;
   ProtectionDomain pd;
@@ -44,15 +44,15 @@ struct TargetHost {
   const TargetOptions* options;
   TargetTotals* totals;
   WindowBudget* budget;
-  // Ends an idle session with a window other than that, if there is one; of the same client alone
-  // where the share is its own.
+  // Ends an idle session with a window, other than `for_it`, if there is one. With `own_share`
+  // considers only sessions of the same client.
   std::function<bool(const TargetSession& for_it, bool own_share)> make_room;
-  Quota* quota = nullptr;  // of what is put; null: there is none
+  Quota* quota = nullptr;  // for puts; null: no quota
 };
 
 class TargetSession {
  public:
-  // Takes window memory from `host.budget` and gives it back at its end. Its time begins at `now`.
+  // Takes window memory from `host.budget` and returns it at destruction. `now` starts the timeout.
   TargetSession(std::uint32_t id, TargetHost host, std::unique_ptr<Channel> channel,
                 std::string peer, double now);
   ~TargetSession();
@@ -62,25 +62,26 @@ class TargetSession {
   std::uint32_t id() const { return id_; }
   Channel& channel() { return *channel_; }
   const std::string& peer() const { return peer_; }
-  // Quotas and shares know the client by this: its address, whatever its port.
+  // Identifies the client for quotas and shares: its address without the port.
   std::string client() const { return client_of(peer_); }
   static std::string client_of(const std::string& peer) { return peer.substr(0, peer.rfind(':')); }
 
   void on_completion(const Completion& c, double now);
   void on_file(std::uint32_t slot, std::int64_t result, double now);
-  // Connection ended (by the peer, the wire, or us). The file under way is dropped.
+  // The connection has ended (by the peer, the wire, or us). Drops the current file.
   void on_end();
-  // Whatever can go on without an event. True if anything was done.
+  // Does everything that needs no event. True if there was any work.
   bool step(double now);
-  // Too long without progress: ends the connection.
+  // Ends the connection after too long without progress.
   void check_time(double now);
-  // For how long it has made no progress and has no file under way; negative: it has one, or ends.
+  // How long it has been without progress and without a file; negative if it has a file or is
+  // ending.
   double idle_for(double now) const;
   bool has_window() const { return window_.slots != 0; }
-  // Ends the connection: somebody else has its place.
+  // Ends the connection to make room for another client.
   void give_way();
 
-  // Ended, and nothing of it is in use any more: may be destroyed.
+  // True when it has ended and none of its resources are in use: it may be destroyed.
   bool gone() const { return ended_ && in_flight() == 0; }
 
  private:
@@ -94,34 +95,33 @@ class TargetSession {
   void open_folder(const Message& m);
   void open_source(std::unique_ptr<FileSource> source);
   void opened(const FileAttributes& is, std::uint64_t there, bool whole_only = false);
-  // Of a file of which a part is there: tells what that is, until the initiator says where to go
-  // on.
+  // A part of the file exists: sends its digests until the initiator chooses where to continue.
   void check_what_is_there(int fd, std::uint64_t length);
   bool step_check();
   void on_begin(const Message& m);
   bool step_source();
   bool step_sink();
   void finish_put();
-  // What was asked for did not end well: counts and reports it.
+  // A request has failed: counts and reports it.
   void note_failure(const std::string& why);
-  // The same, and the initiator is told.
+  // The same, and notifies the initiator.
   void refuse(Status status, std::string text);
   void result(Status status, std::string text, const Digest& digest = {}, std::uint64_t size = 0);
-  // Ends the file under way; reads and writes still in the kernel are waited for first.
+  // Ends the current file. Reads and writes that are still in the kernel are completed first.
   void drop_file();
   void send(const Message& m);
-  // The peer broke the protocol: say so and end the connection.
+  // The peer violated the protocol: reports it and ends the connection.
   void violation(const std::string& what);
   unsigned in_flight() const;
   std::uint64_t tag_base() const { return std::uint64_t{id_} << 32; }
 
-  // One file on its way between the folder and the window.
+  // One file being moved between the folder and the window.
   struct Moving {
     std::unique_ptr<FileSource> source;
     std::unique_ptr<FileSink> sink;
     IncomingFile incoming;
-    std::optional<OpenedFile> outgoing;   // until its source has it
-    std::unique_ptr<PrefixTeller> check;  // until the initiator says where to begin
+    std::optional<OpenedFile> outgoing;   // until its source takes it
+    std::unique_ptr<PrefixTeller> check;  // until the initiator chooses where to begin
     Quota::Share share;
 
     bool any() const { return source != nullptr || sink != nullptr; }
@@ -140,30 +140,30 @@ class TargetSession {
       share.give_back();
     }
   };
-  // What was asked for last.
+  // The last request.
   struct Request {
     std::uint32_t transfer = 0;
-    bool open = false;  // it is under way
+    bool open = false;  // the transfer is in progress
     OpenMode mode = OpenMode::Put;
     std::string name;
-    FileAttributes is;              // what a put has announced
-    std::optional<Message> commit;  // all of a put has been announced
+    FileAttributes is;              // the attributes that a put has announced
+    std::optional<Message> commit;  // a put has announced all of its chunks
   };
 
   std::uint32_t id_;
   TargetHost host_;
   std::string peer_;
-  RdmaBuffer buffer_;  // of the window
+  RdmaBuffer buffer_;  // the window's memory
   std::unique_ptr<Channel> channel_;
   Window window_;
   bool ended_ = false;
-  bool closing_ = false;  // a last message is on its way, then the connection ends
+  bool closing_ = false;  // a last message is in flight; then the connection ends
   double last_progress_;
   Request request_;
   Moving file_;
-  // Dropped, but with operations in the kernel that still use the window and the descriptor.
+  // Dropped, but operations in the kernel still use its window and descriptor.
   Moving old_;
-  std::unique_ptr<Message> waiting_open_;  // arrived meanwhile
+  std::unique_ptr<Message> waiting_open_;  // an Open that arrived meanwhile
 };
 
 }  // namespace urnic::cli

@@ -1,5 +1,4 @@
-// What a session does with the file it was asked for: opening, going on with a part that is there,
-// moving, ending.
+// How a session handles the requested file: opening, resuming from a part, moving, ending.
 #include <algorithm>
 #include <utility>
 
@@ -18,7 +17,7 @@ void TargetSession::open_put(const Message& m) {
     file_.share = std::move(*share);
   }
   request_.is = {m.size, m.allocated, m.permissions, m.modified};
-  // What waits to be gone on with counts for no quota, so that with one nothing does.
+  // Parts count for no quota, so with a quota no parts are kept.
   const Resume resume = !m.resume                ? Resume::No
                         : host_.quota == nullptr ? Resume::Keep
                                                  : Resume::Compare;
@@ -92,7 +91,7 @@ void TargetSession::opened(const FileAttributes& is, std::uint64_t there, bool w
   send(o);
 }
 
-// ---- a part is there
+// ---- resuming
 
 void TargetSession::check_what_is_there(int fd, std::uint64_t length) {
   file_.check = std::make_unique<PrefixTeller>(fd, length, request_.name);
@@ -220,11 +219,12 @@ void TargetSession::finish_put() {
   request_.open = false;
   const Message commit = *std::exchange(request_.commit, std::nullopt);
   if (digest != commit.sha256) {
-    file_.incoming.discard();  // nothing to go on with
+    file_.incoming.discard();  // leave no part
     file_.drop();
     return refuse(Status::Checksum, "SHA-256 mismatch: the received data is corrupt");
   }
-  // Another server of the folder may replace it at the same moment: the next look puts that right.
+  // Another server of the folder may replace the file at the same moment: the next scan corrects
+  // that.
   std::optional<std::uint64_t> replaced;
   if (host_.quota != nullptr) replaced = size_of_file(host_.options->folder, request_.name);
   auto done = file_.incoming.commit(size, host_.options->durable);

@@ -24,7 +24,7 @@ std::string join(const std::string& folder, const std::string& name) {
   return folder.empty() ? name : name.empty() ? folder : folder + "/" + name;
 }
 
-// "d/", "." and ".." mean what is in them.
+// "d/", "." and ".." stand for the content of the folder.
 bool means_content(const std::string& path) {
   const std::string leaf = leaf_of(path);
   return leaf.empty() || leaf == "." || leaf == "..";
@@ -41,8 +41,8 @@ void plan_file(const std::string& path, const std::string& name, const struct st
       {path, name, folder, st.st_mode & 0777, folder ? 0 : static_cast<std::uint64_t>(st.st_size)});
 }
 
-// What is in a local folder, in order of names. Links to files are followed; links to folders might
-// go round in a circle.
+// Adds the content of a local folder in the order of names. Links to files are followed; links to
+// folders are not, because they might form a cycle.
 void plan_folder(const std::string& path, const std::string& name, TransferPlan* plan) {
   DIR* dir = opendir(path.c_str());
   if (dir == nullptr) {
@@ -80,7 +80,7 @@ void plan_folder(const std::string& path, const std::string& name, TransferPlan*
   }
 }
 
-// The folder that several files go to is made, as are those it is in.
+// Adds the folder that several files are copied to, and its parents.
 void plan_parents(const std::string& folder, TransferPlan* plan) {
   for (std::size_t slash = 0; slash != std::string::npos && !folder.empty();) {
     slash = folder.find('/', slash + 1);
@@ -116,7 +116,7 @@ Outcome<TransferPlan, std::string> plan_put(const std::vector<std::string>& sour
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const std::string& path = sources[i];
     if (!S_ISDIR(found[i].st_mode)) {
-      // A bad name is told by who puts it.
+      // The target name is checked by the put itself.
       plan.files.push_back({path, into ? join(base, leaf_of(path)) : base, false, 0,
                             static_cast<std::uint64_t>(found[i].st_size)});
     } else if (means_content(path)) {
@@ -142,7 +142,7 @@ std::string listed_for(std::string_view name) {
 
 namespace {
 
-// The outermost folder that `name` lies in and that is got; empty when there is none.
+// The outermost chosen folder that contains `name`; empty if there is none.
 std::string chosen_above(const std::set<std::string>& chosen, const std::string& name) {
   for (std::size_t slash = name.find('/'); slash != std::string::npos;
        slash = name.find('/', slash + 1)) {
@@ -173,7 +173,7 @@ Outcome<bool, std::string> plan_get(const std::string& name, const std::vector<L
       if (e.folder) chosen.insert(e.name);
       top = e.name;
     }
-    // What was asked for keeps its last component, and so does all that is below it.
+    // The name keeps the last component of the chosen file or folder, and everything below it.
     std::size_t cut = top.rfind('/') + 1;
     if (content && !asked.empty()) cut = chosen.contains(top) ? top.size() + 1 : cut;
     if (e.name.size() <= cut) continue;

@@ -1,5 +1,5 @@
-// Which files a put or a get of several moves, and what they are called at the other end. A folder
-// whose name ends in a slash means what is in it, as rsync has it.
+// Determines which files a put or get moves, and their names at the other end. A folder name that
+// ends in a slash means its content, as in rsync.
 #pragma once
 
 #include <cstdint>
@@ -13,35 +13,36 @@
 namespace urnic::cli {
 
 struct PlannedFile {
-  std::string from, to;  // "to" of a get is below the folder that it goes to
+  std::string from, to;  // for a get, "to" is relative to the destination folder
   bool folder = false;
-  std::uint32_t permissions = 0;  // of a folder
-  std::uint64_t size = 0;         // as far as it is known before
+  std::uint32_t permissions = 0;  // for a folder
+  std::uint64_t size = 0;         // if known in advance
 };
 
 struct TransferPlan {
-  std::vector<PlannedFile> files;     // a folder before what is in it
-  std::vector<std::string> left_out;  // lines on what is not moved though it was asked for
-  bool several = false;               // it is not about one file with one name
+  std::vector<PlannedFile> files;     // a folder precedes its content
+  std::vector<std::string> left_out;  // lines about requested files that are not moved
+  bool several = false;               // not just one file with one name
 };
 
-// What is put: `sources` are local paths, of which each must be there. `name` is the target's, and
-// a folder when it is empty or ends in a slash, or where there are several files. The error is one
-// line.
+// Plans a put. `sources` are local paths, all of which must exist. `name` is the name at the
+// target. It is a folder if it is empty or ends in a slash, or if there are several files. The
+// error is one line.
 Outcome<TransferPlan, std::string> plan_put(const std::vector<std::string>& sources,
                                             const std::string& name, bool recursive);
 
-// Whether a name is a pattern: it has * ? or [ in it.
+// True if the name is a pattern: it contains * ? or [.
 bool is_pattern(std::string_view name);
-// The folder that everything lies in that a pattern may mean; of a name that is none itself.
+// The folder to list for a pattern: it contains all possible matches. For other names, the name
+// itself.
 std::string listed_for(std::string_view name);
-// Adds what `name` (a pattern, or a folder that is got with all that is below) means to the plan,
-// from what the target has listed for it. The error is one line; a target that lists what was not
-// asked for is one.
+// Adds the files that `name` (a pattern, or a folder to fetch recursively) matches to the plan,
+// from the target's listing. The error is one line; a listing with entries that were not requested
+// is an error.
 Outcome<bool, std::string> plan_get(const std::string& name, const std::vector<ListEntry>& listed,
                                     bool recursive, TransferPlan* plan);
 
-// Two files that would have one name at the other end: a line on them, or empty.
+// If two files would get the same name at the other end: one line about them, else empty.
 std::string clash_in(const TransferPlan& plan);
 
 }  // namespace urnic::cli

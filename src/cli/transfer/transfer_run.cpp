@@ -28,14 +28,14 @@ std::string counted(std::uint64_t n, const char* what) {
   return format_count(n) + " " + what + (n == 1 ? "" : "s");
 }
 
-// All of the plan once. False: no more of it can be done.
+// Moves all files of the plan once. False: the rest cannot be done.
 bool one_round(const std::string& command, const TransferPlan& plan, const TransferOptions& options,
                const TransferSteps& steps, Initiator& client, bool json, TransferSum* sum) {
   sum->each.clear();
-  std::string lost;  // a folder that could not be made, with its slash
+  std::string lost;  // a folder that could not be created, with its slash
   for (const PlannedFile& f : plan.files) {
     Error why;
-    if (!lost.empty() && f.to.starts_with(lost)) {  // one line for all of it
+    if (!lost.empty() && f.to.starts_with(lost)) {  // one error line for the whole folder
       ++sum->failed;
       continue;
     }
@@ -75,7 +75,7 @@ bool one_round(const std::string& command, const TransferPlan& plan, const Trans
 Json to_json(const Transfer& t) {
   Json j;
   j["bytes"] = t.size;
-  if (t.began_at != 0) j["began_at"] = t.began_at;
+  if (t.began_at != 0) j["resumed_at"] = t.began_at;
   j["seconds"] = t.seconds;
   j["sha256"] = to_hex(t.sha256);
   return j;
@@ -91,7 +91,7 @@ void print_json(const std::string& command, const std::string& from, const std::
   j["to"] = to;
   j["files"] = sum.files;
   j["bytes"] = sum.bytes;
-  j["bytes_there_already"] = sum.there_already;
+  j["bytes_already_present"] = sum.there_already;
   j["seconds"] = sum.seconds;
   j["bytes_per_second"] =
       sum.seconds > 0 ? static_cast<double>(sum.bytes - sum.there_already) / sum.seconds : 0;
@@ -170,7 +170,7 @@ int conclude(const std::string& command, const std::string& from, const std::str
              const TransferPlan& plan, const TransferSum& sum, Initiator& client, bool json,
              std::FILE* out) {
   if (!sum.error.empty()) {
-    client.disconnect();  // in good order, where there is still a connection
+    client.disconnect();  // orderly, if there still is a connection
     const std::string before =
         plan.several ? " (" + counted(sum.files, "file") + " transferred before)" : "";
     return failed(command, sum.error + before);

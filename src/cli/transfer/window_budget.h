@@ -1,4 +1,4 @@
-// Memory for the windows of a target's clients: how much is left, and for whom.
+// Memory for the windows of a target's clients: how much is left, in total and per address.
 #pragma once
 
 #include <algorithm>
@@ -13,10 +13,11 @@ class WindowBudget {
   // bound: memory for the windows of a target's clients from one address; limit: a quarter of
   // `--memory` (the share of the places); beyond: windows get smaller; without any memory an idle
   // client gives way, else the new one is refused as busy; test:
-  // WindowBudget.OneAddressLeavesTheRestToOthers
+  // WindowBudget.OneAddressGetsOnlyItsShareOfTheMemory
   WindowBudget(std::uint64_t all, std::uint64_t of_peer) : left_(all), of_peer_(of_peer) {}
 
-  // How much of `wanted` a window of `peer` gets: the last clients of an address have smaller ones.
+  // The part of `wanted` that a window of `peer` gets: later clients of an address get smaller
+  // windows.
   std::uint64_t offer(const std::string& peer, std::uint64_t wanted) const {
     constexpr std::uint64_t kEnough = 1 << 20;
     const auto has = by_peer_.find(peer);
@@ -35,13 +36,13 @@ class WindowBudget {
     if ((has->second -= bytes) == 0) by_peer_.erase(has);
   }
   std::uint64_t left() const { return left_; }
-  // True if the share of `peer` is used up, and not all there is.
+  // True if the share of `peer` is used up, however much is left in total.
   bool is_used_up_by(const std::string& peer) const {
     const auto has = by_peer_.find(peer);
     return has != by_peer_.end() && has->second + kLeast > of_peer_;
   }
 
-  static constexpr std::uint64_t kLeast = 4096;  // a window that is of any use
+  static constexpr std::uint64_t kLeast = 4096;  // the smallest useful window
 
  private:
   std::uint64_t left_, of_peer_;

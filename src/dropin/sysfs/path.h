@@ -1,4 +1,4 @@
-// Which paths libsysfsview.so leads elsewhere. No run-time of C++, as the library itself.
+// The paths that libsysfsview.so redirects. Needs no C++ run-time, like the library itself.
 #pragma once
 
 #include <cstddef>
@@ -6,19 +6,21 @@
 
 namespace urnic::dropin {
 
-// The variable that names the folder with the tree, as `urnic run --sysfs` sets it.
+// The variable with the path of the tree's folder; `urnic run --sysfs` sets it.
 inline constexpr const char* kSysfsVariable = "URNIC_SYSFS";
 
-// What a kernel shows of RDMA devices. The longer name first where one begins another.
+// The paths where a kernel shows RDMA devices. If one name is a prefix of another, the longer comes
+// first.
 inline constexpr const char* kShown[] = {"/sys/class/infiniband_verbs", "/sys/class/infiniband",
                                          "/dev/infiniband"};
 
-// What all of them have in their names; a path without it is none of them.
+// A part that all of them contain; a path without it needs no further check.
 inline constexpr const char* kInEach = "infiniband";
 
-// Adds the steps of `path` to the absolute path in `out`, `n` bytes without a slash at its end:
-// one slash for several, `.` is no step, and `..` takes the last one back, though it were a link
-// (the folders above what is shown are none). The new length; `size` where there is no room.
+// Appends the components of `path` to the absolute path in `out`, which has `n` bytes and no slash
+// at its end. Several slashes count as one, `.` is skipped, and `..` removes the last component,
+// even if it is a link (the folders above the shown ones are not links). Returns the new length, or
+// `size` if there is no room.
 inline std::size_t add_steps(const char* path, char* out, std::size_t n, std::size_t size) {
   while (*path != 0) {
     const std::size_t step = std::strcspn(path, "/");
@@ -36,8 +38,9 @@ inline std::size_t add_steps(const char* path, char* out, std::size_t n, std::si
   return n;
 }
 
-// `path`, or where in the folder `root` it is: then written to `out`. `base` is what a relative
-// path is relative to; null: it is left as it is, and so is a path that does not fit.
+// Returns `path`, or its place in the folder `root`, written to `out`. `base` is the folder of a
+// relative path; if it is null, a relative path is not changed. A path that does not fit is not
+// changed either.
 inline const char* led(const char* path, const char* base, const char* root, char* out,
                        std::size_t size) {
   if (path == nullptr || root == nullptr || root[0] == 0) return path;
@@ -63,7 +66,7 @@ inline const char* led(const char* path, const char* base, const char* root, cha
   return path;
 }
 
-// The other way: a path in the folder `root` as the program knows it.
+// The opposite: converts a path in the folder `root` into the path that the program knows.
 inline const char* shown_as(const char* path, const char* root) {
   const std::size_t before = root == nullptr ? 0 : std::strlen(root);
   const bool is_in = before != 0 && std::strncmp(path, root, before) == 0 && path[before] == '/';

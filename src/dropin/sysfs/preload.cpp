@@ -1,6 +1,7 @@
 // libsysfsview.so: preloaded, it shows a program the files in which a kernel lists its RDMA devices
-// (`urnic run --sysfs` has written them, sysfs_tree.h). Calls with a path among those get the path
-// of the copy; all others go on as they are. Children of the program see the same.
+// (`urnic run --sysfs` has written them, sysfs_tree.h). In calls with one of those paths, the path
+// is replaced by that of the copy; all other calls are unchanged. Children of the program inherit
+// this.
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +21,7 @@
 #include "dropin/next_function.h"
 #include "dropin/sysfs/path.h"
 
-// Macros, or functions of other names, where the headers check arguments.
+// These are macros, or functions of other names, where the headers check arguments.
 #undef open
 #undef open64
 #undef openat
@@ -38,7 +39,7 @@ const char* root() {
   return getenv(urnic::dropin::kSysfsVariable);
 }
 
-// Where relative paths of a call with the descriptor `folder` begin. False where that is not known.
+// The folder of relative paths in a call with the descriptor `folder`. False if it is unknown.
 bool base_of(int folder, char* out, size_t size) {
   const int before = errno;
   ssize_t n;
@@ -54,12 +55,13 @@ bool base_of(int folder, char* out, size_t size) {
   return n > 0 && out[0] == '/';
 }
 
-// A path for the call behind. It has the length of its longest, and lives as long as the call.
+// The path to pass to the next function. It has room for the longest path, and exists during the
+// call.
 class Led {
  public:
   explicit Led(const char* path, int folder = AT_FDCWD) : path_(path) {
     if (path == nullptr || root() == nullptr) return;
-    // Most paths have nothing of it, and those below a folder of the copy lead there by themselves.
+    // Most paths do not contain it; paths below a folder of the copy lead there by themselves.
     if (strstr(path, urnic::dropin::kInEach) == nullptr) return;
     char base[PATH_MAX];
     const bool has_base = path[0] != '/' && base_of(folder, base, sizeof base);
@@ -79,8 +81,8 @@ mode_t mode_of(int flags, va_list words) {
 
 }  // namespace
 
-// A function one of whose arguments is a `path`, relative to the descriptor `from`; behind the
-// parameters, how the call goes on.
+// Defines a function with an argument `path` that is relative to the descriptor `from`; the
+// arguments of the next function follow the parameters.
 #define URNIC_LED_FROM(from, result, name, parameters, ...) \
   extern "C" result name parameters {                       \
     using F = result parameters;                            \
@@ -91,7 +93,7 @@ mode_t mode_of(int flags, va_list words) {
 #define URNIC_LED(result, name, parameters, ...) \
   URNIC_LED_FROM(AT_FDCWD, result, name, parameters, __VA_ARGS__)
 
-// One with `flags`, behind which a mode may stand.
+// Defines a function with `flags`, which a mode may follow.
 #define URNIC_OPENS(from, name, parameters, ...)                  \
   extern "C" int name parameters {                                \
     using F = int parameters;                                     \
@@ -104,7 +106,7 @@ mode_t mode_of(int flags, va_list words) {
     return next_function(&kept, #name)(__VA_ARGS__, flags, mode); \
   }
 
-// ---- opened
+// ---- functions that open
 
 URNIC_OPENS(AT_FDCWD, open, (const char* path, int flags, ...), led)
 URNIC_OPENS(AT_FDCWD, open64, (const char* path, int flags, ...), led)
@@ -129,7 +131,7 @@ URNIC_LED(int, scandir64,
           led, names, chosen, order)
 URNIC_LED(int, chdir, (const char* path) noexcept, led)
 
-// ---- looked at
+// ---- functions that look up
 
 URNIC_LED(int, stat, (const char* path, struct stat* s) noexcept, led, s)
 URNIC_LED(int, stat64, (const char* path, struct stat64* s) noexcept, led, s)
@@ -144,7 +146,7 @@ URNIC_LED_FROM(folder, int, fstatat64,
 URNIC_LED_FROM(folder, int, statx,
                (int folder, const char* path, int flags, unsigned mask, struct statx* s) noexcept,
                folder, led, flags, mask, s)
-// As programs built before glibc 2.33 call them.
+// The forms that programs built before glibc 2.33 call.
 URNIC_LED(int, __xstat, (int version, const char* path, struct stat* s), version, led, s)
 URNIC_LED(int, __xstat64, (int version, const char* path, struct stat64* s), version, led, s)
 URNIC_LED(int, __lxstat, (int version, const char* path, struct stat* s), version, led, s)
@@ -168,11 +170,11 @@ URNIC_LED(char*, realpath, (const char* path, char* to) noexcept, led, to)
 URNIC_LED(char*, __realpath_chk, (const char* path, char* to, size_t size) noexcept, led, to, size)
 URNIC_LED(char*, canonicalize_file_name, (const char* path) noexcept, led)
 
-// ---- walked through: what the program is told are the paths that it knows
+// ---- functions that walk: they report the paths that the program knows
 
 namespace {
 
-// In place, as they only become shorter.
+// In place, because paths only become shorter.
 void show(glob_t* g, size_t from) {
   for (size_t i = from; i < g->gl_pathc; ++i) {
     char* const path = g->gl_pathv[g->gl_offs + i];
@@ -181,7 +183,7 @@ void show(glob_t* g, size_t from) {
   }
 }
 
-// One glob() of another name.
+// glob() and its variants.
 template <class F, class Errors, class Glob>
 int led_glob(F** kept, const char* name, const char* path, int flags, Errors errors, Glob* g) {
   const bool appends = (flags & GLOB_APPEND) != 0;
@@ -193,7 +195,7 @@ int led_glob(F** kept, const char* name, const char* path, int flags, Errors err
   return e;
 }
 
-// The program's function, of the walk that this thread is on.
+// The program's function for the walk in progress on this thread.
 template <class Visit>
 thread_local Visit* visit = nullptr;
 
@@ -211,14 +213,14 @@ int led_walk(F** kept, const char* name, const char* path,
              int (*own)(const char*, const Stat*, int, FTW*), int descriptors, int flags) {
   using Visit = int(const char*, const Stat*, int, FTW*);
   const Led led(path);
-  Visit* const outer = visit<Visit>;  // a visit may walk
+  Visit* const outer = visit<Visit>;  // a visit may start another walk
   visit<Visit> = own;
   const int e = next_function(kept, name)(led, show_visited<Stat>, descriptors, flags);
   visit<Visit> = outer;
   return e;
 }
 
-// Their paths are those of the copy.
+// The results have the paths of the copy.
 template <class F, class Order>
 FTS* led_open(F** kept, const char* name, char* const* roots, int flags, Order order) {
   constexpr size_t kRoots = 16;

@@ -24,8 +24,8 @@ namespace {
 constexpr int kAfXdp = 44;
 constexpr std::uint16_t kDescriptors = 512;
 
-// The AF_XDP driver's libraries print to stderr unless told not to. Only while they work for us:
-// the host may use them as well.
+// The libraries of the AF_XDP driver print to stderr by default. They are silenced only during our
+// calls, because the program may use them as well.
 class QuietXdp {
 #ifdef URNIC_DPDK_XDP
  public:
@@ -53,7 +53,7 @@ std::string failed(const std::string& what, int error) {
   return s;
 }
 
-// The sockets a driver opens to receive on. DPDK's own interface has no way to sleep on those
+// The receive sockets that a driver has opened. DPDK's interface offers no way to sleep on those
 // drivers, but their sockets become readable with every frame.
 std::vector<int> driver_sockets() {
   std::vector<int> found;
@@ -71,7 +71,7 @@ std::vector<int> driver_sockets() {
   return found;
 }
 
-// One socket per queue, opened in the order of the queues; anything else we do not understand.
+// There must be one socket per queue, opened in the order of the queues; otherwise none is used.
 void find_wait_fds(Device* d, const std::vector<int>& before) {
   d->wait_fds.assign(d->queues, -1);
   if (d->interrupts) {
@@ -104,7 +104,7 @@ std::string set_up(Device* d, const DeviceOptions& o) {
     return "queues=" + std::to_string(d->queues) + ": the device supports at most " +
            std::to_string(std::min(info.max_rx_queues, info.max_tx_queues));
   }
-  // Software drivers refuse interrupts; whether a NIC has them shows when asked.
+  // Software drivers refuse interrupts. Whether a NIC supports them is only known by trying.
   d->interrupts = d->bus == "pci" && configure(d, info, true) == 0;
   if (!d->interrupts) {
     if (int r = configure(d, info, false); r != 0) return failed("cannot configure", r);
@@ -135,11 +135,11 @@ std::string set_up(Device* d, const DeviceOptions& o) {
   }
   if (o.max_frame > 1514) {
     const int r = rte_eth_dev_set_mtu(d->port, static_cast<std::uint16_t>(o.max_frame - 14));
-    // Drivers without the call take what the interface takes.
+    // Drivers without this call use the MTU of the interface.
     if (r != 0 && r != -ENOTSUP) return failed("cannot set the mtu", r);
   }
   if (int r = rte_eth_dev_start(d->port); r != 0) return failed("cannot start", r);
-  // Our MAC may be another than the device's. Drivers that cannot do it do not filter either.
+  // Our MAC may differ from the device's. Drivers without promiscuous mode do not filter either.
   rte_eth_promiscuous_enable(d->port);
   return "";
 }

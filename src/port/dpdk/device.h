@@ -1,4 +1,4 @@
-// A DPDK device for one port: attached, configured and started; how to sleep on it.
+// A DPDK device for one port: attached, configured and started; and the descriptors to sleep on.
 #pragma once
 
 #include <rte_ethdev.h>
@@ -18,7 +18,7 @@ struct DeviceOptions {
   std::string arguments;     // for the driver, separated by commas
   std::uint32_t max_frame = 1514;
   unsigned queues = 1;
-  unsigned buffers = 1024;  // per queue, besides what its rings hold
+  unsigned buffers = 1024;  // per queue, in addition to its rings
 };
 
 struct Device {
@@ -27,7 +27,7 @@ struct Device {
   rte_mempool* pool = nullptr;
   unsigned queues = 1;
   bool interrupts = false;    // the driver can interrupt on receive
-  std::vector<int> wait_fds;  // per queue: what becomes readable with a frame; -1: nothing does
+  std::vector<int> wait_fds;  // per queue: readable when a frame arrives; -1: none
 };
 
 Outcome<Device, std::string> open_device(const DeviceOptions& options);

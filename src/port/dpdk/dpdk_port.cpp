@@ -1,4 +1,4 @@
-// The DPDK port: physical NICs and DPDK's software drivers. A shared object of its own (D11),
+// The DPDK port: physical NICs and DPDK's software drivers. It is a separate shared object (D11),
 // loaded when a configuration names it. Keys and rights: docs/ports.md.
 #include <errno.h>
 #include <rte_ethdev.h>
@@ -24,17 +24,17 @@ namespace {
 
 constexpr std::uint32_t kEthernetHeader = 14;
 constexpr std::uint32_t kVlanTag = 4;
-constexpr unsigned kSlots = 64;  // frames per burst, each way
-// Receive calls between two looks at the link.
+constexpr unsigned kSlots = 64;  // frames per burst, each direction
+// Receive calls between two checks of the link.
 constexpr std::uint32_t kLookEvery = 4096;
-// Devices without anything to sleep on are looked at by a timer: at once after traffic, ever later
-// without, up to once a second (E-39).
+// Devices without a wait descriptor are polled by a timer: immediately after traffic, then at
+// doubling intervals up to once a second (E-39).
 constexpr std::uint64_t kPollFirstUs = 50;
 constexpr std::uint64_t kPollMostUs = 1'000'000;
-// Waiting for the device to take frames it had no room for.
+// Interval for retrying frames that the device had no room for.
 constexpr std::uint64_t kRoomUs = 100;
 
-// Commas separate the keys of a port, so inside vdev= and eal= a semicolon stands for a comma.
+// Commas separate the keys of a port, so a semicolon represents a comma inside vdev= and eal=.
 std::string with_commas(std::string s) {
   std::replace(s.begin(), s.end(), ';', ',');
   return s;
@@ -57,11 +57,11 @@ class DpdkPort {
 
  private:
   struct alignas(64) Queue {
-    std::array<rte_mbuf*, kSlots> borrowed;  // received, with the caller
+    std::array<rte_mbuf*, kSlots> borrowed;  // received frames lent to the caller
     unsigned borrowed_count = 0;
-    std::array<rte_mbuf*, kSlots> reserved;  // to transmit, with the caller
+    std::array<rte_mbuf*, kSlots> reserved;  // transmit buffers lent to the caller
     unsigned reserved_count = 0, reserved_next = 0;
-    std::array<rte_mbuf*, kSlots> waiting;  // the device had no room
+    std::array<rte_mbuf*, kSlots> waiting;  // frames that the device had no room for
     unsigned waiting_count = 0;
     Fd timer;
     bool timer_set = false, slept = false;
@@ -113,9 +113,9 @@ Outcome<std::unique_ptr<DpdkPort>, std::string> DpdkPort::make(Args& args) {
   };
   if (!iface.empty()) add("iface=" + iface);
   if (d.name.starts_with("net_af_xdp")) {
-    // Busy polling would keep the kernel from waking a sleeper.
+    // Busy polling would keep the kernel from waking a sleeping thread.
     if (d.arguments.find("busy_budget") == std::string::npos) add("busy_budget=0");
-    d.buffers = 8192;  // the driver keeps rings of its own full, whatever sizes it is asked for
+    d.buffers = 8192;  // the driver's own rings need many, whatever ring sizes are configured
   }
   d.max_frame = static_cast<std::uint32_t>(mtu) + kEthernetHeader;
   if (d.name.starts_with("net_af_packet") && !drop_rule) {
@@ -140,7 +140,7 @@ Outcome<std::unique_ptr<DpdkPort>, std::string> DpdkPort::make(Args& args) {
 }
 
 DpdkPort::~DpdkPort() {
-  // In a forked child the device is the parent's.
+  // In a forked child the device belongs to the parent.
   if (!eal_is_ours()) return;
   hide(this);
   for (unsigned q = 0; q < device_.queues; ++q) {
@@ -276,7 +276,7 @@ void DpdkPort::tx_commit(unsigned q, urnic_frame* frames, unsigned n) {
 }
 
 void DpdkPort::flush(Queue& me, unsigned q) {
-  std::array<std::uint16_t, kSlots> length;  // the device owns what it has taken
+  std::array<std::uint16_t, kSlots> length;  // the device owns the frames it has taken
   for (unsigned i = 0; i < me.waiting_count; ++i) length[i] = me.waiting[i]->data_len;
   const unsigned sent =
       rte_eth_tx_burst(device_.port, static_cast<std::uint16_t>(q), me.waiting.data(),
@@ -312,7 +312,7 @@ int DpdkPort::arm(unsigned q) {
   const auto queue = static_cast<std::uint16_t>(q);
   if (device_.interrupts) {
     rte_eth_dev_rx_intr_enable(device_.port, queue);
-    // A frame that came before the interrupt was on makes none.
+    // A frame that arrived before the interrupt was enabled causes none.
     if (rte_eth_rx_queue_count(device_.port, queue) > 0) {
       rte_eth_dev_rx_intr_disable(device_.port, queue);
       return 1;

@@ -12,14 +12,14 @@
 #include <mutex>
 #include <vector>
 
-// Linked with --wrap=openlog: EAL names itself to syslog at start, which would rename the program
-// it runs in. It logs to our stream instead.
+// Linked with --wrap=openlog: EAL calls openlog() at start, which would change the program's name
+// in syslog. EAL logs to our stream instead.
 extern "C" void __wrap_openlog(const char*, int, int) {}
 
 namespace urnic::port::dpdk {
 namespace {
 
-// EAL keeps pointers to its arguments, so they live for ever. So does the rest of this.
+// EAL keeps pointers to its arguments, so they are never freed, like the rest of this state.
 struct Eal {
   std::mutex lock;
   bool tried = false, running = false, pci = false;
@@ -35,7 +35,7 @@ Eal& eal() {
   return *e;
 }
 
-// EAL's log stream: the last line is kept for error messages, the rest is dropped.
+// EAL's log stream: keeps the last line for error messages and drops the rest.
 ssize_t take_log(void*, const char* text, size_t size) {
   std::string line(text, size);
   while (!line.empty() && (line.back() == '\n' || line.back() == ' ')) line.pop_back();
@@ -48,7 +48,7 @@ ssize_t take_log(void*, const char* text, size_t size) {
   return static_cast<ssize_t>(size);
 }
 
-// "0@(0,2,3)": one logical core that may run wherever this thread may.
+// "0@(0,2,3)": one logical core that may run on every CPU of this thread.
 std::string lcores_of_caller() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -64,7 +64,7 @@ std::vector<std::string> arguments(const EalOptions& o) {
   std::vector<std::string> a = {"urnic", "--no-shconf",
                                 "--file-prefix=urnic-" + std::to_string(getpid())};
   if (std::string lcores = lcores_of_caller(); !lcores.empty()) a.push_back(lcores);
-  // For EAL --telemetry does not undo --no-telemetry.
+  // EAL's --telemetry does not override --no-telemetry.
   if (o.extra.find("--telemetry") == std::string::npos) a.push_back("--no-telemetry");
   if (!o.pci) a.push_back("--no-pci");
   if (o.huge_pages) {
@@ -86,7 +86,7 @@ std::vector<std::string> arguments(const EalOptions& o) {
   return a;
 }
 
-// Everything EAL changes in the calling thread, put back.
+// Restores everything that EAL changes in the calling thread.
 class Unharmed {
  public:
   Unharmed() {
@@ -125,11 +125,11 @@ std::string initialise(const EalOptions& o) {
     const Unharmed guard;
     result = rte_eal_init(count, e.argv.data());
   }
-  // Made even without shared configuration, and never removed by EAL. Stays if there is something
-  // in it (telemetry's socket, when the user asked for it).
+  // EAL creates this folder even without shared configuration and never removes it. It remains if
+  // it is not empty (telemetry's socket, if the user requested it).
   if (const char* folder = rte_eal_get_runtime_dir(); folder != nullptr) rmdir(folder);
   if (result >= 0) return "";
-  // A clash with another EAL comes back without any error number.
+  // A conflict with another EAL process returns no error number.
   std::string why = last_complaint();
   if (why.empty() && rte_errno != 0) why = rte_strerror(rte_errno);
   if (why.empty())

@@ -1,8 +1,9 @@
-// DPDK's environment abstraction layer inside somebody else's process. It starts once, when the
-// first port is opened, and stays for the life of the process; ports come and go by hotplug.
+// DPDK's environment abstraction layer inside another program's process. It starts once, when the
+// first port is opened, and runs until the process ends; ports come and go by hotplug.
 //
-// What it would do to its host is undone or prevented: the calling thread keeps its CPUs and its
-// signal mask, EAL's own threads take no signals, nothing is printed, the host's openlog() stands.
+// Its side effects on the program are prevented or undone: the calling thread keeps its CPUs and
+// its signal mask, EAL's threads receive no signals, nothing is printed, the program's openlog()
+// stays in effect.
 #pragma once
 
 #include <string>
@@ -13,18 +14,18 @@ namespace urnic::port::dpdk {
 
 struct EalOptions {
   bool pci = false;         // look for NICs on the PCI bus
-  bool huge_pages = false;  // needed by real NICs
+  bool huge_pages = false;  // required by physical NICs
   unsigned memory_mb = 256;
-  std::string extra;  // more EAL arguments, separated by spaces; the last one wins
+  std::string extra;  // more EAL arguments, separated by spaces; they override earlier ones
 };
 
-// Starts EAL unless it runs. One line on failure. Thread safe.
+// Starts EAL if it is not running. On failure returns one line. Thread safe.
 Outcome<bool, std::string> start_eal(const EalOptions& options);
 
-// What EAL last complained about, one line; empty when it did not.
+// The last line that EAL logged; empty if there is none.
 std::string last_complaint();
 
-// False in a child forked after EAL started: its threads are not there.
+// False in a child forked after EAL started, because its threads do not exist there.
 bool eal_is_ours();
 
 }  // namespace urnic::port::dpdk

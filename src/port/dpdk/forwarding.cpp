@@ -22,7 +22,7 @@ std::string driver_argument(const std::string& arguments, const std::string& key
 }
 
 std::string forwarding_complaint(const std::string& interface) {
-  // A path is made of the name.
+  // The name becomes part of a path.
   if (interface.empty() || interface.find('/') != std::string::npos || interface[0] == '.')
     return {};
   for (const char* family : {"ipv4", "ipv6"}) {

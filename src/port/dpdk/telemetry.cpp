@@ -21,7 +21,7 @@ struct Shelf {
   std::vector<Shown> ports;
   bool registered = false;
 };
-// Never destroyed: the telemetry thread outlives everything.
+// Never destroyed, because the telemetry thread runs until the process ends.
 Shelf& shelf() {
   static Shelf* s = new Shelf;
   return *s;
@@ -49,7 +49,7 @@ int list_ports(const char*, const char*, rte_tel_data* answer) {
 }  // namespace
 
 void show(const std::string& name, const void* port, void (*read)(const void*, urnic_port_stats*)) {
-  std::string plain = name;  // names in an answer are letters, digits, '_' and '/'
+  std::string plain = name;  // names in telemetry consist of letters, digits, '_' and '/'
   for (char& c : plain) {
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
   }

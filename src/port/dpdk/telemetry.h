@@ -1,5 +1,5 @@
-// The counters of open DPDK ports under "/urnic/ports" of DPDK telemetry (D10), for those who
-// watch DPDK programs with its tools. Telemetry runs only when asked for: eal="--telemetry".
+// Shows the counters of open DPDK ports under "/urnic/ports" of DPDK telemetry (D10), for users of
+// DPDK's monitoring tools. Telemetry runs only on request: eal="--telemetry".
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace urnic::port::dpdk {
 
-// `read` is called from the telemetry thread with `port`, until `hide`.
+// The telemetry thread calls `read` with `port` until `hide`.
 void show(const std::string& name, const void* port, void (*read)(const void*, urnic_port_stats*));
 void hide(const void* port);
 

@@ -1,7 +1,6 @@
-// librspreload.so: preloaded, it makes the TCP sockets of a program rsockets. Calls on their
-// numbers go to liburnic-dropin.so, all others to where they went before. poll, select and epoll
-// need nothing: an rsocket's number is a descriptor of the kernel that is ready when the rsocket
-// is.
+// librspreload.so: preloaded, it makes the TCP sockets of a program rsockets. Calls with their
+// numbers go to liburnic-dropin.so, all others to the next library. poll, select and epoll need no
+// replacement: an rsocket's number is a kernel descriptor that is ready when the rsocket is.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +16,7 @@
 #include "dropin/next_function.h"
 #include "rsockets/calls.h"
 
-// With headers that check buffers, some of these are inline functions by name.
+// In headers that check buffer sizes, some of these names are inline functions.
 #undef read
 #undef recv
 #undef recvfrom
@@ -34,7 +33,7 @@ bool is_ours(int fd) {
   return urnic_rs_kind(fd) != 0;
 }
 
-// The engine's own sockets are the kernel's.
+// The engine's own sockets stay kernel sockets.
 bool called_by_engine(const void* from) {
   Dl_info engine, caller;
   return dladdr(reinterpret_cast<const void*>(&urnic_rs_kind), &engine) != 0 &&
@@ -47,7 +46,7 @@ bool is_stream(int domain, int type, int protocol) {
          (protocol == 0 || protocol == IPPROTO_TCP);
 }
 
-// `to` is, in the kernel, what `from` is.
+// Registers `to`, a kernel duplicate of `from`, as a number of the same rsocket.
 int also(int from, int to) {
   if (to < 0 || urnic_rs_kind(from) != 1 || urnic_rs_dup(from, to) == 0) return to;
   const int error = errno;
@@ -56,8 +55,8 @@ int also(int from, int to) {
   return -1;
 }
 
-// As the kernel's TCP: who sends to an end that is closed gets SIGPIPE, in the thread that sends,
-// unless it asked for the error alone. rsend itself never raises it, as librdmacm's does not.
+// Like the kernel's TCP: sending to a closed end raises SIGPIPE in the sending thread, unless
+// MSG_NOSIGNAL is set. rsend itself never raises it, like librdmacm's.
 ssize_t piped(ssize_t sent, int flags) {
   if (sent < 0 && errno == EPIPE && (flags & MSG_NOSIGNAL) == 0) {
     raise(SIGPIPE);
@@ -71,7 +70,7 @@ ssize_t send_from_file(int out, int in, off_t* offset, std::size_t size) {
   std::size_t sent = 0;
   while (sent < size) {
     const std::size_t wanted = size - sent < sizeof part ? size - sent : sizeof part;
-    // Not further than what is sent: the rest of a part may have to wait.
+    // Advances only by the bytes sent: the rest of a part may have to wait.
     const off_t at = offset != nullptr ? *offset : lseek(in, 0, SEEK_CUR);
     if (at < 0) return sent != 0 ? static_cast<ssize_t>(sent) : -1;
     const ssize_t n = pread(in, part, wanted, at);
@@ -98,7 +97,7 @@ int control(int fd, int command, long argument) {
 
 }  // namespace
 
-// ---- made, connected, ended
+// ---- creating, connecting, closing
 
 extern "C" int socket(int domain, int type, int protocol) noexcept {
   const void* const caller = __builtin_return_address(0);
@@ -179,7 +178,7 @@ extern "C" ssize_t send(int fd, const void* from, std::size_t size, int flags) {
                      : URNIC_NEXT(send)(fd, from, size, flags);
 }
 
-// An address of a connected socket is ignored, as Linux's TCP does; rsendto() refuses it.
+// The address is ignored for a connected socket, as Linux's TCP does; rsendto() refuses it.
 extern "C" ssize_t sendto(int fd, const void* from, std::size_t size, int flags, const sockaddr* a,
                           socklen_t n) {
   return is_ours(fd) ? piped(urnic_rsend(fd, from, size, flags), flags)
@@ -202,7 +201,7 @@ extern "C" ssize_t sendfile64(int out, int in, off64_t* offset, std::size_t size
                       : URNIC_NEXT(sendfile64)(out, in, offset, size);
 }
 
-// As programs call them that were compiled to have the sizes of their buffers checked.
+// Called by programs that were compiled with checks of buffer sizes.
 extern "C" void __chk_fail() __attribute__((noreturn));
 extern "C" ssize_t __read_chk(int fd, void* to, std::size_t size, std::size_t room) {
   if (size > room) __chk_fail();
@@ -218,7 +217,7 @@ extern "C" ssize_t __recvfrom_chk(int fd, void* to, std::size_t size, std::size_
   return recvfrom(fd, to, size, flags, a, n);
 }
 
-// ---- what is known and set of it
+// ---- addresses and options
 
 extern "C" int getpeername(int fd, sockaddr* a, socklen_t* n) noexcept {
   return is_ours(fd) ? urnic_rgetpeername(fd, a, n) : URNIC_NEXT(getpeername)(fd, a, n);

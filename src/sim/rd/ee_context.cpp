@@ -6,7 +6,7 @@ namespace {
 using verbs::QpState;
 using enum verbs::QpState;
 
-// InfiniBand's moves without their attributes, which are checked separately.
+// InfiniBand's transitions without attribute masks, which are checked separately.
 const verbs::QpRules& rules_without_attributes() {
   static const verbs::QpRules kMoves{verbs::kIbRules.moves, false, verbs::kIbRules.unsupported};
   return kMoves;
@@ -17,7 +17,7 @@ struct MaskRow {
   verbs::QpMask mask;
 };
 
-// No address, no PSNs and no retries: those are the EE context's.
+// The address, PSNs and retries are attributes of the EE context, not of the queue pair.
 constexpr MaskRow kMasks[] = {
     {Reset, Init, {verbs::kQpAttrAccess | verbs::kQpAttrQkey, 0}},
     {Init, Init, {0, verbs::kQpAttrAccess | verbs::kQpAttrQkey}},

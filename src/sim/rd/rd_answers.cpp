@@ -1,5 +1,6 @@
-// What goes back from an EE context: responses to a READ or atomic first, then what RESYNC has
-// said, then the NAK or ACK that covers everything before. No credits (o9-72): those bits are 0.
+// The packets that an EE context sends back: first responses to a READ or atomic, then the response
+// to a RESYNC, then the NAK or ACK that covers everything before. There are no credits (o9-72):
+// those bits are 0.
 #include <algorithm>
 
 #include "ib/placement.h"
@@ -19,8 +20,8 @@ void RdResponder::begin(ib::Operation o, ib::Psn psn, std::uint32_t to,
   out->header.aeth = {ib::Syndrome::ack(0), s_.msn};
 }
 
-// Memory that has gone: the first answer says so in the place of the packet, one to a duplicate
-// just ends. True if there is a packet.
+// If the memory is no longer valid, a first response is replaced by a NAK, and a response to a
+// duplicate just ends. Returns true if there is a packet.
 bool RdResponder::read_response(ib::Resource* r, ib::ResponsePacket* out) {
   ib::Answer& a = r->answer;
   const std::uint32_t pmtu = ee_->pmtu(), packets = ib::packets_of(a.bytes, pmtu), k = a.sent;
@@ -74,7 +75,7 @@ bool RdResponder::next_response(ib::ResponsePacket* out) {
     begin(ib::Operation::Acknowledge, resync_psn_, resync_from_, out);
     return true;
   }
-  // What was missing has come by now.
+  // The missing packet has arrived meanwhile.
   if (s_.nak.why == ib::Verdict::OutOfSequence && s_.nak.refused.before(s_.expected)) s_.nak = {};
   if (refusal_due_ || s_.nak.owed()) {
     nak(out);

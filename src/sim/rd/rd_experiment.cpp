@@ -1,4 +1,4 @@
-// One run of RD: two hosts (sim/rd/rd_host.h) on a wire in virtual time.
+// One run of RD: two hosts (sim/rd/rd_host.h) connected by a wire in virtual time.
 #include "sim/rd/rd_experiment.h"
 
 #include <algorithm>
@@ -12,19 +12,19 @@
 namespace urnic::sim {
 namespace {
 
-// One row of the timeline. PSNs are counted from the first of the requester, without wrap.
+// One row of the timeline. PSNs count from the requester's first one, without wrapping around.
 enum RdColumn : std::uint8_t {
   kTime,
-  kSent,     // behind the furthest PSN used
+  kSent,     // next after the highest PSN used
   kInOrder,  // responder: expected
   kDelivered,
   kDeliveredFirst,
-  kAgain,    // packets sent again
+  kAgain,    // packets retransmitted
   kStopped,  // queue pairs in Sqe
   kColumns
 };
 constexpr std::string_view kNames[] = {
-    "t_ns", "psn_sent", "psn_in_order", "delivered", "delivered_first", "repeated", "in_sqe"};
+    "t_ns", "psn_sent", "psn_in_order", "delivered", "delivered_of_first_qp", "repeated", "in_sqe"};
 static_assert(std::size(kNames) == kColumns);
 
 class RdRun {
@@ -56,7 +56,7 @@ class RdRun {
   std::uint64_t stops_ = 0, stopped_ = 0;
 };
 
-// Everything that may leave.
+// Sends everything that is allowed to leave.
 void RdRun::send(int which) {
   RdHost& host = which == 0 ? traffic_.left() : traffic_.right();
   ib::ResponsePacket response;
@@ -71,10 +71,10 @@ void RdRun::send(int which) {
   }
 }
 
-// True if anything has happened.
+// Returns true if anything happened.
 bool RdRun::step() {
   bool any = false;
-  // The left end twice: looking at the right one may have brought frames out of its line.
+  // Poll the left end twice: polling the right one may have released frames from its line.
   for (const int which : {0, 1, 0}) {
     RdHost& host = which == 0 ? traffic_.left() : traffic_.right();
     any |= wire_.receive(which, [&](const ib::ParsedPacket& p) {
@@ -96,7 +96,7 @@ bool RdRun::until_over(Duration limit) {
     const bool any = step();
     look();
     if (traffic_.complete() || !traffic_.failure().empty()) return true;
-    // Work takes time: a frame is a microsecond away from its answer.
+    // Processing takes time: the answer to a frame follows a microsecond later.
     Instant next = now_ + Duration::us(1);
     if (!any) {
       next = earlier(wire_.next_release(), traffic_.due());
@@ -108,7 +108,8 @@ bool RdRun::until_over(Duration limit) {
   }
 }
 
-// PSNs from the first one on, of which `*from` is the last count; it has moved up to `to`.
+// Continues the count of PSNs since the first one, without wrapping around: `*from` is the last
+// count, and `to` the current PSN.
 std::uint64_t RdRun::run_on(std::uint64_t* from, ib::Psn to) const {
   return *from += to - (first_ + static_cast<std::uint32_t>(*from & ib::kMask24));
 }
@@ -152,7 +153,7 @@ RoceStats stats_of(const RdRequesterCounters& c) {
 
 RoceStats stats_of(const RdResponderCounters& c) {
   RoceStats s;
-  s.requests_taken = c.requests;
+  s.requests_executed = c.requests;
   s.requests_duplicate = c.duplicates;
   s.requests_out_of_sequence = c.out_of_sequence;
   s.requests_refused = c.refused;

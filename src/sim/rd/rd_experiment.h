@@ -1,4 +1,4 @@
-// What a run of RD has shown that counters of other services do not tell.
+// Results of an RD run that counters of other services do not show.
 #pragma once
 
 #include <cstdint>
@@ -6,14 +6,14 @@
 namespace urnic::sim {
 
 struct RdObserved {
-  bool on = false;                               // it was such a run
-  std::uint64_t first = 0;                       // messages of the first queue pair that came
+  bool on = false;                               // this was an RD run
+  std::uint64_t first = 0;                       // messages delivered from the first queue pair
   std::uint64_t given_up = 0;                    // requests that failed
-  std::uint64_t posted_again = 0;                // that were flushed behind one of those
-  std::uint64_t stops = 0;                       // of queue pairs: to Sqe
-  std::uint64_t put_back = 0;                    // messages, for want of a receive
-  std::uint64_t resyncs = 0, resyncs_again = 0;  // left; of these sent again
-  std::uint64_t resyncs_taken = 0, aborted = 0;  // new at the responder; with a part of one
+  std::uint64_t posted_again = 0;                // flushed after a failure, posted again
+  std::uint64_t stops = 0;                       // transitions of queue pairs to Sqe
+  std::uint64_t put_back = 0;                    // messages deferred because no receive was posted
+  std::uint64_t resyncs = 0, resyncs_again = 0;  // sent in all; retransmissions
+  std::uint64_t resyncs_taken = 0, aborted = 0;  // at the responder; with part of a message
   std::uint64_t invalid_rd = 0;                  // NAKs Invalid RD Request
   std::uint64_t receives_in_error = 0;
 };

@@ -13,7 +13,7 @@ RdHost::RdHost(verbs::MemoryTable* memory, const RdHooks& hooks) : memory_(memor
   queue_pairs_.reserve(kMaxQueuePairs);
 }
 
-// ---- what there is
+// ---- objects
 
 EeContext* RdHost::make_context(const EeAttributes& attributes) {
   if (contexts_.size() == kMaxContexts || context(attributes.number) != nullptr) return nullptr;
@@ -62,7 +62,7 @@ void RdHost::flush_sends(RdQueuePair& qp) {
 
 void RdHost::flush(RdQueuePair& qp) {
   flush_sends(qp);
-  if (qp.rq->shared() != nullptr) return;  // what nobody has begun is others' as well
+  if (qp.rq->shared() != nullptr) return;  // unused receives also belong to other queue pairs
   for (Completion c; qp.rq->has(qp.rq->head());) {
     ib::fail_receive(qp.rq, Status::Flushed, &c);
     report(qp, c);
@@ -80,9 +80,9 @@ void RdHost::flush_posted() {
   }
 }
 
-// ---- moves
+// ---- state transitions
 
-// Gives up what is under way of it, in both directions.
+// Abandons the current work of this queue pair, in both directions.
 void RdHost::give_up_work(RdQueuePair& qp) {
   for (const auto& ee : contexts_) {
     ee->requester.abort(&qp.sender);
@@ -103,7 +103,7 @@ verbs::QpMove RdHost::modify(RdQueuePair& qp, QpState to, std::uint32_t mask) {
     qp.rq->reset(0);
     qp.sender.forget();
   } else if (from == QpState::Sqe && to == QpState::Rts) {
-    flush_sends(qp);  // posted meanwhile, it belongs to what has failed
+    flush_sends(qp);  // posted meanwhile: flushed like the failed requests
     qp.sender.resume();
   }
   return move;
@@ -121,7 +121,7 @@ verbs::QpMove RdHost::modify(EeContext& ee, QpState to) {
   return move;
 }
 
-// A request failed: the rest of its send queue does as well, receives go on.
+// After a failed request: flushes the rest of the send queue; receives continue.
 void RdHost::stop_sends(RdQueuePair& qp) {
   if (!judge_rd_move(qp.state, QpState::Sqe, verbs::Mover::Transport, 0).ok()) return;
   qp.state = QpState::Sqe;
@@ -144,7 +144,7 @@ void RdHost::stop_context(EeContext& ee) {
   if (hooks_.ee_context_moved != nullptr) hooks_.ee_context_moved(hooks_.context, ee);
 }
 
-// What has come of the message that was under way.
+// Handles the end of the current message.
 void RdHost::settle(EeContext& ee) {
   const RdEnd end = ee.requester.take_end();
   RdQueuePair* const qp = owner_of(end.sender);
@@ -169,7 +169,7 @@ void RdHost::settle(EeContext& ee) {
 
 // ---- received
 
-// In the order of check() (check.h), with an EE context for the queue pair.
+// Follows the order of check() (check.h), with an EE context instead of the queue pair.
 Outcome<ib::Half, ib::Drop> RdHost::check(const ib::PacketHeader& h, const IpAddress& source,
                                           const EeContext* ee) {
   if (h.bth.opcode.service() != ib::ServiceType::Rd || !h.row().known()) {
@@ -214,7 +214,8 @@ bool RdHost::next_response(ib::ResponsePacket* out, const EeContext** whose) {
   return false;
 }
 
-// Requests that will not be begun, for the EE context they name.
+// Handles the first request of each send queue if the state of the EE context that it names does
+// not allow it to begin.
 void RdHost::judge_heads() {
   for (const auto& qp : queue_pairs_) {
     if (!verbs::rights(qp->state).begins_sends) continue;
@@ -231,7 +232,7 @@ void RdHost::judge_heads() {
   }
 }
 
-// By turns, from behind the one that had the last.
+// Round robin, starting after the queue pair that was served last.
 bool RdHost::begin_message(EeContext& ee, Instant now) {
   const std::size_t n = queue_pairs_.size();
   for (std::size_t i = 0; i != n; ++i) {

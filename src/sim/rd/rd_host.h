@@ -1,8 +1,8 @@
-// One end of RD: its EE contexts and queue pairs by number, which queue pair goes next, and what
-// follows when a message, a queue pair or an EE context fails.
+// One end of RD: its EE contexts and queue pairs by number. It schedules the queue pairs and
+// handles the failure of a message, a queue pair or an EE context.
 //
-// A function of (state, input, now): it sends nothing and reads no clock. Takes its memory when
-// something is made. One owner, every call under its ownership.
+// A function of (state, input, now): it sends nothing and reads no clock. It allocates memory only
+// when an object is created. It has one owner; every call must be made under that ownership.
 #pragma once
 
 #include <cstddef>
@@ -30,11 +30,12 @@ struct EeContext {
   RdResponder responder;
 };
 
-// What the owner is told, from within the call that brings it about; may be null.
+// Notifications to the owner, called from within the call that causes them; may be null.
 struct RdHooks {
   void* context = nullptr;
   void (*completion)(void*, const RdQueuePair&, const verbs::Completion&) = nullptr;
-  // Moved by itself: a queue pair to Sqe or Error, an EE context to Error.
+  // State changes not requested by the consumer: a queue pair enters Sqe or Error, an EE context
+  // enters Error.
   void (*queue_pair_moved)(void*, const RdQueuePair&) = nullptr;
   void (*ee_context_moved)(void*, const EeContext&) = nullptr;
 };
@@ -42,33 +43,36 @@ struct RdHooks {
 class RdHost {
  public:
   // bound: EE contexts of an end of RD, and its queue pairs; limit: 16 and 64; beyond: no more are
-  // created (null); test: RdHost.MakesSoManyAndNoMore
+  // created (null); test: RdHost.CreatesObjectsOnlyUpToTheLimit
   static constexpr std::size_t kMaxContexts = 16, kMaxQueuePairs = 64;
 
   explicit RdHost(verbs::MemoryTable* memory, const RdHooks& hooks = {});
 
-  // In Reset. Null when the number is taken or there are as many as may be. The queues outlive it;
-  // the send queue was made with sizeof(RdTo) bytes for the transport.
+  // Created in Reset. Null if the number is in use or the maximum is reached. The queues must
+  // outlive the object. The send queue must have been created with sizeof(RdTo) bytes for the
+  // transport.
   EeContext* make_context(const EeAttributes& attributes);
   RdQueuePair* make_queue_pair(const ib::QpAttributes& attributes, std::uint32_t rdd,
                                verbs::SendQueue* sq, verbs::ReceiveQueue* rq);
   EeContext* context(std::uint32_t number);
   RdQueuePair* queue_pair(std::uint32_t number);
 
-  // The consumer moves one. What must follow, follows (QpEffect), but for what Reset forgets.
+  // A state change requested by the consumer. Also performs its effects (QpEffect), except those
+  // that Reset discards.
   verbs::QpMove modify(RdQueuePair& qp, verbs::QpState to, std::uint32_t mask);
   verbs::QpMove modify(EeContext& ee, verbs::QpState to);
 
-  // A packet as open_packet() gives it, from a host at `source`. What fails the checks of headers
-  // is counted and nothing else, a bad P_Key among that (o9-74).
+  // Handles a packet, as returned by open_packet(), from the host `source`. A packet that fails the
+  // header checks is only counted, including one with a bad P_Key (o9-74).
   void take(const ib::ParsedPacket& packet, const IpAddress& source, Instant now);
-  // The next packets to leave, until they say no; `ee`: whose, for the way. Responses go first.
+  // Call these until they return false. *ee is the EE context of the packet, for the path. Send
+  // responses first.
   bool next_response(ib::ResponsePacket* out, const EeContext** ee);
   bool next_request(Instant now, ib::RequestPacket* out, const EeContext** ee);
 
   Instant due() const;
   void on_time(Instant now);
-  // Completes what was posted to queues that flush.
+  // Completes requests that were posted to queues in a flushing state.
   void flush_posted();
 
   const ib::DropCounters& drops() const { return drops_; }
@@ -93,7 +97,7 @@ class RdHost {
   RdHooks hooks_;
   std::vector<std::unique_ptr<EeContext>> contexts_;
   std::vector<std::unique_ptr<RdQueuePair>> queue_pairs_;
-  std::size_t turn_ = 0;  // the queue pair that is asked first
+  std::size_t turn_ = 0;  // the queue pair to try first
   ib::DropCounters drops_;
 };
 

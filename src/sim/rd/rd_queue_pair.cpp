@@ -13,8 +13,8 @@ verbs::Post RdSender::post(const verbs::SendWr& wr, const RdTo& to) {
   return posted;
 }
 
-// False for what RD has no packet for: masks, a swap without compare, a SEND with Invalidate; and
-// for a READ or atomic where none may be outstanding.
+// False for operations that RD has no packet for: masked atomics, a swap without compare, SEND with
+// Invalidate. Also false for a READ or atomic if none may be outstanding.
 bool RdSender::can_express(std::uint32_t index) const {
   const SendWqe& w = wqes_.wqe(index);
   if (w.op == WrOp::SendInv || w.op == WrOp::Swap) return false;

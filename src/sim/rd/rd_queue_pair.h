@@ -1,7 +1,8 @@
-// A queue pair of RD: its send queue names an EE context with each request, its receive queue takes
-// what comes over any EE context of its domain.
+// A queue pair of RD. Each request in its send queue names an EE context. Its receive queue takes
+// messages that arrive over any EE context of its domain.
 //
-// Owned by whoever owns its EE contexts; every call under that ownership, posting as well.
+// It has the same owner as its EE contexts; every call, also posting, must be made under that
+// ownership.
 #pragma once
 
 #include <cstdint>
@@ -15,50 +16,51 @@
 
 namespace urnic::sim {
 
-// Where a request goes.
+// The destination of a request.
 struct RdTo {
-  std::uint32_t ee = 0;    // own number of the EE context
+  std::uint32_t ee = 0;    // own number of the EE context, i.e. not the peer's
   std::uint32_t qp = 0;    // the peer's queue pair, 24 bits
-  std::uint32_t qkey = 0;  // with the top bit set: that of the queue pair it leaves from
+  std::uint32_t qkey = 0;  // if the top bit is set, the sending queue pair's Q_Key is used
 };
 
-// The send queue. One message of it is under way at a time (IB-173).
+// The send queue. At most one of its messages is in progress at a time (IB-173).
 class RdSender : public ib::HandedOut {
  public:
-  // The queue was made with sizeof(RdTo) bytes for the transport.
+  // The queue must have been created with sizeof(RdTo) bytes for the transport.
   RdSender(const ib::QpAttributes& attributes, verbs::SendQueue* sq, verbs::MemoryTable* memory)
       : ib::HandedOut(attributes, sq, memory) {}
 
   verbs::Post post(const verbs::SendWr& wr, const RdTo& to);
 
-  // Is there a request whose turn it is? Passes local operations. May fail: a request that RD has
-  // no words for.
+  // Returns true if a request is ready to begin. Passes local operations. A request that RD cannot
+  // express fails here.
   bool find_message();
-  // Of that request.
+  // The destination and index of that request.
   const RdTo& to() const { return wqes_.queue().part<RdTo>(next_.wqe); }
   std::uint32_t index() const { return next_.wqe; }
   const ib::SendWqes& wqes() const { return wqes_; }
   const ib::QpAttributes& attributes() const { return *qp_; }
 
-  // It is under way, over a path of so many bytes.
+  // Starts the request over a path with this MTU in bytes.
   void begin(std::uint32_t pmtu);
-  // It is over: done, not to come again before `until`, or failed, and the queue with it.
+  // Ends the request: success; deferred until `until`; or failure, which stops the queue.
   void done();
   void put_back(Instant until);
   void fail(verbs::Status status);
-  // Everything posted is forgotten.
+  // Forgets all posted requests.
   void forget();
-  // Until the peer has heard that the last message was given up nothing follows it, over no EE
-  // context: what is late of it would come behind that.
+  // After a message was given up, blocks the queue until the peer has confirmed the RESYNC. Until
+  // then no message may follow over any EE context, because late packets of the old message could
+  // arrive after it.
   void hold() { held_ = true; }
   void release() { held_ = false; }
   bool under_way() const { return under_way_; }
   bool drained() const { return !under_way_; }
-  // Put back, the time has not passed; then not before.
+  // True if the request was deferred and its time has not passed.
   bool waits() const { return waits_; }
   Instant not_before() const { return not_before_; }
   void on_time(Instant now) { waits_ = waits_ && not_before_ > now; }
-  // How often it was put back.
+  // How often the request was deferred.
   std::uint32_t put_backs() const { return put_backs_; }
 
  private:
@@ -70,7 +72,8 @@ class RdSender : public ib::HandedOut {
 };
 
 struct RdQueuePair {
-  // `of`: service Rd, number, domain of memory, Q_Key, rights, responder depth, RNR timer.
+  // `of` provides: service Rd, number, protection domain, Q_Key, rights, responder depth, RNR
+  // timer.
   RdQueuePair(const ib::QpAttributes& of, std::uint32_t domain, verbs::SendQueue* sq,
               verbs::ReceiveQueue* receives, verbs::MemoryTable* memory)
       : attributes(of), rdd(domain), rq(receives), sender(attributes, sq, memory) {}
@@ -79,15 +82,15 @@ struct RdQueuePair {
   std::uint32_t rdd;  // reliable datagram domain
   verbs::QpState state = verbs::QpState::Reset;
   verbs::ReceiveQueue* rq;
-  // The responder whose message has the oldest receive in use, or null: a message that comes over
-  // another EE context meanwhile finds none (rd_responder.h).
+  // The responder whose message uses the oldest receive, or null. A message that arrives over
+  // another EE context meanwhile finds no receive (rd_responder.h).
   const class RdResponder* receives_from = nullptr;
   RdSender sender;
 };
 
-// May a request that came over an EE context of domain `rdd` be for it? Else the answer is NAK
-// Invalid RD Request: no such queue pair, none of RD, of another domain, one that does not receive,
-// or the wrong Q_Key (IB-171).
+// True if a request that arrived over an EE context of domain `rdd` may use this queue pair. If
+// not, the answer is NAK Invalid RD Request: the queue pair does not exist, is not RD, has another
+// domain or does not receive, or the Q_Key is wrong (IB-171).
 bool takes_rd(const RdQueuePair* to, std::uint32_t rdd, std::uint32_t qkey);
 
 }  // namespace urnic::sim

@@ -1,4 +1,5 @@
-// What leaves an EE context, and how its messages end. What comes back: rd_responses.cpp.
+// Sending packets of an EE context, and the end of its messages. For responses see
+// rd_responses.cpp.
 #include "sim/rd/rd_requester.h"
 
 #include "sim/rd/resync.h"
@@ -25,7 +26,7 @@ void RdRequester::begin(RdSender* sender, std::uint32_t rdd) {
   }
 }
 
-// ---- what leaves
+// ---- outgoing packets
 
 bool RdRequester::resync_packet(Instant now, ib::RequestPacket* out) {
   if (!owed_) return false;
@@ -48,7 +49,7 @@ bool RdRequester::next_packet(Instant now, ib::RequestPacket* out) {
   ++counters_.packets;
   const bool again = m_.next < m_.fresh;
   counters_.repeated += again ? 1 : 0;
-  if (m_.awaits_data()) {  // all that is awaited is used by this one
+  if (m_.awaits_data()) {  // one request covers all remaining responses
     m_.resumed = m_.next;
     m_.next = m_.packets;
   } else {
@@ -73,7 +74,7 @@ void RdRequester::repeat() {
   m_.next = m_.una;
   m_.asked = m_.una;
   m_.since_ack = 0;
-  timer_.stop();  // starts with the packet that asks again
+  timer_.stop();  // restarted by the packet that requests an ACK again
 }
 
 void RdRequester::on_time(Instant now) {
@@ -91,7 +92,7 @@ void RdRequester::on_time(Instant now) {
       ++counters_.resyncs_again;
       return;
     }
-    // Nobody is there any more.
+    // The peer does not respond any more.
     end_ = {RdEnd::How::EeContextStops, suspended_ ? held_ : nullptr};
     if (suspended_) held_->fail(Status::RetryExceeded);
     end_resync();
@@ -136,7 +137,7 @@ void RdRequester::give_up(Status status, GiveUp how) {
   resync();
 }
 
-// The message is over here. Of one that has used no PSN the peer knows nothing.
+// Abandons the message. If it has used no PSN, the peer knows nothing about it and needs no RESYNC.
 void RdRequester::resync() {
   RdSender* const sender = m_.sender;
   m_.sender = nullptr;
@@ -163,15 +164,16 @@ void RdRequester::end_resync() {
   timer_.stop();
 }
 
-// Without a word to its queue pair yet.
+// The queue pair is not notified yet.
 void RdRequester::suspend(Instant until) {
   suspended_ = true;
   suspended_until_ = until;
   resync();
 }
 
-// What was refused may have come a second time and found a receive: the peer's count of messages
-// tells, and then it must not come again. Data that a READ has brought is lost, and comes again.
+// Meanwhile the refused message may have arrived again and found a receive. The peer's MSN shows
+// that, and then the message must not be resent. A READ is always repeated: its data so far is
+// lost.
 void RdRequester::end_suspension(ib::Msn msn) {
   if (msn == msn_ || m_.op == verbs::WrOp::Read) {
     ++counters_.put_back;

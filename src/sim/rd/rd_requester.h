@@ -1,15 +1,15 @@
-// The requester half of an EE context: takes one message at a time from the send queues that name
-// it, sees to its repetition, and gives up what cannot be: with RESYNC, so that the next message of
-// another queue pair finds both ends agreed, or for good.
+// The requester half of an EE context. It takes one message at a time from the send queues that
+// name it, and retransmits as needed. It gives up a message that cannot succeed, either with a
+// RESYNC, so that both ends agree before another queue pair's next message, or permanently.
 //
-//   idle(), begin()   the next message, which the owner chooses
-//   next_packet()     what leaves now: of the message, or a RESYNC
-//   take()            a response has come
-//   on_time()         due() has passed
-//   take_end()        after each of these: what has come of the message, once
+//   idle(), begin()   the next message, chosen by the owner
+//   next_packet()     the next packet of the message, or a RESYNC
+//   take()            a response has arrived
+//   on_time()         the time due() has passed
+//   take_end()        call after each of these: the end of the message, reported once
 //
-// A function of (state, input, now): it sends nothing and reads no clock. Owned by whoever owns the
-// EE context and its queue pairs, every call under that ownership.
+// A function of (state, input, now): it sends nothing and reads no clock. It has the same owner as
+// the EE context and its queue pairs; every call must be made under that ownership.
 #pragma once
 
 #include <cstdint>
@@ -23,75 +23,76 @@
 
 namespace urnic::sim {
 
-// What has come of a message. Its send queue knows by then.
+// How a message ended. Its send queue has been updated already.
 struct RdEnd {
   enum class How : std::uint8_t {
     None,
     Done,
-    QueuePairStops,  // failed; the queue pair goes to Sqe
-    BothStop,        // failed; queue pair and EE context go to Error
-    EeContextStops,  // no RESYNC was answered; a message that was to be put back has failed
-    PutBack,         // it will come again
+    QueuePairStops,  // failed; the queue pair enters Sqe
+    BothStop,        // failed; queue pair and EE context enter Error
+    EeContextStops,  // no response to RESYNC; a suspended message fails
+    PutBack,         // it will be sent again
   };
   How how = How::None;
   RdSender* sender = nullptr;
 };
 
-// What a response was.
+// How a response was classified.
 enum class RdHeard : std::uint8_t {
-  Malformed,  // no response, or one that cannot be
-  Stranger,   // not of the message under way: another queue pair's, or of before
+  Malformed,  // not a response, or an invalid one
+  Stranger,   // does not belong to the current message: another queue pair's, or an old one
   Progress,
-  Nothing,  // nothing new: a NAK of what is repeated already, a wait that goes on
-  Nak,      // sequence, spoken or implied, or RNR: acted upon
-  Refused,  // a NAK that is not repeated, or not what was asked for: given up
+  Nothing,  // no news: a NAK for packets already being resent, or a wait that continues
+  Nak,      // sequence NAK, explicit or implied, or RNR NAK: handled
+  Refused,  // a fatal NAK, or an unexpected response: the message was given up
   Resynced,
 };
 
 struct RdRequesterCounters {
-  std::uint64_t messages = 0;                          // done
-  std::uint64_t packets = 0, repeated = 0;             // sent in all; of these sent before
-  std::uint64_t resyncs = 0;                           // messages given up by one
-  std::uint64_t resyncs_again = 0;                     // of these sent again
-  std::uint64_t timeouts = 0, naks = 0, rnr_naks = 0;  // acted upon
-  std::uint64_t put_back = 0;                          // messages, for want of a receive
+  std::uint64_t messages = 0;                          // completed
+  std::uint64_t packets = 0, repeated = 0;             // sent in all; retransmissions
+  std::uint64_t resyncs = 0;                           // messages given up by RESYNC
+  std::uint64_t resyncs_again = 0;                     // RESYNCs retransmitted
+  std::uint64_t timeouts = 0, naks = 0, rnr_naks = 0;  // handled
+  std::uint64_t put_back = 0;                          // messages deferred: no receive was posted
   std::uint64_t strangers = 0, malformed = 0;          // responses discarded
 };
 
 class RdRequester {
  public:
-  // In Rts, with the attributes of the move there, which outlive it.
+  // The EE context is in Rts with the attributes set by then; `ee` must outlive this object.
   explicit RdRequester(const EeAttributes& ee);
   RdRequester(const RdRequester&) = delete;
   RdRequester& operator=(const RdRequester&) = delete;
 
-  // Neither a message nor a RESYNC is under way.
+  // Neither a message nor a RESYNC is in progress.
   bool idle() const { return phase_ == Phase::Idle && end_.how == RdEnd::How::None; }
-  // idle(). `sender` has found a message for this EE context. `rdd`: its queue pair's domain; where
-  // that is another the message ends as if nobody had answered (o9-34). May end at once.
+  // Requires idle(). `sender` has found a message for this EE context. `rdd`: the domain of its
+  // queue pair. If the domain differs, the message ends as if there had been no answer (o9-34). May
+  // end the message at once.
   void begin(RdSender* sender, std::uint32_t rdd);
 
-  // The next packet that may leave, which counts as sent. May end.
+  // The next packet, which counts as sent. May end the message.
   bool next_packet(Instant now, ib::RequestPacket* out);
-  // Addressed to this EE context. May end.
+  // Handles a response addressed to this EE context. May end the message.
   RdHeard take(const ib::ParsedPacket& response, Instant now);
 
   Instant due() const { return earlier(timer_.due(), wait_); }
   void on_time(Instant now);
 
   RdEnd take_end();
-  // The queue pair of `sender` goes to Error or Reset by itself: what is under way of it is given
-  // up, and told by nobody here.
+  // The queue pair of `sender` has entered Error or Reset by itself: abandons its current work
+  // without a report.
   void abort(const RdSender* sender);
-  // The EE context goes to Error: what is under way fails.
+  // The EE context enters Error: the current message fails.
   void stop();
 
   const RdRequesterCounters& counters() const { return counters_; }
-  // Of the next message; of one under way its first.
+  // The first PSN of the next message, or of the current one.
   ib::Psn psn() const { return psn_; }
   // For tests and statistics.
   const RdMessage& message() const { return m_; }
-  // Behind the furthest PSN that was ever used, that of a RESYNC included.
+  // The next PSN after the highest one ever used, including that of a RESYNC.
   ib::Psn furthest() const {
     if (phase_ == Phase::Idle) return psn_;
     return m_.first + m_.fresh + (phase_ == Phase::Resync ? 1 : 0);
@@ -120,15 +121,15 @@ class RdRequester {
 
   const EeAttributes* ee_;
   Phase phase_ = Phase::Idle;
-  bool owed_ = false;       // RESYNC: is to leave
-  bool repeating_ = false;  // a NAK has begun this repetition, and no progress was made since
+  bool owed_ = false;       // a RESYNC is to be sent
+  bool repeating_ = false;  // a NAK started this repetition, and no progress was made since
   ib::Psn psn_;
-  RdMessage m_;               // in Resync: of which nothing but numbers is left
-  RdSender* held_ = nullptr;  // whose that was
-  // OnRnr::Suspend: the answer to the RESYNC says what becomes of the message.
+  RdMessage m_;               // in Resync only its numbers are valid
+  RdSender* held_ = nullptr;  // the sender of that message
+  // OnRnr::Suspend: the answer to the RESYNC decides about the message.
   bool suspended_ = false;
   Instant suspended_until_ = Instant::never();
-  ib::Msn msn_;  // messages the peer has carried out before the one under way
+  ib::Msn msn_;  // messages that the peer completed before the current one
   ib::TransportTimer timer_;
   ib::RetryCounters retries_;
   Instant wait_ = Instant::never();  // RnrWait

@@ -1,4 +1,4 @@
-// What an EE context makes of requests. What goes back: rd_answers.cpp.
+// How an EE context handles requests. For its responses see rd_answers.cpp.
 #include "sim/rd/rd_responder.h"
 
 #include "ib/judge_request.h"
@@ -12,7 +12,7 @@ namespace {
 using verbs::Completion;
 using verbs::Status;
 
-// One READ or atomic is under way at a time, as one message is.
+// At most one READ or atomic is in progress, because at most one message is.
 constexpr std::uint8_t kDepth = 1;
 constexpr std::uint8_t kShortestRnr = 1;  // code: 10 us
 
@@ -45,7 +45,7 @@ bool awaits_data(const ib::OpcodeRow& row) {
 RdResponder::RdResponder(const EeAttributes& ee, verbs::MemoryTable* memory)
     : ee_(&ee), now_(attributes_of(ee)), s_(now_, nullptr, memory, nullptr) {}
 
-// ---- in which order
+// ---- in order of PSNs
 
 RdReceived RdResponder::take(const ib::ParsedPacket& request, RdQueuePair* to, Completion* c) {
   const ib::PacketHeader& h = request.header;
@@ -61,7 +61,7 @@ RdReceived RdResponder::take(const ib::ParsedPacket& request, RdQueuePair* to, C
   return expected_request(request, to, c);
 }
 
-// Whatever queue pairs and place in a message it has (o9-38.a2).
+// Accepts a RESYNC for any queue pairs and at any place in a message (o9-38.a2).
 RdReceived RdResponder::resync(const ib::PacketHeader& h, Completion* c) {
   RdReceived r{RdVerdict::Resync};
   resync_from_ = h.deth.source_qp;
@@ -74,7 +74,7 @@ RdReceived RdResponder::resync(const ib::PacketHeader& h, Completion* c) {
   ++counters_.resyncs;
   if (s_.message.open()) {
     ++counters_.aborted;
-    if (s_.message.family == ib::Family::Send && to_ != nullptr) {  // a receive in part used
+    if (s_.message.family == ib::Family::Send && to_ != nullptr) {  // partly used receive
       ib::fail_receive(s_.rq, Status::Flushed, c);
       r.completed = true;
       r.whose = to_;
@@ -87,7 +87,7 @@ RdReceived RdResponder::resync(const ib::PacketHeader& h, Completion* c) {
   s_.silent = s_.ack_due = false;
   refusal_ = {};
   refusal_due_ = false;
-  pair_ = {};  // nothing of the message is answered any more
+  pair_ = {};  // no part of the message is answered any more
   return r;
 }
 
@@ -109,7 +109,7 @@ RdReceived RdResponder::duplicate(const ib::ParsedPacket& request) {
   return {RdVerdict::Duplicate};
 }
 
-// The READ, or a part of it, is answered again; an atomic with what it found the first time.
+// Repeats all or part of the answer to a READ; an atomic is answered with its first result.
 bool RdResponder::read_again(const ib::PacketHeader& h) {
   ib::Resource* const r = s_.resources.find(h.bth.psn);
   if (r == nullptr || r->family != h.row().family) return false;
@@ -126,7 +126,7 @@ bool RdResponder::read_again(const ib::PacketHeader& h) {
   return inside;
 }
 
-// One NAK for a gap, and none behind a refusal: a RESYNC is to come.
+// Sends one NAK for a gap, and none after a refusal, because a RESYNC must follow.
 RdReceived RdResponder::behind_gap(const ib::PacketHeader& h) {
   ++counters_.out_of_sequence;
   if (!s_.silent && !refusal_.set) {
@@ -139,7 +139,7 @@ RdReceived RdResponder::behind_gap(const ib::PacketHeader& h) {
 
 // ---- at the expected PSN
 
-// From now on the checks are about this queue pair.
+// Selects the queue pair that the next checks refer to.
 void RdResponder::serve(RdQueuePair* to, const ib::PacketHeader& h) {
   to_ = to;
   const bool serves_data = to->attributes.responder_depth != 0;
@@ -152,8 +152,8 @@ void RdResponder::serve(RdQueuePair* to, const ib::PacketHeader& h) {
   pair_ = {true, h.deth.source_qp, h.bth.dest_qp};
 }
 
-// Receives are used in their order: while a message over another EE context has the oldest, there
-// is none for one of ours.
+// Receives are used in order: while a message over another EE context uses the oldest one, no
+// receive is available here.
 bool RdResponder::receive_in_use(const ib::OpcodeRow& row) const {
   if (to_->receives_from == nullptr || to_->receives_from == this) return false;
   return row.family == ib::Family::Send ? row.begins() : row.completes_receive();
@@ -209,7 +209,8 @@ RdReceived RdResponder::refuse_as(const ib::PacketHeader& h, const ib::RequestJu
   return r;
 }
 
-// A READ or an atomic: carried out as its answer, or now. False when its memory has gone.
+// Handles a READ or an atomic: executes it now, or later as it is answered. False if its memory is
+// no longer valid.
 bool RdResponder::accept_data(const ib::PacketHeader& h, std::uint8_t* target) {
   ib::Resource one;
   one.family = h.row().family;
@@ -230,7 +231,7 @@ bool RdResponder::accept_data(const ib::PacketHeader& h, std::uint8_t* target) {
   return true;
 }
 
-// False when its memory has gone.
+// False if the memory is no longer valid.
 bool RdResponder::place_part(const ib::ParsedPacket& request, std::uint8_t* target) {
   const ib::PacketHeader& h = request.header;
   const bool send = h.row().family == ib::Family::Send;
@@ -282,7 +283,7 @@ RdReceived RdResponder::accept(const ib::ParsedPacket& request, std::uint8_t* ta
   return r;
 }
 
-// Of its message nothing more is taken before a RESYNC; of what it has read nothing is answered.
+// Takes no more of this queue pair's message before a RESYNC, and answers none of its READs.
 void RdResponder::forget(const RdQueuePair* qp) {
   if (to_ != qp) return;
   const bool within = s_.message.open();

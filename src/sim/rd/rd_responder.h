@@ -1,13 +1,13 @@
-// The responder half of an EE context: takes requests for all queue pairs of its domain in the
-// order of their PSNs, by the checks of RC, and answers them. What is refused ends its message, not
-// the EE context; a RESYNC says where it goes on.
+// The responder half of an EE context. It takes requests for all queue pairs of its domain in the
+// order of their PSNs, with the checks of RC, and answers them. A refusal ends the message but not
+// the EE context; a RESYNC sets the PSN to continue with.
 //
-//   take()            a request has come: carried out, answered again, refused, or ignored
-//   due()             something is to be answered now
-//   next_response()   packet by packet, until it says no
+//   take()            a request has arrived: executed, answered again, refused, or ignored
+//   due()             a response is due now
+//   next_response()   returns responses until it returns false
 //
-// A function of (state, input): it sends nothing and reads no clock. Owned by whoever owns the EE
-// context and its queue pairs, every call under that ownership.
+// A function of (state, input): it sends nothing and reads no clock. It has the same owner as the
+// EE context and its queue pairs; every call must be made under that ownership.
 #pragma once
 
 #include <cstdint>
@@ -21,21 +21,21 @@
 
 namespace urnic::sim {
 
-// What became of a request.
+// How a request was handled.
 enum class RdVerdict : std::uint8_t {
   Accept,
   Duplicate,      // answered again
-  OutOfSequence,  // something before it was lost: NAK, once
+  OutOfSequence,  // an earlier packet was lost: one NAK
   NotReady,       // RNR NAK
   Refused,        // any other NAK; the same again for the same PSN, until a RESYNC
-  Resync,         // the message was given up by its sender; or that has been said before
-  Ignored,        // of other queue pairs than its message, or cannot be answered any more
+  Resync,         // the sender gave the message up; or a repetition of that
+  Ignored,        // from other queue pairs than its message, or cannot be answered any more
 };
 
 struct RdReceived {
   RdVerdict verdict = RdVerdict::Accept;
-  bool completed = false;  // a receive of `whose`, with an error unless the verdict is Accept
-  // It completed for a fault of its own, or was too small: `whose` goes to Error.
+  bool completed = false;  // a receive of `whose`; in error unless the verdict is Accept
+  // The receive was invalid or too small: `whose` must enter Error.
   bool fails = false;
   RdQueuePair* whose = nullptr;
 };
@@ -43,47 +43,48 @@ struct RdReceived {
 struct RdResponderCounters {
   std::uint64_t requests = 0;  // packets accepted
   std::uint64_t duplicates = 0, ignored = 0, out_of_sequence = 0;
-  std::uint64_t refused = 0;  // packets, and of these as an Invalid RD Request
+  std::uint64_t refused = 0;  // packets; of these with NAK Invalid RD Request
   std::uint64_t invalid_rd = 0;
-  std::uint64_t resyncs = 0;  // that were new
-  std::uint64_t aborted = 0;  // messages of which a part had come
+  std::uint64_t resyncs = 0;  // new ones
+  std::uint64_t aborted = 0;  // partly received messages
   std::uint64_t acks = 0, sequence_naks = 0, rnr_naks = 0, fatal_naks = 0, read_responses = 0;
 };
 
 class RdResponder {
  public:
-  // In Rtr, with the attributes of the move there, which outlive it like the memory.
+  // The EE context is in Rtr with the attributes set by then. `ee` and `memory` must outlive this
+  // object.
   RdResponder(const EeAttributes& ee, verbs::MemoryTable* memory);
   RdResponder(const RdResponder&) = delete;
   RdResponder& operator=(const RdResponder&) = delete;
 
-  // `request` is addressed to this EE context, and no response; `to`: the queue pair its BTH
-  // names, or null. A completion of a receive is in `*completion`, which has left its queue.
+  // `request` is addressed to this EE context and is not a response. `to`: the queue pair in its
+  // BTH, or null. If a receive completes, it has left its queue and *completion describes it.
   RdReceived take(const ib::ParsedPacket& request, RdQueuePair* to, verbs::Completion* completion);
 
   bool due() const {
     return s_.resources.any_due() || resync_due_ || s_.nak.owed() || refusal_due_ || s_.ack_due;
   }
-  // The next packet to leave, which counts as sent. False when there is none.
+  // The next packet, which counts as sent. False if there is none.
   bool next_response(ib::ResponsePacket* out);
 
-  // `qp` goes to Error or Reset: nothing is done for it any more.
+  // `qp` enters Error or Reset: nothing more is done for it.
   void forget(const RdQueuePair* qp);
-  // The EE context goes to Error or Reset: a receive in part used serves the next message.
+  // The EE context enters Error or Reset: a partly used receive is reused for the next message.
   void stop() { close_message(); }
 
   const RdResponderCounters& counters() const { return counters_; }
   ib::Psn expected() const { return s_.expected; }
-  // A message has begun and not come to its end.
+  // A message has begun and is not complete.
   bool in_message() const { return s_.message.open(); }
 
  private:
-  // Of the message that is open, or the newest request.
+  // The queue pairs of the open message, or of the newest request.
   struct Pair {
     bool any = false;
     std::uint32_t source = 0, dest = 0;
   };
-  // Of whatever is found at this PSN, until a RESYNC.
+  // The NAK for any request at this PSN, until a RESYNC.
   struct Refusal {
     bool set = false;
     ib::Psn psn;
@@ -114,14 +115,14 @@ class RdResponder {
   void nak(ib::ResponsePacket* out);
 
   const EeAttributes* ee_;
-  ib::QpAttributes now_;  // of the queue pair served, with the path MTU of the EE context
+  ib::QpAttributes now_;  // of the current queue pair, with the path MTU of the EE context
   RdQueuePair* to_ = nullptr;
-  ib::ResponderState s_;  // what the checks of RC look at
+  ib::ResponderState s_;  // the state that the checks of RC use
   Pair pair_;
   Refusal refusal_;
   bool refusal_due_ = false, resync_due_ = false;
   ib::Psn resync_psn_;
-  // Queue pairs of the peer. What is acknowledged or read is of pair_.
+  // Queue pairs of the peer for RESYNC and NAK responses. Other responses go to pair_.
   std::uint32_t resync_from_ = 0, nak_to_ = 0;
   RdResponderCounters counters_;
 };

@@ -1,4 +1,4 @@
-// What comes back to an EE context.
+// How an EE context handles responses.
 #include <array>
 #include <cstring>
 
@@ -10,7 +10,7 @@ namespace {
 
 using verbs::Status;
 
-// No response, one with what it may not have, or one that says what nobody has defined.
+// True for a request, a response with forbidden content, or one with an undefined value.
 bool malformed(const ib::ParsedPacket& p) {
   const ib::OpcodeRow& row = p.header.row();
   if (!row.response()) return true;
@@ -36,7 +36,7 @@ Status status_of(ib::NakCode code) {
 
 }  // namespace
 
-// Everything of the message before `up_to` has been taken.
+// Handles the acknowledgment of all packets of the message before `up_to`.
 void RdRequester::acknowledge(std::uint32_t up_to, ib::Msn msn, Instant now) {
   if (up_to <= m_.una) return;
   m_.una = up_to;
@@ -56,7 +56,7 @@ RdHeard RdRequester::refused(Status status) {
   return RdHeard::Refused;
 }
 
-// Something was lost on the way: once for all that is said of the same.
+// Handles a lost packet, once for all reports of the same loss.
 RdHeard RdRequester::nak() {
   if (repeating_ || phase_ == Phase::RnrWait) return RdHeard::Nothing;
   ++counters_.naks;
@@ -97,7 +97,7 @@ RdHeard RdRequester::rnr_nak(std::uint8_t timer, Instant now) {
 RdHeard RdRequester::acknowledged(const ib::PacketHeader& h, std::uint32_t k, Instant now) {
   const ib::Syndrome s = h.aeth.syndrome;
   if (s.kind() == ib::AckKind::Ack) {
-    if (m_.awaits_data()) return nak();  // its answer was lost
+    if (m_.awaits_data()) return nak();  // the response was lost
     acknowledge(k + 1, h.aeth.msn, now);
     return RdHeard::Progress;
   }
@@ -130,7 +130,7 @@ RdHeard RdRequester::data(const ib::ParsedPacket& p, std::uint32_t k, Instant no
   if (!m_.awaits_data() || read != (m_.op == verbs::WrOp::Read)) {
     return refused(Status::BadResponse);
   }
-  if (k != m_.una) return nak();  // one before it was lost
+  if (k != m_.una) return nak();  // an earlier response was lost
   const bool fits = !read || (place_fits(p.header.row().place, k) &&
                               p.payload.size() == wqes.bytes(wqes.wqe(m_.sender->index()), k));
   if (!fits) return refused(Status::BadResponse);

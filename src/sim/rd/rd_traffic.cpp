@@ -13,7 +13,7 @@ using verbs::Status;
 
 constexpr verbs::PdId kPd = 1;
 constexpr std::uint32_t kRdd = 7;
-constexpr std::uint32_t kPsn[2] = {0xffff80, 0x001000};  // close to their wrap
+constexpr std::uint32_t kPsn[2] = {0xffff80, 0x001000};  // close to wrapping around
 
 void to_rts(RdHost& host, EeContext& ee) {
   for (const QpState to : {QpState::Init, QpState::Rtr, QpState::Rts}) host.modify(ee, to);
@@ -105,7 +105,7 @@ void RdTraffic::completed(const RdQueuePair& qp, const verbs::Completion& c) {
   if (c.receive) return received(f, i, c);
   if (c.status == Status::Flushed) {
     ++n_.flushed;
-    f.next = std::min(f.next, c.wr_id);  // it is posted again
+    f.next = std::min(f.next, c.wr_id);  // will be posted again
     return;
   }
   f.done = c.wr_id + 1;
@@ -131,7 +131,7 @@ void RdTraffic::received(Flow& f, std::uint32_t i, const verbs::Completion& c) {
   ++n_.delivered;
   n_.delivered_first += i == 0 ? 1 : 0;
   n_.bytes += c.byte_len;
-  // Once, in order, whole.
+  // Each message must arrive once, in order and complete.
   const bool fits = message >= f.seen && message < plan_.count && c.wr_id == index &&
                     c.byte_len == size_of(message);
   if (!fits) {
@@ -162,7 +162,7 @@ void RdTraffic::step(Instant now) {
   if (asks().state == QpState::Error) failure_ = "left: the EE context is in Error";
 }
 
-// The first queue pair's come slowly.
+// Posts receives; those of the first queue pair slowly.
 void RdTraffic::post_receives(std::uint32_t i, Instant now) {
   if (plan_.op != Op::Send) return;
   Flow& f = flows_[i];
@@ -215,7 +215,7 @@ std::uint64_t RdTraffic::stopped() const {
       flows_.begin(), flows_.end(), [](const Flow& f) { return f.asks->state == QpState::Sqe; }));
 }
 
-// What was written is what was sent, in every slot that the last messages have gone through.
+// Compares written with sent bytes in every slot that the last messages have used.
 void RdTraffic::check_memory() {
   if (plan_.op == Op::Send) return;
   for (std::uint32_t i = 0; i < plan_.flows; ++i) {

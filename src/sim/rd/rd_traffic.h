@@ -1,8 +1,8 @@
-// The work of a run of RD: several queue pairs of the left end send to, or write at, as many of the
-// right one over one EE context. The first of them is the one with trouble: of its messages every
-// so manieth is refused, its receives come slowly. Whoever is in Sqe comes back after a while.
+// The workload of an RD run: several queue pairs of the left end send to, or write to, as many of
+// the right end over one EE context. The first queue pair has faults: every n-th of its messages is
+// refused, and its receives are posted slowly. A queue pair in Sqe returns to Rts after a while.
 //
-// Each message has a number; what arrives is compared with what was sent.
+// Each message has a number; received bytes are compared with sent bytes.
 #pragma once
 
 #include <cstdint>
@@ -26,25 +26,25 @@ class RdTraffic {
   EeContext& asks() { return *left().context(kContext); }
   EeContext& serves() { return *right().context(kContext); }
 
-  // Posts what may be posted, brings back what has stopped.
+  // Posts what may be posted, and recovers queue pairs from Sqe.
   void step(Instant now);
-  // When step() has something to do though nothing has come.
+  // The time at which step() must be called even without input.
   Instant due() const;
-  // Every message was done or given up.
+  // Every message is complete or was given up.
   bool complete() const;
-  // Why it cannot go on; empty while it can.
+  // Why the run cannot continue; empty if it can.
   const std::string& failure() const { return failure_; }
   void check_memory();
 
   struct Counts {
-    std::uint64_t delivered = 0, delivered_first = 0;  // messages; of these of the first queue pair
+    std::uint64_t delivered = 0, delivered_first = 0;  // in all; from the first queue pair
     std::uint64_t bytes = 0, wrong = 0;
-    std::uint64_t given_up = 0, flushed = 0;  // requests that failed; flushed and posted again
-    std::uint64_t stops = 0;                  // of queue pairs: to Sqe
+    std::uint64_t given_up = 0, flushed = 0;  // failed requests; flushed and posted again
+    std::uint64_t stops = 0;                  // transitions of queue pairs to Sqe
     std::uint64_t receives_in_error = 0;
   };
   const Counts& counts() const { return n_; }
-  // In Sqe now.
+  // The number of queue pairs in Sqe.
   std::uint64_t stopped() const;
 
  private:
@@ -53,10 +53,10 @@ class RdTraffic {
   struct Flow {
     RdQueuePair* asks = nullptr;
     RdQueuePair* serves = nullptr;
-    std::uint64_t next = 0, done = 0;  // messages: to be posted next; done or given up
-    std::uint64_t seen = 0;            // behind the newest that has come
+    std::uint64_t next = 0, done = 0;  // message numbers: the next to post; done or given up
+    std::uint64_t seen = 0;            // after the newest message received
     std::uint64_t receives = 0, taken = 0;
-    Instant back = Instant::never();  // from Sqe
+    Instant back = Instant::never();  // when to leave Sqe
   };
   struct Queues {
     Queues(std::uint32_t sends, std::uint32_t receives)

@@ -1,5 +1,5 @@
-// Packets of RD between two hosts in virtual time: whole frames over a port of memory with a faulty
-// line each way, as a Pair has it (pair.h), without engines.
+// Carries RD packets between two hosts in virtual time: whole frames over a memory port with a
+// faulty line in each direction, as in a Pair (pair.h), but without engines.
 #pragma once
 
 #include <cstdint>
@@ -19,19 +19,19 @@ namespace urnic::sim {
 
 class RdWire {
  public:
-  // `clock` outlives it.
+  // `clock` must outlive the wire.
   RdWire(const Setup& setup, std::uint64_t seed, const Instant& clock);
 
-  // Of end 0 (left) or 1.
+  // The address of end 0 (left) or 1.
   static IpAddress address_of(int which);
-  // The payload is copied. False: it is lost, for there is no room.
+  // Copies the payload. False: the packet is lost because there is no room.
   bool send(int from, const ib::PacketHeader& header, std::span<const ByteView> pieces,
             std::uint32_t payload);
-  // Gives what has come to end `at`, damaged packets left out. True if anything has.
+  // Passes the packets that arrived at end `at`, without damaged ones. True if there were any.
   bool receive(int at, const std::function<void(const ib::ParsedPacket&)>& take);
 
   Instant next_release() const;
-  // What the line did to what end `from` sent.
+  // The faults of the line for packets that end `from` sent.
   fault::FaultCounters counters(int from) const;
   std::uint64_t bad_icrc() const { return bad_icrc_; }
 

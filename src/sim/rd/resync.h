@@ -1,5 +1,6 @@
-// RESYNC of RD: whoever has given a message up says so, with the PSN behind everything that the
-// message has used, so that both ends agree on the next one; the peer forgets what came of it.
+// RESYNC of RD: a sender that gives a message up announces the PSN after all PSNs that the message
+// has used, so that both ends agree on the next one. The peer discards what it received of the
+// message.
 //
 // Pure; any thread.
 #pragma once
@@ -11,13 +12,13 @@
 
 namespace urnic::sim {
 
-// The PSN of the RESYNC for a message that began with `first` and has used `used` PSNs, those of
-// responses that a READ expects included: one behind the highest (o9-35.a1, IB-174).
+// The PSN of the RESYNC for a message that began with `first` and has used `used` PSNs, including
+// those of expected READ responses: one after the highest (o9-35.a1, IB-174).
 constexpr ib::Psn resync_psn(ib::Psn first, std::uint32_t used) {
   return first + used;
 }
 
-// Of the queue pairs of that message, whose Q_Key it has (o9-35.a2).
+// Uses the queue pairs of that message, and its Q_Key (o9-35.a2).
 inline ib::PacketHeader resync_header(const EeAttributes& ee, ib::Psn psn, std::uint32_t dest_qp,
                                       const ib::Deth& deth) {
   ib::PacketHeader h;
@@ -31,8 +32,8 @@ inline ib::PacketHeader resync_header(const EeAttributes& ee, ib::Psn psn, std::
   return h;
 }
 
-// What a responder makes of one (o9-38.a2, IB-175): before what it expects it has come before, and
-// is answered, no more; else it says what is expected now.
+// How a responder classifies a RESYNC (o9-38.a2, IB-175). If its PSN is before the expected one, it
+// is a repetition and is only answered; otherwise it sets the expected PSN.
 enum class ResyncIs : std::uint8_t { Again, New };
 constexpr ResyncIs judge_resync(ib::Psn psn, ib::Psn expected) {
   return region(psn, expected) == ib::PsnRegion::Duplicate ? ResyncIs::Again : ResyncIs::New;

@@ -1,4 +1,4 @@
-// include/urnic/tcp.h: the byte-stream stack behind an interface that shows nothing of it.
+// Implements include/urnic/tcp.h: the byte-stream stack as an interface that hides its types.
 #include <algorithm>
 
 #include "tcp/stack.h"
@@ -286,7 +286,7 @@ TcpCounters TcpStack::counters() const {
   v.dropped_header = c.dropped_header;
   v.dropped_backlog = c.dropped_backlog;
   v.cookies_sent = c.cookies_sent;
-  v.cookies_taken = c.cookies_taken;
+  v.cookies_accepted = c.cookies_accepted;
   v.no_connection = c.no_connection;
   v.resets_sent = c.resets_sent;
   v.resets_received = c.resets_received;

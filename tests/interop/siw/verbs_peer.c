@@ -1,9 +1,9 @@
-// The guest's end of what tests/interop/verbs_peer.cpp speaks, over librdmacm and libibverbs. The
-// table of modes is at the head of that file; either end may be client or server.
+// The guest's end of the protocol of tests/interop/verbs_peer.cpp, over librdmacm and libibverbs.
+// The table of modes is at the beginning of that file; either end may be client or server.
 //
 //   verbs_peer -c ADDRESS | -l ADDRESS  -p PORT -m MODE [-C COUNT] [-S SIZE] [-d PRIVATE_BYTES]
 //
-// Exit 0 and one line on standard output when everything went as the mode says.
+// Exit 0 and one line on standard output if everything went as the mode requires.
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
@@ -21,7 +21,7 @@ enum { INFO = 16, WAIT_S = 30, SLOTS = 4, MAX_PRIVATE = 196, PAUSE_US = 200000 }
 static int client;
 static uint32_t count = 20, size = 16384, private_bytes;
 static struct rdma_cm_id* id;
-static uint8_t *slots, *out;  // received messages; the one to be sent
+static uint8_t *slots, *out;  // received messages; the message to send
 static struct ibv_mr *slots_mr, *out_mr;
 
 static _Noreturn void die(const char* format, ...) {
@@ -51,7 +51,6 @@ static void check(const uint8_t* at, uint32_t length, uint32_t n, const char* wh
 }
 
 // ---- queues
-// --------------------------------------------------------------------------------------
 
 static struct ibv_wc completion(struct ibv_cq* cq, const char* what) {
   const time_t until = time(NULL) + WAIT_S;
@@ -73,7 +72,7 @@ static void post_slot(uint64_t slot) {
   must(rdma_post_recv(id, (void*)(uintptr_t)slot, slots + slot * size, size, slots_mr),
        "post_recv");
 }
-// The next message; it stays where it is until the slot is posted again.
+// The next message; it stays in place until the slot is posted again.
 static uint8_t* receive(uint32_t* length, uint64_t* slot) {
   const struct ibv_wc wc = completion(id->recv_cq, "a message");
   if (wc.status != IBV_WC_SUCCESS) die("receive: %s", ibv_wc_status_str(wc.status));
@@ -81,7 +80,7 @@ static uint8_t* receive(uint32_t* length, uint64_t* slot) {
   *slot = wc.wr_id;
   return slots + wc.wr_id * size;
 }
-// The connection has ended: what was posted comes back unused.
+// The connection has ended: posted receives are flushed.
 static void await_end(void) {
   const struct ibv_wc wc = completion(id->recv_cq, "the end of the connection");
   if (wc.status == IBV_WC_SUCCESS) die("a message instead of the end of the connection");
@@ -93,7 +92,7 @@ static enum ibv_wc_status run(enum ibv_wr_opcode op, void* at, uint32_t length, 
       .sg_list = &sge, .num_sge = 1, .opcode = op, .send_flags = IBV_SEND_SIGNALED};
   struct ibv_send_wr* bad;
   if (op == IBV_WR_SEND_WITH_INV) wr.invalidate_rkey = key;
-  // libsiw takes the STag to invalidate from here as well.
+  // libsiw also takes the STag to invalidate from here.
   wr.wr.rdma.rkey = key;
   wr.wr.rdma.remote_addr = remote;
   must(ibv_post_send(id->qp, &wr, &bad), "post_send");
@@ -127,7 +126,6 @@ static struct info announced(void) {
 }
 
 // ---- connections
-// -----------------------------------------------------------------------------------
 
 static void prepare(void) {
   struct ibv_qp_init_attr attr = {.cap = {16, 16, 1, 1, 0}, .qp_type = IBV_QPT_RC, .sq_sig_all = 1};
@@ -151,7 +149,7 @@ static struct rdma_conn_param parameters(uint8_t* data, uint32_t n) {
                                   .initiator_depth = 4};
 }
 
-// Does not return when the server has rejected us, as it should.
+// Does not return if the server has rejected us as expected.
 static void connect_to(struct sockaddr_in* to, int rejected) {
   uint8_t data[MAX_PRIVATE];
   struct rdma_conn_param p = parameters(data, 100);
@@ -163,7 +161,7 @@ static void connect_to(struct sockaddr_in* to, int rejected) {
   if (rejected) {
     if (!failed) die("connected although the server rejects");
     if (errno != ECONNREFUSED) die("connect: %s, not a rejection", strerror(errno));
-    // siw keeps the private data of a rejection to itself.
+    // siw does not pass on the private data of a rejection.
     if (id->event == NULL || id->event->param.conn.private_data_len != 0)
       check_private(id->event, 200);
     printf("rejected with %u bytes\n", private_bytes);
@@ -191,7 +189,6 @@ static void take_one(struct sockaddr_in* at, int reject) {
 }
 
 // ---- modes
-// -------------------------------------------------------------------------------------------
 
 static void echo(uint32_t messages) {
   for (uint32_t i = 0; i < messages; ++i) {
@@ -226,7 +223,7 @@ static void invalidate(void) {
     uint64_t slot;
     struct ibv_mr* mr = region(&mine, size, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
     announce(mine, mr, size);
-    receive(&length, &slot);  // libsiw does not tell that it has invalidated
+    receive(&length, &slot);  // libsiw does not report that it has invalidated the STag
     check(mine, size, 1, "region");
     post_slot(slot);
     announce(mine, mr, size);
@@ -265,7 +262,7 @@ static void bad_stag(enum ibv_wr_opcode op) {
     announced();
     announce(mine, mr, size);
     if (op == IBV_WR_RDMA_READ) {
-      sleep(1);  // after its own Terminate to a Read siw flushes nothing that could be waited for
+      sleep(1);  // after its own Terminate for a Read, siw flushes no request that could be awaited
     } else {
       await_end();
     }

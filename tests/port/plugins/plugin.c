@@ -1,5 +1,5 @@
-/* A port's shared object for the loader's tests, in the variants it must tell apart. Plain C: the
- * table is meant to be usable from it. */
+/* A port's shared object for the loader's tests, in the variants that the loader must distinguish.
+ * Plain C, because the table must be usable from C. */
 #include <stdio.h>
 #include <string.h>
 
