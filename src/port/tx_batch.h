@@ -17,8 +17,8 @@ class TxBatch {
       : port_(port), queue_(queue), size_(frame_size) {}
 
   // Returns a buffer of frame_size bytes, or nullptr if the port is full. The caller sets len[0]
-  // and calls keep(); a frame that is not kept is returned again. `expected`: as many will be asked for, so
-  // they leave together.
+  // and calls keep(); a frame that is not kept is returned again. `expected`: as many will be asked
+  // for, so they leave together.
   Frame* next(unsigned expected = kFirst) {
     if (used_ < reserved_) return &frames_[used_];
     const bool more = used_ != 0;
