@@ -1,7 +1,6 @@
-// The part of an ICRC that depends on the identification of an IPv4 header. The kernel numbers the
-// datagrams of one segmented send from 0 on and shows the numbers to no receiver, and the ICRC
-// covers them; a CRC is linear, so one exclusive-or moves an ICRC from one identification to
-// another.
+// Moves an ICRC from one identification of the IPv4 header to another. The ICRC covers the
+// identification, and the kernel numbers the datagrams of one segmented send from 0 on, without
+// showing the numbers to the receiver. A CRC is linear, so one exclusive-or is enough.
 //
 // One thread. Holds the factors of the last two lengths.
 #pragma once
@@ -16,8 +15,8 @@ namespace urnic::port {
 
 class IdentificationPatch {
  public:
-  // The difference of the ICRCs of two datagrams of `payload` bytes (BTH to ICRC, at least 4) that
-  // differ only in their identification: 0 and `identification`.
+  // Returns the difference between the ICRCs of two datagrams of `payload` bytes (BTH to ICRC, at
+  // least 4) that have the identifications 0 and `identification` and are equal otherwise.
   std::uint32_t of(std::uint32_t payload, std::uint8_t identification) {
     if (identification == 0) return 0;
     const std::array<std::uint32_t, 8>& bits = factors(payload);
@@ -35,7 +34,7 @@ class IdentificationPatch {
 
  private:
   static constexpr std::uint32_t kIcrc = 4;
-  // From the low byte of the identification to the payload: the rest of the IPv4 header, and UDP's.
+  // Bytes from the identification to the payload: the rest of the IPv4 header, and the UDP header.
   static constexpr std::uint32_t kBetween = 14 + 8;
   struct Factors {
     std::uint32_t payload = 0;

@@ -1,4 +1,4 @@
-// The IP MTU of this machine's interfaces, as the kernel reports it.
+// Asks the kernel for the IP MTU of this machine's interfaces. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace urnic::port {
 
-// Of the interface that has the address `own`; without one, the smallest of all interfaces that are
-// up and have an address. Nothing if the kernel reports none.
+// Returns the IP MTU of the interface that has the address `own`. Without an address: the smallest
+// of all interfaces that are up and have an address. Nothing if the kernel reports none.
 std::optional<std::uint32_t> own_mtu(const std::optional<IpAddress>& own);
 
 }  // namespace urnic::port

@@ -21,7 +21,7 @@ struct UdpDatagram {
   IpAddress source, destination;  // both of the same IP version
   std::uint16_t source_port = kRocePort;
   std::uint8_t traffic_class = 0;   // type of service
-  std::uint8_t identification = 0;  // that its ICRC is right for; the header has 0
+  std::uint8_t identification = 0;  // its ICRC is made for this one; the header has 0
   std::uint32_t payload = 0;        // offset in the frame
   std::uint32_t length = 0;         // payload bytes
 };

@@ -20,7 +20,7 @@ constexpr std::uint32_t kLeastMtu = 576, kUsualMtu = 1500;
 constexpr std::uint32_t kMostMtu = 9000;  // the largest packet of RoCEv2 has 4096 bytes of payload
 // A full UDP socket reports room only to a thread that waits for it, so the port asks again.
 constexpr std::uint32_t kRoomFirstUs = 50, kRoomMostUs = 5000;
-// One segmented send: what every kernel that can cut takes (UDP_MAX_SEGMENTS, a whole IPv4 packet).
+// Limits of one segmented send: UDP_MAX_SEGMENTS of the oldest kernels, and a whole IPv4 packet.
 constexpr unsigned kMostSegments = 64;
 constexpr std::uint32_t kMostSegmented = 65000;
 
@@ -135,8 +135,8 @@ void UdpPort::flush() {
   }
 }
 
-// How many of the datagrams that wait, from the `first` on, one segmented send can carry: those to
-// one peer with one size, of which the last may be shorter.
+// Returns how many waiting datagrams, from the `first` on, one segmented send can carry. They have
+// one peer and one size; only the last may be shorter.
 unsigned UdpPort::segments(unsigned first) const {
   const UdpDatagram& d = tx_.note(first);
   std::uint32_t bytes = d.length;
@@ -153,7 +153,7 @@ unsigned UdpPort::segments(unsigned first) const {
   return n;
 }
 
-// The kernel numbers the segments of one send from 0 on.
+// Makes the ICRC right for the identification that the kernel gives this segment of a send.
 void UdpPort::number(unsigned datagram, unsigned segment) {
   UdpDatagram& d = tx_.note(datagram);
   if (d.source.is_v6() || d.identification == segment || d.length < 4) return;
@@ -162,7 +162,7 @@ void UdpPort::number(unsigned datagram, unsigned segment) {
   d.identification = to;
 }
 
-// Sends those that are next and of one IP version. False: the socket has no room now.
+// Sends the next datagrams of one IP version. Returns false if the socket has no room now.
 bool UdpPort::send_run() {
   std::array<mmsghdr, kSlots> messages;
   std::array<iovec, kSlots> parts;
@@ -210,12 +210,12 @@ void UdpPort::drop(unsigned n) {
   alone_ -= std::min(alone_, n);
 }
 
-// The first `count` datagrams were one send, which failed. True: go on.
+// Handles the error of a send of the first `count` datagrams. Returns true if sending may continue.
 bool UdpPort::take_send_error(unsigned count, int error) {
   if (error == EAGAIN || error == ENOBUFS || error == EINTR) return false;
   if (count > 1) {
-    // EIO: an interface without checksum offload cannot be sent segments. Otherwise one of them may
-    // have a route while another is too large for it, so each is tried alone.
+    // EIO: an older kernel cannot cut for an interface without checksum offload. Any other error
+    // may be caused by one of the datagrams, so each is sent alone.
     if (error == EIO) offload_ = false;
     alone_ = count;
     return true;

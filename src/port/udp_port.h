@@ -51,13 +51,13 @@ class UdpPort : public ReusesRxBuffers {
 
   Fd v4_, v6_, timer_;
   std::uint32_t max_frame_;
-  bool offload_;  // the kernel cuts and joins
+  bool offload_;  // the kernel cuts sent messages and joins received datagrams
   std::uint8_t mac_[6] = {};
   std::unique_ptr<UdpReceiver> from_v4_, from_v6_;
   OwnLinks links_;
   Transmit tx_;  // frames that the socket had no room for
   IdentificationPatch patch_;
-  unsigned alone_ = 0;  // the first so many that wait are sent one by one
+  unsigned alone_ = 0;  // so many of the waiting datagrams are sent one by one
   std::uint32_t room_wait_us_ = 0;
   bool timer_set_ = false, slept_ = false;
   QueueCounters counters_;

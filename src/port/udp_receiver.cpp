@@ -17,10 +17,10 @@ UdpReceiver::UdpReceiver(const Fd* socket, bool v6, const std::uint8_t (*mac)[6]
   }
 }
 
-// Makes `scattered_` for segments of that size. A message with another size is moved by spread().
+// Prepares `scattered_` for segments of that size. spread() moves messages with another size.
 void UdpReceiver::aim(std::uint32_t segment) {
   aimed_ = segment;
-  // As many as a region holds; the last of them takes the rest of a message.
+  // The last place that fits a region takes the rest of a message.
   const std::size_t step = place(segment, 1) - place(segment, 0);
   places_ = static_cast<unsigned>(std::clamp<std::size_t>(kRegion / step, 1, kMostPlaces));
   for (unsigned i = 0; i < kJoined; ++i) {
@@ -64,7 +64,7 @@ void UdpReceiver::receive(QueueCounters& counters) {
   }
 }
 
-// False: no frame can be made of it.
+// Returns false if no frame can be made of the message.
 bool UdpReceiver::read(msghdr& m, std::uint32_t length, Message* message) const {
   message->headers = {};
   message->length = length;
@@ -75,27 +75,27 @@ bool UdpReceiver::read(msghdr& m, std::uint32_t length, Message* message) const 
          length <= std::uint64_t{kMostSegments} * message->segment;
 }
 
-// Moves the segments of a message to their places, where it was not received so.
+// Moves the segments of a message to their places, unless the kernel has written them there.
 void UdpReceiver::spread(unsigned message) {
   const Message& m = messages_[message];
   std::uint8_t* const at = region(message);
   const unsigned count = (m.length + m.segment - 1) / m.segment;
   if (landed_ == m.segment && count <= places_) return;
-  if (landed_ != 0) {  // together first
+  if (landed_ != 0) {  // first brings them together
     for (unsigned k = 1; k < places_ && std::uint64_t{k} * landed_ < m.length; ++k) {
       const std::uint32_t from = k * landed_, left = m.length - from;
       const std::uint32_t n = k + 1 < places_ ? std::min(landed_, left) : left;
       std::memmove(at + kHeadroom + from, at + place(landed_, k), n);
     }
   }
-  for (unsigned k = count; k-- > 1;) {  // from the last on: each moves away from its beginning
+  for (unsigned k = count; k-- > 1;) {  // the last first: each moves to a higher address
     const std::uint32_t from = k * m.segment;
     std::memmove(at + place(m.segment, k), at + kHeadroom + from,
                  std::min(m.segment, m.length - from));
   }
 }
 
-// The next segment of the message that is being handed out. False: it is dropped.
+// Makes a frame of the next segment. Returns false if the segment is dropped.
 bool UdpReceiver::next_frame(urnic_frame* frame, QueueCounters& counters) {
   const unsigned message = message_;
   Message& m = messages_[message];
@@ -121,9 +121,9 @@ bool UdpReceiver::next_frame(urnic_frame* frame, QueueCounters& counters) {
     counters.rx_bad.add();
     return false;
   }
-  // Most senders number the segments of a message from 0 on, as Linux does. Any other
-  // identification differs from that as any two do, so the engine finds it as it finds those of
-  // single datagrams.
+  // Linux numbers the segments of a message from 0 on, so moving the ICRC to identification 0 saves
+  // the engine a search. If another sender numbers them differently, the engine still finds the
+  // identification, as it does for single datagrams.
   if (k != 0 && !v6_ && m.headers.length >= 4) {
     patch_.apply(payload, m.headers.length, static_cast<std::uint8_t>(k), 0);
   }

@@ -1,6 +1,6 @@
-// What one UDP socket receives, as frames: the kernel hands out datagrams one by one or, with
-// offload, joined to segments of one size, and each becomes a frame of its own with its headers in
-// front.
+// Receives from one UDP socket and makes frames of the datagrams. With offload (UDP_GRO) the kernel
+// joins datagrams of one flow and one size to a message of many segments; each segment becomes a
+// frame with its own headers.
 //
 // One thread. Frames lie in memory of the receiver and are valid until the next burst().
 #pragma once
@@ -26,20 +26,20 @@ class UdpReceiver {
   // `socket` and `mac` stay the caller's. A frame of more than `max_frame` bytes is dropped.
   UdpReceiver(const Fd* socket, bool v6, const std::uint8_t (*mac)[6], std::uint32_t max_frame);
 
-  // Up to `n` frames, which were received now or are left of what was received before.
+  // Returns up to `n` frames: those left of earlier messages, or else newly received ones.
   unsigned burst(urnic_frame* frames, unsigned n, QueueCounters& counters);
-  // Frames of the last message are left.
+  // True if burst() has frames without another system call.
   bool has_more() const { return message_ != received_; }
 
  private:
-  static constexpr unsigned kMessages = kBurst;   // received with one call, while they are single
-  static constexpr unsigned kJoined = 8;          // the same, while they are joined
-  static constexpr unsigned kMostSegments = 128;  // in one message; UDP_MAX_SEGMENTS
-  static constexpr unsigned kMostPlaces = 64;     // that a joined message is scattered to
+  static constexpr unsigned kMessages = kBurst;   // for each system call, while they are single
+  static constexpr unsigned kJoined = 8;          // for each system call, while they are joined
+  static constexpr unsigned kMostSegments = 128;  // in one message: UDP_MAX_SEGMENTS of Linux
+  static constexpr unsigned kMostPlaces = 64;     // places that the kernel writes a message to
   static constexpr std::uint32_t kHeadroom = 64;
   static_assert(kHeadroom >= kMostUdpHeaders);
-  // A whole message, with headroom for each segment; and 17 cache lines, so that the beginnings of
-  // messages do not share the sets of a cache.
+  // Memory for a whole message with headroom for each segment. The 17 cache lines more keep the
+  // beginnings of messages out of the same cache sets.
   static constexpr std::size_t kRegion = 65536 + kMostSegments * 2 * kHeadroom + 17 * 64;
 
   struct Message {
@@ -49,7 +49,7 @@ class UdpReceiver {
   };
 
   std::uint8_t* region(unsigned message) { return memory_.get() + message * kRegion; }
-  // The payload of segment `k` of a message with segments of `size` bytes.
+  // Offset of the payload of segment `k` in a region, for segments of `size` bytes.
   static std::size_t place(std::uint32_t size, unsigned k) {
     return kHeadroom + k * std::size_t{(size + 63) / 64 * 64 + kHeadroom};
   }
@@ -66,13 +66,13 @@ class UdpReceiver {
   std::unique_ptr<std::uint8_t[]> memory_;  // kMessages regions
   std::array<iovec, kMessages> single_;
   std::array<iovec, std::size_t{kJoined} * kMostPlaces> scattered_;
-  // The size of segments that `scattered_` is made for; 0: messages are received in one piece.
-  std::uint32_t expected_ = 0, aimed_ = 0;
-  unsigned places_ = 1;  // of each message in `scattered_`
+  std::uint32_t expected_ = 0;  // size of the segments of the last joined message; 0: single ones
+  std::uint32_t aimed_ = 0;     // size of the segments that `scattered_` is made for
+  unsigned places_ = 1;         // of each message in `scattered_`
   std::array<Message, kMessages> messages_;
-  // What of them is still to be handed out: from segment `segment_` of `message_` on.
+  // The next frame is segment `segment_` of `message_`.
   unsigned received_ = 0, message_ = 0, segment_ = 0;
-  std::uint32_t landed_ = 0;  // `expected_` when they were received
+  std::uint32_t landed_ = 0;  // `expected_` when the present messages were received
   IdentificationPatch patch_;
 };
 

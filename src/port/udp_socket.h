@@ -1,5 +1,5 @@
-// One UDP socket at RoCEv2's port, and what is said with each message: addresses, traffic class and
-// the size of the segments that the kernel cuts it into or has joined it from.
+// A UDP socket at RoCEv2's port, and the control data of its messages: addresses, traffic class,
+// and the size of segments that the kernel cuts a message into or has joined it from.
 #pragma once
 
 #include <netinet/in.h>
@@ -21,7 +21,7 @@ union KernelAddress {
   sockaddr_in v4;
   sockaddr_in6 v6;
 };
-// Writes it and returns its length.
+// Returns the length of the written address.
 socklen_t write_kernel_address(const IpAddress& ip, std::uint16_t port, KernelAddress* a);
 
 // Room for the control messages of one datagram.
@@ -29,15 +29,15 @@ struct UdpControl {
   alignas(cmsghdr) char bytes[CMSG_SPACE(sizeof(in6_pktinfo)) + 2 * CMSG_SPACE(sizeof(int))];
 };
 
-// Bound to port 4791 of `at`. Closed, without an error, where this machine has no such version of
-// IP.
+// Opens a socket bound to port 4791 of `at`. Returns a closed descriptor if this machine does not
+// support that IP version.
 Outcome<Fd, std::string> open_udp_socket(const IpAddress& at);
-// Asks the kernel to join the datagrams of one flow (UDP_GRO), and says whether it can also cut
-// what is sent into segments (UDP_SEGMENT). False: it can do neither; Linux before 5.0.
+// Lets the kernel join received datagrams of one flow (UDP_GRO). Returns false if the kernel cannot
+// join, or cannot cut a sent message into segments (UDP_SEGMENT): Linux before 5.0.
 bool enable_udp_offload(const Fd& socket);
 
-// Own address, interface (0: by the routes), traffic class and, if not 0, the bytes of one segment.
-// Returns the length.
+// Writes the own address, the interface `zone` (0: the kernel's routes decide), the traffic class
+// and, if `segment` is not 0, the bytes of each segment. Returns the length.
 std::size_t write_udp_control(const UdpDatagram& d, std::uint32_t zone, std::uint16_t segment,
                               UdpControl* c);
 // Sets destination, traffic_class, source and source_port of a received message. Returns the bytes
