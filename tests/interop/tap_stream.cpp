@@ -27,8 +27,6 @@
 namespace urnic::interop {
 namespace {
 
-using monotonic_now;
-
 const char* status_text(tcp::Status s) {
   switch (s) {
     case tcp::Status::Reset:
@@ -63,7 +61,7 @@ class UrnicPeer {
       host_.wait(Instant::never(), {&in, input_.at_end() ? 0u : 1u});
       input_waits_ = in.revents != 0;
     }
-    const engine::TcpHostCounters& c = host_.counters();
+    const device::TcpHostCounters& c = host_.counters();
     const tcp::StackCounters& t = host_.stack().counters();
     const port::Stats p = host_.port().stats();
     std::printf(
@@ -91,8 +89,8 @@ class UrnicPeer {
     return {[](void*) { return static_cast<std::uint64_t>(monotonic_now().ns()); }, nullptr, true};
   }
 
-  static engine::TcpHostConfig config(const Options& o) {
-    engine::TcpHostConfig c;
+  static device::TcpHostConfig config(const Options& o) {
+    device::TcpHostConfig c;
     c.interface.addresses = o.addresses;
     c.interface.mtu = o.mtu;
     c.interface.duplicate_detection = true;
@@ -240,7 +238,7 @@ class UrnicPeer {
   }
 
   Options options_;
-  engine::TcpHost host_;
+  device::TcpHost host_;
   Input input_;
   bool ready_ = false, input_waits_ = false;
   std::vector<tcp::Endpoint> listeners_, over_;
