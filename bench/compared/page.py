@@ -4,14 +4,15 @@ import re
 from . import costs, pictures, record, sides
 
 BLOCK = r"(<!-- {} -->\n).*?(<!-- end of {} -->)"
-URNIC = (*sides.MEMIF, sides.OVER_TCP)
+URNIC = (*sides.MEMIF, sides.OVER_TCP, sides.OVER_UDP)
+WIRES = {"memif": tuple(sides.MEMIF), "tcp": (sides.OVER_TCP,), "udp": (sides.OVER_UDP,)}
 UNITS = {"throughput": lambda _: "Gb/s", "latency": lambda _: "us", "cdf": lambda _: "us", "paths": lambda _: "GB/s", "stages": lambda _: "ns/byte",
          "loss": lambda _: "Gb/s", "stream-loss": lambda _: "Mb/s", "perftest": lambda line: costs.LINES[line][1],
          "guests": lambda _: "Gb/s"}
 LESS_IS_BETTER = ("latency",)
 WORTH_TELLING = 1.02  # factor; smaller differences are not reported
 
-# Why urnic is slower: by kind, whether urnic runs over the kernel's TCP, and which side is faster.
+# Why urnic is slower: by kind, urnic's wire, and which side is faster.
 MEMIF_STREAM = ("a memif is a wire: one core writes every byte with checksum and CRC into frames, the other reads, checks and copies it, "
                 "segment by segment, and each Write is an FPDU in its own segment. The kernel's loopback copies large pieces without checksums and merges "
                 "consecutive small sends.")
@@ -19,9 +20,15 @@ TCP_STREAM = ("urnic makes the same kernel calls, and adds headers and an MPA CR
 SMALL_PUTS = "UCX has no CRC, and the kernel's TCP merges small sends; each of urnic's Writes is an FPDU with a CRC, in its own segment."
 TCP_TRIP = "urnic makes the same two kernel calls each way, and adds headers, the CRC and the work of the queue pair."
 MEMIF_TRIP = "a long message is many segments, each with its checksums and copy; the kernel's loopback takes it in few pieces."
-REASONS = {("throughput", False, sides.KERNEL): MEMIF_STREAM, ("throughput", False, sides.UCX): SMALL_PUTS, ("throughput", True, sides.KERNEL): TCP_STREAM,
-           ("throughput", True, sides.UCX): TCP_STREAM, ("latency", True, sides.KERNEL): TCP_TRIP,
-           ("latency", True, sides.UCX): TCP_TRIP, ("latency", False, sides.KERNEL): MEMIF_TRIP, ("latency", False, sides.UCX): MEMIF_TRIP}
+UDP_STREAM = ("each packet of 4096 bytes has its own headers and ICRC and is copied into a buffer before the kernel copies it; a system call "
+              "carries at most 15 of them, and each small Write is a datagram.")
+UDP_TRIP = "urnic makes the same two kernel calls each way, and adds headers, the ICRC, the work of the queue pair and an ACK of each message."
+REASONS = {("throughput", "memif", sides.KERNEL): MEMIF_STREAM, ("throughput", "memif", sides.UCX): SMALL_PUTS,
+           ("throughput", "tcp", sides.KERNEL): TCP_STREAM, ("throughput", "tcp", sides.UCX): TCP_STREAM,
+           ("throughput", "udp", sides.KERNEL): UDP_STREAM, ("throughput", "udp", sides.UCX): UDP_STREAM,
+           ("latency", "tcp", sides.KERNEL): TCP_TRIP, ("latency", "tcp", sides.UCX): TCP_TRIP,
+           ("latency", "udp", sides.KERNEL): UDP_TRIP, ("latency", "udp", sides.UCX): UDP_TRIP,
+           ("latency", "memif", sides.KERNEL): MEMIF_TRIP, ("latency", "memif", sides.UCX): MEMIF_TRIP}
 LOSS_REASON = ("TCP takes each loss for congestion and cuts its window. RoCE with selective repeat resends the packet; its window closes for marks, growing "
                "round trips and many losses, not for each loss.")
 LETTER_REASON = "a loss makes it repeat all later packets, but does not cut its window; at a high loss rate its timer of 67 ms decides."
@@ -94,10 +101,10 @@ def losses(kept):
     lines = []
     for kind in ("throughput", "latency"):
         for theirs in (s for s in kept.sides(kind) if s not in URNIC):
-            for wires in (tuple(sides.MEMIF), (sides.OVER_TCP,)):
+            for wire, wires in WIRES.items():
                 found = [(mine, points) for mine in wires if (points := ahead(kept, kind, mine, theirs))]
                 if found:
-                    why = REASONS.get((kind, wires == (sides.OVER_TCP,), theirs), "not analysed.")
+                    why = REASONS.get((kind, wire, theirs), "not analysed.")
                     lines.append(sentence(kind, theirs, found, why, pictures.size_name))
     for kind, mine, why in (("loss", costs.IWARP, LOSS_REASON), ("stream-loss", costs.OWN_STREAM, STREAM_REASON)):
         for theirs in (s for s in kept.sides(kind) if s != mine):

@@ -3,7 +3,7 @@ from . import chart, costs, record, sides
 
 # Colour and dash of every side.
 LOOKS = {"urnic, memif, MTU 1500": ("sky", ""), "urnic, memif, MTU 9000": ("blue", ""), "urnic, memif, MTU 65000": ("navy", ""),
-         sides.OVER_TCP: ("green", ""), sides.KERNEL: ("grey", "7 4"), sides.UCX: ("red", "7 4"), sides.LIBFABRIC: ("orange", "2 3"),
+         sides.OVER_TCP: ("green", ""), sides.OVER_UDP: ("purple", ""), sides.KERNEL: ("grey", "7 4"), sides.UCX: ("red", "7 4"), sides.LIBFABRIC: ("orange", "2 3"),
          costs.IWARP: ("blue", ""), costs.SELECTIVE: ("green", ""), costs.LETTER: ("red", "7 4"),
          costs.OWN_STREAM: ("blue", ""), costs.KERNEL_STREAM: ("grey", "7 4")}
 STAGES = {costs.SUMS: "blue", costs.COPY: "sky", costs.PROTOCOL: "orange", costs.SECOND_COPY: "red"}

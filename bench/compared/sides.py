@@ -10,7 +10,8 @@ LATENCY_SIZES = (64, 1024, 8192, 65536, 524288)
 CDF_SIZE = 64  # size for the latency distribution
 PACKAGES = ("iperf3", "ucx-utils", "libfabric-bin", "perftest")
 MEMIF = {"urnic, memif, MTU 1500": "1500", "urnic, memif, MTU 9000": "9000", "urnic, memif, MTU 65000": "65000"}
-OVER_TCP, KERNEL, UCX, LIBFABRIC = "urnic, kernel TCP", "kernel TCP", "UCX tcp", "libfabric tcp"
+OVER_TCP, OVER_UDP, KERNEL, UCX, LIBFABRIC = "urnic, kernel TCP", "urnic, kernel UDP (RoCE)", "kernel TCP", "UCX tcp", "libfabric tcp"
+UDP = ("--udp", "--mtu", "9000")  # the port's default on loopback
 UCX_PERCENTILES = (10, 50, 90, 99, 99.9)
 LOOPBACK = "127.0.0.1"
 
@@ -39,7 +40,7 @@ class Sides:
     def throughput(self):
         """{side: function}."""
         found = {side: self.writes("--mtu", mtu) for side, mtu in MEMIF.items()}
-        return found | {OVER_TCP: self.writes("--tcp"), KERNEL: self.iperf, UCX: self.ucx_puts, LIBFABRIC: self.libfabric_writes}
+        return found | {OVER_TCP: self.writes("--tcp"), OVER_UDP: self.writes(*UDP), KERNEL: self.iperf, UCX: self.ucx_puts, LIBFABRIC: self.libfabric_writes}
 
     def writes(self, *wire):
         def measure(size):
@@ -89,7 +90,7 @@ class Sides:
     def latency(self):
         """{side: function}; points are sizes, and for CDF_SIZE ("cdf", percent)."""
         found = {side: self.write_trips("--mtu", mtu) for side, mtu in MEMIF.items()}
-        return found | {OVER_TCP: self.write_trips("--tcp"), KERNEL: self.tcp_trips, UCX: self.ucx_trips, LIBFABRIC: self.libfabric_trips}
+        return found | {OVER_TCP: self.write_trips("--tcp"), OVER_UDP: self.write_trips(*UDP), KERNEL: self.tcp_trips, UCX: self.ucx_trips, LIBFABRIC: self.libfabric_trips}
 
     def rounds(self, size):
         return max(200, int(self.seconds * 20000 / (1 + size / 16384)))

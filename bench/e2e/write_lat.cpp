@@ -84,10 +84,12 @@ int main(int argc, char** argv) {
   app.add_option("--progress", o.progress, "who drives the engines: poll or auto");
   app.add_flag("--roce", o.roce, "RoCE instead of iWARP");
   app.add_flag("--tcp", o.kernel_tcp, "over the kernel's TCP on loopback instead of memif");
+  app.add_flag("--udp", o.kernel_udp, "over the kernel's UDP on loopback instead of memif; RoCE");
   app.add_option("--size", size, "bytes of a Write, a multiple of 8")
       ->check(CLI::Range(8, 1 << 24));
   app.add_flag("--json", json, "the distribution, [[percent, us], ...]");
   CLI11_PARSE(app, argc, argv);
+  o.roce |= o.kernel_udp;
   if (size % 8 != 0 || (o.roce && o.kernel_tcp)) {
     std::fprintf(stderr, "write_lat: --size is a multiple of 8, and --tcp is iWARP alone\n");
     return 2;
