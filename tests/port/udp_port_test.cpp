@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <linux/udp.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -412,6 +413,7 @@ TEST_P(UdpOffload, EveryPacketArrivesInOrderWithARightIcrc) {
       EXPECT_EQ(Bytes(got[i].begin() + 42, got[i].end() - (got[i].size() > 46 ? 4 : 0)),
                 Bytes(sent[i].begin() + 42, sent[i].end() - (sent[i].size() > 46 ? 4 : 0)))
           << i;
+      EXPECT_EQ(got[i][15], sent[i][15]) << i;  // the traffic class
       if (sent[i].size() > 46) {
         EXPECT_TRUE(ib::icrc_good_for_some_identification(ByteView(got[i]).subspan(14, 28),
                                                           ByteView(got[i]).subspan(42)))
@@ -443,6 +445,60 @@ TEST(UdpPort, SegmentsThatARouteCannotCarryCostNoOthers) {
     return got.size() == 6 && s.tx_dropped == 3 && s.tx_frames == 6 ? "" : "others were lost";
   };
   RUN_IN_NETWORK_NAMESPACE(body);
+}
+
+// Frames that are left of a joined message do not wait for the next datagram.
+TEST(UdpPort, AReceiverWithFramesLeftDoesNotSleep) {
+  Pair p;
+  std::vector<Bytes> sent;
+  for (unsigned i = 0; i < 20; ++i) sent.push_back(packet_of(1084, i));
+  send(p.a, sent);
+  Frame f[kBurst];
+  unsigned got = 0;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (got == 0 && std::chrono::steady_clock::now() < end) got = p.b.rx_burst(0, f, 8);
+  p.b.rx_release(0, f, got);
+  if (p.a.stats().syscalls > 1) GTEST_SKIP() << "this kernel does not join datagrams";
+  ASSERT_EQ(got, 8u);
+  EXPECT_TRUE(p.b.arm(0));
+  p.b.disarm(0);
+  EXPECT_EQ(receive(p.b, 12).size(), 12u);
+  EXPECT_FALSE(p.b.arm(0));
+}
+
+// Any program may send joined messages to the port, of any size of segments.
+TEST(UdpPort, JoinedMessagesOfAnyPeerAreBounded) {
+  auto p = Port::open("udp:bind=" + at(1) + ",mtu=1500");
+  ASSERT_TRUE(p.ok()) << p.error();
+  const int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(kRocePort);
+  inet_pton(AF_INET, at(1).c_str(), &to.sin_addr);
+  ASSERT_EQ(connect(s, reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
+  const auto send_joined = [&](int segment, std::size_t bytes) {
+    ASSERT_EQ(setsockopt(s, IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof segment), 0);
+    ASSERT_EQ(::send(s, pattern(bytes).data(), bytes, 0), static_cast<ssize_t>(bytes));
+  };
+  send_joined(1, 64);        // 64 segments of a byte
+  send_joined(4000, 60000);  // 15 that the port's MTU does not allow
+  send_joined(1472, 58880);  // 40 of the largest size
+  send_joined(1472, 1473);   // the last has a byte
+  send_joined(3, 100);       // 34, again of another size
+  close(s);
+  const auto got = receive(*p, 64 + 40 + 2 + 34);
+  ASSERT_EQ(got.size(), 64u + 40 + 2 + 34);
+  for (std::size_t i = 0; i < 64; ++i) ASSERT_EQ(got[i].size(), 43u) << i;
+  for (std::size_t i = 64; i < 104; ++i) {
+    ASSERT_EQ(got[i].size(), 1514u) << i;
+    // All but the ICRC, which the port moves to identification 0.
+    const Bytes all = pattern(58880);
+    const auto from = all.begin() + static_cast<std::ptrdiff_t>((i - 64) * 1472);
+    EXPECT_TRUE(std::equal(got[i].begin() + 42, got[i].end() - 4, from)) << i;
+  }
+  EXPECT_EQ(got[105].size(), 43u);
+  EXPECT_EQ(got.back().size(), 43u);
+  EXPECT_EQ(p->stats().rx_bad, 15u);
 }
 
 // The kernel cuts a segmented send before an interface that takes single packets, here a TAP that
