@@ -85,6 +85,7 @@ class Sender {
   }
   // One byte with a completion, which also covers everything before it.
   void write_flag(std::uint64_t at, std::uint64_t to) {
+    while (!has_room()) poll();
     e_.write(posted++, at, 1, to, send_signaled);
   }
   bool has_room() const { return posted - done < o_.depth; }
