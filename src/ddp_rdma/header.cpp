@@ -4,6 +4,7 @@
 
 #include "ddp_rdma/atomic_request.h"
 #include "ddp_rdma/once.h"
+#include "mpa/fpdu.h"
 
 namespace urnic::ddp {
 namespace {
@@ -179,11 +180,16 @@ std::uint32_t emit_atomic_response(const AtomicResponse& a, std::uint8_t* dst) {
   return kAtomicResponseHeader;
 }
 
+// The two control bytes.
+std::uint16_t control_of(const SegmentHeader& h) {
+  const unsigned of_ddp = (h.tagged() ? kT : 0u) | (h.last ? kL : 0u) | kDv;
+  return static_cast<std::uint16_t>(of_ddp << 8 | kRv | static_cast<unsigned>(h.op));
+}
+
 }  // namespace
 
 std::uint32_t emit_header(const SegmentHeader& h, std::uint8_t* dst) {
-  dst[0] = static_cast<std::uint8_t>((h.tagged() ? kT : 0) | (h.last ? kL : 0) | kDv);
-  dst[1] = static_cast<std::uint8_t>(kRv | static_cast<std::uint8_t>(h.op));
+  store_be16(dst, control_of(h));
   if (h.tagged()) {
     store_be32(dst + 2, h.stag);
     store_be64(dst + 6, h.to);
@@ -209,6 +215,24 @@ std::uint32_t emit_header(const SegmentHeader& h, std::uint8_t* dst) {
   store_be32(dst + 34, h.read.source_stag);
   store_be64(dst + 38, h.read.source_to);
   return kReadRequestHeader;
+}
+
+std::uint32_t emit_fpdu_head(const SegmentHeader& h, std::uint32_t ulpdu, std::uint8_t* dst) {
+  constexpr std::uint32_t kLengthField = mpa::kLengthField;
+  const std::uint64_t first = std::uint64_t{ulpdu} << 48 | std::uint64_t{control_of(h)} << 32;
+  if (h.tagged()) {
+    store_be64(dst, first | h.stag);
+    store_be64(dst + 8, h.to);
+    return kLengthField + kTaggedHeader;
+  }
+  if (h.op < Opcode::Send || h.op > Opcode::SendSeInv) {
+    store_be16(dst, static_cast<std::uint16_t>(ulpdu));
+    return kLengthField + emit_header(h, dst + kLengthField);
+  }
+  store_be64(dst, first | (invalidates(h.op) ? h.inv_stag : 0));
+  store_be64(dst + 8, std::uint64_t{h.qn} << 32 | h.msn);
+  store_be32(dst + 16, h.mo);
+  return kLengthField + kUntaggedHeader;
 }
 
 }  // namespace urnic::ddp

@@ -89,4 +89,9 @@ Outcome<ParsedSegment, Violation> parse_segment(ByteView ulpdu);
 // Writes the header to `dst` (kMaxHeader bytes); returns its length (14, 18, 26, 30 or 46).
 std::uint32_t emit_header(const SegmentHeader&, std::uint8_t* dst);
 
+// Writes MPA's length field for a ULPDU of `ulpdu` bytes, and then the header; `dst` has two bytes
+// more than kMaxHeader. Returns the bytes written. Whole words are stored where they will be read
+// as words, because a load that spans several recent stores waits for them.
+std::uint32_t emit_fpdu_head(const SegmentHeader&, std::uint32_t ulpdu, std::uint8_t* dst);
+
 }  // namespace urnic::ddp

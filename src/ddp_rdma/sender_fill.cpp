@@ -90,18 +90,18 @@ bool build(const SenderState& s, const Record& r, std::uint8_t* dst, std::uint32
   Pieces pieces;
   std::uint32_t count = 0;
   if (!describe(s, r, &h, pieces.at, &count)) return false;
-  std::uint8_t header[kMaxHeader];
-  const std::uint32_t header_len = emit_header(h, header);
+  alignas(8) std::uint8_t head[mpa::kLengthField + kMaxHeader];
+  const std::uint32_t head_bytes = emit_fpdu_head(h, header_of(h.tagged()) + r.payload, head);
   const mpa::Framing& framing = s.sizes.framing();
   const std::span<const ByteView> payload(pieces.at, count);
   const ByteView all = span_around(payload);
   return guarded(all.data(), all.size(), [&] {
     if (framing.marked()) {
-      *sum = mpa::build_framed(dst, framing.policy, framing.pos(r.begin), {header, header_len},
-                               payload, s.crc)
-                 .sum;
+      const ByteView header = ByteView(head, head_bytes).subspan(mpa::kLengthField);
+      *sum =
+          mpa::build_framed(dst, framing.policy, framing.pos(r.begin), header, payload, s.crc).sum;
     } else {
-      *sum = mpa::build_fpdu(dst, {header, header_len}, payload, s.crc).sum;
+      *sum = mpa::build_fpdu_of(dst, {head, head_bytes}, payload, s.crc).sum;
     }
   });
 }
@@ -165,10 +165,8 @@ bool view_fpdu(SenderState& s, StreamOffset begin, std::uint32_t len, std::uint3
   if (!in_place) return false;
   SegmentHeader h;
   if (!describe(s, r, &h, out->pieces.data(), &out->count)) return false;
-  const std::uint32_t header = emit_header(h, out->head.data() + mpa::kLengthField);
   const std::uint32_t ulpdu = header_of(h.tagged()) + r.payload;
-  store_be16(out->head.data(), static_cast<std::uint16_t>(ulpdu));
-  out->head_bytes = mpa::kLengthField + header;
+  out->head_bytes = emit_fpdu_head(h, ulpdu, out->head.data());
   out->tail.fill(0);
   out->tail_bytes = mpa::pad_of(ulpdu) + mpa::kCrcField;
   *skip = at;

@@ -31,9 +31,7 @@ bool describe_run(const SenderState& s, SendRun* run) {
     h.msn = s.requests.part(at.id).msn;
     h.mo = at.offset;
   }
-  const std::uint32_t header = emit_header(h, run->head.data() + mpa::kLengthField);
-  store_be16(run->head.data(), static_cast<std::uint16_t>(header + run->payload));
-  run->head_bytes = mpa::kLengthField + header;
+  run->head_bytes = emit_fpdu_head(h, header_of(run->tagged) + run->payload, run->head.data());
   return true;
 }
 

@@ -198,14 +198,25 @@ void Driver::hand_over() {
   if (sleeper_.load() == Sleeper::Watching) wake_.signal();
 }
 
+// Most posts of a stream: a doorbell of the queue pair that is kept for later ones covers the new
+// request too. Some posts check the number and the age of the requests kept instead.
+static bool joins_kept(const verbs::QueuePair& qp) {
+  if (qp.rung.load(std::memory_order_relaxed) == 0) return false;
+  const std::uint32_t tail = qp.sq.tail();
+  return !Gathering::looks(tail, qp.sq.wqe(tail - 1).length);
+}
+
 void Driver::ring(verbs::QueuePair& qp, verbs::Posted what) {
   if (inherited()) return;
-  if (ownership_.try_take()) {
+  if (what == verbs::kPostedSends && joins_kept(qp)) {
+    if (!doorbells_.leave(qp, what)) return;
+  } else if (ownership_.try_take()) {
     const Instant now = monotonic_now();
     leave(answer_or_defer(qp, what, now));
     return;
+  } else {
+    doorbells_.leave(qp, what);
   }
-  leave_doorbell(qp, what);
   ownership_.rang();
   if (ownership_.try_take()) {  // the owner may have left without seeing the doorbell
     answer_doorbells();
@@ -213,20 +224,16 @@ void Driver::ring(verbs::QueuePair& qp, verbs::Posted what) {
   }
 }
 
-void Driver::leave_doorbell(verbs::QueuePair& qp, verbs::Posted what) {
-  if (qp.rung.fetch_or(what) == 0) doorbells_.push(&qp);
-}
-
 // Handles a doorbell of the thread that owns the engine. Returns true if the sleeper must be woken.
 bool Driver::answer_or_defer(verbs::QueuePair& qp, verbs::Posted what, Instant now) {
   caller_.habit.post(now);
-  if (options_.progress == Progress::Auto && engine_->over_kernel_tcp()) {
+  if (options_.progress != Progress::Thread) {
     caller_.posting.post(now);
     last_seen_.store(now.ns(), std::memory_order_relaxed);
     if (sleeper_.load(std::memory_order_relaxed) == Sleeper::Watching) absence_.seen(now);
   }
   if (what == verbs::kPostedSends && gathers(qp, now)) {
-    leave_doorbell(qp, what);
+    doorbells_.leave(qp, what);
     return false;
   }
   send_gathered();
@@ -240,10 +247,8 @@ bool Driver::answer_or_defer(verbs::QueuePair& qp, verbs::Posted what, Instant n
 
 // True if the doorbell of a Send may wait for later ones.
 bool Driver::gathers(verbs::QueuePair& qp, Instant now) {
-  if (!engine_->over_kernel_tcp() || !caller_.comes_back() ||
-      sleeper_.load(std::memory_order_relaxed) != Sleeper::Watching) {
-    return false;
-  }
+  if (!caller_.comes_back()) return false;
+  if (sleeper_.load(std::memory_order_relaxed) == Sleeper::OnPort) return false;
   if (qp.state != verbs::QpState::Rts) return false;
   const std::uint32_t tail = qp.sq.tail(), waiting = tail - qp.sq.started();
   return waiting != 0 && caller_.gathering.keeps(waiting, qp.sq.wqe(tail - 1).length, now);
@@ -268,16 +273,14 @@ bool Driver::serve_between_posts(Instant now) {
 void Driver::answer_doorbells() {
   ownership_.answer();
   const Instant now = monotonic_now();
-  while (verbs::QueuePair* qp = doorbells_.pop()) {
-    const std::uint8_t posted = qp->rung.exchange(0);  // first, so that later posts ring again
-    answer(*qp, posted, now);
-  }
+  std::uint8_t posted = 0;
+  while (verbs::QueuePair* const qp = doorbells_.take(&posted)) answer(*qp, posted, now);
   caller_.gathering.sent();
 }
 
 // True if the thread sleeps on the port although new work is due earlier.
 bool Driver::sleeps_too_long() const {
-  if (engine_->has_more_to_send()) return true;
+  if (engine_->has_more_to_send() || caller_.gathering.any()) return true;
   if (engine_->waits_for_room() && !asleep_.for_room) return true;
   return engine_->next_deadline() < asleep_.until;
 }

@@ -18,8 +18,8 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/mpsc_queue.h"
 #include "device/absence.h"
+#include "device/doorbells.h"
 #include "device/event_queue.h"
 #include "device/gathering.h"
 #include "device/ownership.h"
@@ -155,7 +155,6 @@ class Driver {
     Driver* d_;
   };
   void answer(verbs::QueuePair& qp, std::uint8_t posted, Instant now);
-  void leave_doorbell(verbs::QueuePair& qp, verbs::Posted what);
   bool answer_or_defer(verbs::QueuePair& qp, verbs::Posted what, Instant now);
   bool gathers(verbs::QueuePair& qp, Instant now);
   void send_gathered();
@@ -195,7 +194,7 @@ class Driver {
   unsigned queue_;
   const std::uint64_t forks_;  // number of forks in this process' ancestry at construction
   Ownership ownership_;
-  MpscQueue<verbs::QueuePair> doorbells_;
+  Doorbells doorbells_;
   EventFd wake_;
   WatchedDescriptors watched_;
   std::thread thread_;

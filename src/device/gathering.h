@@ -1,11 +1,12 @@
-// Sends that an application posts one after the other, without a poll between them, leave together
-// over the kernel's TCP: one system call carries them instead of one each. The first goes at once,
-// so that a program that posts and polls in turn does not wait. Later ones are kept until the
-// application polls, until they are many or old, or until one is so large that gathering has no
-// benefit.
+// Sends that an application posts one after the other, without a poll between them, leave together:
+// one system call carries them, or one burst of frames with few cache lines of the peer's, and
+// small FPDUs share segments. The first goes at once, so that a program that posts and polls in
+// turn does not wait. Later ones are kept until the application polls, until they are many or old,
+// or until one is so large that gathering has no benefit.
 //
-// Used only for an application that polls all the time (PollingHabit) and is watched: when it
-// stops, our thread sends what is kept. Needs the engine's ownership.
+// Used only for an application that polls or posts all the time (PollingHabit, PostingHabit). When
+// it stops, our thread, which is watching it, sends what is kept; without a thread the next call
+// does. Needs the engine's ownership.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,7 @@ class Gathering {
   static constexpr std::uint32_t kMost = 64;     // requests of one queue pair
   static constexpr std::uint32_t kLarge = 4096;  // bytes of a request that goes at once
   static constexpr unsigned kDoorbells = 64;     // of all queue pairs
+  static constexpr unsigned kLookEvery = 8;      // requests
   static constexpr Duration kLongest = Duration::us(20);
 
   // Handles a doorbell of a queue pair with `requests` requests that have not started, the newest
@@ -31,6 +33,11 @@ class Gathering {
     if (kept_ == kDoorbells || now - since_ > kLongest) return false;
     ++kept_;
     return true;
+  }
+  // True if the post of request number `request` must ask keeps(), although a doorbell of its queue
+  // pair is kept already. Any thread.
+  static bool looks(std::uint32_t request, std::uint32_t bytes) {
+    return request % kLookEvery == 0 || bytes >= kLarge;
   }
   bool any() const { return kept_ != 0; }
   // A doorbell was answered, together with all that were kept.

@@ -11,6 +11,21 @@
 
 namespace urnic::device {
 
+// A pause after a long time without one does not end a habit: other threads took the core.
+class RarePause {
+ public:
+  static constexpr Duration kApart = Duration::ms(2);
+  // A pause was noticed.
+  bool ends_habit(Instant now) {
+    const bool again = now - last_ < kApart;
+    last_ = now;
+    return again;
+  }
+
+ private:
+  Instant last_;
+};
+
 class PollingHabit {
  public:
   // How long the habit must last to count, and how long a pause ends it.
@@ -24,7 +39,7 @@ class PollingHabit {
     if (yielded_) {
       inside_ = inside_ + between;
     } else if (between > kPause) {
-      forget();
+      if (pauses_.ends_habit(now)) forget();
     } else if (!posted_ || between > kSending) {
       Duration& where = between <= kBackToBack ? inside_ : outside_;
       where = where + between;
@@ -58,6 +73,7 @@ class PollingHabit {
  private:
   static constexpr Duration kSending = Duration::us(20);
   Instant last_;
+  RarePause pauses_;
   Duration inside_, outside_;
   bool posted_ = false, yielded_ = false;  // since the last poll
   bool steady_ = false;

@@ -17,7 +17,7 @@ class PostingHabit {
 
   // The application posted.
   void post(Instant now) {
-    if (now - last_ > kPause) forget();
+    if (now - last_ > kPause && pauses_.ends_habit(now)) forget();
     if (posts_ == 0) begin_ = now;
     last_ = now;
     if (++posts_ < kLeast || now - begin_ < kWindow) return;
@@ -37,6 +37,7 @@ class PostingHabit {
 
  private:
   Instant begin_, last_;
+  RarePause pauses_;
   unsigned posts_ = 0;  // since begin_
   bool streams_ = false;
 };

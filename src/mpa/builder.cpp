@@ -116,12 +116,24 @@ class MarkedWriter {
 
 }  // namespace
 
-Built build_fpdu(std::uint8_t* dst, ByteView header, std::span<const ByteView> payload, bool crc) {
-  const std::size_t ulpdu = total_of(header, payload);
+// Every byte is summed as it is written, and the port's buffer is not read back: the other side of
+// a shared-memory wire can change it.
+Built build_fpdu_of(std::uint8_t* dst, ByteView head, std::span<const ByteView> payload, bool crc) {
+  const std::size_t ulpdu = total_of(head, payload) - kLengthField;
   if (ulpdu > kMaxUlpdu) return {};  // does not fit the length field
 
-  // Length field and header are assembled in a local block. Every byte is summed as it is written,
-  // and the port's buffer is not read back: the other side of a shared-memory wire can change it.
+  Writer w(dst, crc);
+  w.add(head);
+  for (const ByteView& piece : payload) w.add(piece);
+  w.finish(pad_of(static_cast<std::uint32_t>(ulpdu)));
+  return w.built();
+}
+
+Built build_fpdu(std::uint8_t* dst, ByteView header, std::span<const ByteView> payload, bool crc) {
+  const std::size_t ulpdu = total_of(header, payload);
+  if (ulpdu > kMaxUlpdu) return {};
+
+  // Length field and header are assembled in a local block.
   std::array<std::uint8_t, 64> head;
   store_be16(head.data(), static_cast<std::uint16_t>(ulpdu));
   const std::size_t n = std::min(header.size(), head.size() - kLengthField);

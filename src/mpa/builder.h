@@ -21,6 +21,9 @@ struct Built {
 // Pieces may have any length and alignment; each byte is read exactly once.
 Built build_fpdu(std::uint8_t* dst, ByteView header, std::span<const ByteView> payload, bool crc);
 
+// The same, with the length field already at the front of `head`. The head is at most 64 bytes.
+Built build_fpdu_of(std::uint8_t* dst, ByteView head, std::span<const ByteView> payload, bool crc);
+
 // Builds the same FPDU as it must look at `pos` under `policy`: inserts markers while copying, and
 // writes the length field as the policy requires. With NoMarkers it equals build_fpdu(). `dst` must
 // have framed_size() bytes. Writes nothing (len 0) if the FPDU cannot be represented: longer than

@@ -49,6 +49,7 @@ struct Options {
   Duration keepalive = Duration::zero();  // idle time for keep_alive(); zero: off
   std::uint32_t most_depth = 16;  // READs and atomics of a queue pair at a time, in each direction
   std::uint32_t most_queue_pairs = ContextTable::kMost;
+  unsigned turn = 16;            // packets that a queue pair sends before others
   SipKey key;                    // permutes queue pair numbers (E-49)
   SipKey cm_key;                 // permutes communication ids and ports
   ib::XrcQueues* xrc = nullptr;  // outlives the side; null: no receiving ends of XRC

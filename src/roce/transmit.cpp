@@ -1,5 +1,6 @@
-// Sending. A turn of a queue pair is a few packets, responses and requests alternately, so that a
-// long READ it serves holds up neither its own requests nor those of other queue pairs.
+// Sending. A turn of a queue pair is some packets (Options::turn), responses and requests
+// alternately, so that a long READ it serves holds up neither its own requests nor those of other
+// queue pairs.
 #include <new>
 #include <span>
 
@@ -8,8 +9,6 @@
 
 namespace urnic::roce {
 namespace {
-
-constexpr unsigned kTurn = 16;  // packets
 
 bool may_answer(const Context& c) {
   return c.responder && c.attributes.reliable() && verbs::rights(c.qp->state).takes_requests;
@@ -101,15 +100,15 @@ unsigned send_run(Context& c, unsigned most, bool acks_wait, port::TxBatch& tx, 
 // The next hop is unreachable. Drops what would leave, so that the transport's own timers and
 // counters decide when to give up; the path is resolved again next time. Returns the packets
 // dropped.
-std::uint64_t drop_unroutable(Context& c, Instant now) {
+std::uint64_t drop_unroutable(Context& c, unsigned turn, Instant now) {
   ib::RequestPacket request;
   ib::ResponsePacket response;
   std::uint64_t lost = 0;
-  for (unsigned n = 0; n < kTurn && may_request(c); ++n) {
+  for (unsigned n = 0; n < turn && may_request(c); ++n) {
     if (!next_request(c, &request, now)) break;
     ++lost;
   }
-  for (unsigned n = 0; n < kTurn && has_responses(c); ++n) {
+  for (unsigned n = 0; n < turn && has_responses(c); ++n) {
     if (!c.responder.rc()->next_response(&response)) break;
     ++lost;
   }
@@ -119,11 +118,12 @@ std::uint64_t drop_unroutable(Context& c, Instant now) {
 
 // The same for datagrams: drops those at the head of the queue with this handle, at most one turn.
 // `way` null: the handle is closed.
-std::uint64_t drop_unroutable_datagrams(Context& c, std::uint32_t handle, Path* path) {
+std::uint64_t drop_unroutable_datagrams(Context& c, std::uint32_t handle, unsigned turn,
+                                        Path* path) {
   ib::RequestPacket request;
   std::uint32_t next = 0;
   std::uint64_t lost = 0;
-  while (lost < kTurn && c.requester.ud()->next_handle(true, &next) && next == handle &&
+  while (lost < turn && c.requester.ud()->next_handle(true, &next) && next == handle &&
          next_request(c, &request, Instant())) {
     ++lost;
   }
@@ -171,12 +171,13 @@ Side::Turn Side::transmit_connected(Context& c, Instant now) {
     wake_requester(c, halves_);
   if (!paths_.find(&c.path, c.attributes.av, now)) return turn;  // an event follows
   if (c.path.route == Route::None) {
-    statistics_.unroutable += drop_unroutable(c, now);
+    statistics_.unroutable += drop_unroutable(c, options_.turn, now);
     return turn;
   }
   turn.again = true;
-  for (unsigned n = 0; n < kTurn; ++n) {
-    if (const unsigned run = send_run(c, kTurn - n, sending_.acks_wait(), wire_.tx(), now)) {
+  for (unsigned n = 0; n < options_.turn; ++n) {
+    if (const unsigned run =
+            send_run(c, options_.turn - n, sending_.acks_wait(), wire_.tx(), now)) {
       turn.sent = true;
       statistics_.sent += run;
       n += run - 1;
@@ -205,13 +206,13 @@ Side::Turn Side::transmit_datagrams(Context& c, Instant now) {
   ib::UdRequester& requester = *c.requester.ud();
   const bool may_begin = verbs::rights(c.qp->state).begins_sends;
   std::uint32_t handle = 0;
-  for (unsigned n = 0; n < kTurn; ++n) {
+  for (unsigned n = 0; n < options_.turn; ++n) {
     if (!requester.next_handle(may_begin, &handle)) return turn;
     AddressHandles::Handle* const to = paths_.of(handle);
     if (to != nullptr && !paths_.find(&to->path, to->av, now)) return turn;  // an event follows
     if (to == nullptr || to->path.route == Route::None) {
       statistics_.unroutable +=
-          drop_unroutable_datagrams(c, handle, to != nullptr ? &to->path : nullptr);
+          drop_unroutable_datagrams(c, handle, options_.turn, to != nullptr ? &to->path : nullptr);
       continue;
     }
     SendBuffers::Buffer buffer;

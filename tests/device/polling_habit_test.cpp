@@ -40,11 +40,19 @@ TEST_F(PollingHabitTest, DoingOtherWorkMostOfTheTimeIsNotPolling) {
   }
 }
 
-TEST_F(PollingHabitTest, OnePauseEndsIt) {
+TEST_F(PollingHabitTest, APauseEndsItUnlessTheLastOneWasLongAgo) {
   poll(Duration::ms(3), Duration::ns(200));
-  ASSERT_TRUE(habit.steady());
-  now = now + PollingHabit::kPause + Duration::us(1);
-  habit.begin(now);
+  for (int i = 0; i < 3; ++i) {
+    now = now + PollingHabit::kPause + Duration::us(1);
+    habit.begin(now);
+    EXPECT_TRUE(habit.steady());
+    poll(RarePause::kApart, Duration::ns(200));
+  }
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(habit.steady());
+    now = now + PollingHabit::kPause + Duration::us(1);
+    habit.begin(now);
+  }
   EXPECT_FALSE(habit.steady());
 }
 

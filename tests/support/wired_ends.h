@@ -1,4 +1,5 @@
-// Two devices in one process and a connection between them, over memif and over the kernel's TCP.
+// Two devices in one process and a connection between them: iWARP over memif and over the kernel's
+// TCP, RoCE over memif and over the kernel's UDP.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,12 +10,14 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/loopback_network.h"
 #include "tests/support/soon.h"
 #include "urnic/urnic.h"
 
 namespace urnic::test {
 
-// The parameter is the port's kind: "memif" or "tcp".
+// The parameter: "memif" and "tcp" are iWARP over that port, "roce" is RoCE over memif, "udp" RoCE
+// over the kernel's UDP.
 class WiredEnds : public ::testing::TestWithParam<const char*> {
  protected:
   // `keeps_core`: keep polling even if other threads need the core. `progress`: the setting; with
@@ -80,10 +83,8 @@ class WiredEnds : public ::testing::TestWithParam<const char*> {
     char name[] = "/tmp/urnic-wired-XXXXXX";
     ASSERT_NE(mkdtemp(name), nullptr);
     directory_ = name;
-    const bool memif = std::string(GetParam()) == "memif";
-    const std::string wire = "memif:socket=" + directory_ + "/wire.sock,role=";
-    open(server, memif ? wire + "server" : "tcp");
-    open(client, memif ? wire + "client" : "tcp");
+    open(server, wire("server"));
+    open(client, wire("client"));
     ASSERT_TRUE(soon([&] {
       const bool there = server.device.wait_link(1);
       return client.device.wait_link(1) && there;
@@ -110,18 +111,31 @@ class WiredEnds : public ::testing::TestWithParam<const char*> {
       ASSERT_TRUE(request.ok()) << request.error().message;
       EXPECT_TRUE(request->accept(at).ok());
     });
-    const std::string host = std::string(GetParam()) == "memif" ? "10.77.0.1:" : "127.0.0.1:";
-    const auto connected = from.connect(host + std::to_string(listener->port()));
+    const auto connected = from.connect(host() + std::to_string(listener->port()));
     EXPECT_TRUE(connected.ok()) << (connected.ok() ? "" : connected.error().message);
     accepting.join();
   }
 
+  bool is(const char* kind) const { return std::string(GetParam()) == kind; }
+
   End server, client;
 
  private:
+  std::string wire(const std::string& role) const {
+    if (is("tcp")) return "tcp";
+    if (is("udp")) return "udp:bind=" + loopback_network() + (role == "server" ? "1" : "2");
+    return "memif:socket=" + directory_ + "/wire.sock,role=" + role;
+  }
+  std::string host() const {
+    if (is("tcp")) return "127.0.0.1:";
+    return is("udp") ? loopback_network() + "1:" : "10.77.0.1:";
+  }
   void open(End& end, const std::string& port) const {
     Config c;
     ASSERT_TRUE(c.set("port", port).ok());
+    if (is("roce") || is("udp")) {
+      ASSERT_TRUE(c.set("transport", "roce").ok());
+    }
     if (keeps_core_) {
       ASSERT_TRUE(c.set("doze_us", "0").ok());
     }
