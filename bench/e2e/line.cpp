@@ -12,7 +12,7 @@
 
 namespace {
 
-constexpr std::uint32_t kRounds = 20000;
+constexpr std::uint32_t kRounds = 50000;
 alignas(128) std::atomic<std::uint32_t> shared{0};
 
 void wait_for(std::uint32_t value) {
