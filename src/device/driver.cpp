@@ -23,10 +23,12 @@ namespace {
 constexpr Duration kMostUnserved = Duration::us(200);
 constexpr std::int64_t kInside = std::numeric_limits<std::int64_t>::max();  // a poll is in progress
 
-// Linux (6.12 on) runs a woken thread before one that has run for long, if the woken thread has
-// requested a short slice; other kernels refuse or ignore the request, which does no harm. Without
-// it, a program that spins on memory would keep the core for milliseconds.
-void ask_for_short_slice() {
+// The thread does what the kernel does in interrupts for its own TCP, so it should run when it is
+// woken, also on the core of a program that spins on memory and would keep it for milliseconds. It
+// asks for a higher priority, which needs a right (RLIMIT_NICE), and for a short slice, because
+// Linux (6.12 on) runs a woken thread with a short slice before one that has run for long. Kernels
+// that refuse or ignore this do no harm.
+void ask_to_run_when_woken() {
   struct Attributes {  // of sched_setattr(2), version 0
     std::uint32_t size, policy;
     std::uint64_t flags;
@@ -38,6 +40,10 @@ void ask_for_short_slice() {
   if (syscall(SYS_sched_getattr, 0, &a, sizeof a, 0) != 0) return;
   if (a.policy != SCHED_OTHER && a.policy != SCHED_BATCH) return;
   a.runtime = 100'000;  // ns
+  const std::int32_t own = a.nice;
+  a.nice = std::min(own, Driver::kNice);
+  if (syscall(SYS_sched_setattr, 0, &a, 0) == 0) return;
+  a.nice = own;
   syscall(SYS_sched_setattr, 0, &a, 0);
 }
 
@@ -310,7 +316,7 @@ void Driver::leave(bool rouse) {
 
 void Driver::run() {
   pthread_setname_np(pthread_self(), "urnic");
-  ask_for_short_slice();
+  ask_to_run_when_woken();
   Instant idle_since = monotonic_now();
   while (!stop_) {
     if (ownership_.wanted()) std::this_thread::yield();

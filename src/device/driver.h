@@ -54,6 +54,7 @@ struct DriverOptions {
 
 class Driver {
  public:
+  static constexpr std::int32_t kNice = -10;  // of its thread, where the right is there
   Driver(const DriverOptions&, Engine* engine, port::Port* port, unsigned queue);
   ~Driver();
   Driver(const Driver&) = delete;

@@ -6,9 +6,14 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <sys/resource.h>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <future>
+#include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -278,6 +283,31 @@ TEST_F(Watched, IsServedByAThreadThatNeverSleeps) {
 TEST_F(Watched, IsServedByAnApplicationThatPollsAlone) {
   start(Progress::Poll, {});
   EXPECT_TRUE(ask([&] { driver->app_poll(); }));
+}
+
+// The nice value of this process' thread of that name; none: it does not exist (yet).
+std::optional<int> nice_of(const std::string& name) {
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string comm;
+    std::getline(std::ifstream(task.path() / "comm"), comm);
+    if (comm != name) continue;
+    const auto id = static_cast<id_t>(std::stoul(task.path().filename().string()));
+    return getpriority(PRIO_PROCESS, id);
+  }
+  return std::nullopt;
+}
+
+// Where the process has no right to that, the priority is that of the process.
+TEST_F(DriverTest, TheThreadHasAHigherPriorityThanTheApplication) {
+  int may_have = 0;
+  std::thread([&may_have] {
+    const auto me = static_cast<id_t>(gettid());
+    setpriority(PRIO_PROCESS, me, Driver::kNice);
+    may_have = getpriority(PRIO_PROCESS, me);
+  }).join();
+  auto driver = drive(Progress::Auto);
+  EXPECT_TRUE(test::soon([&] { return nice_of("urnic") == may_have; })) << may_have;
+  EXPECT_NE(nice_of("urnic").value_or(99), 99);
 }
 
 std::atomic<int> signals{0};
