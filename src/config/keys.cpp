@@ -25,7 +25,7 @@ constexpr Key kKeys[] = {
   {"gateway", Kind::Gateway, "", "default gateways, at most one IPv4 and one IPv6 address; empty: none"},
   {"mac", Kind::Mac, "auto", "MAC address; auto: the port's own, or else a random address chosen at start"},
   {"vlan", Kind::Number, "0", "VLAN ID of the tag on every frame; 0: no tag", "", 0, 4094},
-  {"mtu", Kind::Number, "auto", "IP MTU in bytes; auto: what the port carries, at most 9000", "auto", 576, 65521},
+  {"mtu", Kind::Number, "auto", "IP MTU in bytes; auto: what the port carries, at most 9000 except over memif", "auto", 576, 65521},
   {"transport", Kind::Choice, "iwarp", "RDMA protocol of the device: iwarp, roce (RoCEv2, UDP port 4791) or both at the same time", "iwarp|roce|both"},
   {"connection_type", Kind::Choice, "fast", "path on which new connections start: fast (place data directly from each segment or packet) or slow (ordinary TCP reassembly; RoCE: strict packet order)", "fast|slow"},
   {"in_logic", Kind::Choice, "auto", "rule that decides which received TCP segments a FAST connection accepts: fig9, fig10 or fig3; auto: fig9 without MPA markers, fig3 with markers; see `urnic config --matrix`", "auto|fig9|fig10|fig3"},
@@ -269,7 +269,7 @@ std::string default_port() {
   } else {
     socket = "/tmp/urnic-" + std::to_string(geteuid()) + "/urnic.sock";
   }
-  return "memif:socket=" + socket + ",mtu=9000";
+  return "memif:socket=" + socket + ",mtu=65000";
 }
 
 }  // namespace

@@ -16,10 +16,12 @@ std::uint32_t link_header(const Options& options) {
   return options.vlan != 0 ? 18 : 14;
 }
 
-std::uint32_t usable_mtu(const Options& options, const port::Info& info) {
-  const std::uint32_t header = link_header(options);
-  const std::uint32_t carried = info.max_frame > header ? info.max_frame - header : 0;
-  const std::uint32_t wanted = options.mtu != 0 ? options.mtu : std::min(carried, 9000u);
+std::uint32_t usable_mtu(const Options& options, const port::Port& port) {
+  const std::uint32_t max_frame = port.info().max_frame, header = link_header(options);
+  const std::uint32_t carried = max_frame > header ? max_frame - header : 0;
+  // A frame of memif is memory between two processes, so a longer one costs nothing.
+  const std::uint32_t most = std::string_view(port.kind()) == "memif" ? carried : 9000;
+  const std::uint32_t wanted = options.mtu != 0 ? options.mtu : std::min(carried, most);
   return std::min(wanted, carried);
 }
 
@@ -118,8 +120,8 @@ Engine::Engine(const Options& options, port::Port* port, unsigned queue, Hooks* 
       port_(port),
       queue_(queue),
       hooks_(hooks),
-      wire_(port, queue, usable_mtu(options, port->info()), link_header(options),
-            interface_config(options, port->info(), usable_mtu(options, port->info())),
+      wire_(port, queue, usable_mtu(options, *port), link_header(options),
+            interface_config(options, port->info(), usable_mtu(options, *port)),
             options.socket_port),
       memory_(1u << 20, StagForm(device_key(options.seed, KeyOf::Stags))),
       completions_(hooks),

@@ -20,7 +20,7 @@ struct Options : iwarp::Options {
   std::string gateway;
   std::string mac;  // empty: derived from the first address
   std::uint32_t vlan = 0;
-  std::uint32_t mtu = 0;  // IP MTU; 0: that of the port, at most 9000
+  std::uint32_t mtu = 0;  // IP MTU; 0: that of the port, at most 9000 except over memif
   bool rto_auto = true;   // rto_min by kind of port
   enum class OutOfOrder : std::uint8_t { Auto, Place, Store } out_of_order = OutOfOrder::Auto;
   Duration link_timeout = Duration::s(5);  // E-43; 0: a link that is down is never given up

@@ -77,7 +77,7 @@ TEST_F(ConfigTest, DefaultsAreThoseOfE35AndConsistent) {
   EXPECT_EQ(c.get_int("mpa_revision"), 2);
   EXPECT_TRUE(c.get_bool("peer_to_peer"));
   EXPECT_EQ(c.get("rtr"), "write,read");
-  EXPECT_EQ(c.get("port"), "memif:socket=/run/nowhere/urnic.sock,mtu=9000");
+  EXPECT_EQ(c.get("port"), "memif:socket=/run/nowhere/urnic.sock,mtu=65000");
   EXPECT_TRUE(c.check().ok());
 }
 
