@@ -267,7 +267,7 @@ Result<MemoryRegion> Device::register_memory(const ProtectionDomain& pd, void* a
     mr->access = access;
     if (auto no = device::not_registrable(*mr)) return *no;
     device::FaultHandler::look_again();
-    if (auto no = device::not_present(*mr)) return *no;
+    if (auto no = device::not_present(*mr, *impl_)) return *no;
     mr->stag = impl_->driver->own([&](Instant) {
       return impl_->engine->memory().register_memory(pd.impl_->id, mr->extent(),
                                                      static_cast<std::uint8_t>(access));

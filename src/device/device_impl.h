@@ -17,6 +17,7 @@
 #include "device/fault_handler.h"
 #include "device/guard.h"
 #include "device/log.h"
+#include "device/present_memory.h"
 #include "device/stat_server.h"
 #include "device/xrc_domains.h"
 #include "engine/engine.h"
@@ -136,7 +137,7 @@ struct AddressHandleImpl {
 // Returns an error if it cannot become a region.
 std::optional<Error> not_registrable(const MrImpl&);
 // Returns an error if its memory is not mapped, or not writable although the rights require it.
-std::optional<Error> not_present(const MrImpl&);
+std::optional<Error> not_present(const MrImpl&, DeviceImpl&);
 
 struct SrqImpl {
   std::shared_ptr<DeviceImpl> device;
@@ -289,6 +290,7 @@ struct DeviceImpl : verbs::Hooks, std::enable_shared_from_this<DeviceImpl> {
   EventQueueImpl* events = nullptr;
   void* context = nullptr;
   XrcDomains xrc_domains;
+  device::MappingQueries mapping_queries;
   std::string link_reason;  // needs the ownership; why the link went down
 };
 

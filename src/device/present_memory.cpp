@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <cstddef>
 #include <cstdio>
 
+#include "base/private_descriptors.h"
 #include "port/fd.h"
 
 namespace urnic::device {
@@ -125,13 +127,49 @@ bool has_its_file(const Mapping& m, const Range& asked, bool populating) {
 
 enum class Answer : std::uint8_t { Present, Absent, Unknown };
 
+// The kernel's argument of PROCMAP_QUERY; older headers do not define it.
+struct MappingQuery {
+  std::uint64_t size, flags, address;
+  std::uint64_t begin, end, rights;
+  std::uint64_t page_size, offset, inode;
+  std::uint32_t device[2];
+  std::uint32_t name_size, build_id_size;
+  std::uint64_t name, build_id;
+};
+static_assert(sizeof(MappingQuery) == 104);
+
+// Finds the mapping that contains `address`. Unknown: this kernel cannot tell.
+Answer query(int fd, std::uint64_t address, Mapping* m) {
+  constexpr std::uint64_t kReadable = 1, kWritable = 2;
+  MappingQuery q{};
+  q.size = sizeof q;
+  q.address = address;
+  if (ioctl(fd, _IOWR('f', 17, MappingQuery), &q) != 0) {
+    return errno == ENOENT ? Answer::Absent : Answer::Unknown;
+  }
+  *m = {{q.begin, q.end}, (q.rights & kReadable) != 0, (q.rights & kWritable) != 0, q.inode != 0};
+  return Answer::Present;
+}
+
+bool allows(const Mapping& m, const Range& asked, bool write, bool populating) {
+  return m.readable && (!write || m.writable) && has_its_file(m, asked, populating);
+}
+
+Answer look_up_by_query(int fd, const Range& asked, bool write, bool populating) {
+  Mapping m;
+  for (std::uint64_t covered = asked.begin; covered < asked.end; covered = m.range.end) {
+    if (const Answer a = query(fd, covered, &m); a != Answer::Present) return a;
+    if (!allows(m, asked, write, populating)) return Answer::Absent;
+  }
+  return Answer::Present;
+}
+
 Answer look_up(const Range& asked, bool write, bool populating) {
   Mappings mappings;
   std::uint64_t covered = asked.begin;
   for (Mapping m; covered < asked.end && mappings.next(&m);) {
     if (m.range.end <= covered) continue;
-    if (m.range.begin > covered || !m.readable || (write && !m.writable)) return Answer::Absent;
-    if (!has_its_file(m, asked, populating)) return Answer::Absent;
+    if (m.range.begin > covered || !allows(m, asked, write, populating)) return Answer::Absent;
     covered = m.range.end;
   }
   if (covered >= asked.end) return Answer::Present;
@@ -140,12 +178,31 @@ Answer look_up(const Range& asked, bool write, bool populating) {
 
 }  // namespace
 
-bool is_present(const void* begin, std::uint64_t length, bool write, PresenceMeans means) {
+MappingQueries::~MappingQueries() {
+  if (fd_ < 0) return;
+  private_descriptors::remove(fd_);
+  close(fd_);
+}
+
+int MappingQueries::descriptor() {
+  std::call_once(opened_, [this] {
+    fd_ = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    private_descriptors::add(fd_);
+  });
+  return fd_;
+}
+
+bool is_present(const void* begin, std::uint64_t length, bool write, const PresenceMeans& means) {
   if (length == 0) return true;
   const Range asked = pages_of(reinterpret_cast<std::uintptr_t>(begin), length);
   if (asked.end == 0) return false;  // the kernel maps nothing there
   const bool populating = means.populate && populates();
   if (populating && asked.end - asked.begin <= kSmall) return populate_for(asked, write);
+  if (means.queries != nullptr) {
+    const int fd = means.queries->descriptor();
+    const Answer answer = look_up_by_query(fd, asked, write, populating);
+    if (answer != Answer::Unknown) return answer == Answer::Present;
+  }
   if (means.maps) {
     const Answer answer = look_up(asked, write, populating);
     if (answer != Answer::Unknown) return answer == Answer::Present;

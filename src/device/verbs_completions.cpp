@@ -57,9 +57,10 @@ std::optional<Error> not_registrable(const MrImpl& mr) {
   return std::nullopt;
 }
 
-std::optional<Error> not_present(const MrImpl& mr) {
+std::optional<Error> not_present(const MrImpl& mr, DeviceImpl& device) {
   const bool write = (mr.access & access_local_write) != 0;
-  if (device::is_present(mr.address, mr.length, write)) return std::nullopt;
+  const PresenceMeans means{.queries = &device.mapping_queries};
+  if (device::is_present(mr.address, mr.length, write, means)) return std::nullopt;
   return absent(mr);
 }
 
@@ -169,7 +170,7 @@ Result<void> MemoryRegion::reregister(const RegionChange& change) {
     }
     if (auto no = device::not_registrable(wanted)) return *no;
     if (change.memory || change.access) {
-      if (auto no = device::not_present(wanted)) return *no;
+      if (auto no = device::not_present(wanted, *device)) return *no;
     }
     const std::uint32_t stag = device->driver->own([&](Instant) {
       return device->engine->reregister(impl_->stag, pd->id, wanted.extent(),

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include "device/forked.h"
 #include "port/fd.h"
 
 namespace urnic::device {
@@ -18,15 +20,21 @@ namespace {
 constexpr std::size_t kPage = 4096, kLarge = std::size_t{64} << 20;
 constexpr int kBoth = PROT_READ | PROT_WRITE;
 
+enum class Look : std::uint8_t { Nowhere, Query, Maps };
+
 // A mapping of two pages, or of a large range; with each way to check.
-class PresentMemory : public testing::TestWithParam<std::tuple<std::size_t, bool, bool>> {
+class PresentMemory : public testing::TestWithParam<std::tuple<std::size_t, bool, Look>> {
  protected:
   void TearDown() override {
     for (char* const p : mapped_) munmap(p, size());
   }
   static std::size_t size() { return std::get<0>(GetParam()); }
   static bool present(const char* at, std::size_t n, bool write) {
-    return is_present(at, n, write, {std::get<1>(GetParam()), std::get<2>(GetParam())});
+    const Look look = std::get<2>(GetParam());
+    MappingQueries queries;
+    return is_present(
+        at, n, write,
+        {std::get<1>(GetParam()), look != Look::Nowhere, look == Look::Query ? &queries : nullptr});
   }
   char* map(int protection, int flags = MAP_PRIVATE | MAP_ANONYMOUS, int fd = -1) {
     void* const p = mmap(nullptr, size(), protection, flags | MAP_NORESERVE, fd, 0);
@@ -108,20 +116,47 @@ TEST_P(PresentMemory, IsAbsentPastTheEndOfItsFile) {
 
 INSTANTIATE_TEST_SUITE_P(
     Means, PresentMemory,
-    testing::Values(std::tuple{2 * kPage, true, true}, std::tuple{2 * kPage, true, false},
-                    std::tuple{2 * kPage, false, true}, std::tuple{kLarge, true, true},
-                    std::tuple{kLarge, true, false}, std::tuple{kLarge, false, true}),
+    testing::Values(std::tuple{2 * kPage, true, Look::Maps},
+                    std::tuple{2 * kPage, true, Look::Nowhere},
+                    std::tuple{2 * kPage, false, Look::Query},
+                    std::tuple{2 * kPage, false, Look::Maps}, std::tuple{kLarge, true, Look::Query},
+                    std::tuple{kLarge, true, Look::Maps}, std::tuple{kLarge, true, Look::Nowhere},
+                    std::tuple{kLarge, false, Look::Query}, std::tuple{kLarge, false, Look::Maps}),
     [](const auto& how) {
+      const Look look = std::get<2>(how.param);
       return std::string(std::get<0>(how.param) == kLarge ? "Large" : "Small") +
-             (std::get<1>(how.param) ? "Populate" : "") + (std::get<2>(how.param) ? "Maps" : "");
+             (std::get<1>(how.param) ? "Populate" : "") +
+             (look == Look::Query  ? "Query"
+              : look == Look::Maps ? "Maps"
+                                   : "");
     });
+
+// A child has its own mappings, and must not ask for those of its parent.
+TEST(PresentMemory, AForkedChildIsAskedForItsOwnMappings) {
+  void* const p = mmap(nullptr, kLarge, kBoth, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(p, MAP_FAILED);
+  MappingQueries queries;
+  const PresenceMeans means{.queries = &queries};
+  EXPECT_TRUE(is_present(p, kLarge, true, means));
+  const pid_t child = fork();
+  if (child == 0) {
+    let_private_descriptors_go();  // as the handler of a process with a device does
+    munmap(p, kLarge);
+    _exit(is_present(p, kLarge, true, means) ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  munmap(p, kLarge);
+}
 
 // Checking a large region allocates no memory that the program does not use.
 TEST(PresentMemory, ALargeRangeIsCheckedWithoutAllocatingIt) {
   constexpr std::size_t kSize = std::size_t{1} << 30;
   void* const p = mmap(nullptr, kSize, kBoth, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   ASSERT_NE(p, MAP_FAILED);
-  EXPECT_TRUE(is_present(p, kSize, true));
+  MappingQueries queries;
+  EXPECT_TRUE(is_present(p, kSize, true, {.queries = &queries}));
   std::vector<unsigned char> resident(kSize / kPage);
   ASSERT_EQ(mincore(p, kSize, resident.data()), 0);
   std::size_t pages = 0;
