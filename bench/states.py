@@ -3,20 +3,27 @@ then takes 40 to 75 ns from one core to the other or 190 to 250, which changes e
 line is measured before and after each repetition, and only repetitions of one state are compared."""
 import statistics
 
-SAME = 1.25  # the largest ratio of two lines of one state
+SAME, NOISE = 1.25, 25  # lines of one state differ by at most 25 %, or by 25 ns: near lines wander from 37 to 62 ns
 ENOUGH = 3  # repetitions of a state
 
 
+def same(smaller, larger):
+    return larger <= max(SAME * smaller, smaller + NOISE)
+
+
 def changed(before, after):
-    return max(before, after) > SAME * min(before, after)
+    return not same(min(before, after), max(before, after))
+
+
+def mean(repetition):
+    return (repetition[0] + repetition[1]) / 2
 
 
 def group(repetitions):
-    """Groups [(before, after, values)]: the means of a state are within 25 % of its smallest."""
+    """Groups [(before, after, values)]: the means of a state are the same as its smallest."""
     states = []
-    for one in sorted(repetitions, key=lambda one: one[0] + one[1]):
-        smallest = states and states[-1][0]
-        if smallest and one[0] + one[1] <= SAME * (smallest[0] + smallest[1]):
+    for one in sorted(repetitions, key=mean):
+        if states and same(mean(states[-1][0]), mean(one)):
             states[-1].append(one)
         else:
             states.append([one])

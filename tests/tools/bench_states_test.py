@@ -40,14 +40,20 @@ def measured(lines, reps):
 
 class Groups(unittest.TestCase):
     def test_a_state_reaches_25_percent_above_its_smallest_mean(self):
-        found = states.group([(50, 50, "b"), (40, 40, "a"), (51, 51, "c"), (60, 64, "d"), (63, 65, "e")])
+        found = states.group([(250, 250, "b"), (200, 200, "a"), (251, 251, "c"), (300, 320, "d"), (315, 313, "e")])
         self.assertEqual([[one[2] for one in state] for state in found], [["a", "b"], ["c", "d"], ["e"]])
 
-    def test_a_line_changed_if_it_differs_by_more_than_25_percent(self):
-        self.assertFalse(states.changed(40, 50))
-        self.assertFalse(states.changed(50, 40))
-        self.assertTrue(states.changed(40, 51))
-        self.assertTrue(states.changed(51, 40))
+    def test_short_lines_that_differ_by_25_ns_are_one_state(self):
+        found = states.group([(62, 62, "b"), (37, 37, "a"), (63, 63, "c")])
+        self.assertEqual([[one[2] for one in state] for state in found], [["a", "b"], ["c"]])
+
+    def test_a_line_changed_if_it_is_of_another_state(self):
+        self.assertFalse(states.changed(200, 250))
+        self.assertFalse(states.changed(250, 200))
+        self.assertTrue(states.changed(200, 251))
+        self.assertTrue(states.changed(251, 200))
+        self.assertFalse(states.changed(40, 65))
+        self.assertTrue(states.changed(66, 40))
 
 
 class Repetitions(unittest.TestCase):
