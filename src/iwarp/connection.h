@@ -195,6 +195,13 @@ struct Connection {
   bool over_ = false;
 };
 
+// Fetches all that a segment may need, the lines at the same time.
+[[gnu::always_inline]] inline void prefetch(const Connection& c) {
+  const char* const begin = reinterpret_cast<const char*>(&c);
+  const char* const end = reinterpret_cast<const char*>(&c.id);
+  for (const char* p = begin; p < end; p += 64) __builtin_prefetch(p, 1);
+}
+
 // `opens`: only for SendGate::Delayed.
 inline void move_gate(Connection& c, SendGate to, Instant opens = Instant::never()) {
   c.send_gate = to;

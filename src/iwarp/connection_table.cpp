@@ -33,6 +33,7 @@ Connection* ConnectionTable::open(const FlowKey& key, reassembly::Pool* pool,
   Place& p = places_[place];
   if (++p.generation == 0) p.generation = 1;  // 0 is not a valid id
   p.connection = std::move(made);
+  p.open = true;
   Connection& c = *p.connection;
   c.id = (ConnectionId{p.generation} << kPlaceBits) | place;
   c.key = key;
@@ -55,6 +56,7 @@ void ConnectionTable::join_flow(Connection& c, const FlowKey& key) {
 bool ConnectionTable::end(Connection& c) {
   if (c.over_) return false;
   c.over_ = true;
+  places_[place_of(c)].open = false;
   leave_flow(c);
   ended_.push_back(place_of(c));
   --live_;

@@ -43,10 +43,11 @@ class ConnectionTable {
 
   // Finds a connection that has not ended; nullptr if there is none.
   Connection* find(ConnectionId id) const {
+    // Does not touch the connection, which may be in no cache.
     const std::uint64_t place = id & (kMaxPlaces - 1);
     if (place >= places_.size()) return nullptr;
-    Connection* c = places_[place].connection.get();
-    return c != nullptr && c->id == id && !c->is_over() ? c : nullptr;
+    const Place& p = places_[place];
+    return p.open && p.generation == id >> kPlaceBits ? p.connection.get() : nullptr;
   }
   Connection* find(const FlowKey& key) const {
     const std::uint32_t* place = flows_.find(key);
@@ -67,16 +68,14 @@ class ConnectionTable {
   template <class F>
   void for_each(F&& f) const {
     for (std::size_t i = 0; i < places_.size(); ++i) {
-      Connection* c = places_[i].connection.get();
-      if (c != nullptr && !c->is_over()) f(*c);
+      if (places_[i].open) f(*places_[i].connection);
     }
   }
 
   // The connection at each index; null if there is none. A connection keeps its index.
   std::size_t places() const { return places_.size(); }
   const Connection* in(std::size_t place) const {
-    const Connection* c = places_[place].connection.get();
-    return c != nullptr && !c->is_over() ? c : nullptr;
+    return places_[place].open ? places_[place].connection.get() : nullptr;
   }
 
   std::size_t size() const { return live_; }
@@ -87,6 +86,7 @@ class ConnectionTable {
   struct Place {
     std::unique_ptr<Connection> connection;
     std::uint32_t generation = 0;
+    bool open = false;  // it has not ended
   };
   void give_back();
 

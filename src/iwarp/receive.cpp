@@ -36,8 +36,7 @@ void Side::stage(const port::Frame& frame, net::FrameHead& head, Arrived* a) {
   if (!a->usable) return;
   a->connection = state_.connections.find(flow_of(head, a->seg));
   if (a->connection != nullptr) {
-    __builtin_prefetch(a->connection);
-    __builtin_prefetch(reinterpret_cast<const char*>(a->connection) + 64);
+    prefetch(*a->connection);
     // Frames of the loopback path are not remembered: they would make the same frames from the wire
     // trusted.
     if (head.looped) return;
