@@ -244,7 +244,7 @@ bool Driver::answer_or_defer(verbs::QueuePair& qp, verbs::Posted what, Instant n
   }
   send_gathered();
   answer(qp, what, now);
-  caller_.gathering.sent();
+  caller_.gathering.sent(1);
   if (caller_.posting.streams() && sleeper_.load(std::memory_order_relaxed) == Sleeper::OnPort) {
     return watch_from_now_on();
   }
@@ -280,8 +280,12 @@ void Driver::answer_doorbells() {
   ownership_.answer();
   const Instant now = monotonic_now();
   std::uint8_t posted = 0;
-  while (verbs::QueuePair* const qp = doorbells_.take(&posted)) answer(*qp, posted, now);
-  caller_.gathering.sent();
+  std::uint32_t requests = 0;
+  while (verbs::QueuePair* const qp = doorbells_.take(&posted)) {
+    requests += qp->sq.tail() - qp->sq.started();
+    answer(*qp, posted, now);
+  }
+  caller_.gathering.sent(requests);
 }
 
 // True if the thread sleeps on the port although new work is due earlier.

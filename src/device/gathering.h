@@ -19,16 +19,16 @@ class Gathering {
  public:
   // bound: posted requests gathered to leave together; beyond: they are sent; test:
   // Gathering.ManyAreNotKept
-  static constexpr std::uint32_t kMost = 64;     // requests of one queue pair
-  static constexpr std::uint32_t kLarge = 4096;  // bytes of a request that goes at once
-  static constexpr unsigned kDoorbells = 64;     // of all queue pairs
-  static constexpr unsigned kLookEvery = 8;      // requests
+  static constexpr std::uint32_t kMost = 64;      // requests of one queue pair
+  static constexpr std::uint32_t kLarge = 16384;  // bytes of a request that goes at once
+  static constexpr unsigned kDoorbells = 64;      // of all queue pairs
+  static constexpr unsigned kLookEvery = 8;       // requests
   static constexpr Duration kLongest = Duration::us(20);
 
   // Handles a doorbell of a queue pair with `requests` requests that have not started, the newest
   // of `bytes`. True: the doorbell is kept. False: everything is sent now.
   bool keeps(std::uint32_t requests, std::uint32_t bytes, Instant now) {
-    if (!follows_ || bytes >= kLarge || requests >= kMost) return false;
+    if ((!follows_ && !several_) || bytes >= kLarge || requests >= kMost) return false;
     if (kept_ == 0) since_ = now;
     if (kept_ == kDoorbells || now - since_ > kLongest) return false;
     ++kept_;
@@ -40,17 +40,24 @@ class Gathering {
     return request % kLookEvery == 0 || bytes >= kLarge;
   }
   bool any() const { return kept_ != 0; }
-  // A doorbell was answered, together with all that were kept.
-  void sent() {
+  // `requests` were sent, together with all that were kept.
+  void sent(std::uint32_t requests) {
     kept_ = 0;
     follows_ = true;
+    since_poll_ += requests;
   }
-  // The application polls: it has finished posting.
-  void polled() { follows_ = false; }
+  // The application polls, and what was kept has been sent: it has finished posting.
+  void polled() {
+    several_ = since_poll_ > 1;
+    since_poll_ = 0;
+    follows_ = false;
+  }
 
  private:
-  unsigned kept_ = 0;     // doorbells
-  bool follows_ = false;  // a request was sent since the last poll
+  unsigned kept_ = 0;             // doorbells
+  std::uint32_t since_poll_ = 0;  // requests sent
+  bool follows_ = false;          // a request was sent since the last poll
+  bool several_ = false;          // more than one was sent between the two polls before
   Instant since_;
 };
 

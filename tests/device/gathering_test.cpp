@@ -23,14 +23,14 @@ const Instant kStart = Instant() + Duration::ms(7);
 TEST(Gathering, TheFirstAfterAPollGoesAtOnceAndLaterOnesAreKept) {
   Gathering g;
   EXPECT_FALSE(g.keeps(1, 64, kStart));
-  g.sent();
+  g.sent(1);
   EXPECT_FALSE(g.any());
   EXPECT_TRUE(g.keeps(1, 64, kStart));
   EXPECT_TRUE(g.any());
   EXPECT_TRUE(g.keeps(2, 64, kStart));
-  g.sent();
+  g.sent(1);
   EXPECT_FALSE(g.any());
-  g.polled();
+  for (int i = 0; i < 2; ++i) g.polled();
   EXPECT_FALSE(g.keeps(1, 64, kStart));
 }
 
@@ -42,16 +42,35 @@ TEST(Gathering, NowAndThenAPostLooksAtWhatIsKept) {
   EXPECT_FALSE(Gathering::looks(1, Gathering::kLarge - 1));
 }
 
+TEST(Gathering, TheFirstIsKeptTooAfterSeveralBetweenTwoPolls) {
+  Gathering g;
+  g.sent(2);
+  g.polled();
+  EXPECT_TRUE(g.keeps(1, 64, kStart));
+  g.sent(1);
+  g.polled();
+  EXPECT_FALSE(g.keeps(1, 64, kStart)) << "a single one";
+  g.sent(1);
+  EXPECT_TRUE(g.keeps(1, 64, kStart));
+  g.sent(1);
+  g.polled();
+  EXPECT_TRUE(g.keeps(1, 64, kStart)) << "one at once and one that was kept";
+  g.sent(3);
+  g.polled();
+  g.polled();
+  EXPECT_FALSE(g.keeps(1, 64, kStart)) << "none between the last two polls";
+}
+
 TEST(Gathering, ALargeOneIsNotKept) {
   Gathering g;
-  g.sent();
+  g.sent(1);
   EXPECT_TRUE(g.keeps(1, Gathering::kLarge - 1, kStart));
   EXPECT_FALSE(g.keeps(2, Gathering::kLarge, kStart));
 }
 
 TEST(Gathering, ManyAreNotKept) {
   Gathering g;
-  g.sent();
+  g.sent(1);
   EXPECT_TRUE(g.keeps(Gathering::kMost - 1, 64, kStart));
   EXPECT_FALSE(g.keeps(Gathering::kMost, 64, kStart));
   for (unsigned i = 1; i < Gathering::kDoorbells; ++i) EXPECT_TRUE(g.keeps(1, 64, kStart)) << i;
@@ -60,11 +79,11 @@ TEST(Gathering, ManyAreNotKept) {
 
 TEST(Gathering, NoneIsKeptForLong) {
   Gathering g;
-  g.sent();
+  g.sent(1);
   EXPECT_TRUE(g.keeps(1, 64, kStart));
   EXPECT_TRUE(g.keeps(2, 64, kStart + Gathering::kLongest));
   EXPECT_FALSE(g.keeps(3, 64, kStart + Gathering::kLongest + Duration::ns(1)));
-  g.sent();
+  g.sent(1);
   EXPECT_TRUE(g.keeps(1, 64, kStart + Duration::ms(5)));
 }
 
