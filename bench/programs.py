@@ -10,6 +10,8 @@ import sys
 import tempfile
 import time
 
+import states
+
 START = 0.7  # seconds for a server to start listening
 PORT = 20000 + os.getpid() % 10000  # of all servers, used one after another
 
@@ -94,69 +96,76 @@ def busy_loops(n):
 def v1(m, r, o):
     needs("ib_write_bw", "iperf3", "taskset")
     seconds = max(1, round(o.seconds or 3))
-    ops, kernel = ("write", "send", "read"), []
-    ours, perf = {op: [] for op in ops}, {op: [] for op in ops}
-    for _ in range(o.reps or 5):
-        kernel.append(iperf(seconds, True) * 1e-9)
+    ops, kernel = {"write": 1.0, "send": 0.9, "read": 0.9}, "iperf3 -l 64K, pinned"
+
+    def once():
+        got = {kernel: iperf(seconds, True) * 1e-9}
         for op in ops:
-            ours[op].append(bandwidth(m, o, op, seconds, True))
-            perf[op].append(own_perf(m, o, op, seconds))
-    k = r.figure("iperf3 -l 64K, pinned", kernel, "Gb/s")
-    for op, target in zip(ops, (1.0, 0.9, 0.9)):
-        mine = r.figure(f"ib_{op}_bw -R, 64 KiB, pinned", ours[op], "Gb/s")
-        own = r.figure(f"urnic perf --op {op}, 64 KiB, pinned", perf[op], "Gb/s")
-        r.ratio(f"ib_{op}_bw / iperf3, pinned", mine / k, target)
-        r.ratio(f"ib_{op}_bw / urnic perf, pinned", mine / own, 0.95)
+            got[f"ib_{op}_bw -R, 64 KiB, pinned"] = bandwidth(m, o, op, seconds, True)
+            got[f"urnic perf --op {op}, 64 KiB, pinned"] = own_perf(m, o, op, seconds)
+        return got
+
+    def judge(values):
+        got = r.medians(values, "Gb/s")
+        for op, target in ops.items():
+            mine = got[f"ib_{op}_bw -R, 64 KiB, pinned"]
+            r.ratio(f"ib_{op}_bw / iperf3, pinned", mine / got[kernel], target)
+            r.ratio(f"ib_{op}_bw / urnic perf, pinned", mine / got[f"urnic perf --op {op}, 64 KiB, pinned"], 0.95)
+
+    states.repeat(m, r, o, o.reps or 5, once, judge)
 
 
 def v2(m, r, o):
     needs("ib_write_bw", "iperf3")
     seconds = max(1, round(o.seconds or 3))
-    ops, kernel = ("write", "send", "read"), []
-    ours = {op: [] for op in ops}
-    for _ in range(o.reps or 5):
-        kernel.append(iperf(seconds, False) * 1e-9)
+    ops, kernel = ("write", "send", "read"), "iperf3 -l 64K"
+
+    def once():
+        got = {kernel: iperf(seconds, False) * 1e-9}
+        return got | {f"ib_{op}_bw -R, 64 KiB": bandwidth(m, o, op, seconds, False) for op in ops}
+
+    def judge(values):
+        got = r.medians(values, "Gb/s")
         for op in ops:
-            ours[op].append(bandwidth(m, o, op, seconds, False))
-    k = r.figure("iperf3 -l 64K", kernel, "Gb/s")
-    for op in ops:
-        mine = r.figure(f"ib_{op}_bw -R, 64 KiB", ours[op], "Gb/s")
-        r.ratio(f"ib_{op}_bw / iperf3, nothing pinned", mine / k, 0.8)
+            r.ratio(f"ib_{op}_bw / iperf3, nothing pinned", got[f"ib_{op}_bw -R, 64 KiB"] / got[kernel], 0.8)
+
+    states.repeat(m, r, o, o.reps or 5, once, judge)
 
 
 def v3(m, r, o):
     needs("ib_send_lat", "taskset")
     rounds = str(int((o.seconds or 1) * 20000))
-    typical, tail, kernel, kernel_tail = [], [], [], []
-    for _ in range(o.reps or 9):
+
+    def once():
         row = perftest(m, o, ["ib_send_lat", "-R", "-s", "8", "-n", rounds], True)
-        typical.append(row[4])
-        tail.append(row[7])
         p50, p99 = (float(v) for v in m.run(m.program(o, "bench_tcp_pingpong"), rounds).split()[:2])
-        kernel.append(p50)
-        kernel_tail.append(p99)
-    mine = r.figure("ib_send_lat -R, 8 bytes, typical", typical, "us")
-    far = r.figure("ib_send_lat -R, 8 bytes, p99", tail, "us")
-    k = r.figure("kernel TCP, both spin on recv, p50", kernel, "us")
-    k99 = r.figure("kernel TCP, both spin on recv, p99", kernel_tail, "us")
-    r.ratio("ib_send_lat typical / kernel TCP", mine / k, 1.5, at_most=True)
-    r.ratio("ib_send_lat p99 / kernel TCP", far / k99, 3, at_most=True)
+        return {"ib_send_lat -R, 8 bytes, typical": row[4], "ib_send_lat -R, 8 bytes, p99": row[7],
+                "kernel TCP, both spin on recv, p50": p50, "kernel TCP, both spin on recv, p99": p99}
+
+    def judge(values):
+        typical, tail, kernel, kernel_tail = r.medians(values, "us").values()
+        r.ratio("ib_send_lat typical / kernel TCP", typical / kernel, 1.4, at_most=True)
+        r.ratio("ib_send_lat p99 / kernel TCP", tail / kernel_tail, 3, at_most=True)
+
+    states.repeat(m, r, o, o.reps or 9, once, judge)
 
 
 def v6(m, r, o):
     needs("ib_write_bw", "iperf3", "taskset")
     seconds = max(1, round(o.seconds or 2))
-    single, listed, kernel = [], [], []
-    for _ in range(o.reps or 5):
-        words = ["ib_write_bw", "-R", "-s", "64", "-D", str(seconds)]
-        single.append(perftest(m, o, words, True)[4])
-        listed.append(perftest(m, o, words + ["-l", "32"], True)[4])
-        kernel.append(iperf(seconds, True, "64") / 512 * 1e-6)
-    one = r.figure("ib_write_bw -R -s 64", single, "M/s")
-    many = r.figure("ib_write_bw -R -s 64 -l 32", listed, "M/s")
-    k = r.figure("iperf3 -l 64, sends", kernel, "M/s")
-    r.ratio("64-byte Writes one by one / sends of iperf3", one / k, 1)
-    r.ratio("64-byte Writes in lists of 32 / sends of iperf3", many / k, 8)
+    words = ["ib_write_bw", "-R", "-s", "64", "-D", str(seconds)]
+
+    def once():
+        return {"ib_write_bw -R -s 64": perftest(m, o, words, True)[4],
+                "ib_write_bw -R -s 64 -l 32": perftest(m, o, words + ["-l", "32"], True)[4],
+                "iperf3 -l 64, sends": iperf(seconds, True, "64") / 512 * 1e-6}
+
+    def judge(values):
+        one, many, kernel = r.medians(values, "M/s").values()
+        r.ratio("64-byte Writes one by one / sends of iperf3", one / kernel, 1)
+        r.ratio("64-byte Writes in lists of 32 / sends of iperf3", many / kernel, 8)
+
+    states.repeat(m, r, o, o.reps or 5, once, judge)
 
 
 def v7(m, r, o):
@@ -168,7 +177,7 @@ def v7(m, r, o):
     clock = r.figure("clock_gettime", calls[1], "ns")
     one = r.figure("register and deregister 1 GiB, 1 queue pair", calls[2], "us")
     many = r.figure("register and deregister 1 GiB, 1000 queue pairs", calls[3], "us")
-    r.ratio("empty ibv_poll_cq / clock_gettime", empty / clock, 5, at_most=True)
+    r.ratio("empty ibv_poll_cq / clock_gettime", empty / clock, 4, at_most=True)
     r.ratio("register and deregister, 1 queue pair [us]", one, 0.5, at_most=True)
     r.ratio("register and deregister, 1000 queue pairs [us]", many, 0.5, at_most=True)
 
@@ -225,41 +234,50 @@ def v8(m, r, o):
     needs("rping", "taskset")
     command = under_urnic(m, o, ["rping", "-p", str(PORT)])
     one_core = ["taskset", "-c", "0"]
-    takes, shortest, kernel, takes_on_one, kernel_on_one = [], [], [], [], []
-    for _ in range(o.reps or 5):
-        takes.append(rping(command, 2000))
-        shortest.append(rping(command, 1))
-        takes_on_one.append(rping(one_core + command, 2000))
+    mine, kernel = "rping -C 2000, whole program", "12000 half round trips of kernel TCP, blocking"
+
+    def once():
         # 6000 rounds are 12000 half round trips: six messages for each of rping's 2000 rounds.
-        kernel.append(12000 * m.wake(o, 6000, "tcp-event")[2] * 1e-6)
         on_one = m.run(*one_core, m.program(o, "bench_wake"), "tcp-event", "--rounds", "6000")
-        kernel_on_one.append(12000 * float(on_one.split()[2]) * 1e-6)
+        return {mine: rping(command, 2000), "rping -C 1, whole program": rping(command, 1),
+                kernel: 12000 * m.wake(o, 6000, "tcp-event")[2] * 1e-6,
+                "rping -C 2000, all on one core": rping(one_core + command, 2000),
+                "kernel TCP, blocking, all on one core": 12000 * float(on_one.split()[2]) * 1e-6}
+
+    def judge(values):
+        got = r.medians(values, "s")
+        r.ratio("rping -C 2000 / kernel TCP", got[mine] / got[kernel], 3, at_most=True)
+
+    states.repeat(m, r, o, o.reps or 5, once, judge)
     share = idle_share(command, 5)
-    mine = r.figure("rping -C 2000, whole program", takes, "s")
-    r.figure("rping -C 1, whole program", shortest, "s")
-    k = r.figure("12000 half round trips of kernel TCP, blocking", kernel, "s")
-    r.figure("rping -C 2000, all on one core", takes_on_one, "s")
-    r.figure("kernel TCP, blocking, all on one core", kernel_on_one, "s")
     r.figure("an idle rping -s", [share], "% of a core")
-    r.ratio("rping -C 2000 / kernel TCP", mine / k, 4, at_most=True)
     r.ratio("an idle server [% of a core]", share, 1, at_most=True)
+
+
+def beside_loops(m, r, o, loops):
+    seconds, beside = max(1, round(o.seconds or 2)), f"{loops} busy loops"
+
+    def once():
+        # The loops run only meanwhile: beside them the line would show how the cores are shared.
+        with busy_loops(loops), tempfile.TemporaryDirectory(prefix="urnic-p19-") as folder:
+            wire = f"memif:socket={folder}/wire.sock,mtu=9000"
+            return {f"{beside}: urnic perf over memif": own_perf(m, o, "write", seconds, False, wire, "10.77.0.1"),
+                    f"{beside}: urnic perf over the kernel's TCP": own_perf(m, o, "write", seconds, False),
+                    f"{beside}: iperf3 -l 64K": iperf(seconds, False) * 1e-9}
+
+    def judge(values):
+        memif, tcp, kernel = r.medians(values, "Gb/s").values()
+        r.ratio(f"{beside}: memif / kernel TCP transport", memif / tcp, 1)
+        r.ratio(f"{beside}: kernel TCP transport / iperf3", tcp / kernel, 0.8)
+
+    states.repeat(m, r, o, o.reps or 5, once, judge)
 
 
 def p19(m, r, o):
     """A busy machine: both transports compared with iperf3, nothing pinned."""
     needs("iperf3")
-    seconds = max(1, round(o.seconds or 2))
     for loops in (0, 1, 2, 4):
-        memif, tcp, kernel = [], [], []
-        with busy_loops(loops), tempfile.TemporaryDirectory(prefix="urnic-p19-") as folder:
-            for i in range(o.reps or 5):
-                memif.append(own_perf(m, o, "write", seconds, False, f"memif:socket={folder}/{i}.sock,mtu=9000", "10.77.0.1"))
-                tcp.append(own_perf(m, o, "write", seconds, False))
-                kernel.append(iperf(seconds, False) * 1e-9)
-        beside = f"{loops} busy loops"
-        t = r.figure(f"{beside}: urnic perf over the kernel's TCP, 64 KiB Writes", tcp, "Gb/s")
-        r.ratio(f"{beside}: memif / kernel TCP transport", r.figure(f"{beside}: urnic perf over memif", memif, "Gb/s") / t, 1)
-        r.ratio(f"{beside}: kernel TCP transport / iperf3", t / r.figure(f"{beside}: iperf3 -l 64K", kernel, "Gb/s"), 0.8)
+        beside_loops(m, r, o, loops)
 
 
 MEASURES = {"P19": p19, "V1": v1, "V2": v2, "V3": v3, "V6": v6, "V7": v7, "V8": v8}

@@ -96,7 +96,7 @@ endfunction()
 # What no compiler checks; .ci/run and ./run-tests begin with it.
 urnic_test(tree.check KIND virtual COMMAND tools/check)
 # The tools' own tests.
-foreach(tool check_abi check_classes check_includes check_kinds check_links conformance mutants mutants_sample mutated_sources places real_test test_summary texts)
+foreach(tool bench_states check_abi check_classes check_includes check_kinds check_links conformance mutants mutants_sample mutated_sources places real_test test_summary texts)
   urnic_test(tools.${tool} KIND outside COMMAND ${Python3_EXECUTABLE} tests/tools/${tool}_test.py)
 endforeach()
 urnic_test(proof.bounds KIND outside COMMAND ${Python3_EXECUTABLE} tools/resources --check)

@@ -40,6 +40,13 @@ std::string port_of(const EndOptions& o, const std::string& role) {
   return "memif:socket=" + o.socket + ",role=" + role + mtu;
 }
 
+QueuePair new_queue_pair(End& e) {
+  QpOptions q;
+  q.send_cq = q.receive_cq = e.cq;
+  q.max_send = kDepth;
+  return need(e.device.create_qp(e.pd, q), "queue pair");
+}
+
 // The environment and configuration files must not affect a measurement.
 End open_end(const EndOptions& o, const char* role, std::span<std::uint8_t> memory) {
   Config config;
@@ -57,10 +64,8 @@ End open_end(const EndOptions& o, const char* role, std::span<std::uint8_t> memo
   e.region = need(e.device.register_memory(e.pd, memory.data(), memory.size(),
                                            access_local_write | access_remote_write),
                   "memory");
-  QpOptions q;
-  q.send_cq = q.receive_cq = e.cq;
-  q.max_send = kDepth;
-  e.qp = need(e.device.create_qp(e.pd, q), "queue pair");
+  e.qp = new_queue_pair(e);
+  while (e.more.size() + 1 < o.connections) e.more.push_back(new_queue_pair(e));
   return e;
 }
 
@@ -82,7 +87,7 @@ std::span<const std::uint8_t> bytes_of(const Offer& o) {
 }  // namespace
 
 void End::write(std::uint64_t wr_id, std::uint64_t offset, std::uint32_t length, std::uint64_t to,
-                std::uint32_t flags) {
+                std::uint32_t flags, std::size_t over) {
   const Sge sge{reinterpret_cast<std::uint64_t>(region.address()) + offset, length, region.lkey()};
   SendRequest r;
   r.wr_id = wr_id;
@@ -91,19 +96,21 @@ void End::write(std::uint64_t wr_id, std::uint64_t offset, std::uint32_t length,
   r.sges = {&sge, 1};
   r.remote_address = peer.address + to;
   r.rkey = peer.rkey;
-  need(qp.post_send(r), "post");
+  need(connection(over).post_send(r), "post");
 }
 
 End open_server(const EndOptions& options, std::span<std::uint8_t> memory) {
   End e = open_end(options, "server", memory);
   Listener listener = need(e.device.listen(kPort), "listen");
-  ConnectRequest request = need(listener.next(20000), "connection request");
-  const auto pd = request.private_data();
-  e.peer = read_offer(pd.data(), pd.size());
   const Offer ours = offer_of(e);
   ConnectionOptions c;
   c.private_data = bytes_of(ours);
-  need(request.accept(e.qp, c), "accept");
+  for (std::uint32_t i = 0; i < options.connections; ++i) {
+    ConnectRequest request = need(listener.next(20000), "connection request");
+    const auto pd = request.private_data();
+    e.peer = read_offer(pd.data(), pd.size());
+    need(request.accept(e.connection(i), c), "accept");
+  }
   return e;
 }
 
@@ -117,18 +124,17 @@ End open_client(const EndOptions& options, std::span<std::uint8_t> memory) {
   const std::string at = options.kernel_udp   ? loopback_of(options, true)
                          : options.kernel_tcp ? "127.0.0.1"
                                               : "10.77.0.1";
-  const std::string server = at + ":";
-  auto connected = e.qp.connect(server + std::to_string(kPort), c);
-  // The link does not show whether the other end listens yet, so retry for a moment.
-  for (int i = 0; i < 1000 && !connected && no_link; ++i) {
-    usleep(10000);
-    QpOptions q;
-    q.send_cq = q.receive_cq = e.cq;
-    q.max_send = kDepth;
-    e.qp = need(e.device.create_qp(e.pd, q), "queue pair");
-    connected = e.qp.connect(server + std::to_string(kPort), c);
+  const std::string server = at + ":" + std::to_string(kPort);
+  for (std::uint32_t n = 0; n < options.connections; ++n) {
+    auto connected = e.connection(n).connect(server, c);
+    // The link does not show whether the other end listens yet, so retry for a moment.
+    for (int i = 0; i < 1000 && !connected && no_link; ++i) {
+      usleep(10000);
+      e.connection(n) = new_queue_pair(e);
+      connected = e.connection(n).connect(server, c);
+    }
+    need(connected, "connect");
   }
-  need(connected, "connect");
   const std::string pd = e.qp.peer_private_data();
   e.peer = read_offer(pd.data(), pd.size());
   return e;

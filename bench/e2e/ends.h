@@ -1,6 +1,6 @@
-// Two processes with one connection between them, iWARP or RoCE, over memif, the kernel's TCP or
-// its UDP. All end-to-end measurements use this setup. Each end grants the other access to one
-// region.
+// Two processes with one connection between them or several, iWARP or RoCE, over memif, the
+// kernel's TCP or its UDP. All end-to-end measurements use this setup. Each end grants the other
+// access to one region.
 #pragma once
 
 #include <unistd.h>
@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace urnic::bench {
 
@@ -27,6 +28,7 @@ struct EndOptions {
   // Over loopback instead of memif: the kernel's TCP, or RoCE over its UDP.
   bool kernel_tcp = false, kernel_udp = false;
   bool roce = false;
+  std::uint32_t connections = 1;  // all with one completion queue
   // Selects two addresses of 127/8, because each address has only one port 4791. Set before the
   // fork.
   std::uint32_t of_process = static_cast<std::uint32_t>(getpid());
@@ -39,11 +41,13 @@ struct End {
   CompletionQueue cq;
   MemoryRegion region;
   QueuePair qp;
+  std::vector<QueuePair> more;  // of the other connections
   Offer peer;
 
+  QueuePair& connection(std::size_t i) { return i == 0 ? qp : more[i - 1]; }
   // Posts one Write of `length` bytes from `offset` of our region to `to` of the peer's.
   void write(std::uint64_t wr_id, std::uint64_t offset, std::uint32_t length, std::uint64_t to,
-             std::uint32_t flags);
+             std::uint32_t flags, std::size_t over = 0);
 };
 
 // On failure each ends the process with a line on standard error. `memory` is registered for Writes
