@@ -19,8 +19,8 @@ def cell(m, r, o, op, kib, outstanding, pairs):
 
     def measure(side):
         return json.loads(m.run(m.program(o, "bench_storage"), "--json", "--side", side, "--op", op,
-                                "--size", str(kib << 10), "--outstanding", str(outstanding), "--queue-pairs", str(pairs),
-                                "--seconds", str(o.seconds or 0.3)))[key]
+                                "--size", str(kib << 10), "--outstanding", str(outstanding),
+                                "--queue-pairs", str(pairs), "--seconds", str(o.seconds or 0.3)))[key]
 
     def once():
         return {f"{what}: {side}": measure(side) for side in (*TARGETS, "sockets")}

@@ -156,8 +156,9 @@ Result run_both_ends(const StorageOptions& o) {
     sockets ? serve_sockets(o, listener) : serve_verbs(o, ready);
   }
   pin_to(0);
-  const auto initiator =
-      sockets ? open_sockets_initiator(o, listener) : open_verbs_initiator(o, ready);
+  // Never destroyed: over UDP that waits for an answer of the target, which is gone.
+  static Initiator* const initiator =
+      (sockets ? open_sockets_initiator(o, listener) : open_verbs_initiator(o, ready)).release();
   const Result r = measure(o, *initiator);
   // The target serves until it is ended; all its answers are here.
   kill(child, SIGKILL);
