@@ -11,7 +11,6 @@ namespace urnic::bench {
 namespace {
 
 constexpr std::uint16_t kPort = 18519;
-constexpr std::uint32_t kDepth = 256;
 
 [[noreturn]] void die(const char* what, const std::string& why) {
   std::fprintf(stderr, "bench: %s: %s\n", what, why.c_str());
@@ -40,10 +39,10 @@ std::string port_of(const EndOptions& o, const std::string& role) {
   return "memif:socket=" + o.socket + ",role=" + role + mtu;
 }
 
-QueuePair new_queue_pair(End& e) {
+QueuePair new_queue_pair(const EndOptions& o, End& e) {
   QpOptions q;
   q.send_cq = q.receive_cq = e.cq;
-  q.max_send = kDepth;
+  q.max_send = q.max_receive = o.depth;
   return need(e.device.create_qp(e.pd, q), "queue pair");
 }
 
@@ -60,12 +59,13 @@ End open_end(const EndOptions& o, const char* role, std::span<std::uint8_t> memo
   End e;
   e.device = need(Device::open(config), "device");
   e.pd = need(e.device.alloc_pd(), "protection domain");
-  e.cq = need(e.device.create_cq(2 * kDepth), "completion queue");
-  e.region = need(e.device.register_memory(e.pd, memory.data(), memory.size(),
-                                           access_local_write | access_remote_write),
-                  "memory");
-  e.qp = new_queue_pair(e);
-  while (e.more.size() + 1 < o.connections) e.more.push_back(new_queue_pair(e));
+  e.cq = need(e.device.create_cq(2 * o.depth * o.connections), "completion queue");
+  e.region =
+      need(e.device.register_memory(e.pd, memory.data(), memory.size(),
+                                    access_local_write | access_remote_write | access_remote_read),
+           "memory");
+  e.qp = new_queue_pair(o, e);
+  while (e.more.size() + 1 < o.connections) e.more.push_back(new_queue_pair(o, e));
   return e;
 }
 
@@ -130,7 +130,7 @@ End open_client(const EndOptions& options, std::span<std::uint8_t> memory) {
     // The link does not show whether the other end listens yet, so retry for a moment.
     for (int i = 0; i < 1000 && !connected && no_link; ++i) {
       usleep(10000);
-      e.connection(n) = new_queue_pair(e);
+      e.connection(n) = new_queue_pair(options, e);
       connected = e.connection(n).connect(server, c);
     }
     need(connected, "connect");

@@ -29,6 +29,7 @@ struct EndOptions {
   bool kernel_tcp = false, kernel_udp = false;
   bool roce = false;
   std::uint32_t connections = 1;  // all with one completion queue
+  std::uint32_t depth = 256;      // sends, and receives, that a queue pair may have outstanding
   // Selects two addresses of 127/8, because each address has only one port 4791. Set before the
   // fork.
   std::uint32_t of_process = static_cast<std::uint32_t>(getpid());
@@ -51,7 +52,7 @@ struct End {
 };
 
 // On failure each ends the process with a line on standard error. `memory` is registered for Writes
-// by the peer.
+// and Reads by the peer.
 End open_server(const EndOptions& options, std::span<std::uint8_t> memory);
 End open_client(const EndOptions& options, std::span<std::uint8_t> memory);
 

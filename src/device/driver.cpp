@@ -204,12 +204,17 @@ void Driver::hand_over() {
   if (sleeper_.load() == Sleeper::Watching) wake_.signal();
 }
 
+// Bytes that the newest request sends. A Read or an atomic sends only its own few.
+static std::uint32_t bytes_of_newest(const verbs::QueuePair& qp) {
+  const verbs::SendWqe& w = qp.sq.wqe(qp.sq.tail() - 1);
+  return verbs::awaits_response(w.op) ? 0 : w.length;
+}
+
 // Most posts of a stream: a doorbell of the queue pair that is kept for later ones covers the new
 // request too. Some posts check the number and the age of the requests kept instead.
 static bool joins_kept(const verbs::QueuePair& qp) {
   if (qp.rung.load(std::memory_order_relaxed) == 0) return false;
-  const std::uint32_t tail = qp.sq.tail();
-  return !Gathering::looks(tail, qp.sq.wqe(tail - 1).length);
+  return !Gathering::looks(qp.sq.tail(), bytes_of_newest(qp));
 }
 
 void Driver::ring(verbs::QueuePair& qp, verbs::Posted what) {
@@ -256,8 +261,8 @@ bool Driver::gathers(verbs::QueuePair& qp, Instant now) {
   if (!caller_.comes_back()) return false;
   if (sleeper_.load(std::memory_order_relaxed) == Sleeper::OnPort) return false;
   if (qp.state != verbs::QpState::Rts) return false;
-  const std::uint32_t tail = qp.sq.tail(), waiting = tail - qp.sq.started();
-  return waiting != 0 && caller_.gathering.keeps(waiting, qp.sq.wqe(tail - 1).length, now);
+  const std::uint32_t waiting = qp.sq.tail() - qp.sq.started();
+  return waiting != 0 && caller_.gathering.keeps(waiting, bytes_of_newest(qp), now);
 }
 
 void Driver::send_gathered() {
