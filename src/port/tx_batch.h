@@ -10,9 +10,8 @@
 namespace urnic::port {
 
 class TxBatch {
-  static constexpr unsigned kFirst = 4;
-
  public:
+  static constexpr unsigned kFirst = 4;  // buffers, if nothing else is expected
   TxBatch(Port* port, unsigned queue, std::uint32_t frame_size)
       : port_(port), queue_(queue), size_(frame_size) {}
 

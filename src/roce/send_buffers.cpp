@@ -4,9 +4,9 @@
 
 namespace urnic::roce {
 
-bool SendBuffers::take(const Path& path, Buffer* b) {
+bool SendBuffers::take(const Path& path, unsigned expected, Buffer* b) {
   if (path.route != Route::Own) {
-    b->frame = wire_.tx().next();
+    b->frame = wire_.tx().next(expected);
     if (b->frame == nullptr) return false;
     b->at = b->frame->data[0];
     return true;

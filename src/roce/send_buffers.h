@@ -21,8 +21,9 @@ class SendBuffers {
   // `wire` must outlive it.
   explicit SendBuffers(net::Wire* wire) : wire_(*wire) {}
 
-  // Takes room for the largest frame of a path, which must be resolved. False: there is none now.
-  bool take(const Path& path, Buffer* b);
+  // Takes room for the largest frame of a path, which must be resolved. `expected`: as many will be
+  // asked for, so they leave together. False: there is none now.
+  bool take(const Path& path, unsigned expected, Buffer* b);
   // Exactly one of these must follow each take().
   void keep(const Buffer& b, std::size_t bytes);
   void give_back(const Buffer& b);

@@ -163,7 +163,10 @@ class Side {
   Turn transmit(Context&, Instant now);
   Turn transmit_connected(Context&, Instant now);
   Turn transmit_datagrams(Context&, Instant now);
-  std::size_t next_packet(Context&, bool responses_first, std::uint8_t* to, Instant now);
+  struct Choice {
+    bool responses_first, acks_wait;
+  };
+  std::size_t next_packet(Context&, Choice, std::uint8_t* to, Instant now);
 
   Options options_;
   QpWatcher* watcher_;

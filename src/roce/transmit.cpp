@@ -1,6 +1,7 @@
 // Sending. A turn of a queue pair is some packets (Options::turn), responses and requests
 // alternately, so that a long READ it serves holds up neither its own requests nor those of other
 // queue pairs.
+#include <algorithm>
 #include <new>
 #include <span>
 
@@ -30,6 +31,10 @@ std::size_t put(FrameHeaders& headers, const ib::RequestPacket& p, std::uint8_t*
 std::size_t put(FrameHeaders& headers, const ib::ResponsePacket& p, std::uint8_t* frame) {
   const auto bytes = static_cast<std::uint32_t>(p.payload.size());
   return headers.write(frame, p.header, {&p.payload, 1}, bytes);
+}
+
+unsigned waiting_requests(const Context& c) {
+  return c.qp->sq.tail() - c.qp->sq.started();
 }
 
 // A keepalive probe to a silent peer, or the response to the peer's if there is no responder yet.
@@ -175,18 +180,24 @@ Side::Turn Side::transmit_connected(Context& c, Instant now) {
     return turn;
   }
   turn.again = true;
+  bool acks_wait = sending_.acks_wait();
+  const unsigned expected = std::max(waiting_requests(c), port::TxBatch::kFirst);
   for (unsigned n = 0; n < options_.turn; ++n) {
-    if (const unsigned run =
-            send_run(c, options_.turn - n, sending_.acks_wait(), wire_.tx(), now)) {
+    if (const unsigned run = send_run(c, options_.turn - n, acks_wait, wire_.tx(), now)) {
       turn.sent = true;
       statistics_.sent += run;
       n += run - 1;
       continue;
     }
     SendBuffers::Buffer buffer;
-    turn.full = !buffers_.take(c.path, &buffer);
+    turn.full = !buffers_.take(c.path, expected, &buffer);
     if (turn.full) break;
-    const std::size_t frame = next_packet(c, n % 2 == 0, buffer.at, now);
+    std::size_t frame = next_packet(c, {n % 2 == 0, acks_wait}, buffer.at, now);
+    if (frame == 0 && n > 1 && acks_wait) {
+      // An ACK waited for these requests, and leaves with them. A single one does not wait for it.
+      acks_wait = false;
+      frame = next_packet(c, {true, acks_wait}, buffer.at, now);
+    }
     if (frame == 0) {
       buffers_.give_back(buffer);
       turn.again = false;
@@ -216,7 +227,7 @@ Side::Turn Side::transmit_datagrams(Context& c, Instant now) {
       continue;
     }
     SendBuffers::Buffer buffer;
-    turn.full = !buffers_.take(to->path, &buffer);
+    turn.full = !buffers_.take(to->path, port::TxBatch::kFirst, &buffer);
     if (turn.full) break;
     ib::RequestPacket packet;
     if (!next_request(c, &packet, now)) {
@@ -238,7 +249,7 @@ Side::Turn Side::transmit_datagrams(Context& c, Instant now) {
 }
 
 // Writes the next packet. Returns the bytes of the frame at `to`; 0 if there is none to send.
-std::size_t Side::next_packet(Context& c, bool responses_first, std::uint8_t* to, Instant now) {
+std::size_t Side::next_packet(Context& c, Choice choice, std::uint8_t* to, Instant now) {
   FrameHeaders& headers = c.path.headers;
   if (c.greeting.wanted() && may_answer(c)) {
     ++statistics_.hellos_sent;
@@ -256,9 +267,9 @@ std::size_t Side::next_packet(Context& c, bool responses_first, std::uint8_t* to
   }
   if (const std::size_t frame = keep_alive_packet(c, to); frame != 0) [[unlikely]]
     return frame;
-  for (const bool response : {responses_first, !responses_first}) {
+  for (const bool response : {choice.responses_first, !choice.responses_first}) {
     if (response) {
-      if (!answers(c, sending_.acks_wait())) continue;
+      if (!answers(c, choice.acks_wait)) continue;
       ib::ResponsePacket p;
       if (!c.responder.rc()->next_response(&p)) continue;
       if (const std::size_t frame = put(headers, p, to)) return frame;

@@ -39,15 +39,23 @@ struct WaitingAck : ::testing::Test {
       }
     }
   }
-  void write(sim::Node& from, verbs::QueuePair& qp, const Room& local, const Room& remote) {
-    const verbs::Sge sge{local.at(), 64, local.key};
+  static verbs::SendWr write_of(const verbs::Sge& sge, const Room& remote) {
     verbs::SendWr wr;
     wr.op = verbs::WrOp::Write;
     wr.flags = verbs::kSignaled;
     wr.sges = {&sge, 1};
     wr.remote_address = remote.at(1024);
     wr.rkey = remote.key;
-    ASSERT_EQ(from.post_send(qp, wr, now), verbs::Post::Ok);
+    return wr;
+  }
+  void write(sim::Node& from, verbs::QueuePair& qp, const Room& local, const Room& remote) {
+    const verbs::Sge sge{local.at(), 64, local.key};
+    ASSERT_EQ(from.post_send(qp, write_of(sge, remote), now), verbs::Post::Ok);
+  }
+  // Without a doorbell.
+  void post_write(verbs::QueuePair& qp, const Room& local, const Room& remote) {
+    const verbs::Sge sge{local.at(), 64, local.key};
+    ASSERT_EQ(qp.sq.post(write_of(sge, remote)), verbs::Post::Ok);
   }
   bool pass(sim::Node* node, bool comes_back) {
     now = now + Duration::us(1);
@@ -86,6 +94,17 @@ TEST_F(WaitingAck, IsSentAfterTheConsumersResponse) {
   EXPECT_EQ(acks(*b), acked) << "that was the answer";
   pass(b.get(), kComesBack);
   EXPECT_EQ(sent(*b), before + 2);
+  EXPECT_EQ(acks(*b), acked + 1);
+}
+
+// proves: S-11
+TEST_F(WaitingAck, LeavesWithSeveralOfTheConsumersRequests) {
+  const std::uint64_t before = sent(*b), acked = acks(*b);
+  write(*a, *left, *here, *there);
+  pass(b.get(), kComesBack);
+  for (int i = 0; i < 2; ++i) post_write(*right, *there, *here);
+  b->engine().work_posted(*right, verbs::kPostedSends, now);
+  EXPECT_EQ(sent(*b), before + 3);
   EXPECT_EQ(acks(*b), acked + 1);
 }
 
