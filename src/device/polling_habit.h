@@ -11,19 +11,20 @@
 
 namespace urnic::device {
 
-// A pause after a long time without one does not end a habit: other threads took the core.
+// A short pause after a long activity does not end a habit: another thread took the core. One that
+// computes between its calls pauses for longer, or more often.
 class RarePause {
  public:
-  static constexpr Duration kApart = Duration::ms(2);
-  // A pause was noticed.
-  bool ends_habit(Instant now) {
-    const bool again = now - last_ < kApart;
-    last_ = now;
-    return again;
+  static constexpr Duration kActive = Duration::ms(2), kShort = Duration::us(500);
+  // The application was not active from `from` to `now`.
+  bool ends_habit(Instant from, Instant now) {
+    const bool rare = from - ended_ >= kActive && now - from <= kShort;
+    ended_ = now;
+    return !rare;
   }
 
  private:
-  Instant last_;
+  Instant ended_;  // the last pause
 };
 
 class PollingHabit {
@@ -39,7 +40,7 @@ class PollingHabit {
     if (yielded_) {
       inside_ = inside_ + between;
     } else if (between > kPause) {
-      if (pauses_.ends_habit(now)) forget();
+      if (pauses_.ends_habit(last_, now)) forget();
     } else if (!posted_ || between > kSending) {
       Duration& where = between <= kBackToBack ? inside_ : outside_;
       where = where + between;

@@ -17,7 +17,7 @@ class PostingHabit {
 
   // The application posted.
   void post(Instant now) {
-    if (now - last_ > kPause && pauses_.ends_habit(now)) forget();
+    if (now - last_ > kPause && pauses_.ends_habit(last_, now)) forget();
     if (posts_ == 0) begin_ = now;
     last_ = now;
     if (++posts_ < kLeast || now - begin_ < kWindow) return;

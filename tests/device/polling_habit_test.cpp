@@ -40,19 +40,26 @@ TEST_F(PollingHabitTest, DoingOtherWorkMostOfTheTimeIsNotPolling) {
   }
 }
 
-TEST_F(PollingHabitTest, APauseEndsItUnlessTheLastOneWasLongAgo) {
+TEST_F(PollingHabitTest, AShortPauseEndsItUnlessTheLastOneWasLongAgo) {
   poll(Duration::ms(3), Duration::ns(200));
   for (int i = 0; i < 3; ++i) {
-    now = now + PollingHabit::kPause + Duration::us(1);
+    now = now + RarePause::kShort;
     habit.begin(now);
     EXPECT_TRUE(habit.steady());
-    poll(RarePause::kApart, Duration::ns(200));
+    poll(RarePause::kActive + Duration::us(1), Duration::ns(200));
   }
   for (int i = 0; i < 2; ++i) {
     ASSERT_TRUE(habit.steady());
     now = now + PollingHabit::kPause + Duration::us(1);
     habit.begin(now);
   }
+  EXPECT_FALSE(habit.steady());
+}
+
+TEST_F(PollingHabitTest, ALongPauseEndsIt) {
+  poll(Duration::ms(3), Duration::ns(200));
+  now = now + RarePause::kShort + Duration::us(1);
+  habit.begin(now);
   EXPECT_FALSE(habit.steady());
 }
 

@@ -34,7 +34,7 @@ TEST_F(PostingHabitTest, PostingInBurstsWithPausesDoesNotCount) {
   }
 }
 
-TEST_F(PostingHabitTest, APauseEndsItUnlessTheLastOneWasLongAgo) {
+TEST_F(PostingHabitTest, AShortPauseEndsItUnlessTheLastOneWasLongAgo) {
   post(Duration::ms(3), Duration::us(1));
   for (int i = 0; i < 2; ++i) {
     ASSERT_TRUE(habit.streams());
