@@ -43,7 +43,7 @@ TEST_F(PollingHabitTest, DoingOtherWorkMostOfTheTimeIsNotPolling) {
 TEST_F(PollingHabitTest, AShortPauseEndsItUnlessTheLastOneWasLongAgo) {
   poll(Duration::ms(3), Duration::ns(200));
   for (int i = 0; i < 3; ++i) {
-    now = now + RarePause::kShort;
+    now = now + RarePause::kShort - Duration::us(1);
     habit.begin(now);
     EXPECT_TRUE(habit.steady());
     poll(RarePause::kActive + Duration::us(1), Duration::ns(200));
