@@ -10,6 +10,8 @@
 #include <memory>
 
 #include "port/fd.h"
+#include "port/udp_headers.h"
+#include "port/udp_socket.h"
 
 namespace urnic::port {
 namespace {
@@ -58,6 +60,21 @@ std::optional<std::uint32_t> own_mtu(const std::optional<IpAddress>& own) {
     least = std::min(least.value_or(mtu), mtu);
   }
   return least;
+}
+
+std::optional<std::uint32_t> route_mtu(const IpAddress& own, const IpAddress& to) {
+  const bool v6 = to.is_v6();
+  const Fd fd(::socket(v6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  KernelAddress a;
+  socklen_t size = write_kernel_address(own, 0, &a);
+  if (!fd || ::bind(fd.get(), &a.any, size) != 0) return std::nullopt;
+  size = write_kernel_address(to, kRocePort, &a);
+  if (::connect(fd.get(), &a.any, size) != 0) return std::nullopt;
+  int mtu = 0;
+  size = sizeof mtu;
+  const int level = v6 ? IPPROTO_IPV6 : IPPROTO_IP, name = v6 ? IPV6_MTU : IP_MTU;
+  if (getsockopt(fd.get(), level, name, &mtu, &size) != 0 || mtu <= 0) return std::nullopt;
+  return static_cast<std::uint32_t>(mtu);
 }
 
 }  // namespace urnic::port
