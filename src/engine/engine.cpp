@@ -122,7 +122,7 @@ Engine::Engine(const Options& options, port::Port* port, unsigned queue, Hooks* 
       hooks_(hooks),
       wire_(port, queue, usable_mtu(options, *port), link_header(options),
             interface_config(options, port->info(), usable_mtu(options, *port)),
-            options.socket_port),
+            options.socket_port, options.route_mtu),
       memory_(1u << 20, StagForm(device_key(options.seed, KeyOf::Stags))),
       completions_(hooks),
       iwarp_(options_, hooks, &completions_, &wire_, &memory_, std::move(kernel), queue,

@@ -27,6 +27,7 @@ struct Options : iwarp::Options {
   bool duplicate_address_detection = false;
   // Frames end in the kernel's UDP: no address resolution, and UDP is sent from this port. 0: off.
   std::uint16_t socket_port = 0;
+  net::RouteMtu route_mtu;  // with socket_port: of the kernel's routes
   // The transports of the device: frames of another transport are dropped.
   bool speaks_iwarp = true, speaks_roce = false;
   roce::Options roce;  // its key comes from the seed

@@ -65,7 +65,7 @@ void Connections::new_req(const AddressPair& addresses, const MadHeader& h, cons
   if (l == nullptr || !may_pass(*l, addresses, r, now)) {
     return refuse_req(addresses, h, r, Reason::NoSuchService);
   }
-  const Reason reason = judge_req(r, addresses, core_.options.most_mtu);
+  const Reason reason = judge_req(r, addresses, core_.options.most_mtu(addresses));
   if (reason != Reason::None) return refuse_req(addresses, h, r, reason);
   if (r.transport != l->what.transport) return refuse_req(addresses, h, r, Reason::Transport);
   if (r.local_id == 0) return core_.counters.count(Drop::Unexpected);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "base/deadlines.h"
 #include "base/ring.h"
@@ -17,11 +18,14 @@ namespace urnic::ib_cm {
 struct Options {
   SipKey key;  // for ids and transactions: random, or from a seed
   std::uint64_t ca_guid = 0;
-  ib::PathMtu most_mtu = ib::PathMtu::k4096;  // REQs with a larger one are refused
-  std::uint8_t ack_delay = 15;                // code: ours, sent in REPs
-  std::uint8_t packet_life_time = 18;         // code: of the network
-  std::uint8_t service_timeout = 22;          // code: the time an MRA of ours asks for
-  std::uint8_t extensions = 0;                // that REQs may offer (consent.h)
+  // The largest path MTU between two addresses: REQs with a larger one are refused.
+  std::function<ib::PathMtu(const AddressPair&)> most_mtu = [](const AddressPair&) {
+    return ib::PathMtu::k4096;
+  };
+  std::uint8_t ack_delay = 15;         // code: ours, sent in REPs
+  std::uint8_t packet_life_time = 18;  // code: of the network
+  std::uint8_t service_timeout = 22;   // code: the time an MRA of ours asks for
+  std::uint8_t extensions = 0;         // that REQs may offer (consent.h)
   // bound: connections of connection management, including time-wait; limit: 262144; beyond:
   // connecting fails with no_memory; a REQ is dropped, counted, and repeated by the peer; test:
   // RefusalTest.AFullTableAcceptsNoMoreConnections

@@ -3,9 +3,13 @@
 // information about neighbours.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "net/header_template.h"
@@ -15,17 +19,23 @@
 
 namespace urnic::net {
 
+// Returns the IP MTU of the route from an own address to another one; nullopt: unknown. Its answers
+// are input, as frames are.
+using RouteMtu = std::function<std::optional<std::uint32_t>(const IpAddress&, const IpAddress&)>;
+
 class Wire {
  public:
   using Bytes = std::vector<std::uint8_t>;
 
   // `queue` of `port`; the port must outlive this object. `mtu`: in IP bytes. `udp_source_port`:
-  // the fixed UDP source port if it cannot be chosen, as with a socket; 0: any.
+  // the fixed UDP source port if it cannot be chosen, as with a socket; 0: any. `route_mtu`: for
+  // frames that leave by the kernel's routes; empty: all routes carry `mtu`.
   Wire(port::Port* port, unsigned queue, std::uint32_t mtu, std::uint32_t link_header,
-       net::InterfaceConfig config, std::uint16_t udp_source_port = 0)
+       net::InterfaceConfig config, std::uint16_t udp_source_port = 0, RouteMtu route_mtu = {})
       : interface_(std::move(config)),
         mtu_(mtu),
         udp_source_port_(udp_source_port),
+        route_mtu_(std::move(route_mtu)),
         tx_(port, queue, mtu + link_header) {}
 
   net::Interface& interface() { return interface_; }
@@ -33,6 +43,11 @@ class Wire {
   port::TxBatch& tx() { return tx_; }
   const port::TxBatch& tx() const { return tx_; }
   std::uint32_t mtu() const { return mtu_; }
+  // The IP MTU of the route from an own address, at most mtu().
+  std::uint32_t mtu_between(const IpAddress& own, const IpAddress& to) const {
+    const auto route = route_mtu_ ? route_mtu_(own, to) : std::nullopt;
+    return std::min(route.value_or(mtu_), mtu_);
+  }
   std::uint16_t udp_source_port() const { return udp_source_port_; }
 
   net::HeaderTemplate make_header(const MacAddress& to, const IpAddress& from,
@@ -67,6 +82,7 @@ class Wire {
   net::Interface interface_;
   std::uint32_t mtu_;
   std::uint16_t udp_source_port_;
+  RouteMtu route_mtu_;
   port::TxBatch tx_;
   std::deque<Bytes> loop_;
   std::uint64_t times_full_ = 0;

@@ -156,8 +156,11 @@ Error refusal(Modified what, const verbs::QueuePair& qp, const QpChange& asked, 
       return bad("not allowed in a change " + move + ": " +
                  names_of(asked.mask & ~(takes.required | takes.optional)));
     case Modified::BadValue:
-      return bad("path, path_mtu: must be two unicast addresses of one IP version, and packets " +
-                 ("that fit the IP MTU of " + std::to_string(mtu)));
+      if (!address_fits(asked.av)) {
+        return bad("path: must be two unicast addresses of one IP version");
+      }
+      return bad("path_mtu: packets would be longer than the IP MTU " + std::to_string(mtu) +
+                 " of the route to " + asked.av.remote.to_string() + "; set a smaller path_mtu");
     case Modified::Unsupported:
       return {Errc::unsupported, "this attribute cannot be changed in the present state"};
     case Modified::NotDrained:

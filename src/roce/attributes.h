@@ -17,7 +17,7 @@ namespace urnic::roce {
 // address), unreachable (no local address has a route to the peer's address).
 Result<QpChange> change_of(verbs::QpState from, verbs::QpState to, const QpAttributes&,
                            const net::Interface&);
-// The error for a refused change `asked`. `mtu`: the IP MTU.
+// The error for a refused change `asked`. `mtu`: the IP MTU of the route to its peer.
 Error refusal(Modified, const verbs::QueuePair&, const QpChange& asked, std::uint32_t mtu);
 // Converts an address vector. Errors: as change_of().
 Result<ib::AddressVector> vector_of(const QpPath&, const net::Interface&);

@@ -46,7 +46,7 @@ Result<CmRequest> to_ask(const net::Interface& interface, Listeners& listeners,
   what.service = ib_cm::service_of(ib_cm::PortSpace::Tcp, to.port);
   what.source_port =
       p.source.at.port != 0 ? p.source.at.port : listeners.choose_port(addresses->local);
-  what.path.mtu = options.most_mtu;
+  what.path.mtu = options.most_mtu(*addresses);
   what.path.ack_timeout = ib_cm::ack_timeout_of(options.packet_life_time, options.ack_delay);
   what.path.retry_count = p.retry_count;
   what.path.traffic_class = p.traffic_class.value_or(0);

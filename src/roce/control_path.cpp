@@ -39,7 +39,9 @@ ib_cm::Options cm_options(const Options& options, const net::Wire& wire) {
   ib_cm::Options cm;
   cm.key = options.cm_key;
   cm.ca_guid = guid_of(wire.interface().mac());
-  cm.most_mtu = path_mtu_within(wire.mtu());
+  cm.most_mtu = [&wire](const ib_cm::AddressPair& a) {
+    return path_mtu_within(wire.mtu_between(a.local, a.remote));
+  };
   if (options.selective) cm.extensions = ib_cm::kExtensionSelective | ib_cm::kExtensionParts;
   return cm;
 }
@@ -183,7 +185,7 @@ Result<void> ControlPath::modify(verbs::QueuePair& qp, verbs::QpState to, const 
   if (!change) return change.error();
   const Modified done = move(qp, *change, now);
   if (done == Modified::Ok) return {};
-  return refusal(done, qp, *change, wire_.mtu());
+  return refusal(done, qp, *change, wire_.mtu_between(change->av.local, change->av.remote));
 }
 
 QpAttributes ControlPath::attributes(const verbs::QueuePair& qp) const {

@@ -164,7 +164,9 @@ Modified Side::modify(verbs::QueuePair& qp, const QpChange& wanted, Instant now)
   if (!move.ok()) return modified_of(move.verdict);
   if (!has(verbs::kQpAttrPathMtu)) change.path_mtu = c.attributes.path_mtu;
   const std::uint32_t more = verbs::is_xrc(qp.state.service()) ? ib::kXrcEthBytes : 0;
-  const ModifyLimits limits{wire_.mtu() - more, options_.most_depth};
+  const std::uint32_t ip_mtu =
+      has(verbs::kQpAttrAv) ? wire_.mtu_between(change.av.local, change.av.remote) : wire_.mtu();
+  const ModifyLimits limits{ip_mtu - more, options_.most_depth};
   if (!values_fit(change, limits)) return Modified::BadValue;
   if (has(verbs::kQpAttrAv) && !wire_.interface().is_own(change.av.local)) {
     return Modified::BadValue;
