@@ -144,6 +144,7 @@ Result<std::shared_ptr<device::DeviceImpl>> open_device(const Config& whole) {
     auto own = device::addresses_of_udp_port(spec);
     if (!own) return own.error();
     options.addresses = std::move(*own);
+    options.route_mtu = device::route_mtus_of_udp_port(spec);
   }
   const bool has_all_addresses = kernel != nullptr          ? kernel->options.bind.is_any()
                                  : options.socket_port != 0 ? device::has_addresses_of_machine(spec)

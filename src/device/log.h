@@ -1,7 +1,7 @@
 // The log of a device (settings `log` and `log_file`): one line for each event of a connection or
-// the link at info, one for each refusal and downgrade at debug. The log has a thread of its own
-// that writes the lines, so that the data paths do not wait; when it does not keep up, the oldest
-// lines are dropped.
+// the link at info, one for each refused change of a queue pair at warn, one for each other refusal
+// and each downgrade at debug. The log has a thread of its own that writes the lines, so that the
+// data paths do not wait; when it does not keep up, the oldest lines are dropped.
 //
 // Thread safe. No object exists while `log` is off.
 #pragma once

@@ -6,6 +6,8 @@
 #include "device/port_stack.h"
 #include "kernel_tcp/host_addresses.h"
 #include "port/kinds.h"
+#include "port/own_links.h"
+#include "port/own_mtu.h"
 
 namespace urnic::device {
 namespace {
@@ -59,6 +61,17 @@ std::vector<IpAddress> zoned_addresses_of_udp_port(std::string_view spec) {
   if (read.ok() && read->bind) return {*read->bind};
   const auto all = kernel_tcp::host_addresses();
   return all.ok() ? *all : std::vector<IpAddress>();
+}
+
+net::RouteMtu route_mtus_of_udp_port(std::string_view spec) {
+  const auto read = read_args(spec);
+  const port::OwnLinks all(read.ok() ? read->bind : std::nullopt);
+  return [links = all](const IpAddress& own, const IpAddress& to) mutable {
+    port::UdpDatagram d;
+    d.source = own;
+    d.destination = to;
+    return port::route_mtu(own.with_zone(links.of(d)), to);
+  };
 }
 
 std::vector<IpPrefix> udp_addresses_now() {

@@ -1,4 +1,4 @@
-// The addresses of a device whose frames go through the kernel's UDP.
+// The addresses and routes of a device whose frames go through the kernel's UDP.
 #pragma once
 
 #include <string>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/ip_address.h"
+#include "net/wire.h"
 #include "urnic/status.h"
 
 namespace urnic::device {
@@ -18,6 +19,8 @@ Result<std::vector<std::string>> addresses_of_udp_port(std::string_view spec);
 std::vector<IpAddress> zoned_addresses_of_udp_port(std::string_view spec);
 // True without bind=.
 bool has_addresses_of_machine(std::string_view udp_spec);
+// Asks the kernel for the MTU of its routes.
+net::RouteMtu route_mtus_of_udp_port(std::string_view spec);
 // The machine's present addresses; empty when there is none, or they cannot be listed.
 std::vector<IpPrefix> udp_addresses_now();
 

@@ -74,7 +74,12 @@ Result<void> QueuePair::modify(QpState to, const QpAttributes& attributes) {
         if (done && to == QpState::rtr && attributes.path) ++impl_->connection.number;
         return done;
       });
-      if (!moved) return moved;
+      if (!moved) {  // a program that only gets EINVAL has no other report
+        impl_->device->log_quietly(device::LogLevel::Warn, [&] {
+          return "queue pair " + std::to_string(number()) + ": " + moved.error().message;
+        });
+        return moved;
+      }
     }
     if (attributes.path) {
       const std::lock_guard guard(impl_->mutex);
