@@ -15,7 +15,7 @@ include(${mutated}/sources.cmake)
 # src/cli looks for them in its own scope.
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
-pkg_check_modules(LIBCRYPTO REQUIRED IMPORTED_TARGET libcrypto)
+pkg_check_modules(LIBMD REQUIRED IMPORTED_TARGET libmd)
 
 add_library(urnic_mutated INTERFACE)
 target_include_directories(urnic_mutated BEFORE INTERFACE ${mutated} ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include
@@ -24,7 +24,7 @@ target_include_directories(urnic_mutated BEFORE INTERFACE ${mutated} ${CMAKE_SOU
 target_compile_definitions(urnic_mutated INTERFACE NDEBUG URNIC_MUTATED_HEADERS=${URNIC_MUTATED_HEADERS}
                            URNIC_VERSION="${PROJECT_VERSION}" URNIC_LIBDIR="${CMAKE_INSTALL_LIBDIR}")
 target_compile_options(urnic_mutated INTERFACE -Wno-unused -Wno-unused-parameter -Wno-shadow)
-target_link_libraries(urnic_mutated INTERFACE PkgConfig::ISAL PkgConfig::LIBURING PkgConfig::LIBCRYPTO spdlog::spdlog
+target_link_libraries(urnic_mutated INTERFACE PkgConfig::ISAL PkgConfig::LIBURING PkgConfig::LIBMD spdlog::spdlog
                       CLI11::CLI11 nlohmann_json::nlohmann_json Threads::Threads ${CMAKE_DL_LIBS})
 
 # urnic_mutated_sources(<target> <rooms...>): their sources, optimised as ever, since some rules are about microseconds.

@@ -61,7 +61,8 @@ execute_process(
   COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/cmake/debian/make_files.py ${CMAKE_SOURCE_DIR} ${made}
           ${full_version} ${URNIC_MAINTAINER} ${soname}
   COMMAND_ERROR_IS_FATAL ANY)
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS CHANGELOG.md LICENSE cmake/debian/make_files.py)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS CHANGELOG.md LICENSE cmake/debian/make_files.py
+             cmake/debian/xxhash.copyright)
 
 set(rdma "urnic gives a Linux process what an RDMA network card gives it (queue pairs,
 registered memory, one-sided reads and writes) with no RDMA hardware, no

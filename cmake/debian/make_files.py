@@ -63,7 +63,7 @@ def main():
             return f.read()
 
     upstream = version.rsplit("-", 1)[0]
-    write("copyright", copyright_of(text("LICENSE")).encode())
+    write("copyright", (copyright_of(text("LICENSE")) + text("cmake/debian/xxhash.copyright")).encode())
     write("changelog.gz", packed(text("CHANGELOG.md")))
     write("changelog.Debian.gz", packed(changelog(version, maintainer, date_of(source))))
     package = f"liburnic{soname} (>= {upstream})"

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "cli/runtime.h"
-#include "cli/sha256.h"
+#include "cli/xxh128.h"
 #include "urnic/stats.h"
 
 namespace urnic::cli {
@@ -59,7 +59,7 @@ int written_by_child(const std::string& library, const std::string& to,
   return WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
 }
 
-void add_text(Sha256& hash, const std::string& text) {
+void add_text(Xxh128& hash, const std::string& text) {
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(text.c_str());
   hash.add(std::span(bytes, text.size() + 1));  // includes the terminating zero byte
 }
@@ -70,7 +70,7 @@ std::string name_by_content(const fs::path& tree) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::recursive_directory_iterator(tree)) files.push_back(entry.path());
   std::sort(files.begin(), files.end());
-  Sha256 hash;
+  Xxh128 hash;
   for (const fs::path& file : files) {
     add_text(hash, file.lexically_relative(tree).string());
     if (!fs::is_regular_file(fs::symlink_status(file))) continue;

@@ -81,7 +81,7 @@ class FakeTarget {
       case MessageKind::Open:
         m.size = size;
         say(MessageKind::Opened, m);
-        m.sha256 = Sha256().finish();
+        m.hash = Xxh128().finish();
         if (m.size == 0) say(MessageKind::Commit, m);
         open_ = m.size != 0;
         return;

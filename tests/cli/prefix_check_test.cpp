@@ -53,7 +53,7 @@ class PrefixCheckTest : public testing::Test {
     EXPECT_TRUE(theirs.has_value());
     if (!theirs) return UINT64_MAX;
     EXPECT_EQ(theirs->hash.finish(), mine.hash.finish());
-    Sha256 expected;
+    Xxh128 expected;
     expected.add({data_.data(), mine.offset});
     EXPECT_FALSE(mine.offset > kSize);
     return mine.offset;

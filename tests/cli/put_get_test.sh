@@ -46,7 +46,15 @@ cmp -s f4096 dir/f4096 || wrong_data "not got into the folder"
 "$urnic" put f5000003 10.77.0.1/again --port "$port" --repeat 5 --json >put.json || fail "repeat"
 [ "$(json put.json '(j["files"], j["bytes"], j["engine"]["connections_opened"])')" = "(5, 25000015, 1)" ] ||
   fail "repeat: $(cat put.json)"
-[ "$(json put.json 'j["sha256"]')" = "$(sha256sum <f5000003 | cut -d' ' -f1)" ] || fail "sha256"
+
+# `printf abc | xxhsum -H128` prints this hash.
+printf abc >abc
+for move in "put abc 10.77.0.1" "get 10.77.0.1/abc abc.back"; do
+  ok "$move" "$urnic" $move --port "$port" --json
+  [ "$(json out 'j["xxh128"]')" = 06b05ab6733a618578af5f94892f3950 ] || fail "hash of $move: $(cat out)"
+done
+ok "the hash for people" "$urnic" put abc 10.77.0.1 --port "$port"
+grep -q "xxh128 06b05ab6733a618578af5f94892f3950 verified" out || fail "the result line: $(cat out)"
 
 # Three clients at once, each with its own wire.
 clients=()

@@ -37,7 +37,7 @@ Message full(MessageKind kind) {
   m.allocated = std::uint64_t{4} << 40;
   m.modified = {-5, 123456789};
   m.offset = std::uint64_t{3} << 33;
-  for (std::size_t i = 0; i < m.sha256.size(); ++i) m.sha256[i] = static_cast<std::uint8_t>(i + 1);
+  for (std::size_t i = 0; i < m.hash.size(); ++i) m.hash[i] = static_cast<std::uint8_t>(i + 1);
   m.bytes_fast = 11;
   m.bytes_slow = 12;
   m.downgrades = 13;
@@ -80,7 +80,7 @@ TEST(StorageMessage, FieldsOfTheMessagesKindSurvive) {
   EXPECT_TRUE(decode(encoded(full(MessageKind::Opened)))->whole_only);
   const Message have = *decode(encoded(full(MessageKind::Have)));
   EXPECT_EQ(have.offset, std::uint64_t{3} << 33);
-  EXPECT_EQ(have.sha256, full(MessageKind::Have).sha256);
+  EXPECT_EQ(have.hash, full(MessageKind::Have).hash);
   EXPECT_EQ(decode(encoded(full(MessageKind::Begin)))->offset, std::uint64_t{3} << 33);
   const Message chunk = *decode(encoded(full(MessageKind::Chunk)));
   EXPECT_EQ(chunk.slot, 7u);
@@ -88,13 +88,13 @@ TEST(StorageMessage, FieldsOfTheMessagesKindSurvive) {
   EXPECT_TRUE(chunk.hole);
   EXPECT_EQ(chunk.offset, std::uint64_t{3} << 33);
   const Message result = *decode(encoded(full(MessageKind::Result)));
-  EXPECT_EQ(result.sha256, full(MessageKind::Result).sha256);
+  EXPECT_EQ(result.hash, full(MessageKind::Result).hash);
   EXPECT_EQ(result.recoveries, 15u);
   EXPECT_EQ(result.text, "folder/name with blanks");
 }
 
-// E-38: the layout is fixed. These bytes are version 2; a change requires a new version.
-TEST(StorageMessage, TheLayoutOfVersion2IsFixed) {
+// E-38: the layout is fixed. These bytes are version 3; a change requires a new version.
+TEST(StorageMessage, TheLayoutOfVersion3IsFixed) {
   Message m;
   m.kind = MessageKind::Chunk;
   m.transfer = 2;
@@ -102,13 +102,20 @@ TEST(StorageMessage, TheLayoutOfVersion2IsFixed) {
   m.length = 0x1000;
   m.offset = 0x123456789a;
   const std::vector<std::uint8_t> expected = {
-      'U', 'R', 'N', 'S', 2, 5, 0,    32, 0, 0, 0, 2,    0,    0,    0,    0,
+      'U', 'R', 'N', 'S', 3, 5, 0,    32, 0, 0, 0, 2,    0,    0,    0,    0,
       0,   3,   0,   0,   0, 0, 0x10, 0,  0, 0, 0, 0x12, 0x34, 0x56, 0x78, 0x9a};
   EXPECT_EQ(encoded(m), expected);
   auto hole = expected;
   hole[19] = 1;
   m.hole = true;
   EXPECT_EQ(encoded(m), hole);
+  const auto result = encoded(full(MessageKind::Result));
+  ASSERT_EQ(result.size(), 16 + 88 + full(MessageKind::Result).text.size());
+  EXPECT_EQ(result[16 + 8], 1) << "the first byte of the hash";
+  EXPECT_EQ(result[16 + 23], 16) << "the last byte of the hash";
+  EXPECT_EQ(result[16 + 31], 11) << "FAST bytes";
+  EXPECT_EQ(result[16 + 63], 15) << "recovery attempts";
+  EXPECT_EQ(result[16 + 65], full(MessageKind::Result).text.size());
 }
 
 TEST(StorageMessage, PermissionsLoseSetUid) {
@@ -149,7 +156,7 @@ TEST(StorageMessage, OtherVersionsAndForeignMessagesAreReported) {
   auto bytes = encoded(full(MessageKind::Taken));
   bytes[4] = 1;
   EXPECT_THAT(decode(bytes).error(), HasSubstr("version 1"));
-  bytes[4] = 2;
+  bytes[4] = kStorageVersion;
   bytes[5] = 12;
   EXPECT_THAT(decode(bytes).error(), HasSubstr("kind 12"));
   bytes[0] = 'X';

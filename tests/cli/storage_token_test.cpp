@@ -30,13 +30,25 @@ class StorageTokenTest : public ::testing::Test {
 
 // proves: AC-8
 TEST_F(StorageTokenTest, IsTheContentOfTheFileWithoutItsLastLineFeed) {
-  const Digest plain = StorageToken::of("0123456789abcdef").digest();
+  const TokenDigest plain = StorageToken::of("0123456789abcdef").digest();
   EXPECT_EQ(load("0123456789abcdef")->digest(), plain);
   EXPECT_EQ(load("0123456789abcdef\n")->digest(), plain);
   EXPECT_EQ(load("0123456789abcdef\r\n")->digest(), plain);
   EXPECT_NE(load("0123456789abcdef\n\n")->digest(), plain);
   EXPECT_NE(load(" 0123456789abcdef")->digest(), plain);
   EXPECT_TRUE(load(std::string(4096, 'a') + "\n").ok());
+}
+
+// `printf 'urnic storage token 1\n0123456789abcdef' | sha256sum` prints this digest, which both
+// ends must agree on.
+TEST_F(StorageTokenTest, TheDigestIsTheSha256OfPurposeAndToken) {
+  const TokenDigest digest = StorageToken::of("0123456789abcdef").digest();
+  std::string hex;
+  for (const std::uint8_t b : digest) {
+    hex += "0123456789abcdef"[b >> 4];
+    hex += "0123456789abcdef"[b & 15];
+  }
+  EXPECT_EQ(hex, "a163204a5bd340336d95cee300e0299db5677b64c882de212e5391c3e738ceea");
 }
 
 // proves: AC-8
@@ -55,7 +67,7 @@ TEST_F(StorageTokenTest, AnInvalidTokenIsAnErrorOfOneLine) {
 // proves: AC-8
 TEST_F(StorageTokenTest, ATokenWithOneOtherBitIsRejected) {
   const StorageToken token = StorageToken::of("0123456789abcdef");
-  Digest said = token.digest();
+  TokenDigest said = token.digest();
   EXPECT_TRUE(token.is(said));
   for (std::size_t bit = 0; bit < said.size() * 8; ++bit) {
     said[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
@@ -76,9 +88,9 @@ TEST_F(StorageTokenTest, FollowsTheGreeting) {
   greeting.resize(56);
   EXPECT_EQ(token_said(greeting), token.digest());
   greeting.resize(39);
-  EXPECT_EQ(token_said(greeting), Digest{});
-  EXPECT_EQ(token_said(storage_greeting()), Digest{});
-  EXPECT_EQ(token_said({}), Digest{});
+  EXPECT_EQ(token_said(greeting), TokenDigest{});
+  EXPECT_EQ(token_said(storage_greeting()), TokenDigest{});
+  EXPECT_EQ(token_said({}), TokenDigest{});
 }
 
 }  // namespace

@@ -120,7 +120,7 @@ class TargetSessionTest : public ::testing::Test {
 TEST_F(TargetSessionTest, AnotherVersionIsRefusedWithTheReason) {
   auto greeting = storage_greeting();
   greeting[4] = 1;
-  EXPECT_THAT(greet(greeting), HasSubstr("speaks version 2 of the storage protocol, the client "
+  EXPECT_THAT(greet(greeting), HasSubstr("speaks version 3 of the storage protocol, the client "
                                          "version 1"));
 }
 
@@ -167,7 +167,7 @@ TEST_F(TargetSessionTest, AnExistingFileIsResumedOnlyAtItsEnd) {
 }
 
 // proves: E-38
-TEST_F(TargetSessionTest, AFileWithAWrongSha256IsDiscarded) {
+TEST_F(TargetSessionTest, AFileWithAWrongHashIsDiscarded) {
   hello();
   ASSERT_EQ(open(OpenMode::Put, "f", 100, true).kind, MessageKind::Opened);
   say(of(MessageKind::Begin));

@@ -253,9 +253,9 @@ class Transfers : public test::Walk, protected TargetWorld {
     while (!c.heard.empty()) {
       const Message have = hear(c, MessageKind::Have);
       agree(have.offset <= c.content.size(), name(c) + "more is there than the file has");
-      Sha256 hash;
+      Xxh128 hash;
       hash.add({c.content.data(), static_cast<std::size_t>(have.offset)});
-      const bool same = hash.finish() == have.sha256;
+      const bool same = hash.finish() == have.hash;
       if (c.mode == OpenMode::Get) agree(same, name(c) + "another digest of what is there");
       if (same && (!c.whole_only || have.offset == c.content.size())) at = have.offset;
     }
@@ -297,17 +297,17 @@ class Transfers : public test::Walk, protected TargetWorld {
     const bool wrong = d.one_in(12);
     Message m = of(c, MessageKind::Commit);
     m.size = c.content.size();
-    Sha256 hash;
+    Xxh128 hash;
     hash.add(c.content);
     const Digest digest = hash.finish();
-    m.sha256 = digest;
-    if (wrong) m.sha256[5] ^= 1;
+    m.hash = digest;
+    if (wrong) m.hash[5] ^= 1;
     tell(name(c) + (wrong ? "commits with another digest" : "commits"));
     say(c, m);
     c.open = false;
     if (wrong) return refused(c, Status::Checksum);
     agree(!c.heard.empty(), name(c) + "no result");
-    agree(c.heard.back().sha256 == digest && c.heard.back().size == m.size, "what has arrived");
+    agree(c.heard.back().hash == digest && c.heard.back().size == m.size, "what has arrived");
     hear_result(c, Status::Ok);
     disk_[c.name] = c.content;
     parts_.erase(temporary_name(c.name));
@@ -339,9 +339,9 @@ class Transfers : public test::Walk, protected TargetWorld {
     say(c, taken);
   }
   void got_all(Client& c, const Message& m) {
-    Sha256 hash;
+    Xxh128 hash;
     hash.add(c.got);
-    agree(hash.finish() == m.sha256, name(c) + "another digest of what has come");
+    agree(hash.finish() == m.hash, name(c) + "another digest of what has come");
     agree_on(m.size, std::uint64_t{c.got.size()}, name(c) + "size");
     c.open = false;
     tell(name(c) + "has " + std::to_string(m.size));

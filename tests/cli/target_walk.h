@@ -56,8 +56,8 @@ class TargetWalk : public Transfers {
     Client& made = *c;
     clients_[id] = std::move(c);
     const unsigned how = d.below(8);  // 0: another version; 1: another token, or an unnecessary one
-    const Digest right = StorageToken::of(plan_.token.value_or("x")).digest();
-    const Digest wrong = StorageToken::of("0123456789abcdeg").digest();
+    const TokenDigest right = StorageToken::of(plan_.token.value_or("x")).digest();
+    const TokenDigest wrong = StorageToken::of("0123456789abcdeg").digest();
     auto greeting = how == 1 ? storage_greeting(&wrong)
                              : storage_greeting(plan_.token && how != 2 ? &right : nullptr);
     if (how == 0) greeting[4] = 7;

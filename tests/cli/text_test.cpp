@@ -1,11 +1,11 @@
-// Output for people: sizes, times, tables, the progress bar, SHA-256 as hex.
+// Output for people: sizes, times, tables, the progress bar, hashes as hex.
 #include <gtest/gtest.h>
 
 #include "cli/runtime.h"
-#include "cli/sha256.h"
 #include "cli/table.h"
 #include "cli/transfer/progress_bar.h"
 #include "cli/units.h"
+#include "cli/xxh128.h"
 
 namespace urnic::cli {
 namespace {
@@ -95,13 +95,35 @@ TEST(ProgressBar, FitsItsWidthAndEndsFull) {
       << "an empty file";
 }
 
-TEST(Sha256, KnownAnswersOfFips180) {
-  Sha256 h;
-  EXPECT_EQ(to_hex(h.finish()), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+// The hashes are those of `xxhsum -H128`.
+TEST(Xxh128, PrintsWhatXxhsumPrints) {
+  Xxh128 h;
+  EXPECT_EQ(to_hex(h.finish()), "99aa06d3014798d86001c324468d497f");
   const std::uint8_t abc[] = {'a', 'b', 'c'};
   h.add({abc, 1});
   h.add({abc + 1, 2});
-  EXPECT_EQ(to_hex(h.finish()), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(to_hex(h.finish()), "06b05ab6733a618578af5f94892f3950");
+}
+
+// A file arrives in pieces of any size, and a resumed transfer continues from a copy of the state.
+TEST(Xxh128, DoesNotDependOnThePieces) {
+  std::vector<std::uint8_t> bytes(100'003);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i * i >> 3);
+  Xxh128 whole, pieces;
+  whole.add(bytes);
+  const Digest digest = whole.finish();
+  const auto all = std::span<const std::uint8_t>(bytes);
+  std::size_t at = 0;
+  for (std::size_t n = 1; at + n < 70'000; at += n, n += 61) pieces.add(all.subspan(at, n));
+  Xxh128 copy = pieces.copy();
+  pieces.add(all.subspan(at, 1));
+  copy.add(all.subspan(at));
+  pieces.add(all.subspan(at + 1));
+  EXPECT_EQ(copy.finish(), digest);
+  EXPECT_EQ(pieces.finish(), digest);
+  bytes[50'000] ^= 1;
+  whole.add(bytes);
+  EXPECT_NE(whole.finish(), digest);
 }
 
 }  // namespace

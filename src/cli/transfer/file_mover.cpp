@@ -48,7 +48,7 @@ FileSource::FileSource(FileQueue* queue, std::uint64_t tag_base, Window window, 
 FileSource::FileSource(Window window, std::vector<std::uint8_t> content)
     : window_(window), memory_(std::move(content)), size_(memory_.size()), states_(window.slots) {}
 
-void FileSource::begin_at(std::uint64_t offset, Sha256 hash) {
+void FileSource::begin_at(std::uint64_t offset, Xxh128 hash) {
   read_to_ = sent_ = taken_ = stretch_ends_ = offset;
   hash_.begin_with(std::move(hash));
 }
@@ -193,7 +193,7 @@ bool FileSink::write_all(const std::uint8_t* at, std::uint32_t left) {
   return true;
 }
 
-void FileSink::begin_at(std::uint64_t offset, Sha256 hash) {
+void FileSink::begin_at(std::uint64_t offset, Xxh128 hash) {
   announced_ = freed_bytes_ = offset;
   hash_.begin_with(std::move(hash));
 }

@@ -1,5 +1,5 @@
 // Moves a file through a window of slots, chunk by chunk and in order. FileSource fills slots from
-// a file; FileSink empties slots into a file. Both compute the SHA-256 meanwhile, one piece at a
+// a file; FileSink empties slots into a file. Both compute the hash meanwhile, one piece at a
 // time, so that the caller's loop is not blocked. Neither depends on how the bytes cross the wire.
 #pragma once
 
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "cli/file_queue.h"
-#include "cli/sha256.h"
 #include "cli/transfer/folder.h"
+#include "cli/xxh128.h"
 
 namespace urnic::cli {
 
@@ -33,7 +33,7 @@ struct ChunkRef {
 class HashLine {
  public:
   // `hash` has already hashed the bytes before the first chunk.
-  void begin_with(Sha256 hash) { hash_ = std::move(hash); }
+  void begin_with(Xxh128 hash) { hash_ = std::move(hash); }
   void push(std::uint32_t slot, const std::uint8_t* data, std::uint32_t length);
   // Hashes a piece. Returns the slot that this has finished, if any. `*worked`: there was work.
   std::optional<std::uint32_t> step(bool* worked);
@@ -47,7 +47,7 @@ class HashLine {
     std::uint32_t left;
   };
   std::deque<Item> line_;
-  Sha256 hash_;
+  Xxh128 hash_;
 };
 
 class FileSource {
@@ -60,7 +60,7 @@ class FileSource {
 
   // The other side has the bytes before `offset`, and `hash` has hashed them. Call before the first
   // step().
-  void begin_at(std::uint64_t offset, Sha256 hash);
+  void begin_at(std::uint64_t offset, Xxh128 hash);
   // Starts possible operations and hashes a little. True if there was any work.
   bool step();
   // Handles the end of the read into `slot`.
@@ -115,7 +115,7 @@ class FileSink {
   FileSink(Window window, int stream, std::uint64_t size, std::string what);
 
   // As for FileSource. Call before the first announce().
-  void begin_at(std::uint64_t offset, Sha256 hash);
+  void begin_at(std::uint64_t offset, Xxh128 hash);
   // The other side announces that `chunk` is in its slot, or can be fetched. False: it is not the
   // next chunk, its size is wrong, or the slot is in use (a protocol error).
   bool announce(const ChunkRef& chunk);

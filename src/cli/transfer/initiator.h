@@ -42,7 +42,7 @@ struct FileOptions {
 struct Transfer {
   std::uint64_t size = 0;
   double seconds = 0;
-  Digest sha256{};
+  Digest hash{};
   std::uint64_t began_at = 0;  // the bytes before this offset were there already
   // Counters of the data's receiver, for this connection so far: the target's for put, ours for
   // get.

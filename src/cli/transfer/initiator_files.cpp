@@ -52,7 +52,7 @@ Result<Point> Initiator::begin(int fd, std::uint64_t there, bool whole_only,
   PrefixComparer compare(fd, there >= common ? common : 0, what);
   const auto work = [&] {
     while (!file_.haves.empty()) {
-      compare.told(file_.haves.front().offset, file_.haves.front().sha256);
+      compare.told(file_.haves.front().offset, file_.haves.front().hash);
       file_.haves.pop_front();
     }
     bool answered = false;
@@ -120,7 +120,7 @@ Result<Transfer> Initiator::put(const LocalSource& from, const std::string& name
     if (!file_.commit_sent && file_.source->finished()) {
       Message commit = request(MessageKind::Commit);
       commit.size = t.size;
-      commit.sha256 = t.sha256 = file_.source->digest();
+      commit.hash = t.hash = file_.source->digest();
       send(commit);
       file_.commit_sent = true;
       return true;
@@ -142,8 +142,8 @@ Result<Transfer> Initiator::put(const LocalSource& from, const std::string& name
   file_.progress = nullptr;
   settle();
   if (!ran || file_.result->status != Status::Ok) return ended(path);
-  if (file_.result->sha256 != t.sha256 || file_.result->size != t.size) {
-    return Error{Errc::protocol, path + ": SHA-256 mismatch: the target received different data"};
+  if (file_.result->hash != t.hash || file_.result->size != t.size) {
+    return Error{Errc::protocol, path + ": hash mismatch: the target received different data"};
   }
   t.seconds = now_seconds() - began;
   t.bytes_fast = file_.result->bytes_fast;
@@ -229,7 +229,7 @@ Result<void> Initiator::fill_sink(const std::string& name, const LocalDestinatio
   const auto error = file_.sink->error();
   const bool complete = ran && file_.commit && file_.sink->finished();
   const bool begun = to.is_stream() && file_.sink->stored() != 0;
-  if (complete) t->sha256 = file_.sink->digest();
+  if (complete) t->hash = file_.sink->digest();
   if (ran && !complete && !file_.result && error) give_up(error->status);
   if (file_.progress && complete) file_.progress(t->size, t->size);
   file_.progress = nullptr;
@@ -245,7 +245,7 @@ Result<void> Initiator::fill_sink(const std::string& name, const LocalDestinatio
     why.message += partly;
     return why;
   }
-  if (file_.commit->size != t->size || file_.commit->sha256 != t->sha256) {
+  if (file_.commit->size != t->size || file_.commit->hash != t->hash) {
     return Error{Errc::protocol, name + ": " + describe(Status::Checksum) + partly};
   }
   return {};
@@ -322,7 +322,7 @@ Result<std::vector<std::uint8_t>> Initiator::fetch_listing(const std::string& na
                        [&] { return file_.result || (file_.commit && file_.sink->finished()); });
   const bool complete = ran && file_.commit && file_.sink->finished();
   std::vector<std::uint8_t> bytes = file_.sink->memory();
-  const bool same = complete && file_.sink->digest() == file_.commit->sha256;
+  const bool same = complete && file_.sink->digest() == file_.commit->hash;
   settle();
   if (!complete) return ended(endpoint_);
   if (!same) return Error{Errc::protocol, endpoint_ + ": " + describe(Status::Checksum)};

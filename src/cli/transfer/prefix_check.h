@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "cli/sha256.h"
 #include "cli/transfer/folder.h"
+#include "cli/xxh128.h"
 
 namespace urnic::cli {
 
-// Computes the SHA-256 of the beginning of a file, one piece at a time.
+// Computes the hash of the beginning of a file, one piece at a time.
 class PrefixHash {
  public:
   // `fd` is borrowed; `what` names the file in errors.
@@ -23,14 +23,14 @@ class PrefixHash {
   // failed.
   bool step(std::uint64_t end);
   std::uint64_t offset() const { return offset_; }
-  const Sha256& hash() const { return hash_; }
+  const Xxh128& hash() const { return hash_; }
   const std::optional<FileError>& error() const { return error_; }
 
  private:
   int fd_;
   std::string what_;
   std::uint64_t offset_ = 0;
-  Sha256 hash_;
+  Xxh128 hash_;
   std::vector<std::uint8_t> piece_;
   std::optional<FileError> error_;
 };
@@ -38,7 +38,7 @@ class PrefixHash {
 // An offset in a file and the hash of all bytes before it.
 struct Point {
   std::uint64_t offset = 0;
-  Sha256 hash;
+  Xxh128 hash;
 };
 
 // The target's side: computes digests of its first `length` bytes. They are close enough together

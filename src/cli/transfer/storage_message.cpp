@@ -11,7 +11,9 @@ namespace {
 // Header of every message:
 //   0 magic(4)  4 version(1)  5 kind(1)  6 length of the whole(2)  8 transfer(4)  12 status(4)
 constexpr std::size_t kHeader = 16;
-constexpr std::size_t kOpenBody = 44, kResultBody = 64, kAbortBody = 8;
+constexpr std::size_t kOpenBody = 44, kAbortBody = 8, kHash = sizeof(Digest);
+// Size, hash, counters, length of the text.
+constexpr std::size_t kResultBody = 8 + kHash + 64;
 
 // The size of the body before any text.
 constexpr std::size_t body_size(MessageKind kind) {
@@ -27,15 +29,15 @@ constexpr std::size_t body_size(MessageKind kind) {
     case MessageKind::Chunk:
       return 16;
     case MessageKind::Have:
-      return 40;
+      return 8 + kHash;
     case MessageKind::Begin:
       return 16;
     case MessageKind::Taken:
       return 8;
     case MessageKind::Commit:
-      return 40;
+      return 8 + kHash;
     case MessageKind::Result:
-      return 8 + 32 + kResultBody;
+      return kResultBody;
     case MessageKind::Abort:
       return kAbortBody;
   }
@@ -48,7 +50,7 @@ constexpr std::size_t max_text(MessageKind kind) {
 }
 
 static_assert(kHeader + kOpenBody + kMaxName <= kMaxMessage);
-static_assert(kHeader + 8 + 32 + kResultBody + kMaxText <= kMaxMessage);
+static_assert(kHeader + kResultBody + kMaxText <= kMaxMessage);
 
 std::string printable(std::string_view text) {
   std::string out(text);
@@ -108,7 +110,7 @@ const char* describe(Status s) {
     case Status::Truncated:
       return "the file was truncated while it was read";
     case Status::Checksum:
-      return "SHA-256 mismatch: the received data is corrupt";
+      return "hash mismatch: the received data is corrupt";
     case Status::Aborted:
       return "aborted";
     case Status::Busy:
@@ -156,7 +158,7 @@ std::size_t encode(const Message& m, std::span<std::uint8_t> out) {
       break;
     case MessageKind::Have:
       store_be64(b, m.offset);
-      std::copy(m.sha256.begin(), m.sha256.end(), b + 8);
+      std::copy(m.hash.begin(), m.hash.end(), b + 8);
       break;
     case MessageKind::Begin:
       store_be64(b, m.offset);
@@ -172,17 +174,17 @@ std::size_t encode(const Message& m, std::span<std::uint8_t> out) {
       break;
     case MessageKind::Commit:
       store_be64(b, m.size);
-      std::copy(m.sha256.begin(), m.sha256.end(), b + 8);
+      std::copy(m.hash.begin(), m.hash.end(), b + 8);
       break;
     case MessageKind::Result:
       store_be64(b, m.size);
-      std::copy(m.sha256.begin(), m.sha256.end(), b + 8);
-      store_be64(b + 40, m.bytes_fast);
-      store_be64(b + 48, m.bytes_slow);
-      store_be64(b + 56, m.downgrades);
-      store_be64(b + 64, m.upgrades);
-      store_be64(b + 72, m.recoveries);
-      store_be16(b + 80, static_cast<std::uint16_t>(text));
+      std::copy(m.hash.begin(), m.hash.end(), b + 8);
+      store_be64(b + 24, m.bytes_fast);
+      store_be64(b + 32, m.bytes_slow);
+      store_be64(b + 40, m.downgrades);
+      store_be64(b + 48, m.upgrades);
+      store_be64(b + 56, m.recoveries);
+      store_be16(b + 64, static_cast<std::uint16_t>(text));
       break;
     case MessageKind::Abort:
       store_be16(b, static_cast<std::uint16_t>(text));
@@ -239,7 +241,7 @@ Outcome<Message, std::string> decode(std::span<const std::uint8_t> bytes) {
       break;
     case MessageKind::Have:
       m.offset = load_be64(b);
-      std::copy(b + 8, b + 40, m.sha256.begin());
+      std::copy_n(b + 8, kHash, m.hash.begin());
       break;
     case MessageKind::Begin:
       m.offset = load_be64(b);
@@ -255,17 +257,17 @@ Outcome<Message, std::string> decode(std::span<const std::uint8_t> bytes) {
       break;
     case MessageKind::Commit:
       m.size = load_be64(b);
-      std::copy(b + 8, b + 40, m.sha256.begin());
+      std::copy_n(b + 8, kHash, m.hash.begin());
       break;
     case MessageKind::Result:
       m.size = load_be64(b);
-      std::copy(b + 8, b + 40, m.sha256.begin());
-      m.bytes_fast = load_be64(b + 40);
-      m.bytes_slow = load_be64(b + 48);
-      m.downgrades = load_be64(b + 56);
-      m.upgrades = load_be64(b + 64);
-      m.recoveries = load_be64(b + 72);
-      text = load_be16(b + 80);
+      std::copy_n(b + 8, kHash, m.hash.begin());
+      m.bytes_fast = load_be64(b + 24);
+      m.bytes_slow = load_be64(b + 32);
+      m.downgrades = load_be64(b + 40);
+      m.upgrades = load_be64(b + 48);
+      m.recoveries = load_be64(b + 56);
+      text = load_be16(b + 64);
       break;
     case MessageKind::Abort:
       text = load_be16(b);
@@ -279,7 +281,7 @@ Outcome<Message, std::string> decode(std::span<const std::uint8_t> bytes) {
   return m;
 }
 
-std::vector<std::uint8_t> storage_greeting(const Digest* token) {
+std::vector<std::uint8_t> storage_greeting(const TokenDigest* token) {
   std::vector<std::uint8_t> g(token != nullptr ? kGreeting + token->size() : kGreeting);
   store_be32(g.data(), kStorageMagic);
   g[4] = kStorageVersion;
@@ -287,8 +289,8 @@ std::vector<std::uint8_t> storage_greeting(const Digest* token) {
   return g;
 }
 
-Digest token_said(std::span<const std::uint8_t> d) {
-  Digest said{};
+TokenDigest token_said(std::span<const std::uint8_t> d) {
+  TokenDigest said{};
   if (d.size() >= kGreeting + said.size()) {
     std::copy_n(d.begin() + kGreeting, said.size(), said.begin());
   }

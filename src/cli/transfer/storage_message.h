@@ -15,13 +15,14 @@
 
 #include "base/result.h"
 #include "cli/endpoint.h"
-#include "cli/sha256.h"
+#include "cli/transfer/storage_token.h"
+#include "cli/xxh128.h"
 
 namespace urnic::cli {
 
 inline constexpr std::uint16_t kStoragePort = 18700;
 inline constexpr std::uint32_t kStorageMagic = 0x55524e53;  // "URNS"
-inline constexpr std::uint8_t kStorageVersion = 2;
+inline constexpr std::uint8_t kStorageVersion = 3;
 inline constexpr std::size_t kMaxMessage = 1536;
 inline constexpr std::size_t kMaxName = 1024;
 inline constexpr std::size_t kMaxText = 512;
@@ -35,10 +36,10 @@ enum class MessageKind : std::uint8_t {
   Opened,     // target: transfer may begin
   Chunk,      // the side that fills slots: this slot holds the next piece
   Taken,      // the other side: the slot may be filled again
-  Commit,     // the filling side: all chunks are announced; carries the SHA-256
+  Commit,     // the filling side: all chunks are announced; carries the hash of the file
   Result,     // target: the outcome (put: after the rename)
   Abort,      // initiator: abandons the open file
-  Have,       // target: SHA-256 of the existing bytes before `offset`
+  Have,       // target: hash of the existing bytes before `offset`
   Begin,      // initiator: continue at `offset`
 };
 
@@ -94,7 +95,7 @@ struct Message {
   bool hole = false;                   // Chunk: zeros, without data in the slot
   // Chunk, Begin: offset in the file. Open (get), Opened, Have: number of bytes already there.
   std::uint64_t offset = 0;
-  Digest sha256{};  // Commit, Result, Have
+  Digest hash{};  // Commit, Result, Have
   // Result: counters of the target's receive side on this connection so far.
   std::uint64_t bytes_fast = 0, bytes_slow = 0;
   std::uint64_t downgrades = 0, upgrades = 0, recoveries = 0;
@@ -111,11 +112,11 @@ Outcome<Message, std::string> decode(std::span<const std::uint8_t> bytes);
 // before anything is set up. With a token its digest follows: 40 bytes instead of 8, which also fit
 // into RoCE's private data.
 inline constexpr std::size_t kGreeting = 8;
-std::vector<std::uint8_t> storage_greeting(const Digest* token = nullptr);
+std::vector<std::uint8_t> storage_greeting(const TokenDigest* token = nullptr);
 // Empty if it is a valid greeting; else the reason.
 std::string check_greeting(std::span<const std::uint8_t> private_data);
 // The token's digest after a valid greeting; all zero if there is none.
-Digest token_said(std::span<const std::uint8_t> private_data);
+TokenDigest token_said(std::span<const std::uint8_t> private_data);
 
 // ---- listing: the content returned for an Open in mode List
 

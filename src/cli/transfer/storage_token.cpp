@@ -8,7 +8,7 @@
 #include <array>
 #include <cstring>
 
-#include <openssl/crypto.h>
+#include <sha2.h>
 
 #include "cli/transfer/folder.h"
 
@@ -18,23 +18,28 @@ namespace {
 constexpr std::size_t kLeast = 16, kMost = 4096;
 constexpr std::string_view kPurpose = "urnic storage token 1\n";
 
-std::span<const std::uint8_t> bytes(std::string_view s) {
-  return {reinterpret_cast<const std::uint8_t*>(s.data()), s.size()};
+void add(SHA2_CTX* hash, std::string_view s) {
+  SHA256Update(hash, reinterpret_cast<const std::uint8_t*>(s.data()), s.size());
 }
 
 }  // namespace
 
 StorageToken StorageToken::of(std::string_view secret) {
-  Sha256 hash;
-  hash.add(bytes(kPurpose));
-  hash.add(bytes(secret));
+  SHA2_CTX hash;
+  SHA256Init(&hash);
+  add(&hash, kPurpose);
+  add(&hash, secret);
   StorageToken t;
-  t.digest_ = hash.finish();
+  SHA256Final(t.digest_.data(), &hash);
   return t;
 }
 
 bool StorageToken::is(std::span<const std::uint8_t, 32> said) const {
-  return CRYPTO_memcmp(digest_.data(), said.data(), digest_.size()) == 0;
+  unsigned differing_bits = 0;
+  for (std::size_t i = 0; i < said.size(); ++i) {
+    differing_bits |= static_cast<unsigned>(digest_[i] ^ said[i]);
+  }
+  return differing_bits == 0;
 }
 
 Result<StorageToken> StorageToken::load(const std::string& path) {

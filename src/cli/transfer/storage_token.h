@@ -3,14 +3,16 @@
 // time, so anyone who can read the wire can replay it.
 #pragma once
 
-#include <optional>
+#include <array>
+#include <cstdint>
 #include <span>
 #include <string>
 
-#include "cli/sha256.h"
 #include "urnic/status.h"
 
 namespace urnic::cli {
+
+using TokenDigest = std::array<std::uint8_t, 32>;  // SHA-256
 
 class StorageToken {
  public:
@@ -19,12 +21,12 @@ class StorageToken {
   static Result<StorageToken> load(const std::string& path);
   static StorageToken of(std::string_view secret);
 
-  const Digest& digest() const { return digest_; }
+  const TokenDigest& digest() const { return digest_; }
   // Compares in constant time, so that the time does not reveal where they differ.
   bool is(std::span<const std::uint8_t, 32> said) const;
 
  private:
-  Digest digest_{};
+  TokenDigest digest_{};
 };
 
 }  // namespace urnic::cli

@@ -136,9 +136,10 @@ TargetSession* TargetServer::find(void* context) {
 std::string TargetServer::refusal_of(std::span<const std::uint8_t> greeting) const {
   if (std::string wrong = check_greeting(greeting); !wrong.empty()) return wrong;
   if (!options_.token) return {};
-  const Digest said = token_said(greeting);
+  const TokenDigest said = token_said(greeting);
   if (options_.token->is(said)) return {};
-  return said == Digest{} ? "a token is required (--token-file)" : "wrong token (--token-file)";
+  return said == TokenDigest{} ? "a token is required (--token-file)"
+                               : "wrong token (--token-file)";
 }
 
 std::string TargetServer::find_place(const std::string& client) {

@@ -82,7 +82,7 @@ void TargetSession::result(Status status, std::string text, const Digest& digest
   m.transfer = request_.transfer;
   m.status = status;
   m.text = std::move(text);
-  m.sha256 = digest;
+  m.hash = digest;
   m.size = size;
   const ConnectionStats s = channel_->qp().stats();
   m.bytes_fast = s.iwarp.bytes_fast;

@@ -110,7 +110,7 @@ bool TargetSession::step_check() {
     m.kind = MessageKind::Have;
     m.transfer = request_.transfer;
     m.offset = told->offset;
-    m.sha256 = told->digest;
+    m.hash = told->digest;
     send(m);
     worked = true;
     if (ended_) return true;
@@ -175,7 +175,7 @@ bool TargetSession::step_source() {
   m.kind = MessageKind::Commit;
   m.transfer = request_.transfer;
   m.size = file_.source->size();
-  m.sha256 = file_.source->digest();
+  m.hash = file_.source->digest();
   if (request_.mode == OpenMode::List) {
     ++host_.totals->listings;
   } else {
@@ -218,10 +218,10 @@ void TargetSession::finish_put() {
   file_.sink.reset();
   request_.open = false;
   const Message commit = *std::exchange(request_.commit, std::nullopt);
-  if (digest != commit.sha256) {
+  if (digest != commit.hash) {
     file_.incoming.discard();  // leave no part
     file_.drop();
-    return refuse(Status::Checksum, "SHA-256 mismatch: the received data is corrupt");
+    return refuse(Status::Checksum, "hash mismatch: the received data is corrupt");
   }
   // Another server of the folder may replace the file at the same moment: the next scan corrects
   // that.

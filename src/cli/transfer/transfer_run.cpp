@@ -77,7 +77,7 @@ Json to_json(const Transfer& t) {
   j["bytes"] = t.size;
   if (t.began_at != 0) j["resumed_at"] = t.began_at;
   j["seconds"] = t.seconds;
-  j["sha256"] = to_hex(t.sha256);
+  j["xxh128"] = to_hex(t.hash);
   return j;
 }
 
@@ -96,7 +96,7 @@ void print_json(const std::string& command, const std::string& from, const std::
   j["bytes_per_second"] =
       sum.seconds > 0 ? static_cast<double>(sum.bytes - sum.there_already) / sum.seconds : 0;
   if (!plan.several) {
-    j["sha256"] = to_hex(t.sha256);
+    j["xxh128"] = to_hex(t.hash);
   } else {
     j["folders"] = sum.folders;
     j["failed"] = sum.failed + plan.left_out.size();
@@ -135,8 +135,7 @@ void print_text(const std::string& command, const std::string& from, const std::
   if (sum.there_already != 0) {
     line += ", " + size_text(sum.there_already) + " already present";
   }
-  line += plan.several ? ", sha256 of each verified"
-                       : ", sha256 " + to_hex(t.sha256).substr(0, 16) + " verified";
+  line += plan.several ? ", xxh128 of each verified" : ", xxh128 " + to_hex(t.hash) + " verified";
   std::fprintf(out, "%s\n", line.c_str());
   std::fprintf(
       out,
