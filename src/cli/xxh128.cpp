@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cli/xxh3_avx512.h"
+
 #define XXH_INLINE_ALL  // no library at run time
 #include <xxhash.h>
 
@@ -11,7 +13,7 @@ struct Xxh128::State {
   XXH3_state_t xxh3;
 };
 
-Xxh128::Xxh128() : state_(std::make_unique<State>()) {
+Xxh128::Xxh128(bool wide) : state_(std::make_unique<State>()), wide_(wide) {
   XXH3_128bits_reset(&state_->xxh3);
 }
 Xxh128::~Xxh128() = default;
@@ -19,11 +21,15 @@ Xxh128::Xxh128(Xxh128&&) noexcept = default;
 Xxh128& Xxh128::operator=(Xxh128&&) noexcept = default;
 
 void Xxh128::add(std::span<const std::uint8_t> bytes) {
-  XXH3_128bits_update(&state_->xxh3, bytes.data(), bytes.size());
+  if (wide_) {
+    xxh3_update_avx512(&state_->xxh3, bytes.data(), bytes.size());
+  } else {
+    XXH3_128bits_update(&state_->xxh3, bytes.data(), bytes.size());
+  }
 }
 
 Xxh128 Xxh128::copy() const {
-  Xxh128 other;
+  Xxh128 other(wide_);
   XXH3_copyState(&other.state_->xxh3, &state_->xxh3);
   return other;
 }

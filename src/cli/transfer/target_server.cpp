@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -326,7 +327,11 @@ void TargetServer::run() {
          !(options_.once && clients_served_ != 0 && sessions_.empty())) {
     if (step()) {
       idle.reset();
-    } else if (idle.ripe()) {
+      continue;
+    }
+    // io_uring's workers run on this core if the process has no other.
+    if (files_.outstanding() != 0) sched_yield();
+    if (idle.ripe()) {
       sleep();
       idle.reset();
     }
