@@ -14,6 +14,11 @@ struct io_uring;
 
 namespace urnic::cli {
 
+// How long to poll while operations are pending; one on a file in memory takes a tenth of this. A
+// caller that sleeps until the next completion of RDMA learns of them too late: all slots may be
+// in use, and the peer then sends nothing.
+inline constexpr int kFileSpinUs = 1000;
+
 class FileQueue {
  public:
   struct Done {

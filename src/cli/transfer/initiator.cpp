@@ -1,5 +1,6 @@
 #include "cli/transfer/initiator.h"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -148,19 +149,23 @@ Message Initiator::request(MessageKind kind) const {
 // ---- the loop
 
 bool Initiator::run(const std::function<bool()>& work, const std::function<bool()>& done) {
-  Idle idle(config_.get_int("spin_us"));
+  Idle idle(config_.get_int("spin_us")), idle_beside_files(kFileSpinUs);
   watch_.last_progress = now_seconds();
   while (failure_.empty()) {
     if (done()) return true;
     const bool worked = step() || work();
     const double pause = pace_.wait(now_seconds());
     if (worked || pause > 0) watch_.last_progress = now_seconds();
+    const bool files = files_.outstanding() != 0;
+    if (!worked && files) sched_yield();  // if there is one core, io_uring's worker waits for it
     if (worked) {
       idle.reset();
-    } else if (idle.ripe()) {
+      idle_beside_files.reset();
+    } else if (files ? idle_beside_files.ripe() : idle.ripe()) {
       const int longest = pause > 0 ? std::clamp(static_cast<int>(pause * 1000), 1, 50) : 50;
-      rdma_.cq.wait(files_.outstanding() != 0 ? 1 : longest);
+      rdma_.cq.wait(files ? 1 : longest);
       idle.reset();
+      idle_beside_files.reset();
     }
     check_time();
   }

@@ -322,18 +322,20 @@ void TargetServer::stop() {
 }
 
 void TargetServer::run() {
-  Idle idle(config_.get_int("spin_us"));
+  Idle idle(config_.get_int("spin_us")), idle_beside_files(kFileSpinUs);
   while (!stop_requested() && !stopped_ &&
          !(options_.once && clients_served_ != 0 && sessions_.empty())) {
     if (step()) {
       idle.reset();
+      idle_beside_files.reset();
       continue;
     }
-    // io_uring's workers run on this core if the process has no other.
-    if (files_.outstanding() != 0) sched_yield();
-    if (idle.ripe()) {
+    const bool files = files_.outstanding() != 0;
+    if (files) sched_yield();  // if there is one core, io_uring's worker waits for it
+    if (files ? idle_beside_files.ripe() : idle.ripe()) {
       sleep();
       idle.reset();
+      idle_beside_files.reset();
     }
   }
 }
