@@ -48,7 +48,7 @@ def p21(m, r, o):
     if shutil.disk_usage(MEMORY).free < 4 * SIZE:
         raise SystemExit(f"bench/run: {MEMORY} has no room for {4 * SIZE >> 20} MiB")
     with tempfile.TemporaryDirectory(prefix="urnic-p21-", dir=MEMORY) as folder:
-        source, export, copy = (os.path.join(folder, name) for name in ("big", "export", "copy"))
+        source, export, new, copy = (os.path.join(folder, name) for name in ("big", "export", "export/new", "copy"))
         os.mkdir(export)
         with open(source, "wb") as f:
             for _ in range(SIZE // 1_000_000):
@@ -59,7 +59,7 @@ def p21(m, r, o):
 
         def once():
             with target(m, o, export, port):
-                got = {"put": megabytes_a_second(m, os.path.join(export, "new"), urnic, "put", source, "10.77.0.1/new", *more),
+                got = {"put": megabytes_a_second(m, new, urnic, "put", source, "10.77.0.1/new", *more),
                        "get": megabytes_a_second(m, copy, urnic, "get", "10.77.0.1/there", copy, *more)}
             return got | {"cp": megabytes_a_second(m, copy, "cp", source, copy)}
 
