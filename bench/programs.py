@@ -1,5 +1,5 @@
-"""V1, V2, V3, V6, V7, V8 of bench/run: unmodified programs under `urnic run` over the kernel's TCP on loopback,
-beside iperf3, `urnic perf` and ping-pongs of the kernel's TCP; and P19, `urnic perf` beside iperf3 on a busy machine."""
+"""V1, V2, V3, V6 to V9 of bench/run: unmodified programs under `urnic run` over the kernel's TCP on loopback, beside
+iperf3, `urnic perf`, ping-pongs and redis over the kernel's TCP; and P19, `urnic perf` beside iperf3 on a busy machine."""
 import contextlib
 import json
 import os
@@ -254,6 +254,35 @@ def v8(m, r, o):
     r.ratio("an idle server [% of a core]", share, 1, at_most=True)
 
 
+def redis_sets(prefix, port, pipelined, requests):
+    """Thousand SETs a second of 50 connections."""
+    with tempfile.TemporaryDirectory(prefix="urnic-v9-") as folder:
+        server = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder]
+        client = ["redis-benchmark", "-h", "127.0.0.1", "-p", str(port), "-t", "set", "-n", str(requests), "-c", "50",
+                  "-P", str(pipelined), "--csv"]
+        row = both(prefix + server, prefix + client, False).strip().splitlines()[-1]
+    return float(row.split(",")[1].strip('"')) * 1e-3
+
+
+def v9(m, r, o):
+    """redis, whose sockets are rsockets."""
+    needs("redis-server", "redis-benchmark")
+    sockets = [m.program(o, "urnic"), "run", "--sockets", "--port", "tcp", "--crc", "on", "--"]
+    targets, requests = {1: 0.6, 16: 1.0}, int((o.seconds or 1) * 50000)
+
+    def once():
+        return {f"{side}, {pipelined} in turn": redis_sets(prefix, PORT, pipelined, requests * min(pipelined, 4))
+                for pipelined in targets for side, prefix in (("rsockets", sockets), ("kernel TCP", []))}
+
+    def judge(values):
+        got = r.medians(values, "thousand SETs/s")
+        for pipelined, target in targets.items():
+            mine, kernel = (got[f"{side}, {pipelined} in turn"] for side in ("rsockets", "kernel TCP"))
+            r.ratio(f"redis SET, {pipelined} in turn: rsockets / kernel TCP", mine / kernel, target)
+
+    states.repeat(m, r, o, o.reps or 5, once, judge)
+
+
 def beside_loops(m, r, o, loops):
     seconds, beside = max(1, round(o.seconds or 2)), f"{loops} busy loops"
 
@@ -280,4 +309,4 @@ def p19(m, r, o):
         beside_loops(m, r, o, loops)
 
 
-MEASURES = {"P19": p19, "V1": v1, "V2": v2, "V3": v3, "V6": v6, "V7": v7, "V8": v8}
+MEASURES = {"P19": p19, "V1": v1, "V2": v2, "V3": v3, "V6": v6, "V7": v7, "V8": v8, "V9": v9}

@@ -39,7 +39,7 @@ constexpr std::size_t kFlag = 64;
 // compared before the next.
 constexpr std::uint8_t kPasses = 16;
 
-// What an end counted on all its connections.
+// The counters of one end, all its connections together.
 struct Counters {
   std::uint64_t downgrades = 0, terminates = 0, refused = 0;
   std::uint64_t retransmits = 0, rto_expirations = 0, segments_out = 0, segments_in = 0;

@@ -128,6 +128,13 @@ bool Driver::poll_engine(Instant now, bool comes_back) {
   }
 }
 
+// A burst of the sleeper, for an application that does not poll.
+bool Driver::serve_arrivals(Instant now) {
+  const bool any = poll_engine(now, false);
+  if (any) caller_.posting.served();
+  return any;
+}
+
 void Driver::answer(verbs::QueuePair& qp, std::uint8_t posted, Instant now) {
   try {
     engine_->work_posted(qp, posted, now);
@@ -343,7 +350,7 @@ void Driver::run() {
       watch_application();
       continue;
     }
-    const bool any = poll_engine(now, false);
+    const bool any = serve_arrivals(now);
     leave();
     watched_.serve_when_due(now);
     if (any) {

@@ -142,6 +142,7 @@ class Driver {
     }
   }
   bool poll_engine(Instant now, bool comes_back);
+  bool serve_arrivals(Instant now);
   // `*time` is the start of the burst; if the burst takes noticeable time, it is set to the end.
   bool poll_and_rearm(Instant* time, bool* rouse);
   // The core of the polling application (driver_core.cpp).

@@ -16,7 +16,7 @@ class Driver::Sitting {
     d_->send_gathered();
     d_->wake_up();
     const Instant now = monotonic_now();
-    if (serves) d_->poll_engine(now, false);
+    if (serves) d_->serve_arrivals(now);
     d_->seat_.away(now);
     d_->seat_.rise(now);
     d_->leave();
@@ -81,7 +81,7 @@ Driver::Place Driver::choose_place(Instant now) {
   if (!lent) wake_.signal();  // relieves our thread, which may be asleep on the port
   if (fall_asleep()) return Place::Seated;
   sleeper_ = Sleeper::Awake;
-  poll_engine(now, false);
+  serve_arrivals(now);
   seat_.away(now);
   seat_.rise(now);
   return Place::Served;

@@ -217,7 +217,7 @@ void Side::sends_posted(verbs::QueuePair& qp, Instant now) {
   const Scope scope(*this);
   Connection* c = find(qp.connection);
   if (c == nullptr) return;
-  prefetch(*c);
+  if (!state_.kernel) prefetch(*c);
   const std::size_t itself = c->in_tx_queue ? 1 : 0;
   if (state_.sending.size() > itself) {  // others wait for the port, so this one waits for its turn
                                          //

@@ -10,7 +10,8 @@
 namespace urnic::rsockets {
 namespace {
 
-constexpr std::size_t kAtOnce = 16;
+// Fewer completions than this from a poll were all there were.
+constexpr int kAtOnce = 16;
 // The first pieces of a large send are small, so that they are sent while later ones are copied.
 constexpr std::uint32_t kFirstPiece = 16384;
 constexpr std::uint16_t kSlotsOfGrant = 2;  // a target and the message after it
@@ -76,8 +77,8 @@ void Stream::send_pending_control() {
 
 void Stream::take_received() {
   std::array<ibv_wc, kAtOnce> done;
-  int n;
-  while ((n = link_.poll_received(done)) > 0) {
+  for (int n = kAtOnce; n == kAtOnce;) {
+    n = link_.poll_received(done);
     for (int i = 0; i < n; ++i) {
       const ibv_wc& wc = done[static_cast<std::size_t>(i)];
       if (wc.status != IBV_WC_SUCCESS) continue;  // the connection ended; rdma_cm reports it
@@ -125,8 +126,8 @@ void Stream::on_message(std::uint32_t m) {
 
 void Stream::take_sent() {
   std::array<ibv_wc, kAtOnce> done;
-  int n;
-  while ((n = link_.poll_sent(done)) > 0) {
+  for (int n = kAtOnce; n == kAtOnce;) {
+    n = link_.poll_sent(done);
     for (int i = 0; i < n; ++i) {
       const ibv_wc& wc = done[static_cast<std::size_t>(i)];
       const auto bytes = static_cast<std::uint32_t>(wc.wr_id);

@@ -289,7 +289,7 @@ TEST_P(Gathered, KeptSendsOfSeveralQueuePairsAllLeave) {
   }
 }
 
-// Nobody drives the client but its own calls.
+// The client's device has no thread: only its own calls send.
 class AloneAtTheClient : public Gathered {
  protected:
   AloneAtTheClient() : Gathered("poll") {}

@@ -26,6 +26,19 @@ TEST_F(PostingHabitTest, PostingNowAndThenDoesNotCount) {
   EXPECT_FALSE(habit.streams());
 }
 
+TEST_F(PostingHabitTest, PostsThatEachFollowAnArrivalDoNotCount) {
+  for (int i = 0; i < 1000; ++i, now = now + Duration::us(10)) {
+    if (i % 8 != 0) habit.served();
+    habit.post(now);
+    ASSERT_FALSE(habit.streams()) << i;
+  }
+  for (int i = 0; i < 500; ++i, now = now + Duration::us(10)) {
+    if (i % 2 != 0) habit.served();  // ACKs of a stream
+    habit.post(now);
+  }
+  EXPECT_TRUE(habit.streams());
+}
+
 TEST_F(PostingHabitTest, PostingInBurstsWithPausesDoesNotCount) {
   for (int i = 0; i < 10; ++i) {
     post(Duration::us(900), Duration::us(1));
