@@ -99,7 +99,7 @@ they are."
   RECOMMENDS "urnic (= ${full_version})")
 
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/liburnic-dev
-        COMPONENT development EXCLUDE_FROM_ALL PATTERN containers EXCLUDE)
+        COMPONENT development EXCLUDE_FROM_ALL PATTERN containers EXCLUDE PATTERN ci EXCLUDE)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/examples/containers DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/urnic/examples
         COMPONENT command EXCLUDE_FROM_ALL)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/urnic

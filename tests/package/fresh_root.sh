@@ -17,11 +17,20 @@ in_namespaces() { # BEFORE ARGUMENTS of the script
   URNIC_TEST_NAMESPACES=1 exec timeout --kill-after=10 300 unshare --kill-child "${rights[@]}" -- "$0" "$@"
 }
 
-# The mirror from which this machine gets Debian's packages, as a line of sources.list.
-mirror() {
-  apt-get indextargets --format '$(REPO_URI) $(CODENAME) $(COMPONENT)' \
+# A line of sources.list for a suite of Debian, from the mirror from which this machine gets its packages. Ubuntu's are
+# looked for beside it, or at $URNIC_UBUNTU_MIRROR; Debian has no key of theirs.
+mirror() { # SUITE
+  local debian ubuntu
+  debian=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME) $(COMPONENT)' \
     'Created-By: Packages' 'Origin: Debian' 2>/dev/null |
-    awk '$2 == "bookworm" && $3 == "main" {print "deb", $1, $2, $3; exit}'
+    awk '$2 == "bookworm" && $3 == "main" {print $1; exit}')
+  [ -n "$debian" ] || return 0
+  case $1 in
+    jammy | noble)
+      ubuntu=$(dirname "${debian%/}")/ubuntu
+      echo "deb [trusted=yes] ${URNIC_UBUNTU_MIRROR:-$ubuntu} $1 main universe" ;;
+    *) echo "deb $debian $1 main" ;;
+  esac
 }
 
 # All dependencies of these packages, except the packages themselves.
@@ -43,17 +52,17 @@ with_three_descriptors() { # COMMAND
   )
 }
 
-# FOLDER/root.tar with Debian's smallest system and these Debian packages; kept for the next test of
+# FOLDER/root.tar with the smallest system of $SUITE (Debian 12) and these packages of it; kept for the next test of
 # this folder.
 make_root() { # FOLDER PACKAGE...
-  local folder=$1 list line status=0 seconds=400
+  local folder=$1 list line status=0 seconds=400 suite=${SUITE:-bookworm}
   shift
   list=$(printf '%s\n' "$@" | sort -u | paste -sd,)
   command -v mmdebstrap >/dev/null || skip "mmdebstrap is not installed"
   exec 9>"$folder/root.lock"
   flock -w 450 9 || fail "another test is making the root for ever"
   if [ "$(cat "$folder/root.list" 2>/dev/null)" != "$list" ] || [ ! -s "$folder/root.tar" ]; then
-    line=$(mirror)
+    line=$(mirror "$suite")
     [ -n "$line" ] || skip "apt of this machine knows no mirror of Debian 12 (apt-get update)"
     rm -f "$folder/root.list"
     [ -z "$(find "$folder/root.slow" -mmin -15 2>/dev/null)" ] ||
@@ -62,7 +71,7 @@ make_root() { # FOLDER PACKAGE...
     printf '%s\n' "$line" | TMPDIR=$folder with_three_descriptors timeout --kill-after=10 "$seconds" mmdebstrap \
         --variant=apt --aptopt='Acquire::Retries "3"' --include="$list" --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/doc/*' \
         --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-include=/usr/share/doc/*urnic*' \
-        bookworm "$folder/root.tar" - >"$folder/root.log" 2>&1 || status=$?
+        "$suite" "$folder/root.tar" - >"$folder/root.log" 2>&1 || status=$?
     if [ "$status" = 124 ] || [ "$status" = 137 ]; then
       touch "$folder/root.slow"
       skip "no root of Debian within $seconds s: the machine is too busy"
@@ -72,6 +81,7 @@ make_root() { # FOLDER PACKAGE...
       grep -qE 'not resolve|Could not connect|Unable to connect|timed out|Failed to fetch' "$folder/root.log" &&
         skip "the mirror of this machine gives no packages: $(grep -m1 -E '^E: ' "$folder/root.log")"
       grep -qE 'newuidmap|subuid|unshare' "$folder/root.log" && skip "no rights to make a root: $(tail -n 1 "$folder/root.log")"
+      grep -q "does not have a Release file" "$folder/root.log" && skip "the mirror of this machine has no $suite"
       fail "mmdebstrap could not make a root: $folder/root.log"
     fi
     printf '%s\n' "$list" >"$folder/root.list"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# release_test.sh WORK [CMAKE OPTIONS]: tools/release creates tarball, packages and checksums; each
-# must have exactly the expected content and satisfy Debian's rules.
+# release_test.sh WORK [CMAKE OPTIONS]: tools/release creates tarballs, packages and checksums; each
+# must have exactly the expected content, and the packages satisfy Debian's rules.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 work=$1
@@ -25,17 +25,22 @@ diff <(git -c safe.directory="$PWD" ls-files -co --exclude-standard | while read
 
 deb() { echo "$dist"/"$1"_*_*.deb; }
 field() { dpkg-deb -f "$(deb "$1")" "$2"; }
-# PACKAGE PATTERN...: every file matches one of these patterns, and every pattern has a file.
-has_only() {
-  local package=$1 files pattern all=''
-  shift
-  files=$(dpkg-deb -c "$(deb "$package")" | awk '$1 !~ /^d/ {print $6}' | sed 's,^\.,,')
-  for pattern in "$@" "/usr/share/doc/$package/(copyright|changelog.gz|changelog.Debian.gz)" "/usr/share/lintian/overrides/$package"; do
-    grep -qE "^$pattern\$" <<<"$files" || fail "$package has no $pattern"
+# WHAT FILES PATTERN...: every file matches one of these patterns, and every pattern has a file.
+are_only() {
+  local what=$1 files=$2 pattern all=''
+  shift 2
+  for pattern in "$@"; do
+    grep -qE "^$pattern\$" <<<"$files" || fail "$what has no $pattern"
     all+="|$pattern"
   done
   other=$(grep -vE "^(${all:1})\$" <<<"$files" || true)
-  [ -z "$other" ] || fail "$package has what it should not: $other"
+  [ -z "$other" ] || fail "$what has what it should not: $other"
+}
+has_only() { # PACKAGE PATTERN...
+  local package=$1
+  shift
+  are_only "$package" "$(dpkg-deb -c "$(deb "$package")" | awk '$1 !~ /^d/ {print $6}' | sed 's,^\.,,')" "$@" \
+    "/usr/share/doc/$package/(copyright|changelog.gz|changelog.Debian.gz)" "/usr/share/lintian/overrides/$package"
 }
 lib='/usr/lib/[a-z0-9_-]+'
 plugins=()
@@ -47,6 +52,25 @@ has_only liburnic0 "$lib/liburnic(-tcp)?.so.0(.[0-9.]+)?" "${plugins[@]}"
 has_only liburnic-dev '/usr/include/urnic/[a-z_]+.h' "$lib/liburnic(-tcp)?.so" "$lib/pkgconfig/urnic(-tcp)?.pc" \
   "$lib/cmake/urnic/urnic[A-Za-z-]+.cmake" '/usr/share/doc/liburnic-dev/examples/[A-Za-z_]+.(cpp|txt)'
 has_only urnic-verbs "$lib/urnic/dropin/lib(ibverbs|rdmacm).so.1" "$lib/urnic/dropin/lib(rspreload|sysfsview|urnic-dropin).so"
+
+# The tarball that runs from any folder (tools/portable checks what its files need).
+portable=$tarball-$(uname -m)
+are_only "$portable" "$(tar -tf "$dist/$portable.tar.xz" | grep -v '/$' | sed "s,^$portable,,")" \
+  /bin/urnic "/lib/urnic/dropin/lib(ibverbs|rdmacm).so.1" "/lib/urnic/dropin/lib(rspreload|sysfsview|urnic-dropin).so" \
+  /lib/urnic/libisal.so.2 '/(LICENSE|CHANGELOG.md|README.md)' '/licenses/[a-z0-9+-]+' '/share/urnic/(scenarios/[a-z0-9-]+.toml|plot-sim)' \
+  '/share/man/man1/urnic(-[a-z]+)?.1.gz' /share/man/man5/urnic.toml.5.gz /share/bash-completion/completions/urnic \
+  /share/zsh/site-functions/_urnic
+mkdir -p "$work/any folder"
+tar -C "$work/any folder" -xf "$dist/$portable.tar.xz"
+there="$work/any folder/$portable"
+[ "$(env -i "$there/bin/urnic" --version)" = "urnic $version" ] || fail "the command of $portable does not run"
+[[ "$(env -i "$there/bin/urnic" run --env)" == *"$there/lib/urnic/dropin"* ]] || fail "urnic run does not find the libraries of $portable"
+for file in "$there"/bin/urnic "$there"/lib/urnic/dropin/*; do
+  said=$(env -i ldd "$file")
+  [[ "$said" != *"not found"* ]] || fail "$file: $said"
+done
+[[ "$(env -i ldd "$there/bin/urnic")" == *"$there/bin/../lib/urnic/libisal.so.2"* ]] || fail "the command uses another ISA-L than its own"
+rm -rf "$work/any folder"
 
 full=$(field urnic Version)
 [[ "$full" == "$version"~* ]] || fail "urnic is of version $full"
