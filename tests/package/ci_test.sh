@@ -21,17 +21,9 @@ mkdir -p "$root/project" "$root/shims" "$root/recipes"
 cp "$tarball" "$root/urnic.tar.xz"
 python3 "$here/recipes.py" "$here/../../docs/ci.md" "$here/../../.github/actions/setup-urnic/action.yml" "$root/recipes"
 
-cat >"$root/shims/apt-get" <<'TEXT'
-#!/bin/sh
-[ "$1" = install ] || exit 0
-shift
-for package in "$@"; do
-  case $package in -*) continue ;; esac
-  dpkg-query -W -f '${db:Status-Status}\n' "$package" | grep -qx installed || { echo "no $package here" >&2; exit 1; }
-done
-TEXT
+cp "$here/shims/apt-get" "$root/shims"
 printf '#!/bin/sh\nexec "$@"\n' >"$root/shims/sudo"
-# The image's own shell, in the folder that the recipe mounts.
+# The image's own shell, in the folder that the recipe mounts (containers_test.sh has podman).
 printf '#!/bin/sh\nwhile [ "$1" != debian:12 ]; do shift; done\nshift\nexec "$@"\n' >"$root/shims/docker"
 chmod 755 "$root"/shims/*
 chmod 644 "$root"/recipes/* "$root/urnic.tar.xz"

@@ -51,6 +51,31 @@ if [ -x /usr/bin/catatonit ] || [ -x /usr/libexec/podman/catatonit ]; then
 else
   echo "catatonit is not installed: the pod was not tried"
 fi
+# The recipe of docs/ci.md, with podman in the place of docker and a system that has what the recipe installs.
+if [ -s "$work/ci-bookworm/root.tar" ] && [ -e "$(echo "$work"/dist/urnic-*.tar.xz)" ]; then
+  project=$work/podman-project
+  rm -rf "$project"
+  mkdir -p "$project/bin"
+  cp examples/ci/* examples/greeting.c "$project"
+  cat >"$project/bin/docker" <<'TEXT'
+#!/bin/bash
+words=()
+for word in "$@"; do
+  [ "$word" != debian:12 ] || words+=(--network none --ulimit memlock=65536:65536 --ulimit nofile=1024:1024 \
+    --ulimit nproc=2048:2048 --volume "$SHIMS:/usr/local/sbin:ro")
+  words+=("${word/#debian:12/localhost/project}")
+done
+exec $PODMAN "${words[@]}"
+TEXT
+  chmod +x "$project/bin/docker"
+  $PODMAN import "$work/ci-bookworm/root.tar" localhost/project >"$work/project.log" 2>&1
+  python3 tests/package/recipes.py docs/ci.md .github/actions/setup-urnic/action.yml "$project/recipes"
+  (cd "$project" && SHIMS=$OLDPWD/tests/package/shims TARBALL=file://$(echo "$work"/dist/urnic-*.tar.xz) PATH=$project/bin:$PATH \
+    bash recipes/docker-and-podman) >>"$work/project.log" 2>&1 || { tail -n 20 "$work/project.log" >&2; fail "the recipe for docker"; }
+  grep '^PASS: greeting' "$work/project.log" || fail "the recipe for docker ran no test"
+else
+  echo "package.ci-bookworm has made no root: the recipe for docker was not tried"
+fi
 left=$($PODMAN ps --all --quiet; $PODMAN volume ls --quiet; $PODMAN network ls --quiet | grep -vx podman || true)
 [ -z "$left" ] || fail "left behind: $left"
 
