@@ -14,6 +14,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/nearest.h"
+#include "cli/option_text.h"
 #include "cli/runtime.h"
 #include "port/port.h"
 
@@ -257,8 +258,11 @@ bool helped(CLI::App* app, const Words& words, int* code) {
 // The name of a positional that takes several words shows it: "FILE... TARGET".
 class HelpFormatter : public CLI::Formatter {
  public:
+  std::string make_option_name(const CLI::Option* option, bool positional) const override {
+    return positional ? positional_name(*option) : Formatter::make_option_name(option, false);
+  }
   std::string make_option_usage(const CLI::Option* option) const override {
-    return is_several(option) ? option->get_name(true) : Formatter::make_option_usage(option);
+    return is_several(option) ? positional_name(*option) : Formatter::make_option_usage(option);
   }
   std::string make_option_opts(const CLI::Option* option) const override {
     return is_several(option) ? "" : Formatter::make_option_opts(option);
@@ -266,7 +270,7 @@ class HelpFormatter : public CLI::Formatter {
 
  private:
   static bool is_several(const CLI::Option* option) {
-    return option->get_positional() && option->get_name(true).find("... ") != std::string::npos;
+    return option->get_positional() && positional_name(*option).find("... ") != std::string::npos;
   }
 };
 

@@ -1,5 +1,7 @@
 #include "cli/option_text.h"
 
+#include <algorithm>
+
 #include <CLI/CLI.hpp>
 
 #include "cli/command.h"
@@ -77,7 +79,7 @@ OptionText text_of(const CLI::Option& option) {
   for (const std::string& name : option.get_snames()) text.names.push_back("-" + name);
   for (const std::string& name : option.get_lnames()) text.names.push_back("--" + name);
   if (text.names.empty()) {
-    text.names = {option.get_name()};
+    text.names = {positional_name(option)};
     text.is_positional = true;
   }
   if (option.get_items_expected_max() > 0) read_type(option.get_type_name(), &text);
@@ -85,6 +87,12 @@ OptionText text_of(const CLI::Option& option) {
 }
 
 }  // namespace
+
+std::string positional_name(const CLI::Option& option) {
+  std::string name = option.get_name(true);
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
 
 std::vector<OptionText> options_of(const CLI::App& command) {
   std::vector<OptionText> all;

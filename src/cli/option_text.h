@@ -22,6 +22,10 @@ struct OptionText {
   bool is_setting = false, is_positional = false, is_required = false, takes_many = false;
 };
 
+// The name of a positional as shown: "FILE... TARGET". CLI11 (from 2.4 on) accepts no space in a
+// name, so in the definition each space is a `_`.
+std::string positional_name(const CLI::Option& option);
+
 // All options in the order of the help, including hidden ones.
 std::vector<OptionText> options_of(const CLI::App& command);
 

@@ -14,7 +14,7 @@ in_namespaces() { # BEFORE ARGUMENTS of the script
   unshare "${rights[@]}" true 2>/dev/null ||
     skip "no namespaces for $(id -un): root is needed, or unshare --map-auto (uidmap, /etc/subuid)"
   $before
-  URNIC_TEST_NAMESPACES=1 exec timeout --kill-after=10 300 unshare --kill-child "${rights[@]}" -- "$0" "$@"
+  URNIC_TEST_NAMESPACES=1 exec timeout --kill-after=10 "${SECONDS_IN_NAMESPACES:-300}" unshare --kill-child "${rights[@]}" -- "$0" "$@"
 }
 
 # A line of sources.list for a suite of Debian, from the mirror from which this machine gets its packages. Ubuntu's are

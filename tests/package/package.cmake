@@ -7,6 +7,10 @@ function(urnic_package_test name seconds)
              COMMAND ${CMAKE_SOURCE_DIR}/tests/package/${name}_test.sh ${package_work} ${ARGN})
 endfunction()
 urnic_package_test(release 2400 -DURNIC_WERROR=${URNIC_WERROR} -DURNIC_DPDK=${URNIC_DPDK})
+foreach(suite trixie noble)
+  urnic_test(package.suite-${suite} KIND outside SECONDS 3000
+             COMMAND ${CMAKE_SOURCE_DIR}/tests/package/suite_test.sh ${package_work} ${suite} ${CMAKE_SOURCE_DIR}/tools/demo)
+endforeach()
 foreach(suite bookworm trixie jammy noble)
   urnic_test(package.ci-${suite} KIND outside SECONDS 780
              COMMAND ${CMAKE_SOURCE_DIR}/tests/package/ci_test.sh ${package_work} ${suite})

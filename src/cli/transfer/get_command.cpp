@@ -20,7 +20,7 @@ class GetCommand : public Command {
   explicit GetCommand(CLI::App* parent) {
     app = parent->add_subcommand("get", "get files and folders from a target by RDMA Read");
     app->add_option(
-           "SOURCE... [FILE]", words_,
+           "SOURCE..._[FILE]", words_,
            "ADDRESS[:PORT]/NAME of each file, all on one target; NAME may contain * ? [...]. Then "
            "the destination, - for standard output; without it, or if it is a folder, files keep "
            "their names")

@@ -15,7 +15,7 @@ class PutCommand : public Command {
  public:
   explicit PutCommand(CLI::App* parent) {
     app = parent->add_subcommand("put", "put files and folders to a target by RDMA Write");
-    app->add_option("FILE... TARGET", words_,
+    app->add_option("FILE..._TARGET", words_,
                     "files to put (- for standard input; folders with -r), then the destination "
                     "ADDRESS[:PORT][/NAME]; without NAME, or if NAME ends in a slash, files keep "
                     "their names")
