@@ -53,3 +53,16 @@ for recipe in one-line gitlab-ci docker-and-podman github-actions; do
   grep -q '8388608 bytes received, 0 wrong' "$log" || fail "recipe $recipe moved no data"
   echo "$SUITE: $recipe: first passed test after $((($(date +%s%N) - begun) / 1000000)) ms"
 done
+
+# The system's perftest, which loads the drivers' libraries of its own rdma-core.
+perftest() { as_user PATH="$path" urnic run -- ib_write_bw -R -n 1000 "$@"; }
+perftest >"$work/server.log" 2>&1 &
+server=$!
+for _ in $(seq 40); do  # until the server listens
+  ! perftest 127.0.0.1 >"$work/client.log" 2>&1 || break
+  kill -0 $server 2>/dev/null || break
+  sleep 0.25
+done
+wait $server || { cat "$work/server.log" >&2; fail "ib_write_bw of $SUITE"; }
+grep -q '^ 65536 *1000 ' "$work/client.log" || { cat "$work/client.log" >&2; fail "the client of ib_write_bw of $SUITE"; }
+echo "$SUITE: $(grep '^ 65536' "$work/client.log")"
