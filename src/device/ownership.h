@@ -7,7 +7,12 @@
 // doorbell is lost.
 #pragma once
 
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <atomic>
+#include <cstdint>
 #include <thread>
 
 #include "base/spinlock.h"
@@ -22,7 +27,7 @@ class Ownership {
 
   bool try_take() {
     count_here(1);
-    const bool taken = !taken_.load() && !taken_.exchange(true);
+    const bool taken = taken_.load() == 0 && taken_.exchange(1) == 0;
     if (!taken) count_here(-1);
     return taken;
   }
@@ -37,8 +42,10 @@ class Ownership {
     for (int i = 0; !try_take(); ++i) {
       if (i < kSpins) {
         cpu_relax();
-      } else {
+      } else if (i < kSpins + kYields) {
         std::this_thread::yield();
+      } else {
+        sleep();
       }
     }
     waiting_.fetch_sub(1);
@@ -46,7 +53,8 @@ class Ownership {
   // Returns true when doorbells rang that are not answered: then the owner takes the engine again,
   // answers them and releases it again. If it cannot take it, the next owner answers them.
   [[nodiscard]] bool give_up() {
-    taken_.store(false);
+    taken_.store(0);
+    if (sleeping_.load() != 0) futex(FUTEX_WAKE_PRIVATE, 1);
     count_here(-1);
     return rang_.load();
   }
@@ -59,7 +67,17 @@ class Ownership {
   void answer() { rang_.store(false); }
 
  private:
-  static constexpr int kSpins = 64;
+  static constexpr int kSpins = 64, kYields = 8;
+  // The owner may have been preempted by this very thread, whose priority is higher
+  // (Driver::kNice): it gets the core again only when this thread sleeps.
+  void sleep() {
+    sleeping_.fetch_add(1);
+    futex(FUTEX_WAIT_PRIVATE, 1);  // not if it has been released meanwhile
+    sleeping_.fetch_sub(1);
+  }
+  void futex(int what, std::uint32_t value) {
+    syscall(SYS_futex, &taken_, what, value, nullptr, nullptr, 0);
+  }
   // Called before taking and after releasing: a signal handler in between sees it as owned.
   static void count_here(int by) {
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -68,7 +86,9 @@ class Ownership {
   }
   // In static TLS, which exists from the thread's start: a signal handler may read it.
   static inline constinit thread_local int owned_here [[gnu::tls_model("initial-exec")]] = 0;
-  std::atomic<bool> taken_{false};
+  std::atomic<std::uint32_t> taken_{0};
+  static_assert(sizeof taken_ == 4);  // as futex(2) needs it
+  std::atomic<int> sleeping_{0};
   std::atomic<bool> rang_{false};
   std::atomic<int> waiting_{0};
 };
