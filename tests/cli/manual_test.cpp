@@ -1,4 +1,5 @@
 #include "cli/manual.h"
+#include "cli/option_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -65,7 +66,7 @@ TEST_F(Described, EveryOptionOfEveryCommandIsInItsPageAndInBothCompletions) {
         ++options;
       }
       if (names.empty()) {
-        EXPECT_THAT(text, HasSubstr("\\fI" + dashes(o->get_name()))) << name;
+        EXPECT_THAT(text, HasSubstr("\\fI" + dashes(positional_name(*o)))) << name;
       }
     }
   }
