@@ -127,7 +127,8 @@ Result<std::shared_ptr<device::DeviceImpl>> open_device(const Config& whole) {
   if (device::names_kernel_tcp(spec)) {
     auto opened = device::open_kernel_tcp(config);
     if (!opened) return opened.error();
-    kernel = std::move(*opened);
+    kernel = std::move(opened->transport);
+    capture = std::move(opened->capture);
     port = device::make_kernel_tcp_port(kernel);
   } else {
     auto opened = device::open_port_stack(config);

@@ -1,6 +1,7 @@
 #include "device/kernel_tcp_port.h"
 
 #include "device/port_stack.h"
+#include "device/stream_capture.h"
 #include "port/adapter.h"
 #include "port/kinds.h"
 
@@ -37,13 +38,21 @@ class KernelTcpPort {
     fds[0] = transport_->poller->wait_fd();
     return 1;
   }
-  int arm(unsigned) { return transport_->readable.empty() ? 0 : 1; }
+  int arm(unsigned) {
+    if (transport_->tap) transport_->tap->idle();
+    return transport_->readable.empty() ? 0 : 1;
+  }
   void disarm(unsigned) { ++wakeups_; }
 
  private:
   std::shared_ptr<iwarp::KernelTcp> transport_;
   std::uint64_t wakeups_ = 0;
 };
+
+constexpr const char* kMadeUp =
+    "Captured above the kernel's TCP: Ethernet, IP and TCP headers are made up, and "
+    "retransmissions "
+    "are not shown.";
 
 constexpr urnic_port_ops kStreamPortOps = port::Adapter<KernelTcpPort>::table("tcp");
 
@@ -62,11 +71,9 @@ bool names_kernel_tcp(std::string_view spec) {
   return spec.substr(0, spec.find(':')) == kKernelTcpKind;
 }
 
-Result<std::shared_ptr<iwarp::KernelTcp>> open_kernel_tcp(const Config& config) {
-  for (const char* setting : {"faults", "capture"}) {
-    if (config.get(setting).empty()) continue;
-    return bad(std::string(setting) +
-               " needs a port that carries Ethernet frames, which the kernel's TCP does not");
+Result<KernelTcpStack> open_kernel_tcp(const Config& config) {
+  if (!config.get("faults").empty()) {
+    return bad("faults needs a port that carries Ethernet frames, which the kernel's TCP does not");
   }
   const std::string spec = config.get("port");
   port::Args args(arguments_of(spec));
@@ -82,7 +89,10 @@ Result<std::shared_ptr<iwarp::KernelTcp>> open_kernel_tcp(const Config& config) 
   if (!t->spare.is_open()) {
     return Error{Errc::no_descriptors, "port = tcp: no file descriptor left (see ulimit -n)"};
   }
-  return t;
+  auto capture = open_capture(config, kMadeUp);
+  if (!capture) return capture.error();
+  if (*capture) t->tap = std::make_unique<StreamCapture>(*capture, wall_clock());
+  return KernelTcpStack{std::move(t), std::move(*capture)};
 }
 
 port::Port make_kernel_tcp_port(std::shared_ptr<iwarp::KernelTcp> transport) {

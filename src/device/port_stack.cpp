@@ -35,6 +35,21 @@ Error why_unavailable(std::string words) {
   return {Errc::no_descriptors, std::move(words) + " (see ulimit -n)"};
 }
 
+fault::WireClock wall_clock() {
+  return {[](void*) { return read_clock(CLOCK_REALTIME); }};
+}
+
+Result<std::shared_ptr<fault::CaptureFile>> open_capture(const Config& config,
+                                                         std::string_view comment) {
+  const std::string path = config.get("capture");
+  if (path.empty()) return std::shared_ptr<fault::CaptureFile>();
+  fault::CaptureOptions options;
+  options.comment = comment;
+  auto file = fault::CaptureFile::create(path, options);
+  if (!file) return Error{Errc::io, "capture: " + file.error()};
+  return std::move(*file);
+}
+
 Result<PortStack> open_port_stack(const Config& config) {
   auto opened = port::Port::open(config.get("port"));
   if (!opened) return why_unavailable(opened.error());
@@ -51,14 +66,14 @@ Result<PortStack> open_port_stack(const Config& config) {
     options.log_capacity = 0;
     port = fault::wrap_faults(std::move(port), options).port;
   }
-  if (const std::string path = config.get("capture"); !path.empty()) {
-    auto file = fault::CaptureFile::create(path);
-    if (!file) return Error{Errc::io, "capture: " + file.error()};
+  auto capture = open_capture(config, {});
+  if (!capture) return capture.error();
+  if (*capture) {
     const auto offset = static_cast<std::int64_t>(read_clock(CLOCK_REALTIME)) -
                         static_cast<std::int64_t>(read_clock(CLOCK_MONOTONIC));
     const std::string kind = port.kind();
-    stack.capture = *file;
-    port = fault::wrap_capture(std::move(port), std::move(*file), kind, real_clock(), offset);
+    port = fault::wrap_capture(std::move(port), *capture, kind, real_clock(), offset);
+    stack.capture = std::move(*capture);
   }
   return stack;
 }

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "fault/capture_port.h"
 #include "port/port.h"
@@ -18,6 +19,12 @@ struct PortStack {
 // Converts a port's message why it cannot be opened into an error. Ports only have text; if no
 // descriptor was left, the text ends with the system's message for that.
 Error why_unavailable(std::string words);
+
+// The file that the configuration requests (`comment`: for its readers; may be empty), or null.
+Result<std::shared_ptr<fault::CaptureFile>> open_capture(const Config& config,
+                                                         std::string_view comment);
+// The time since 1970.
+fault::WireClock wall_clock();
 
 Result<PortStack> open_port_stack(const Config& config);
 

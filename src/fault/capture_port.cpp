@@ -13,7 +13,7 @@ namespace urnic::fault {
 
 CaptureFile::CaptureFile(std::string path, port::Fd fd, const CaptureOptions& options)
     : path_(std::move(path)), fd_(std::move(fd)), options_(options) {
-  append_section(buffer_, "urnic");
+  append_section(buffer_, "urnic", options.comment);
   stats_.bytes = buffer_.size();
 }
 

@@ -27,6 +27,7 @@ struct CaptureOptions {
   // CaptureFile.AFullDiskEndsTheCaptureNotTheTraffic
   std::uint64_t max_bytes = 0;            // stop when the file has this size; 0: no limit
   std::size_t buffer_bytes = 256 * 1024;  // bytes collected before a write
+  std::string comment;                    // in the file, for its readers; empty: none
 };
 
 struct CaptureStats {

@@ -12,6 +12,7 @@ constexpr std::uint32_t kEnhancedPacket = 6;
 constexpr std::uint16_t kEthernet = 1;
 
 constexpr std::uint16_t kEndOfOptions = 0;
+constexpr std::uint16_t kComment = 1;
 constexpr std::uint16_t kShbApplication = 4;
 constexpr std::uint16_t kIfName = 2;
 constexpr std::uint16_t kIfTimeResolution = 9;
@@ -64,13 +65,15 @@ class Block {
 
 }  // namespace
 
-void append_section(std::vector<std::uint8_t>& out, std::string_view application) {
+void append_section(std::vector<std::uint8_t>& out, std::string_view application,
+                    std::string_view comment) {
   const Block block(out, kSection);
   put32(out, kByteOrderMagic);
   put16(out, 1);
   put16(out, 0);
   put32(out, 0xffffffff);  // length of the section: unknown, 64 one bits
   put32(out, 0xffffffff);
+  if (!comment.empty()) put_option(out, kComment, text(comment));
   put_option(out, kShbApplication, text(application));
   put_option(out, kEndOfOptions, {});
 }

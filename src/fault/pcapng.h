@@ -13,7 +13,9 @@
 namespace urnic::fault {
 
 // Each function appends one whole block to `out`.
-void append_section(std::vector<std::uint8_t>& out, std::string_view application);
+// `comment` may be empty.
+void append_section(std::vector<std::uint8_t>& out, std::string_view application,
+                    std::string_view comment = {});
 // The time resolution is a nanosecond. `snap_length` 0: no limit.
 void append_interface(std::vector<std::uint8_t>& out, std::string_view name,
                       std::uint32_t snap_length);

@@ -142,6 +142,8 @@ void KernelRounds::receive(Connection& c, Instant now) {
     }
     l.inbox.received(got.bytes);
     s_.kernel->bytes_in += got.bytes;
+    if (s_.kernel->tap) s_.kernel->tap->received(tapped(c.key, l), space.first(got.bytes));
+    l.received += got.bytes;
     budget -= std::min(budget, got.bytes);
     ++c.counters.segments_in;
     take_bytes(c, now);
@@ -169,6 +171,11 @@ void KernelRounds::end_of_bytes(Connection& c, const kernel_tcp::Moved& got, Ins
   // The kernel reports a reset once: if sending has found it, the received bytes just end. (The end
   // of a stream by Terminate was already reported.)
   const bool lost = l.send_error != 0 && c.stage <= Stage::Leaving;
+  if (s_.kernel->tap) {
+    const bool fin = got.what == kernel_tcp::Moved::What::End && !lost;
+    using End = kernel_tcp::Tap::End;
+    s_.kernel->tap->ended(tapped(c.key, l), fin ? End::Fin : End::Reset, true);
+  }
   if (got.what == kernel_tcp::Moved::What::End && !lost) {
     l.ended = true;
     if (c.awaits_receive()) {  // the bytes before it are processed first

@@ -95,6 +95,10 @@ bool KernelSender::send_burst(Connection& c, Found* found) {
     return false;
   }
   s_.kernel->bytes_out += moved.bytes;
+  if (s_.kernel->tap) {
+    s_.kernel->tap->sent(tapped(c.key, l), pieces, {b.record_bytes.data(), b.record_count},
+                         moved.bytes);
+  }
   c.counters.segments_out += b.record_count;
   keep_rest(l, moved.bytes);
   l.sent += moved.bytes;
@@ -184,6 +188,7 @@ bool KernelSender::finish(Connection& c) {
   if (l.finish && !l.finished && (all_sent || l.send_error != 0)) {
     l.finished = true;
     l.socket.finish();
+    if (s_.kernel->tap) s_.kernel->tap->ended(tapped(c.key, l), kernel_tcp::Tap::End::Fin, false);
   }
   if (!l.finished || !l.ended) return false;
   s_.kernel->poller->remove(l.socket.fd());

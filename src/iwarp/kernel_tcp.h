@@ -15,6 +15,8 @@
 #include "kernel_tcp/inbox.h"
 #include "kernel_tcp/poller.h"
 #include "kernel_tcp/socket.h"
+#include "kernel_tcp/tap.h"
+#include "tcp/flow.h"
 
 namespace urnic::iwarp {
 
@@ -47,7 +49,8 @@ struct KernelLink {
 
   kernel_tcp::Socket socket;
   kernel_tcp::Inbox inbox;
-  StreamOffset sent;  // bytes passed to the kernel
+  StreamOffset sent;           // bytes passed to the kernel
+  std::uint64_t received = 0;  // bytes taken from it
   // The rest of a segment that the kernel has accepted partly. It is not built again: the part
   // already sent carries, or will carry, a CRC of exactly these bytes (E-20).
   std::vector<std::uint8_t> rest;
@@ -88,6 +91,7 @@ struct KernelBatch {
 struct KernelTcp {
   KernelTcpOptions options;
   std::unique_ptr<kernel_tcp::Poller> poller;
+  std::unique_ptr<kernel_tcp::Tap> tap;  // null without a capture
   kernel_tcp::InboxPool pool;
   Ring<std::uint64_t> readable;  // connections with unread bytes in the kernel
   KernelBatch batch;
@@ -97,6 +101,11 @@ struct KernelTcp {
   std::uint32_t waiting_for_room = 0;  // connections
   std::uint64_t bytes_in = 0, bytes_out = 0, reads = 0, writes = 0, connections_refused = 0;
 };
+
+// The connection as a tap sees it.
+inline kernel_tcp::Tapped tapped(const tcp::FlowKey& key, const KernelLink& l) {
+  return {key.local_end(), key.remote_end(), l.sent.value(), l.received};
+}
 
 inline KernelLink::KernelLink(kernel_tcp::Socket s, KernelTcp* kernel)
     : socket(std::move(s)), inbox(&kernel->pool), room(&kernel->waiting_for_room) {}

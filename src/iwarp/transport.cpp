@@ -120,6 +120,9 @@ void Transport::abort(Connection& c, Instant now) {
   if (!c.link->socket.is_open()) return;
   s_.kernel->poller->remove(c.link->socket.fd());
   c.link->socket.reset();
+  if (s_.kernel->tap) {
+    s_.kernel->tap->ended(tapped(c.key, *c.link), kernel_tcp::Tap::End::Reset, false);
+  }
 }
 
 bool Transport::is_closed(const Connection& c) const {

@@ -7,7 +7,11 @@ port=$free
 bytes 5000000 >f
 
 target_on tcp --service "$port"
-ok "put over the kernel's TCP" "$urnic" put f "127.0.0.1:$port" --port tcp
+ok "put over the kernel's TCP" "$urnic" put f "127.0.0.1:$port" --port tcp --capture sent.pcapng
+# Both directions, with the bytes of the file (tests/interop/capture_test reads such a file with tshark).
+[ "$(wc -c <sent.pcapng)" -gt 5000000 ] || fail "the capture has $(wc -c <sent.pcapng) bytes"
+grep -aq "MPA ID Req Frame" sent.pcapng && grep -aq "MPA ID Rep Frame" sent.pcapng || fail "the capture has no MPA frames"
+grep -aq "headers are made up" sent.pcapng || fail "the capture does not say that its headers are made up"
 ok "get it back" "$urnic" get "127.0.0.1:$port/f" b --port tcp
 cmp -s f b || wrong_data "what came back differs"
 rm -f b
@@ -48,8 +52,9 @@ refused 1 "connection refused by the peer" "$urnic" get 127.0.0.1:1/f b --port t
 refused 1 "has another IP version" "$urnic" get 127.0.0.1:1/f b --port tcp:bind=::1
 refused 2 "bind=somewhere: must be a unicast IP address" "$urnic" get 127.0.0.1:1/f b --port tcp:bind=somewhere
 refused 2 "unknown key 'mtu'" "$urnic" get 127.0.0.1:1/f b --port tcp:mtu=9000
-refused 1 "capture needs a port that carries Ethernet frames" \
-  "$urnic" get 127.0.0.1:1/f b --port tcp --capture x.pcapng
+refused 1 "faults needs a port that carries Ethernet frames" \
+  "$urnic" get 127.0.0.1:1/f b --port tcp --faults loss=0.1
+refused 1 "capture: " "$urnic" get 127.0.0.1:1/f b --port tcp --capture none/x.pcapng
 
 # The target dies during the transfer: one line, at once.
 kill -9 "${pids[0]}"
