@@ -28,7 +28,7 @@ struct RefusalRetry : testing::TestWithParam<bool> {
     if (GetParam()) {
       Config c;
       EXPECT_TRUE(c.set("port", "tcp").ok());
-      kernel = *device::open_kernel_tcp(c);
+      kernel = device::open_kernel_tcp(c)->transport;
       port = device::make_kernel_tcp_port(kernel);
     } else {
       auto [a, b] = port::make_memory_pair();
