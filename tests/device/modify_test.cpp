@@ -160,9 +160,11 @@ TEST_F(Modify, ARefusedConnectDoesNotCountAsAConnection) {
   ASSERT_TRUE(source.ok());
   ConnectionOptions from;
   from.source = &*source;
-  ASSERT_TRUE(first.qp.connect_start("10.77.0.1:4000", from).ok());
+  // Nobody has that address, so the first connection waits; a refusal would free its port.
+  const char* const nobody = "10.77.0.9:4000";
+  ASSERT_TRUE(first.qp.connect_start(nobody, from).ok());
   EXPECT_EQ(first.qp.connections(), 1u);
-  const auto again = second.qp.connect_start("10.77.0.1:4000", from);
+  const auto again = second.qp.connect_start(nobody, from);
   ASSERT_FALSE(again.ok());
   EXPECT_EQ(again.error().code, Errc::in_use) << again.error().message;
   EXPECT_EQ(second.qp.connections(), 0u);
