@@ -44,7 +44,7 @@ tools/container network >"$work/network.log" 2>&1 || { cat "$work/network.log" >
 cat "$work/network.log"
 tools/container lan >"$work/lan.log" 2>&1 || { cat "$work/lan.log" >&2; fail "two containers without a network"; }
 cat "$work/lan.log"
-grep -q '2.sock.* has come' "$work/lan.log" || fail "the switch has seen nobody"
+grep -q '2.sock.*: link up' "$work/lan.log" || fail "the switch has seen nobody"
 if [ -x /usr/bin/catatonit ] || [ -x /usr/libexec/podman/catatonit ]; then
   tools/container pod >"$work/pod.log" 2>&1 || { cat "$work/pod.log" >&2; fail "the pod"; }
   cat "$work/pod.log"

@@ -50,7 +50,7 @@ has_only urnic /usr/bin/urnic '/usr/share/urnic/(scenarios/[a-z0-9-]+.toml|plot-
   '/usr/share/doc/urnic/(docs/)?[A-Za-z0-9_-]+.md' '/usr/share/doc/urnic/examples/containers/(Containerfile|pod.yaml)'
 has_only liburnic0 "$lib/liburnic(-tcp)?.so.0(.[0-9.]+)?" "${plugins[@]}"
 has_only liburnic-dev '/usr/include/urnic/[a-z_]+.h' "$lib/liburnic(-tcp)?.so" "$lib/pkgconfig/urnic(-tcp)?.pc" \
-  "$lib/cmake/urnic/urnic[A-Za-z-]+.cmake" '/usr/share/doc/liburnic-dev/examples/[A-Za-z_]+.(cpp|txt)'
+  "$lib/cmake/urnic/urnic[A-Za-z-]+.cmake" '/usr/share/doc/liburnic-dev/examples/[A-Za-z_]+.(c|cpp|txt)'
 has_only urnic-verbs "$lib/urnic/dropin/lib(ibverbs|rdmacm).so.1" "$lib/urnic/dropin/lib(rspreload|sysfsview|urnic-dropin).so"
 
 # The tarball that runs from any folder (tools/portable checks what its files need).
