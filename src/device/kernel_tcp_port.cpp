@@ -51,8 +51,7 @@ class KernelTcpPort {
 
 constexpr const char* kMadeUp =
     "Captured above the kernel's TCP: Ethernet, IP and TCP headers are made up, and "
-    "retransmissions "
-    "are not shown.";
+    "retransmissions are not shown.";
 
 constexpr urnic_port_ops kStreamPortOps = port::Adapter<KernelTcpPort>::table("tcp");
 

@@ -22,11 +22,14 @@ class PostingHabit {
   // The application posted.
   void post(Instant now) {
     if (now - last_ > kPause && pauses_.ends_habit(last_, now)) forget();
-    if (posts_ == 0) begin_ = now;
+    if (posts_ == 0) {
+      begin_ = now;
+      served_ = 0;
+    }
     last_ = now;
     if (++posts_ < kLeast || now - begin_ < kWindow) return;
     streams_ = now - begin_ < kWindow * 2 && served_ < posts_ - posts_ / 4;
-    posts_ = served_ = 0;
+    posts_ = 0;
   }
   // Our thread served an arrival, which the application may be waiting for.
   void served() { ++served_; }
@@ -37,7 +40,7 @@ class PostingHabit {
   // The application announced, or its behaviour showed, that it does something else.
   void forget() {
     streams_ = false;
-    posts_ = served_ = 0;
+    posts_ = 0;
   }
   bool streams() const { return streams_; }
 

@@ -35,7 +35,7 @@ class Tap {
   // A FIN or RST of this end, or of the peer.
   enum class End : std::uint8_t { Fin, Reset };
   virtual void ended(const Tapped&, End, bool by_peer) = 0;
-  // Nothing more will happen for now.
+  // The engine goes to sleep: a file should be complete for its readers.
   virtual void idle() = 0;
 };
 

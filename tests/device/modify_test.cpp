@@ -160,7 +160,7 @@ TEST_F(Modify, ARefusedConnectDoesNotCountAsAConnection) {
   ASSERT_TRUE(source.ok());
   ConnectionOptions from;
   from.source = &*source;
-  // Nobody has that address, so the first connection waits; a refusal would free its port.
+  // No host has that address, so the first connection waits; a refusal would free its port.
   const char* const nobody = "10.77.0.9:4000";
   ASSERT_TRUE(first.qp.connect_start(nobody, from).ok());
   EXPECT_EQ(first.qp.connections(), 1u);

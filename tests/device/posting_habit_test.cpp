@@ -39,6 +39,12 @@ TEST_F(PostingHabitTest, PostsThatEachFollowAnArrivalDoNotCount) {
   EXPECT_TRUE(habit.streams());
 }
 
+TEST_F(PostingHabitTest, ArrivalsBeforeTheFirstPostDoNotMatter) {
+  for (int i = 0; i < 100'000; ++i) habit.served();
+  post(Duration::us(1200), Duration::us(1));
+  EXPECT_TRUE(habit.streams());
+}
+
 TEST_F(PostingHabitTest, PostingInBurstsWithPausesDoesNotCount) {
   for (int i = 0; i < 10; ++i) {
     post(Duration::us(900), Duration::us(1));
