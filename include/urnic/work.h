@@ -202,6 +202,11 @@ class URNIC_API CompletionQueue {
   bool wait(int timeout_ms);
   // The number of entries: the requested depth, rounded up to a power of two.
   std::uint32_t depth() const;
+  // For layers that hold completions back: signals fd() and the channel as a completion does on an
+  // armed queue.
+  void notify();
+  // For layers that inject faults: makes the queue overrun although it has room.
+  void overrun();
   // Changes the depth; the entries stay. Errors: invalid_argument (depth), in_use (it holds more
   // entries); then nothing has changed.
   Result<void> resize(std::uint32_t depth);

@@ -14,8 +14,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -24,6 +26,7 @@
 #include "cli/dropin.h"
 #include "cli/runtime.h"
 #include "cli/sysfs_view.h"
+#include "fault/verbs_plan.h"
 
 namespace urnic::cli {
 namespace {
@@ -78,6 +81,13 @@ class RunCommand : public Command {
         "--sysfs", sysfs_,
         "show the device in /sys/class/infiniband and /dev/infiniband, for programs that look "
         "there instead of calling the libraries");
+    app->add_option("--verbs-faults", faults_,
+                    "make the program's verbs fail: see docs/fault.md; may be given several times")
+        ->allow_extra_args(false)
+        ->type_name("PLAN");
+    app->add_option("--verbs-faults-log", faults_log_,
+                    "append one line for each of these faults to FILE (default: standard error)")
+        ->type_name("FILE");
     settings_.default_port("tcp", "udp");
     settings_.add_to(app);
   }
@@ -97,6 +107,9 @@ class RunCommand : public Command {
         folder + (old != nullptr && *old != 0 ? ":" + std::string(old) : "");
     if (env_ && !words_.empty())
       return refuse("--env cannot be combined with a program", kExitUsage);
+    if (const std::string wrong = add_verbs_faults(&variables); !wrong.empty()) {
+      return refuse(wrong, kExitUsage);
+    }
     if (!env_ && words_.empty()) {
       return refuse("PROGRAM is required: urnic run [settings] -- PROGRAM ARGS", kExitUsage);
     }
@@ -134,6 +147,23 @@ class RunCommand : public Command {
   }
 
  private:
+  // Empty, or what is wrong with the options. Faults reach only the program that is started here
+  // and what it starts: they are no setting, and --env does not print them.
+  std::string add_verbs_faults(std::map<std::string, std::string>* variables) const {
+    if (faults_.empty()) {
+      return faults_log_.empty() ? "" : "--verbs-faults-log needs --verbs-faults";
+    }
+    if (env_) return "--env cannot be combined with --verbs-faults";
+    std::string all;
+    for (const std::string& plan : faults_) all += (all.empty() ? "" : ";") + plan;
+    if (const auto plans = fault::parse_verbs_plans(all); !plans.ok()) return plans.error();
+    (*variables)["URNIC_VERBS_FAULTS"] = all;
+    if (faults_log_.empty()) return {};
+    std::error_code error;
+    const auto file = std::filesystem::absolute(faults_log_, error);
+    (*variables)["URNIC_VERBS_FAULTS_LOG"] = error ? faults_log_ : file.string();
+    return {};
+  }
   // Put it before the libraries that the user or urnic already preloads.
   static void preload(const std::string& library, std::map<std::string, std::string>* variables) {
     std::string& all = (*variables)["LD_PRELOAD"];
@@ -146,7 +176,8 @@ class RunCommand : public Command {
   }
 
   bool env_ = false, sockets_ = false, sysfs_ = false;
-  std::vector<std::string> words_;
+  std::vector<std::string> words_, faults_;
+  std::string faults_log_;
   SettingsOptions settings_;
 };
 

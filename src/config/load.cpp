@@ -14,7 +14,8 @@ namespace urnic {
 namespace {
 
 // Variables with the prefix of settings that have another meaning.
-constexpr const char* kOtherVariables[] = {"URNIC_CONFIG", "URNIC_PLUGIN_DIR", "URNIC_SYSFS"};
+constexpr const char* kOtherVariables[] = {"URNIC_CONFIG", "URNIC_PLUGIN_DIR", "URNIC_SYSFS",
+                                           "URNIC_VERBS_FAULTS", "URNIC_VERBS_FAULTS_LOG"};
 
 // The default path; empty if the environment does not provide one.
 std::string usual_path() {

@@ -95,8 +95,22 @@ void deliver_terminate(Stream& s) {
   s.terminate_received = true;
 }
 
+namespace {
+
+// A receive of a shared queue is bound when the first segment is placed in it. That did not happen
+// if its memory or its length does not allow the segment, and then it must be bound to fail.
+bool bind_at_fault(Stream& s, Status first) {
+  const bool at_fault = first == Status::LocalLength || first == Status::LocalProtection;
+  const std::uint32_t msn = s.rq.head();
+  if (!at_fault || s.rq.shared() == nullptr || !s.rq.has(msn)) return false;
+  s.rq.claim(msn);
+  return true;
+}
+
+}  // namespace
+
 bool flush_receive(Stream& s, Status* first, Completion* c) {
-  if (s.rq.posted() == 0) return false;
+  if (s.rq.posted() == 0 && !bind_at_fault(s, *first)) return false;
   const std::uint32_t msn = s.rq.head();
   *c = Completion{};
   c->wr_id = s.rq.wqe(msn).wr_id;

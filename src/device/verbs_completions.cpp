@@ -250,6 +250,13 @@ void CompletionQueue::arm(bool solicited_only) {
   impl_->verbs::CompletionQueue::arm(solicited_only);
   impl_->device->driver->hand_over();  // verbs programs poll once more, then sleep
 }
+void CompletionQueue::notify() {
+  if (impl_) impl_->notify();
+}
+void CompletionQueue::overrun() {
+  if (!impl_ || impl_->device->driver->inherited()) return;
+  impl_->device->driver->own([&](Instant) { impl_->device->engine->overrun(impl_.get()); });
+}
 int CompletionQueue::fd() const {
   if (!impl_) return -1;
   const auto* fd = device::or_nothing([&] { return impl_->descriptor(); });

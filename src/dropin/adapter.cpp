@@ -119,6 +119,7 @@ int Adapter::start() {
 // A memif has a link only when both programs run, and a server starts before its client. So until
 // its first link the port is reported as usable, as a port of the kernel's TCP is.
 bool Adapter::is_port_up() const {
+  if (shown_down_) return false;
   const std::string port = config_.get("port"), kind = port.substr(0, port.find(':'));
   if (kind == "tcp" || device_.info().link_up) return true;
   return kind == "memif" && !had_link_.load();
@@ -197,6 +198,11 @@ void Adapter::show_port(bool active) {
   if (active == shown_active_) return;
   shown_active_ = active;
   tell_contexts(active ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+}
+
+void Adapter::show_port_down(bool down) {
+  if (shown_down_.exchange(down) == down) return;
+  tell_contexts(down ? IBV_EVENT_PORT_ERR : IBV_EVENT_PORT_ACTIVE);
 }
 
 // True if they have changed. The lock serializes updates of several threads.

@@ -73,6 +73,8 @@ class Adapter {
   void disconnect_all(int most_ms);
   // The reported state of the port.
   bool is_port_up() const;
+  // Reports the port as down, whatever its link is, or as it is again (injected_events.cpp).
+  void show_port_down(bool down);
 
   // The context and the protection domain that rdma_cm gives to all its users. Null with errno.
   ibv_context* shared_context();
@@ -84,6 +86,7 @@ class Adapter {
   // Contexts in this list get events of the port.
   void add_context(Context*);
   void remove_context(Context*);
+  void tell_contexts(ibv_event_type what);
 
   PeerMatcher& peer_matcher() { return peer_matcher_; }  // needs Process::cm
   Counts& counts() { return counts_; }
@@ -95,7 +98,6 @@ class Adapter {
   void on_device_event(const Event& event);
   void show_port(bool active);
   bool look_at_gids(GidSlots* seen);
-  void tell_contexts(ibv_event_type what);
   int next_ms();
   void expire();
 
@@ -110,6 +112,7 @@ class Adapter {
   PeerMatcher peer_matcher_;
   Counts counts_;
   std::atomic<bool> had_link_{false};
+  std::atomic<bool> shown_down_{false};  // by show_port_down()
   struct {
     std::mutex mutex;
     GidSlots slots;

@@ -8,6 +8,7 @@
 #include "dropin/errors.h"
 #include "dropin/flow_label.h"
 #include "dropin/gids.h"
+#include "dropin/injector.h"
 #include "dropin/memory.h"
 
 namespace urnic::dropin {
@@ -130,6 +131,7 @@ int init_from_wc(Adapter& adapter, std::uint8_t port, const ibv_wc& wc, const ib
 using namespace urnic::dropin;  // the exported functions are in the global namespace
 
 ibv_ah* urnic_ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
+  if (const int e = injected(VerbsKind::ibv_create_ah); e != 0) return nothing(e);
   return guarded([&] { return create(pd, *attr); }, nullptr);
 }
 

@@ -91,7 +91,7 @@ int wr_complete(ibv_qp_ex* ex) {
   int error = b.error();
   ibv_send_wr *bad = nullptr, *first = b.chain();
   if (error == 0 && first != nullptr) {
-    error = ex->qp_base.context->ops.post_send(&ex->qp_base, first, &bad);
+    error = post_sends(&ex->qp_base, first, &bad, __builtin_return_address(0));
   }
   b.end();
   return error;

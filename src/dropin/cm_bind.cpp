@@ -10,6 +10,7 @@
 #include "dropin/cm_id.h"
 #include "dropin/cm_inherited.h"
 #include "dropin/errors.h"
+#include "dropin/injected_answers.h"
 
 namespace urnic::dropin {
 namespace {
@@ -340,15 +341,23 @@ int answer(int error) {
 }  // namespace
 
 int urnic_rdma_bind_addr(rdma_cm_id* r, sockaddr* address) {
+  if (const int e = injected(VerbsKind::rdma_bind_addr); e != 0) return failed(e);
   return guarded(
       [&] { return answer(address == nullptr ? EINVAL : bind_to(CmId::of(r), address)); }, -1);
 }
 
 int urnic_rdma_resolve_addr(rdma_cm_id* r, sockaddr* source, sockaddr* destination, int) {
+  if (const int e = injected(VerbsKind::rdma_resolve_addr); e != 0) return failed(e);
+  const auto fault = injected_answer(kAddressAnswers);
   return guarded(
-      [&] { return begun(CmId::of(r), resolve_address(CmId::of(r), source, destination)); }, -1);
+      [&] {
+        CmId* id = CmId::of(r);
+        return begun(id, fault ? give(id, *fault) : resolve_address(id, source, destination));
+      },
+      -1);
 }
 
 int urnic_rdma_listen(rdma_cm_id* r, int backlog) {
+  if (const int e = injected(VerbsKind::rdma_listen); e != 0) return failed(e);
   return guarded([&] { return answer(listen_on(CmId::of(r), backlog)); }, -1);
 }

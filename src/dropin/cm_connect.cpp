@@ -9,6 +9,7 @@
 #include "dropin/cm_id.h"
 #include "dropin/cm_numbers.h"
 #include "dropin/errors.h"
+#include "dropin/injected_answers.h"
 #include "dropin/undo.h"
 
 namespace urnic::dropin {
@@ -352,19 +353,30 @@ int leave_datagrams(CmId* id) {
 }  // namespace
 
 int urnic_rdma_resolve_route(rdma_cm_id* r, int) {
-  return guarded([&] { return begun(CmId::of(r), resolve_route(CmId::of(r))); }, -1);
-}
-
-int urnic_rdma_connect(rdma_cm_id* r, rdma_conn_param* p) {
+  if (const int e = injected(VerbsKind::rdma_resolve_route); e != 0) return failed(e);
+  const auto fault = injected_answer(kRouteAnswers);
   return guarded(
       [&] {
         CmId* id = CmId::of(r);
+        return begun(id, fault ? give(id, *fault) : resolve_route(id));
+      },
+      -1);
+}
+
+int urnic_rdma_connect(rdma_cm_id* r, rdma_conn_param* p) {
+  if (const int e = injected(VerbsKind::rdma_connect); e != 0) return failed(e);
+  const auto fault = injected_answer(kConnectAnswers);
+  return guarded(
+      [&] {
+        CmId* id = CmId::of(r);
+        if (fault) return begun(id, give(id, *fault));
         return begun(id, id->has_datagrams() ? connect_datagrams(id, p) : connect_to(id, p));
       },
       -1);
 }
 
 int urnic_rdma_accept(rdma_cm_id* r, rdma_conn_param* p) {
+  if (const int e = injected(VerbsKind::rdma_accept); e != 0) return failed(e);
   return guarded(
       [&] {
         CmId* id = CmId::of(r);

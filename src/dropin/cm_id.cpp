@@ -13,6 +13,7 @@
 #include "dropin/cm_inherited.h"
 #include "dropin/errors.h"
 #include "dropin/gids.h"
+#include "dropin/injector.h"
 
 namespace urnic::dropin {
 namespace {
@@ -152,6 +153,7 @@ int complete(CmId* id) {
 using namespace urnic::dropin;  // the exported functions are in the global namespace
 
 rdma_event_channel* urnic_rdma_create_event_channel() {
+  if (const int e = injected(VerbsKind::rdma_create_event_channel); e != 0) return nothing(e);
   return guarded(
       []() -> rdma_event_channel* {
         Process& process = Process::get();
@@ -169,6 +171,7 @@ void urnic_rdma_destroy_event_channel(rdma_event_channel* channel) {
 
 int urnic_rdma_create_id(rdma_event_channel* channel, rdma_cm_id** out, void* context,
                          rdma_port_space ps) {
+  if (const int e = injected(VerbsKind::rdma_create_id); e != 0) return failed(e);
   return guarded(
       [&] {
         if (ps != RDMA_PS_TCP && ps != RDMA_PS_UDP) return failed(EOPNOTSUPP);

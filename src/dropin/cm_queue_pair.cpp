@@ -9,6 +9,7 @@
 #include "dropin/cm_numbers.h"
 #include "dropin/context.h"
 #include "dropin/errors.h"
+#include "dropin/injector.h"
 #include "dropin/qp_types.h"
 #include "dropin/roce_states.h"
 #include "dropin/undo.h"
@@ -99,10 +100,12 @@ int create_qp(rdma_cm_id* r, ibv_qp_init_attr_ex* attr) {
 using namespace urnic::dropin;  // the exported functions are in the global namespace
 
 int urnic_rdma_create_qp_ex(rdma_cm_id* r, ibv_qp_init_attr_ex* attr) {
+  if (const int e = injected(VerbsKind::rdma_create_qp); e != 0) return failed(e);
   return guarded([&] { return create_qp(r, attr); }, -1);
 }
 
 int urnic_rdma_create_qp(rdma_cm_id* r, ibv_pd* pd, ibv_qp_init_attr* attr) {
+  if (const int e = injected(VerbsKind::rdma_create_qp); e != 0) return failed(e);
   return guarded(
       [&] {
         ibv_qp_init_attr_ex ex = extended(*attr, pd != nullptr ? pd : r->pd);

@@ -12,7 +12,9 @@
 #include "dropin/cancel.h"
 #include "dropin/context.h"
 #include "dropin/errors.h"
+#include "dropin/injector.h"
 #include "dropin/queue_pair.h"
+#include "dropin/spoiled_work.h"
 #include "dropin/tables_lock.h"
 #include "dropin/undo.h"
 #include "dropin/work.h"
@@ -60,6 +62,9 @@ ibv_wc_status to_status(WcStatus s) {
 // The first flushed send of a queue pair that never reached its peer is reported as "retries
 // exceeded".
 ibv_wc_status status_of(const Adapter& adapter, const Completion& c) {
+  if (c.status == WcStatus::local_protection && Injector::get() != nullptr) {
+    if (const auto status = injected_status(c)) return *status;
+  }
   if (c.status == WcStatus::flushed && c.opcode != Opcode::receive) {
     const auto end = endpoint_of(adapter, c.qp_number);
     if (end != nullptr && end->apart && !end->retry_exceeded_reported.exchange(true)) {
@@ -144,6 +149,7 @@ void to_wc(const Cq& cq, const Completion& c, ibv_wc* wc) {
 class Remains {
  public:
   void keep(Cq* cq) {
+    cq->held.reset();
     cq->queue = CompletionQueue();
     cq->subject.reset();
     std::unique_ptr<Cq> last(cq);  // destroyed without the lock
@@ -163,6 +169,7 @@ Remains& remains() {
 }
 
 int poll_cq(ibv_cq* c, int most, ibv_wc* wc) {
+  if (const int e = injected(VerbsKind::ibv_poll_cq); e != 0) return failed(e);
   const Uncancelled uncancelled;
   Cq* cq = Cq::of(c);
   // Not initialised, because most polls find nothing.
@@ -172,7 +179,7 @@ int poll_cq(ibv_cq* c, int most, ibv_wc* wc) {
   int done = 0;
   while (done < most) {
     const int want = std::min(most - done, kAtOnce);
-    const int n = cq->queue.poll({got, static_cast<std::size_t>(want)});
+    const int n = cq->poll({got, static_cast<std::size_t>(want)});
     if (n < 0) return done != 0 || !cq->queue ? done : -1;
     for (int i = 0; i < n; ++i) to_wc(*cq, got[i], &wc[done++]);
     if (n < want) break;
@@ -181,8 +188,14 @@ int poll_cq(ibv_cq* c, int most, ibv_wc* wc) {
 }
 
 int req_notify_cq(ibv_cq* c, int solicited_only) {
+  if (const int e = injected(VerbsKind::ibv_req_notify_cq); e != 0) return told(e);
   const Uncancelled uncancelled;
-  Cq::of(c)->queue.arm(solicited_only != 0);
+  Cq* cq = Cq::of(c);
+  if (cq->held != nullptr) {
+    cq->held->arm(cq->queue, solicited_only != 0);
+  } else {
+    cq->queue.arm(solicited_only != 0);
+  }
   return 0;
 }
 
@@ -191,7 +204,7 @@ int req_notify_cq(ibv_cq* c, int solicited_only) {
 int next_poll(ibv_cq_ex* ex) {
   const Uncancelled uncancelled;
   Cq* cq = Cq::of(ex);
-  const int n = cq->queue.poll({&cq->current, 1});
+  const int n = cq->poll({&cq->current, 1});
   if (n < 0) return EIO;
   if (n == 0) return ENOENT;
   ex->wr_id = cq->current.wr_id;
@@ -291,6 +304,7 @@ Cq* create(ibv_context* c, std::uint32_t entries, void* cq_context, ibv_comp_cha
     if (!told.ok()) error = to_errno(told.error().code);
   }
   if (error != 0) return nothing(error);
+  cq->held = HeldCompletions::make();
   count.keep();
   name.keep();
   cq->ex.context = c;
@@ -309,6 +323,7 @@ Cq* create(ibv_context* c, std::uint32_t entries, void* cq_context, ibv_comp_cha
 }
 
 ibv_cq_ex* create_cq_ex(ibv_context* c, ibv_cq_init_attr_ex* attr) {
+  if (const int e = injected(VerbsKind::ibv_create_cq); e != 0) return nothing(e);
   return guarded(
       [&]() -> ibv_cq_ex* {
         constexpr std::uint64_t kKnown = IBV_WC_STANDARD_FLAGS;
@@ -369,6 +384,7 @@ void set_completion_calls(verbs_context* v) {
 using namespace urnic::dropin;  // the exported functions are in the global namespace
 
 ibv_comp_channel* urnic_ibv_create_comp_channel(ibv_context* c) {
+  if (const int e = injected(VerbsKind::ibv_create_comp_channel); e != 0) return nothing(e);
   return guarded(
       [&]() -> ibv_comp_channel* {
         auto channel = std::make_unique<Channel>();
@@ -404,6 +420,7 @@ int urnic_ibv_destroy_comp_channel(ibv_comp_channel* c) {
 
 ibv_cq* urnic_ibv_create_cq(ibv_context* c, int entries, void* cq_context,
                             ibv_comp_channel* channel, int vector) {
+  if (const int e = injected(VerbsKind::ibv_create_cq); e != 0) return nothing(e);
   return guarded(
       [&]() -> ibv_cq* {
         if (entries <= 0 || vector < 0) return nothing(EINVAL);
@@ -447,6 +464,7 @@ int urnic_ibv_destroy_cq(ibv_cq* c) {
 }
 
 int urnic_ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** out, void** out_context) {
+  if (const int e = injected(VerbsKind::ibv_get_cq_event); e != 0) return failed(e);
   // it belongs to the parent
   if (Channel::of(channel)->made_in != generation.load()) return failed(EIO);
   for (;;) {

@@ -4,8 +4,10 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <span>
 
 #include "dropin/exported.h"
+#include "dropin/held_completions.h"
 #include "dropin/process.h"
 #include "dropin/signalled_queue.h"
 #include "urnic/verbs.h"
@@ -29,6 +31,10 @@ struct Cq {
   Adapter& adapter;
   const bool has_wide_immediate;  // a copy from its adapter's traits; read by every poll
   CompletionQueue queue;
+  std::unique_ptr<HeldCompletions> held;  // only with faults of completions
+  int poll(std::span<Completion> out) {
+    return held == nullptr ? queue.poll(out) : held->poll(queue, out);
+  }
   std::shared_ptr<Subject> subject;
   std::uint64_t number = 0;  // its subject number
   bool is_known() const { return ex.handle == static_cast<std::uint32_t>(number); }

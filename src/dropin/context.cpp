@@ -11,6 +11,7 @@
 #include "dropin/completion.h"
 #include "dropin/errors.h"
 #include "dropin/gids.h"
+#include "dropin/injector.h"
 #include "dropin/memory.h"
 #include "dropin/process.h"
 #include "dropin/queue_pair.h"
@@ -206,8 +207,10 @@ using urnic::dropin::Adapter;
 using urnic::dropin::Context;
 using urnic::dropin::failed;
 using urnic::dropin::guarded;
+using urnic::dropin::injected;
 using urnic::dropin::nothing;
 using urnic::dropin::Process;
+using urnic::dropin::VerbsKind;
 using urnic::dropin::zero_or_failed;
 
 ibv_device** urnic_ibv_get_device_list(int* number) {
@@ -242,6 +245,7 @@ __be64 urnic_ibv_get_device_guid(ibv_device* device) {
 }
 
 ibv_context* urnic_ibv_open_device(ibv_device* device) {
+  if (const int e = injected(VerbsKind::ibv_open_device); e != 0) return nothing(e);
   return guarded(
       [&]() -> ibv_context* {
         Adapter* adapter = Process::get().find(device);

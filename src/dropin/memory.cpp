@@ -5,6 +5,7 @@
 
 #include "dropin/context.h"
 #include "dropin/errors.h"
+#include "dropin/injector.h"
 #include "dropin/queue_pair.h"
 
 namespace urnic::dropin {
@@ -69,6 +70,11 @@ ibv_mr* register_region(ibv_pd* p, void* address, std::size_t length, std::uint6
   show(mr.get());
   pd->users.fetch_add(1);
   return &mr.release()->base;
+}
+
+ibv_mr* registered(ibv_pd* pd, void* address, std::size_t length, std::uint64_t iova,
+                   unsigned flags) {
+  return guarded([&] { return register_region(pd, address, length, iova, flags); }, nullptr);
 }
 
 // rdma-core's results: errors of the input that it checks itself, and errors of the device.
@@ -252,6 +258,7 @@ void set_memory_calls(verbs_context* v) {
 using namespace urnic::dropin;  // the exported functions are in the global namespace
 
 ibv_pd* urnic_ibv_alloc_pd(ibv_context* c) {
+  if (const int e = injected(VerbsKind::ibv_alloc_pd); e != 0) return nothing(e);
   return guarded(
       [&]() -> ibv_pd* {
         auto pd = std::make_unique<Pd>();
@@ -286,17 +293,20 @@ int urnic_ibv_dealloc_pd(ibv_pd* p) {
 
 ibv_mr* urnic_ibv_reg_mr_iova2(ibv_pd* pd, void* address, std::size_t length, std::uint64_t iova,
                                unsigned access) {
-  return guarded([&] { return register_region(pd, address, length, iova, access); }, nullptr);
+  if (const int e = injected(VerbsKind::ibv_reg_mr); e != 0) return nothing(e);
+  return registered(pd, address, length, iova, access);
 }
 
 ibv_mr* urnic_ibv_reg_mr(ibv_pd* pd, void* address, std::size_t length, int access) {
-  return urnic_ibv_reg_mr_iova2(pd, address, length, reinterpret_cast<std::uint64_t>(address),
-                                static_cast<unsigned>(access));
+  if (const int e = injected(VerbsKind::ibv_reg_mr); e != 0) return nothing(e);
+  return registered(pd, address, length, reinterpret_cast<std::uint64_t>(address),
+                    static_cast<unsigned>(access));
 }
 
 ibv_mr* urnic_ibv_reg_mr_iova(ibv_pd* pd, void* address, std::size_t length, std::uint64_t iova,
                               int access) {
-  return urnic_ibv_reg_mr_iova2(pd, address, length, iova, static_cast<unsigned>(access));
+  if (const int e = injected(VerbsKind::ibv_reg_mr); e != 0) return nothing(e);
+  return registered(pd, address, length, iova, static_cast<unsigned>(access));
 }
 
 int urnic_ibv_rereg_mr(ibv_mr* m, int flags, ibv_pd* pd, void* address, std::size_t length,

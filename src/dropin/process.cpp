@@ -15,6 +15,7 @@
 #include <cstring>
 #include <utility>
 
+#include "dropin/injector.h"
 #include "dropin/signalled_queue.h"
 #include "dropin/tables_lock.h"
 
@@ -96,6 +97,7 @@ int look_at(dl_phdr_info* info, std::size_t, void* arg) {
 void Process::forget_parent() {
   leave_tables();
   Process* const parents = current.exchange(nullptr);
+  Injector::forget_parent();
   generation.fetch_add(1);
   new (&making) std::mutex;
   if (parents == nullptr) return;
@@ -185,6 +187,7 @@ bool Process::load() {
         "this process has " + wrong +
         " too, which conflicts with urnic's libraries: no device available");
   }
+  if (!Injector::start()) return false;
   auto config = Config::load();
   if (!config) return complain(config.error());
   std::vector<std::string> names = config->devices();

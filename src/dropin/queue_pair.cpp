@@ -3,15 +3,18 @@
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "dropin/async_events.h"
 #include "dropin/context.h"
 #include "dropin/errors.h"
+#include "dropin/injector.h"
 #include "dropin/memory.h"
 #include "dropin/peer_matcher.h"
 #include "dropin/qp_types.h"
 #include "dropin/roce_states.h"
 #include "dropin/shared_receive.h"
+#include "dropin/spoiled_work.h"
 #include "dropin/tables_lock.h"
 #include "dropin/undo.h"
 #include "dropin/work.h"
@@ -37,13 +40,6 @@ std::uint64_t key_of(const Adapter& adapter, std::uint32_t number) {
   return std::uint64_t{adapter.index()} << 32 | number;
 }
 
-void tell(Qp* qp, ibv_event_type what) {
-  ibv_async_event e{};
-  e.event_type = what;
-  e.element.qp = &qp->base;
-  Context::of(qp->base.context)->async.push(e);
-}
-
 bool is_about(const ibv_async_event& e, const ibv_qp* qp) {
   switch (e.event_type) {
     case IBV_EVENT_QP_FATAL:
@@ -59,6 +55,13 @@ bool is_about(const ibv_async_event& e, const ibv_qp* qp) {
 }
 
 }  // namespace
+
+void tell(Qp* qp, ibv_event_type what) {
+  ibv_async_event e{};
+  e.event_type = what;
+  e.element.qp = &qp->base;
+  Context::of(qp->base.context)->async.push(e);
+}
 
 // ---- endpoints
 
@@ -97,6 +100,18 @@ void Endpoint::allow(bool reads) {
 void Endpoint::refresh() {
   const std::lock_guard guard(mutex_);
   if (qp_ != nullptr) qp_->show(qp_->state());
+}
+
+void Endpoint::fail() {
+  {
+    const std::lock_guard guard(Process::get().cm);
+    adapter.peer_matcher().leave(handle.number());
+  }
+  {
+    const auto held = hold();
+    (void)handle.modify(QpState::error);  // fails only if it is destroyed meanwhile
+  }
+  refresh();
 }
 
 void Endpoint::disconnect() {
@@ -158,11 +173,22 @@ std::shared_ptr<Endpoint> endpoint_of(const Adapter& adapter, std::uint32_t qp_n
   return found == numbers().end() ? nullptr : found->second;
 }
 
+void fail_all(const Adapter& adapter) {
+  std::vector<std::shared_ptr<Endpoint>> all;
+  {
+    const std::lock_guard guard(tables_lock);
+    for (const auto& [key, end] : numbers()) {
+      if (&end->adapter == &adapter) all.push_back(end);
+    }
+  }
+  for (const auto& end : all) end->fail();
+}
+
 // ---- work
 
 namespace {
 
-int post_all(ibv_qp* q, ibv_send_wr* wr, ibv_send_wr** bad) {
+int post_all(ibv_qp* q, ibv_send_wr* wr, ibv_send_wr** bad, const void* caller) {
   QueuePair& qp = Qp::of(q)->end->handle;
   const PostedTo to{q->qp_type, Qp::of(q)->end->adapter.traits().has_wide_immediate};
   return guarded(
@@ -181,6 +207,8 @@ int post_all(ibv_qp* q, ibv_send_wr* wr, ibv_send_wr** bad) {
             ++n;
           }
           if (n != 0) {
+            if (Injector::get() != nullptr) [[unlikely]]
+              inject_sends(*Qp::of(q), {batch, n}, caller);
             Error error;
             const std::size_t taken = qp.post_send({batch, n}, &error);
             if (taken < n) {
@@ -214,17 +242,22 @@ void note_early(ibv_qp* q) {
 }
 
 int post_send(ibv_qp* q, ibv_send_wr* wr, ibv_send_wr** bad) {
-  const int result = post_all(q, wr, bad);
-  note_early(q);
-  return result;
+  return post_sends(q, wr, bad, __builtin_return_address(0));
 }
 
 int post_recv(ibv_qp* q, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  if (const int e = injected(VerbsKind::ibv_post_recv, Qp::of(q)->nth); e != 0) {
+    *bad = wr;
+    return told(e);
+  }
+  const void* const caller = __builtin_return_address(0);
   QueuePair& qp = Qp::of(q)->end->handle;
   return guarded(
       [&] {
         for (; wr != nullptr; wr = wr->next) {
-          const ReceiveRequest r{wr->wr_id, to_sges(wr->sg_list, wr->num_sge)};
+          ReceiveRequest r{wr->wr_id, to_sges(wr->sg_list, wr->num_sge)};
+          if (Injector::get() != nullptr) [[unlikely]]
+            inject_receive(*Qp::of(q), &r, caller);
           if (auto ok = qp.post_receive(r); !ok) {
             *bad = wr;
             return to_errno(ok.error().code);
@@ -349,6 +382,9 @@ ibv_qp* create(ibv_context* c, ibv_qp_init_attr_ex* a, bool by_number) {
     Builder::install(&qp->ex, a->send_ops_flags);
   }
   qp->sig_all = o.signal_all;
+  if (Injector* const injector = Injector::get(); injector != nullptr) {
+    qp->nth = injector->count_qp();
+  }
   {
     const std::lock_guard guard(tables_lock);
     numbers().emplace(key_of(adapter, b.qp_num), end);
@@ -376,10 +412,23 @@ ibv_qp* create(ibv_context* c, ibv_qp_init_attr_ex* a, bool by_number) {
 }
 
 ibv_qp* create_qp_ex(ibv_context* c, ibv_qp_init_attr_ex* attr) {
+  if (const int e = injected(VerbsKind::ibv_create_qp); e != 0) return nothing(e);
   return guarded([&] { return create(c, attr, true); }, nullptr);
 }
 
 }  // namespace
+
+int post_sends(ibv_qp* q, ibv_send_wr* wr, ibv_send_wr** bad, const void* caller) {
+  if (Injector* const injector = Injector::get(); injector != nullptr) [[unlikely]] {
+    if (const auto hit = injector->next(VerbsKind::ibv_post_send, {Qp::of(q)->nth, caller})) {
+      *bad = wr;
+      return told(static_cast<int>(hit->argument));
+    }
+  }
+  const int result = post_all(q, wr, bad, caller);
+  note_early(q);
+  return result;
+}
 
 int post_bind(ibv_qp* qp, std::uint64_t wr_id, unsigned flags, const WindowBind& bind) {
   if ((flags & ~kSendFlags) != 0) return EINVAL;
@@ -390,6 +439,7 @@ int post_bind(ibv_qp* qp, std::uint64_t wr_id, unsigned flags, const WindowBind&
         r.opcode = Opcode::bind_window;
         r.flags = to_flags(flags);
         r.bind = &bind;
+        if (Injector::get() != nullptr) inject_sends(*Qp::of(qp), {&r, 1}, nullptr);
         const auto posted = Qp::of(qp)->end->handle.post_send(r);
         note_early(qp);
         return posted ? 0 : to_errno(posted.error().code);
@@ -413,6 +463,7 @@ void set_queue_pair_calls(verbs_context* v) {
 using namespace urnic::dropin;  // the exported functions are in the global namespace
 
 ibv_qp* urnic_ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
+  if (const int e = injected(VerbsKind::ibv_create_qp); e != 0) return nothing(e);
   return guarded(
       [&]() -> ibv_qp* {
         ibv_qp_init_attr_ex ex = extended(*attr, pd);
@@ -429,6 +480,7 @@ ibv_qp_ex* urnic_ibv_qp_to_qp_ex(ibv_qp* q) {
 }
 
 int urnic_ibv_modify_qp(ibv_qp* q, ibv_qp_attr* attr, int mask) {
+  if (const int e = injected(VerbsKind::ibv_modify_qp, Qp::of(q)->nth); e != 0) return told(e);
   return guarded([&] { return Qp::of(q)->modify(*attr, mask); }, ENOMEM);
 }
 

@@ -60,6 +60,8 @@ class Endpoint : public Subject, public std::enable_shared_from_this<Endpoint> {
 
   // Updates the state that the program sees.
   void refresh();
+  // Moves the queue pair to Error.
+  void fail();
 
   // Needs mutex_ until release().
   void belongs_to(Qp* qp) { qp_ = qp; }
@@ -87,6 +89,7 @@ struct Qp {
   ibv_xrcd* xrcd = nullptr;          // for a receiving end of XRC
   ibv_qp_cap cap;
   bool sig_all = false;
+  std::uint32_t nth = 0;  // in the order of creation; only with injected faults
   bool is_known() const { return base.handle == end->handle.number(); }
   // The state set by ibv_modify_qp that is shown: RTR, RTS, or RESET for none.
   std::atomic<ibv_qp_state> told{IBV_QPS_RESET};
@@ -105,6 +108,13 @@ struct Qp {
 // The endpoint of the device's queue pair with this number; null if there is none.
 std::shared_ptr<Endpoint> endpoint_of(const Adapter& adapter, std::uint32_t qp_number);
 
+// Delivers an asynchronous event of the queue pair.
+void tell(Qp* qp, ibv_event_type what);
+// Moves all queue pairs of the device to Error.
+void fail_all(const Adapter& adapter);
+
+// As ibv_post_send; `caller`: an address in the program's function.
+int post_sends(ibv_qp*, ibv_send_wr*, ibv_send_wr** bad, const void* caller);
 // Posts a bind of a window in posting order. Returns 0 or an errno value.
 int post_bind(ibv_qp*, std::uint64_t wr_id, unsigned flags, const WindowBind& bind);
 

@@ -3,7 +3,9 @@
 #include "dropin/completion.h"
 #include "dropin/context.h"
 #include "dropin/errors.h"
+#include "dropin/injector.h"
 #include "dropin/memory.h"
+#include "dropin/spoiled_work.h"
 #include "dropin/undo.h"
 #include "dropin/work.h"
 #include "dropin/xrc.h"
@@ -85,11 +87,18 @@ ibv_srq* create(ibv_pd* p, void* srq_context, ibv_srq_attr* attr, ibv_cq* cq = n
 }
 
 int post_srq_recv(ibv_srq* s, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  if (const int e = injected(VerbsKind::ibv_post_srq_recv); e != 0) {
+    *bad = wr;
+    return told(e);
+  }
+  const void* const caller = __builtin_return_address(0);
   Srq* srq = Srq::of(s);
   return guarded(
       [&] {
         for (; wr != nullptr; wr = wr->next) {
-          const ReceiveRequest r{wr->wr_id, to_sges(wr->sg_list, wr->num_sge)};
+          ReceiveRequest r{wr->wr_id, to_sges(wr->sg_list, wr->num_sge)};
+          if (Injector::get() != nullptr) [[unlikely]]
+            inject_receive(*srq, &r, caller);
           if (auto ok = srq->queue.post_receive(r); !ok) {
             *bad = wr;
             return to_errno(ok.error().code);
@@ -101,6 +110,7 @@ int post_srq_recv(ibv_srq* s, ibv_recv_wr* wr, ibv_recv_wr** bad) {
 }
 
 ibv_srq* create_srq_ex(ibv_context* c, ibv_srq_init_attr_ex* attr) {
+  if (const int e = injected(VerbsKind::ibv_create_srq); e != 0) return nothing(e);
   return guarded(
       [&]() -> ibv_srq* {
         if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) == 0 || attr->pd == nullptr) {
@@ -140,6 +150,7 @@ void set_shared_receive_calls(verbs_context* v) {
 using namespace urnic::dropin;  // the exported functions are in the global namespace
 
 ibv_srq* urnic_ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* attr) {
+  if (const int e = injected(VerbsKind::ibv_create_srq); e != 0) return nothing(e);
   return guarded([&] { return urnic::dropin::create(pd, attr->srq_context, &attr->attr); },
                  nullptr);
 }

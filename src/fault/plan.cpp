@@ -1,10 +1,11 @@
 #include "fault/plan.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <optional>
+
+#include "fault/plan_words.h"
 
 namespace urnic::fault {
 namespace {
@@ -12,44 +13,8 @@ namespace {
 constexpr std::string_view kKindNames[] = {"loss", "dup",  "reorder",  "corrupt", "badsum",
                                            "cut",  "join", "overflow", "mark"};
 
-struct Unit {
-  std::string_view name;
-  double factor;
-};
-// If one name is a suffix of another, the longer one comes first.
-constexpr Unit kTimes[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
 constexpr Unit kRates[] = {{"kbit", 1e3}, {"mbit", 1e6}, {"gbit", 1e9}, {"bit", 1}};
 constexpr Unit kSizes[] = {{"k", 1024}, {"m", 1048576}, {"g", 1073741824}, {"", 1}};
-
-std::optional<double> to_number(std::string_view s) {
-  double v = 0;
-  const auto [end, ec] = std::from_chars(s.data(), s.data() + s.size(), v);
-  if (ec != std::errc() || end != s.data() + s.size() || !std::isfinite(v)) return std::nullopt;
-  return v;
-}
-
-template <std::size_t N>
-std::optional<double> with_unit(std::string_view s, const Unit (&units)[N]) {
-  for (const Unit& u : units) {
-    if (!s.ends_with(u.name)) continue;
-    const auto v = to_number(s.substr(0, s.size() - u.name.size()));
-    if (v) return *v * u.factor;
-  }
-  return std::nullopt;
-}
-
-std::optional<Duration> to_time(std::string_view s) {
-  const auto v = with_unit(s, kTimes);
-  if (!v || *v < 0 || *v > 3600e9) return std::nullopt;
-  return Duration::ns(std::llround(*v));
-}
-
-std::optional<std::uint64_t> to_whole(std::string_view s) {
-  std::uint64_t v = 0;
-  const auto [end, ec] = std::from_chars(s.data(), s.data() + s.size(), v);
-  if (s.empty() || ec != std::errc() || end != s.data() + s.size()) return std::nullopt;
-  return v;
-}
 
 std::optional<std::uint32_t> to_count(std::string_view s) {
   const auto v = to_whole(s);
@@ -71,9 +36,9 @@ class Parser {
     return ok;
   }
   bool probability(std::string_view s, double& to) {
-    const auto v = to_number(s);
-    if (v && *v >= 0 && *v <= 1) to = *v;
-    return expect(v && *v >= 0 && *v <= 1, "a probability from 0 to 1");
+    const auto v = to_probability(s);
+    if (v) to = *v;
+    return expect(v.has_value(), "a probability from 0 to 1");
   }
   bool time(std::string_view s, Duration& to) {
     const auto v = to_time(s);
@@ -186,26 +151,6 @@ bool Parser::item(std::string_view key, std::string_view v) {
   return false;
 }
 
-std::string number(double v) {
-  char text[32];
-  const auto end = std::to_chars(text, text + sizeof text, v).ptr;
-  return {text, end};
-}
-
-std::string time_text(Duration d) {
-  const std::int64_t ns = d.count_ns();
-  if (ns % 1000000000 == 0) return std::to_string(ns / 1000000000) + "s";
-  if (ns % 1000000 == 0) return std::to_string(ns / 1000000) + "ms";
-  if (ns % 1000 == 0) return std::to_string(ns / 1000) + "us";
-  return std::to_string(ns) + "ns";
-}
-
-std::string_view trimmed(std::string_view s) {
-  while (!s.empty() && s.front() == ' ') s.remove_prefix(1);
-  while (!s.empty() && s.back() == ' ') s.remove_suffix(1);
-  return s;
-}
-
 }  // namespace
 
 std::string_view fault_kind_name(FaultKind k) {
@@ -266,9 +211,7 @@ Outcome<FaultPlan, std::string> FaultPlan::parse(std::string_view text) {
   Parser p;
   std::vector<std::string_view> seen;
   while (!text.empty()) {
-    const std::string_view raw = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(text.size(), raw.size() + 1));
-    const std::string_view item = trimmed(raw);
+    const std::string_view item = take_item(text, ',');
     if (item.empty()) continue;
     const auto eq = item.find('=');
     const std::string_view key = trimmed(item.substr(0, eq));

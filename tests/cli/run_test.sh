@@ -28,6 +28,14 @@ refused 2 "is set by the kernel with --port udp" "$urnic" run --transport roce -
 refused 2 "the kernel's TCP carries only iWARP" "$urnic" run --transport roce --port tcp -- true
 refused 2 "use transport = iwarp or both" "$urnic" run --transport roce --identity ib-like -- true
 
+# ---- faults of verbs: only for this program, never by a setting
+refused 2 "verbs faults: unknown key 'sendwr'; the nearest is 'send_wr'" "$urnic" run --verbs-faults sendwr=1 -- true
+refused 2 "the plan has no fault" "$urnic" run --verbs-faults seed=1 -- true
+refused 2 "--env cannot be combined with --verbs-faults" "$urnic" run --verbs-faults late=1 --env
+refused 2 "--verbs-faults-log needs --verbs-faults" "$urnic" run --verbs-faults-log log -- true
+[ "$("$urnic" run --verbs-faults late=1 --verbs-faults 'split=1,seed=2' --verbs-faults-log log -- sh -c 'echo "$URNIC_VERBS_FAULTS $URNIC_VERBS_FAULTS_LOG"')" = "late=1;split=1,seed=2 $work/log" ] || fail "--verbs-faults twice"
+URNIC_VERBS_FAULTS=late=1 "$urnic" run --env | grep VERBS && fail "--env with faults"
+
 # ---- several devices
 printf '[device.lan]\nport = "tcp"\n[device.wire]\nport = "mem:name=w"\naddress = ["10.9.0.1/24"]\n' >two.toml
 "$urnic" run --env --config two.toml >env || fail "--env with several devices"
@@ -174,6 +182,11 @@ refused 1 "is accessible to other users" env XDG_RUNTIME_DIR="$work/open" "$urni
 printf 'nosuchkey = 1\n' >bad.toml
 [ "$(URNIC_CONFIG=$work/bad.toml LD_LIBRARY_PATH=$dropin ./probe 2>err)" = "0 -" ] || fail "a wrong configuration"
 [ "$(wc -l <err)" = 1 ] && grep -q nosuchkey err || fail "a wrong configuration: $(cat err)"
+# A program with faults says so; where the faults go cannot be written, it has no device.
+"$urnic" run --verbs-faults at=ibv_open_device:1 -- ./probe 2>err >/dev/null || fail "--verbs-faults: the probe"
+grep -q "verbs faults are injected: at=ibv_open_device:1" err || fail "--verbs-faults is not said: $(cat err)"
+[ "$("$urnic" run --verbs-faults late=1 --verbs-faults-log /nowhere/log -- ./probe 2>err)" = "0 -" ] || fail "--verbs-faults-log"
+grep -q "verbs faults: /nowhere/log: No such file" err || fail "--verbs-faults-log: $(cat err)"
 # Otherwise nothing is printed.
 "$urnic" run -- ./probe 2>err >/dev/null
 [ -s err ] && fail "said: $(cat err)"

@@ -170,6 +170,8 @@ TEST_F(ConfigTest, TheDefaultFileIsReadIfItExists) {
 TEST_F(ConfigTest, UnknownVariablesAreRefusedExceptReservedOnes) {
   env("URNIC_PLUGIN_DIR", "/nowhere");
   env("URNIC_SYSFS", "/nowhere");
+  env("URNIC_VERBS_FAULTS", "late=1");
+  env("URNIC_VERBS_FAULTS_LOG", "/nowhere");
   env("URNIC_TEST_LONG", "1");
   EXPECT_TRUE(Config::load().ok());
   env("URNIC_HOLE_LIMITS", "3");

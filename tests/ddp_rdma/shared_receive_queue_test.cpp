@@ -181,6 +181,37 @@ TEST_F(SharedStreams, FlushTakesOnlyTheBoundReceives) {
   EXPECT_EQ(done, (std::vector<std::uint64_t>{2}));
 }
 
+// The receive was not bound, because nothing was placed in it.
+TEST_F(SharedStreams, AReceiveAtFaultFailsAndIsTheOnlyOne) {
+  const Sge nobodys{1, 32, key};
+  ASSERT_EQ(queue.post({1, {&nobodys, 1}}), Post::Ok);
+  post(2);
+  post(3);
+  struct {
+    Bytes segment;
+    Violation violation;
+    Status status;
+  } const cases[] = {
+      {send_segment_of(1, 0, Bytes(8, 7)), Violation::LocalCatastrophic, Status::LocalProtection},
+      {send_segment_of(1, 0, Bytes(33, 7)), Violation::UntaggedTooLong, Status::LocalLength}};
+  for (std::size_t i = 0; i < 2; ++i) {
+    SCOPED_TRACE(i);
+    Stream& s = *streams[i];
+    const Admission a = admit(s, cases[i].segment, true);
+    ASSERT_EQ(a.what, Admit::Violate);
+    EXPECT_EQ(a.violation, cases[i].violation);
+    std::vector<Completion> ended;
+    flush(s, flush_status(a.violation), [&](const Completion& c) { ended.push_back(c); });
+    ASSERT_EQ(ended.size(), 1u);
+    EXPECT_EQ(ended[0].wr_id, i + 1);
+    EXPECT_EQ(ended[0].status, cases[i].status);
+    EXPECT_EQ(queue.available(), 2 - i);
+  }
+  std::size_t more = 0;
+  flush(*streams[0], Status::Flushed, [&](const Completion&) { ++more; });
+  EXPECT_EQ(more, 0u) << "a flush takes none";
+}
+
 TEST_F(SharedStreams, ADestroyedStreamReturnsItsReceives) {
   SharedReceiveQueue small(kPd, 2, 1);
   StreamConfig c;

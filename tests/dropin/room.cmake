@@ -18,6 +18,8 @@ else()
   # The tests with which vendors of adapters test their providers.
   urnic_test(dropin.rdma-core KIND outside SECONDS 600 NEEDS urnic urnic_dropin_libraries
              COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/rdma-core-tests --build ${CMAKE_BINARY_DIR})
+  urnic_test(dropin.verbs-faults KIND outside SECONDS 900 NEEDS urnic urnic_dropin_libraries
+             COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/dropin/verbs_faults_test.py ${CMAKE_BINARY_DIR}/bin/urnic)
   # One end killed, stopped, or stopped for a moment: a few rows; docs/programs-faults.md has all.
   urnic_test(dropin.programs-faults KIND outside SECONDS 300 COMMAND ${run_programs} --faults kill)
   # Against the kernel's own devices, in the guest of tests/interop; a failed cell is tried once
