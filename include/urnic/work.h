@@ -205,8 +205,6 @@ class URNIC_API CompletionQueue {
   // For layers that hold completions back: signals fd() and the channel as a completion does on an
   // armed queue.
   void notify();
-  // For layers that inject faults: makes the queue overrun although it has room.
-  void overrun();
   // Changes the depth; the entries stay. Errors: invalid_argument (depth), in_use (it holds more
   // entries); then nothing has changed.
   Result<void> resize(std::uint32_t depth);

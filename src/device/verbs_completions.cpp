@@ -253,10 +253,6 @@ void CompletionQueue::arm(bool solicited_only) {
 void CompletionQueue::notify() {
   if (impl_) impl_->notify();
 }
-void CompletionQueue::overrun() {
-  if (!impl_ || impl_->device->driver->inherited()) return;
-  impl_->device->driver->own([&](Instant) { impl_->device->engine->overrun(impl_.get()); });
-}
 int CompletionQueue::fd() const {
   if (!impl_) return -1;
   const auto* fd = device::or_nothing([&] { return impl_->descriptor(); });

@@ -72,7 +72,8 @@ int Adapter::open() {
   }
   device_ = std::move(*device);
   events_ = std::move(*events);
-  if (device_.info().link_up) had_link_ = true;  // the link was up before events were delivered
+  if (device_.info().link_up)
+    port_.had_link = true;  // the link was up before events were delivered
   shown_active_ = is_port_up();
   const int error = start();
   if (error != 0) {
@@ -119,10 +120,10 @@ int Adapter::start() {
 // A memif has a link only when both programs run, and a server starts before its client. So until
 // its first link the port is reported as usable, as a port of the kernel's TCP is.
 bool Adapter::is_port_up() const {
-  if (shown_down_) return false;
+  if (port_.shown_down) return false;
   const std::string port = config_.get("port"), kind = port.substr(0, port.find(':'));
   if (kind == "tcp" || device_.info().link_up) return true;
-  return kind == "memif" && !had_link_.load();
+  return kind == "memif" && !port_.had_link.load();
 }
 
 ibv_context* Adapter::shared_context() {
@@ -184,7 +185,7 @@ void Adapter::serve() {
 }
 
 void Adapter::on_device_event(const Event& event) {
-  if (event.kind == EventKind::link_up) had_link_ = true;
+  if (event.kind == EventKind::link_up) port_.had_link = true;
   if (event.kind == EventKind::link_up || event.kind == EventKind::link_down) {
     show_port(event.kind == EventKind::link_up);
   }
@@ -201,7 +202,7 @@ void Adapter::show_port(bool active) {
 }
 
 void Adapter::show_port_down(bool down) {
-  if (shown_down_.exchange(down) == down) return;
+  if (port_.shown_down.exchange(down) == down) return;
   tell_contexts(down ? IBV_EVENT_PORT_ERR : IBV_EVENT_PORT_ACTIVE);
 }
 

@@ -111,8 +111,10 @@ class Adapter {
   bool is_ib_like_ = false;
   PeerMatcher peer_matcher_;
   Counts counts_;
-  std::atomic<bool> had_link_{false};
-  std::atomic<bool> shown_down_{false};  // by show_port_down()
+  struct {
+    std::atomic<bool> had_link{false};
+    std::atomic<bool> shown_down{false};  // by show_port_down()
+  } port_;
   struct {
     std::mutex mutex;
     GidSlots slots;

@@ -152,7 +152,17 @@ int complete(CmId* id) {
 
 using namespace urnic::dropin;  // the exported functions are in the global namespace
 
+namespace {
+
+// The first call of a program finds out whether there are faults.
+void configure() {
+  (void)guarded([] { return Process::get().configure(); }, ENOMEM);
+}
+
+}  // namespace
+
 rdma_event_channel* urnic_rdma_create_event_channel() {
+  configure();
   if (const int e = injected(VerbsKind::rdma_create_event_channel); e != 0) return nothing(e);
   return guarded(
       []() -> rdma_event_channel* {
@@ -171,6 +181,7 @@ void urnic_rdma_destroy_event_channel(rdma_event_channel* channel) {
 
 int urnic_rdma_create_id(rdma_event_channel* channel, rdma_cm_id** out, void* context,
                          rdma_port_space ps) {
+  configure();
   if (const int e = injected(VerbsKind::rdma_create_id); e != 0) return failed(e);
   return guarded(
       [&] {

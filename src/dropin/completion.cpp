@@ -191,10 +191,11 @@ int req_notify_cq(ibv_cq* c, int solicited_only) {
   if (const int e = injected(VerbsKind::ibv_req_notify_cq); e != 0) return told(e);
   const Uncancelled uncancelled;
   Cq* cq = Cq::of(c);
+  const bool solicited = solicited_only != 0;
   if (cq->held != nullptr) {
-    cq->held->arm(cq->queue, solicited_only != 0);
+    cq->held->arm(*cq, solicited);
   } else {
-    cq->queue.arm(solicited_only != 0);
+    cq->queue.arm(solicited);
   }
   return 0;
 }

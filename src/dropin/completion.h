@@ -33,7 +33,7 @@ struct Cq {
   CompletionQueue queue;
   std::unique_ptr<HeldCompletions> held;  // only with faults of completions
   int poll(std::span<Completion> out) {
-    return held == nullptr ? queue.poll(out) : held->poll(queue, out);
+    return held == nullptr ? queue.poll(out) : held->poll(*this, out);
   }
   std::shared_ptr<Subject> subject;
   std::uint64_t number = 0;  // its subject number

@@ -2,10 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
+#include <utility>
 
 #include "base/clock.h"
 #include "dropin/alarms.h"
+#include "dropin/completion.h"
+#include "dropin/context.h"
 #include "dropin/injector.h"
+#include "dropin/queue_pair.h"
 
 namespace urnic::dropin {
 
@@ -21,38 +26,55 @@ HeldCompletions::~HeldCompletions() {
   alarms().cancel(this);
 }
 
-int HeldCompletions::poll(CompletionQueue& queue, std::span<Completion> out) {
-  const std::lock_guard guard(mutex_);
-  const Instant now = monotonic_now();
-  const int taken = take(queue, out.size(), now);
-  if (taken < 0 && waiting_.empty()) return -1;
-  return hand_out(out, now);
+int HeldCompletions::poll(Cq& cq, std::span<Completion> out) {
+  int n = 0;
+  bool must_report = false;
+  {
+    const std::lock_guard guard(mutex_);
+    const Instant now = monotonic_now();
+    if (!ended_) take(cq.queue, out.size(), now);
+    n = ended_ && waiting_.empty() ? -1 : hand_out(out, now);
+    must_report = std::exchange(must_report_, false);
+  }
+  if (must_report) report_overrun(cq);
+  return n;
 }
 
-void HeldCompletions::arm(CompletionQueue& queue, bool solicited_only) {
+void HeldCompletions::arm(Cq& cq, bool solicited_only) {
   armed_ = true;
-  queue.arm(solicited_only);
+  cq.queue.arm(solicited_only);
   const std::lock_guard guard(mutex_);
   const bool has_one = !waiting_.empty() && waiting_.front().due <= monotonic_now();
-  if (has_one && armed_.exchange(false)) queue.notify();
+  if (has_one && armed_.exchange(false)) cq.queue.notify();
 }
 
-int HeldCompletions::take(CompletionQueue& queue, std::size_t most, Instant now) {
+void HeldCompletions::report_overrun(Cq& cq) {
+  ibv_async_event e{};
+  e.event_type = IBV_EVENT_CQ_ERR;
+  e.element.cq = cq.base();
+  Context::of(cq.ex.context)->async.push(e);
+  fail_all(cq.adapter, cq.base());
+}
+
+void HeldCompletions::take(CompletionQueue& queue, std::size_t most, Instant now) {
   std::array<Completion, 32> got;
-  int n = 0;
-  while (most != 0) {
+  while (most != 0 && !ended_) {
     const std::size_t want = std::min(most, got.size());
-    n = queue.poll({got.data(), want});
-    for (int i = 0; i < n; ++i) keep(queue, got[static_cast<std::size_t>(i)], now);
-    if (n < 0 || static_cast<std::size_t>(n) < want) break;
+    const int n = queue.poll({got.data(), want});
+    if (n < 0) ended_ = true;
+    for (int i = 0; i < n && !ended_; ++i) keep(queue, got[static_cast<std::size_t>(i)], now);
+    if (n < static_cast<int>(want)) break;
     most -= want;
   }
-  return n;
 }
 
 void HeldCompletions::keep(CompletionQueue& queue, const Completion& c, Instant now) {
   Injector& injector = *Injector::get();
   const std::string about = "wr_id " + std::to_string(c.wr_id);
+  if (injector.next(VerbsKind::cq_full, {}, about)) {  // this one found no room
+    ended_ = must_report_ = true;
+    return;
+  }
   Instant due = now;
   if (const auto hit = injector.next(VerbsKind::late, {}, about)) {
     due = now + Duration::ns(hit->argument);
@@ -67,7 +89,6 @@ void HeldCompletions::keep(CompletionQueue& queue, const Completion& c, Instant 
         },
         this);
   }
-  if (injector.next(VerbsKind::cq_full, {}, about)) queue.overrun();
 }
 
 int HeldCompletions::hand_out(std::span<Completion> out, Instant now) {

@@ -22,22 +22,27 @@ class HeldCompletions {
   ~HeldCompletions();
 
   // As CompletionQueue::poll and ::arm.
-  int poll(CompletionQueue& queue, std::span<Completion> out);
-  void arm(CompletionQueue& queue, bool solicited_only);
+  int poll(Cq& cq, std::span<Completion> out);
+  void arm(Cq& cq, bool solicited_only);
 
  private:
   struct Held {
     Completion completion;
     Instant due;
   };
-  int take(CompletionQueue& queue, std::size_t most, Instant now);
+  void take(CompletionQueue& queue, std::size_t most, Instant now);
   void keep(CompletionQueue& queue, const Completion& c, Instant now);
   int hand_out(std::span<Completion> out, Instant now);
+  // Tells the program about an overrun that a plan has caused.
+  static void report_overrun(Cq& cq);
 
   std::mutex mutex_;
   // bound: completions that were polled early; limit: the requests that the program knows to be
-  // outstanding, because it posts no more before it has seen these
+  // outstanding; beyond: it posts no more before it has seen these; test:
+  // Injected.ALateCompletionKeepsTheOrder
   std::deque<Held> waiting_;
+  // No completion comes any more: the queue has overrun, or belongs to the parent.
+  bool ended_ = false, must_report_ = false;
   Instant last_;  // when the last one is due: the order is kept
   // The program wants an event. Stays true after an event of the engine: an event too many does no
   // harm, one too few makes a program sleep for ever.

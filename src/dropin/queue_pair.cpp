@@ -63,122 +63,19 @@ void tell(Qp* qp, ibv_event_type what) {
   Context::of(qp->base.context)->async.push(e);
 }
 
-// ---- endpoints
-
-void Endpoint::on_event(Event& event) {
-  const bool end = event.kind == EventKind::disconnected || event.kind == EventKind::failed;
-  const auto asynchronous = to_async(event.kind);
-  {
-    const std::lock_guard guard(mutex_);
-    if (qp_ != nullptr) {
-      const bool drained = event.kind == EventKind::send_queue_drained;
-      if (drained) qp_->drained = true;
-      const bool is_wanted = !drained || qp_->tell_drained;
-      if (asynchronous && is_wanted &&
-          is_news(*asynchronous, adapter.traits().has_comm_est_in_rts, qp_->state())) {
-        tell(qp_, *asynchronous);
-      }
-      qp_->show(qp_->state());
-    }
-    if (end) ended_ = true;
-  }
-  if (asynchronous) return;
-  const std::lock_guard guard(Process::get().cm);
-  if (manager != nullptr) manager->on_connection(event);
-}
-
-void Endpoint::allow(bool reads) {
-  if (!adapter.traits().has_ib_states) return;
-  int mask = 0;
-  const std::lock_guard guard(mutex_);
-  if (qp_ == nullptr || handle.state() != QpState::init) return;
-  const ibv_qp_attr a = init_attributes(reads, &mask);
-  // fails only if the program moves it meanwhile, which then takes precedence
-  (void)qp_->modify(a, mask);
-}
-
-void Endpoint::refresh() {
-  const std::lock_guard guard(mutex_);
-  if (qp_ != nullptr) qp_->show(qp_->state());
-}
-
-void Endpoint::fail() {
-  {
-    const std::lock_guard guard(Process::get().cm);
-    adapter.peer_matcher().leave(handle.number());
-  }
-  {
-    const auto held = hold();
-    (void)handle.modify(QpState::error);  // fails only if it is destroyed meanwhile
-  }
-  refresh();
-}
-
-void Endpoint::disconnect() {
-  {
-    const std::lock_guard guard(mutex_);
-    closing_ = true;
-  }
-  const auto held = hold();
-  handle.disconnect();
-}
-
-void Endpoint::abandon() {
-  const std::lock_guard guard(mutex_);
-  const auto held = hold();
-  if (!closing_ && !ended_ && handle) handle.abort();
-}
-
-void Endpoint::discard() {
-  const auto held = hold();
-  handle.discard();
-}
-
-void Endpoint::release() {
-  bool told = false;
-  {
-    const std::lock_guard guard(mutex_);
-    qp_ = nullptr;
-    told = ended_;
-    ended_ = true;
-  }
-  Process& process = Process::get();
-  process.remove(number);
-  // Threads that report a connection to an id use the handle under this lock.
-  const std::lock_guard guard(process.cm);
-  if (is_found_by_number) {
-    const std::uint32_t own = handle.number();
-    // The program did not end the connection: send what it has posted, then FIN.
-    if (adapter.peer_matcher().has_connection(own)) handle.disconnect();
-    adapter.peer_matcher().remove(own);
-    discard();
-    adapter.peer_matcher().give_back(own);
-  } else {
-    discard();
-  }
-  if (told) return;
-  if (manager == nullptr) return;
-  Event event;
-  event.kind = EventKind::disconnected;
-  try {
-    manager->on_connection(event);
-  } catch (const std::bad_alloc&) {
-    // Destruction cannot fail; the event is lost, as others are without memory.
-  }
-}
-
 std::shared_ptr<Endpoint> endpoint_of(const Adapter& adapter, std::uint32_t qp_number) {
   const std::lock_guard guard(tables_lock);
   const auto found = numbers().find(key_of(adapter, qp_number));
   return found == numbers().end() ? nullptr : found->second;
 }
 
-void fail_all(const Adapter& adapter) {
+void fail_all(const Adapter& adapter, const ibv_cq* cq) {
   std::vector<std::shared_ptr<Endpoint>> all;
   {
     const std::lock_guard guard(tables_lock);
     for (const auto& [key, end] : numbers()) {
-      if (&end->adapter == &adapter) all.push_back(end);
+      const bool completes = cq == nullptr || end->send_cq == cq || end->recv_cq == cq;
+      if (&end->adapter == &adapter && completes) all.push_back(end);
     }
   }
   for (const auto& end : all) end->fail();
@@ -401,6 +298,8 @@ ibv_qp* create(ibv_context* c, ibv_qp_init_attr_ex* a, bool by_number) {
   name.keep();
   number.keep();
   entry.keep();
+  end->send_cq = a->send_cq;
+  end->recv_cq = a->recv_cq;
   end->belongs_to(qp.get());
   if (xrcd != nullptr) {
     end->xrcd = Xrcd::of(xrcd);

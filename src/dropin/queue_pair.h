@@ -41,6 +41,7 @@ class Endpoint : public Subject, public std::enable_shared_from_this<Endpoint> {
   // one.
   const Xrcd* xrcd = nullptr;
   std::string domain;
+  const ibv_cq *send_cq = nullptr, *recv_cq = nullptr;  // null if it has none
   ConnectionManager* manager = nullptr;  // needs Process::cm (cm_id.h, peer_matcher.h)
 
   void on_event(Event& event) override;
@@ -110,8 +111,8 @@ std::shared_ptr<Endpoint> endpoint_of(const Adapter& adapter, std::uint32_t qp_n
 
 // Delivers an asynchronous event of the queue pair.
 void tell(Qp* qp, ibv_event_type what);
-// Moves all queue pairs of the device to Error.
-void fail_all(const Adapter& adapter);
+// Moves all queue pairs of the device to Error, or only those that complete in `cq`.
+void fail_all(const Adapter& adapter, const ibv_cq* cq = nullptr);
 
 // As ibv_post_send; `caller`: an address in the program's function.
 int post_sends(ibv_qp*, ibv_send_wr*, ibv_send_wr** bad, const void* caller);

@@ -26,8 +26,9 @@ struct Spoiled {
 
 struct Waiting {
   std::mutex mutex;
-  // bound: requests that a plan has chosen; beyond: the program posts no more to a queue pair in
-  // Error
+  // bound: requests that a plan has chosen and that have not ended; limit: those posted; beyond:
+  // the queues of the queue pairs are full; test:
+  // Injected.ASendEndsWithTheStatusAndItsQueuePairIsInError
   std::vector<Spoiled> all;
 };
 Waiting& waiting() {

@@ -105,8 +105,6 @@ class Engine {
 
   // ---- memory, queue pairs
   verbs::MemoryTable& memory() { return memory_; }
-  // Makes a completion queue overrun; its queue pairs fail with the next run.
-  void overrun(verbs::CompletionQueue* queue) { completions_.overrun(queue); }
   // Deregisters a region, even with unacknowledged data (E-25). False if unknown, or while windows
   // are bound to it.
   bool deregister(std::uint32_t stag);

@@ -89,12 +89,6 @@ CompletionQueue::Notify CompletionQueue::push(const Cqe& cqe) {
   return Notify::Yes;
 }
 
-CompletionQueue::Notify CompletionQueue::overrun_now() {
-  const std::lock_guard guard(lock_);
-  armed_ = Armed::No;
-  return overrun_.exchange(true) ? Notify::No : Notify::Overrun;
-}
-
 int CompletionQueue::poll(std::span<Cqe> out) {
   if (looks_empty()) return overrun() ? -1 : 0;
   const std::lock_guard guard(lock_);

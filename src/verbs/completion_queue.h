@@ -46,8 +46,6 @@ class CompletionQueue {
   // Appends the one CQE of a run of Sends whose WQEs are already lent; `places` is null for a
   // shared queue.
   Notify push(const StoredSends& sends, std::uint32_t qp_number, Places* places = nullptr);
-  // Makes it overrun although there is room, for layers that inject faults.
-  Notify overrun_now();
   // Takes up to out.size() completions, oldest first, all of the full kind: it fetches what a
   // partial CQE left in a WQE, and removes the CQE from the ring when its reference counter is 0
   // . Returns -1 after an overrun once the ring is drained.

@@ -59,11 +59,6 @@ class Completions {
     Completions& completions_;
   };
 
-  // Makes the queue overrun (CompletionQueue::overrun_now).
-  void overrun(CompletionQueue* cq) {
-    const auto what = cq->overrun_now();
-    if (what != CompletionQueue::Notify::No) notify(what, cq);
-  }
   // True if a completion queue has overrun since the last take_overrun() (E-47).
   bool overrun_pending() const { return overrun_; }
   bool take_overrun() {

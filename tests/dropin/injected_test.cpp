@@ -106,6 +106,7 @@ class Injected : public own_process::Test {
   End a_, b_;
 };
 
+// proves: DI-27
 TEST_F(Injected, ASendEndsWithTheStatusAndItsQueuePairIsInError) {
   if (!begin("at=send_wr:2:REM_ACCESS_ERR,qp=1")) return;
   connect();
@@ -122,6 +123,7 @@ TEST_F(Injected, ASendEndsWithTheStatusAndItsQueuePairIsInError) {
   EXPECT_EQ(b_.next().status, IBV_WC_WR_FLUSH_ERR) << "the message has not arrived";
 }
 
+// proves: DI-27
 TEST_F(Injected, AReceiveEndsWithTheStatusWhenAMessageComes) {
   if (!begin("at=recv_wr:2:LOC_LEN_ERR,qp=2")) return;
   connect();
@@ -135,6 +137,7 @@ TEST_F(Injected, AReceiveEndsWithTheStatusWhenAMessageComes) {
   EXPECT_EQ(b_.state(), IBV_QPS_ERR);
 }
 
+// proves: DI-27
 TEST_F(Injected, CallsFailWithTheErrorOfThePlan) {
   if (!begin("at=ibv_alloc_pd:1+ibv_reg_mr:2:EAGAIN+ibv_post_send:1:EIO+ibv_poll_cq:1")) return;
   errno = 0;
@@ -158,6 +161,7 @@ TEST_F(Injected, CallsFailWithTheErrorOfThePlan) {
 }
 
 // The program polls too early, sleeps on its channel, and must be woken when the completion is due.
+// proves: DI-27
 TEST_F(Injected, ALateCompletionWakesTheProgramWhenItIsDue) {
   if (!begin("late=1:100ms")) return;
   ASSERT_NE(channel_ = ibv_create_comp_channel(context_), nullptr);
@@ -181,6 +185,7 @@ TEST_F(Injected, ALateCompletionWakesTheProgramWhenItIsDue) {
   EXPECT_GE(sleeps, 2) << "one event came with the completion, one when it was due";
 }
 
+// proves: DI-27
 TEST_F(Injected, ALateCompletionKeepsTheOrder) {
   if (!begin("at=late:1:50ms")) return;
   connect();
@@ -189,6 +194,7 @@ TEST_F(Injected, ALateCompletionKeepsTheOrder) {
   for (std::uint64_t id = 1; id <= 3; ++id) EXPECT_EQ(a_.next().wr_id, id);
 }
 
+// proves: DI-27
 TEST_F(Injected, ABurstIsSplit) {
   if (!begin("split=1")) return;
   connect();
@@ -207,6 +213,7 @@ TEST_F(Injected, ABurstIsSplit) {
   EXPECT_EQ(polls, 3);
 }
 
+// proves: DI-27
 TEST_F(Injected, ACompletionQueueOverruns) {
   if (!begin("at=cq_full:1")) return;
   connect();
@@ -222,6 +229,7 @@ TEST_F(Injected, ACompletionQueueOverruns) {
   EXPECT_TRUE(urnic::test::soon([&] { return a_.shown() == IBV_QPS_ERR; }));
 }
 
+// proves: DI-27
 TEST_F(Injected, EventsComeWithAWorkRequest) {
   if (!begin("at=gid_change:1+port_err:2:1ms+qp_access_err:3")) return;
   connect();
@@ -240,6 +248,7 @@ TEST_F(Injected, EventsComeWithAWorkRequest) {
   EXPECT_EQ(a_.state(), IBV_QPS_ERR);
 }
 
+// proves: DI-27
 TEST_F(Injected, ThePortIsShownDownMeanwhile) {
   if (!begin("at=port_err:1:3600s")) return;
   connect();
@@ -251,6 +260,7 @@ TEST_F(Injected, ThePortIsShownDownMeanwhile) {
   EXPECT_EQ(port.state, IBV_PORT_DOWN);
 }
 
+// proves: DI-27
 TEST_F(Injected, AfterAFatalErrorEveryQueuePairIsInError) {
   if (!begin("at=device_fatal:2")) return;
   connect();
@@ -261,6 +271,7 @@ TEST_F(Injected, AfterAFatalErrorEveryQueuePairIsInError) {
   EXPECT_EQ(b_.state(), IBV_QPS_ERR);
 }
 
+// proves: DI-27
 TEST_F(Injected, AChildOfAForkCountsFromTheBeginning) {
   if (!begin("at=ibv_alloc_pd:2")) return;
   ASSERT_NE(pd_ = ibv_alloc_pd(context_), nullptr);
@@ -277,6 +288,7 @@ TEST_F(Injected, AChildOfAForkCountsFromTheBeginning) {
   EXPECT_EQ(ibv_alloc_pd(context_), nullptr);
 }
 
+// proves: DI-27
 TEST_F(Injected, ASharedReceiveEndsWithTheStatusAndItsQueueReachesTheLimit) {
   if (!begin("at=recv_wr:2:GENERAL_ERR+srq_limit:1+ibv_post_srq_recv:3")) return;
   connect();
@@ -323,6 +335,7 @@ class InjectedRoce : public roce::RoceTest {
   }
 };
 
+// proves: DI-27
 TEST_F(InjectedRoce, ASendEndsWithTheStatus) {
   if (!within()) return;
   roce::End a, b;
@@ -377,6 +390,7 @@ class InjectedAnswers : public Injected {
   }
 };
 
+// proves: DI-27
 TEST_F(InjectedAnswers, TheAddressTheRouteAndThePeerAreTheCausesOfThePlan) {
   if (!begin(
           "at=addr_error:1+route_error:1+connect_error:1+unreachable:2+rejected:3+rejected:4:24")) {
@@ -390,6 +404,7 @@ TEST_F(InjectedAnswers, TheAddressTheRouteAndThePeerAreTheCausesOfThePlan) {
   EXPECT_EQ(attempt(), "RDMA_CM_EVENT_REJECTED 24\n");
 }
 
+// proves: DI-27
 TEST_F(InjectedAnswers, CallsOfRdmaCmFail) {
   if (!begin("at=rdma_create_id:2:EMFILE+rdma_connect:1:EINVAL")) return;
   EXPECT_EQ(attempt(), "errno " + std::to_string(EINVAL) + "\n");
@@ -401,6 +416,7 @@ TEST_F(InjectedAnswers, CallsOfRdmaCmFail) {
   rdma_destroy_event_channel(channel);
 }
 
+// proves: DI-27
 TEST_F(InjectedAnswers, OnlyCallsFromThePlansFile) {
   const std::string plan = "ibv_alloc_pd=1,from=libnosuch.so;at=ibv_create_cq:1,from=" +
                            std::string(program_invocation_short_name);
@@ -409,6 +425,16 @@ TEST_F(InjectedAnswers, OnlyCallsFromThePlansFile) {
   EXPECT_EQ(ibv_create_cq(context_, 1, nullptr, nullptr, 0), nullptr);
 }
 
+// proves: DI-27
+TEST_F(InjectedAnswers, TheFirstCallOfAProgramMayFail) {
+  if (!within()) return;
+  setenv("URNIC_VERBS_FAULTS", "at=rdma_create_event_channel:1:EMFILE", 1);
+  errno = 0;
+  EXPECT_EQ(rdma_create_event_channel(), nullptr);
+  EXPECT_EQ(errno, EMFILE);
+}
+
+// proves: DI-27
 TEST_F(InjectedAnswers, AnInvalidPlanLeavesNoDevice) {
   if (!within()) return;
   setenv("URNIC_VERBS_FAULTS", "nosuch=1", 1);

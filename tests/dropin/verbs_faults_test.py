@@ -13,7 +13,7 @@ import tempfile
 import time
 
 # The end that the fault is injected into is the client, except for what only a server does.
-OF_SERVERS = ("rdma_listen", "rdma_accept")
+OF_SERVERS = ("rdma_bind_addr", "rdma_listen", "rdma_accept")
 # Kind: at which place it is injected, if not at the first.
 PLACES = {"send_wr": 3, "recv_wr": 2, "ibv_post_send": 2, "ibv_post_recv": 2, "ibv_poll_cq": 3, "cq_full": 2,
           "port_err": 3, "gid_change": 3, "device_fatal": 3, "qp_fatal": 3, "qp_req_err": 3, "qp_access_err": 3,
