@@ -75,22 +75,19 @@ void HeldCompletions::keep(CompletionQueue& queue, const Completion& c, Instant 
     ended_ = must_report_ = true;
     return;
   }
-  Instant due = now;
-  if (const auto hit = injector.next(VerbsKind::late, {}, about)) {
-    due = now + Duration::ns(hit->argument);
-  }
-  last_ = std::max(last_, due);
-  waiting_.push_back({c, last_});
-  if (last_ > now) {
-    alarms().set(
-        last_,
-        [this, &queue] {
-          if (armed_.exchange(false)) queue.notify();
-        },
-        this);
-  }
+  const auto hit = injector.next(VerbsKind::late, {}, about);
+  const Instant due = hit ? now + Duration::ns(hit->argument) : now;
+  waiting_.push_back({c, due});
+  if (!hit) return;
+  alarms().set(
+      due,
+      [this, &queue] {
+        if (armed_.exchange(false)) queue.notify();
+      },
+      this);
 }
 
+// In order: behind one that is late, the others wait.
 int HeldCompletions::hand_out(std::span<Completion> out, Instant now) {
   std::size_t n = 0;
   while (n < std::min(out.size(), waiting_.size()) && waiting_[n].due <= now) ++n;

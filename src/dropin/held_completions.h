@@ -43,7 +43,6 @@ class HeldCompletions {
   std::deque<Held> waiting_;
   // No completion comes any more: the queue has overrun, or belongs to the parent.
   bool ended_ = false, must_report_ = false;
-  Instant last_;  // when the last one is due: the order is kept
   // The program wants an event. Stays true after an event of the engine: an event too many does no
   // harm, one too few makes a program sleep for ever.
   std::atomic<bool> armed_{false};
