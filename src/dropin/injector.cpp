@@ -17,9 +17,9 @@ constexpr const char* kPlans = "URNIC_VERBS_FAULTS";
 constexpr const char* kLog = "URNIC_VERBS_FAULTS_LOG";
 
 // One write for each line, so that lines of several processes do not mix.
-void say(int fd, std::string line) {
+bool say(int fd, std::string line) {
   line = "urnic[" + std::to_string(getpid()) + "]: " + line + "\n";
-  [[maybe_unused]] const auto n = ::write(fd, line.data(), line.size());
+  return ::write(fd, line.data(), line.size()) == static_cast<ssize_t>(line.size());
 }
 
 bool is_from(const void* address, const std::string& name) {
@@ -71,7 +71,10 @@ void Injector::forget_parent() {
 
 void Injector::note(const std::string& line) const {
   const int before = errno;
-  say(log_, "verbs fault: " + line);
+  const bool written = say(log_, "verbs fault: " + line);
+  if (!written && !lost_.exchange(true)) {
+    say(STDERR_FILENO, std::string("verbs faults: the log is incomplete: ") + strerror(errno));
+  }
   errno = before;
 }
 

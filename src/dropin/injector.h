@@ -40,6 +40,7 @@ class Injector {
   static std::atomic<Injector*> active;
   const Injector* before_ = nullptr;  // that of the parent, which is left as it is
   const int log_;
+  mutable std::atomic<bool> lost_{false};  // a line of the log was lost, and that was said
   std::atomic<std::uint32_t> queue_pairs_{0};
   std::mutex mutex_;
   fault::VerbsFaults faults_;
