@@ -81,8 +81,9 @@ class RunCommand : public Command {
         "--sysfs", sysfs_,
         "show the device in /sys/class/infiniband and /dev/infiniband, for programs that look "
         "there instead of calling the libraries");
-    app->add_option("--verbs-faults", faults_,
-                    "make the program's verbs fail: see docs/fault.md; may be given several times")
+    app->add_option(
+           "--verbs-faults", faults_,
+           "make the program's verbs fail: see docs/verbs-faults.md; may be given several times")
         ->allow_extra_args(false)
         ->type_name("PLAN");
     app->add_option("--verbs-faults-log", faults_log_,

@@ -1,4 +1,4 @@
-// The faults of `urnic run --verbs-faults` in this process (docs/fault.md). Without that option
+// The faults of `urnic run --verbs-faults` in this process (docs/verbs-faults.md). Without that option
 // there is no Injector, and a call that could fail tests one pointer.
 #pragma once
 
