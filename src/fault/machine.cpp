@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -29,7 +30,38 @@ Outcome<port::Fd, std::string> create_file(const std::string& path) {
   return fd;
 }
 
+namespace {
+
+// Without it, a write beyond `ulimit -f` ends the process; with it, the write fails. The signal is
+// for the thread that writes.
+class NoFileSizeSignal {
+ public:
+  NoFileSizeSignal() {
+    sigemptyset(&only_);
+    sigaddset(&only_, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &only_, &before_);
+  }
+  ~NoFileSizeSignal() {
+    const int error = errno;
+    if (sigismember(&before_, SIGXFSZ) == 0) {
+      const timespec at_once{};
+      while (sigtimedwait(&only_, nullptr, &at_once) < 0 && errno == EINTR) {
+      }
+      pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+    errno = error;
+  }
+  NoFileSizeSignal(const NoFileSizeSignal&) = delete;
+  NoFileSizeSignal& operator=(const NoFileSizeSignal&) = delete;
+
+ private:
+  sigset_t only_, before_;
+};
+
+}  // namespace
+
 std::string write_all(const port::Fd& file, ByteView bytes) {
+  const NoFileSizeSignal blocked;
   while (!bytes.empty()) {
     const ssize_t n = ::write(file.get(), bytes.data(), bytes.size());
     if (n > 0) {
