@@ -90,7 +90,9 @@ int Adapter::open() {
 // Does not wait for a lock that a thread of the program holds.
 void Adapter::disconnect_all(int most_ms) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (lock && device_ && made_in_ == generation.load()) device_.disconnect_all(most_ms);
+  if (!lock || !device_ || made_in_ != generation.load()) return;
+  device_.disconnect_all(most_ms);
+  if (const std::string lost = device_.info().capture_error; !lost.empty()) complain(lost);
 }
 
 // With several devices, each call that looks for a route tries to open a failed one again; the same

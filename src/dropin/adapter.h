@@ -69,7 +69,7 @@ class Adapter {
   Device& device() { return device_; }
   EventQueue& events() { return events_; }
   // Called when the program exits: ends its connections, and waits at most this long for the peers'
-  // answers.
+  // answers. Says if the capture is incomplete.
   void disconnect_all(int most_ms);
   // The reported state of the port.
   bool is_port_up() const;

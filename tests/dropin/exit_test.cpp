@@ -2,11 +2,13 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <mutex>
+#include <string>
 #include <thread>
 
 #include "dropin/roce_process.h"
@@ -58,6 +60,39 @@ TEST_F(ExitTest, ExitInAHandlerThatInterruptsAPollEndsTheProcess) {
   setitimer(ITIMER_REAL, &after, nullptr);
   ibv_wc wc;
   for (;;) ibv_poll_cq(cq, 1, &wc);
+}
+
+// The device is opened only by the process that ends.
+class CaptureTest : public roce::RoceTest {
+ protected:
+  void SetUp() override {}
+  void exchange_and_exit() {
+    const std::string file = testing::TempDir() + "/urnic-capture-" + std::to_string(getpid());
+    setenv("URNIC_CAPTURE", file.c_str(), 1);
+    RoceTest::SetUp();
+    unlink(file.c_str());
+    roce::End a, b;
+    a.make(context_, pd_, IBV_QPT_RC);
+    b.make(context_, pd_, IBV_QPT_RC);
+    a.connect(gid_, b.qp->qp_num);
+    b.connect(gid_, a.qp->qp_num);
+    const rlimit small{2000, 2000};
+    setrlimit(RLIMIT_FSIZE, &small);
+    ibv_sge sge;
+    for (std::uint64_t i = 0; i < 100; ++i) {
+      EXPECT_EQ(b.receive(i), 0);
+      EXPECT_EQ(a.post(a.request(i, IBV_WR_SEND, &sge)), 0);
+      EXPECT_EQ(a.next().status, IBV_WC_SUCCESS) << "the traffic goes on";
+      EXPECT_EQ(b.next().status, IBV_WC_SUCCESS);
+    }
+    exit(HasFailure() ? 1 : 0);
+  }
+};
+
+TEST_F(CaptureTest, AProgramWhoseCaptureIsIncompleteSaysSoWhenItEnds) {
+  if (!within()) return;
+  EXPECT_EXIT(exchange_and_exit(), testing::ExitedWithCode(0),
+              "urnic: capture file .*File too large; [0-9]+ frames are missing");
 }
 
 }  // namespace
