@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "dropin/meeting.h"
 #include "dropin/roce_process.h"
 #include "dropin/tables_lock.h"
 
@@ -62,26 +63,24 @@ TEST_F(ExitTest, ExitInAHandlerThatInterruptsAPollEndsTheProcess) {
   for (;;) ibv_poll_cq(cq, 1, &wc);
 }
 
-// The device is opened only by the process that ends.
-class CaptureTest : public roce::RoceTest {
+class CaptureTest : public own_process::Test {
  protected:
-  void SetUp() override {}
-  void exchange_and_exit() {
+  static void exchange_and_exit() {
     const std::string file = testing::TempDir() + "/urnic-capture-" + std::to_string(getpid());
     setenv("URNIC_CAPTURE", file.c_str(), 1);
-    RoceTest::SetUp();
+    ibv_context* const context = ibv_open_device(ibv_get_device_list(nullptr)[0]);
     unlink(file.c_str());
-    roce::End a, b;
-    a.make(context_, pd_, IBV_QPT_RC);
-    b.make(context_, pd_, IBV_QPT_RC);
-    a.connect(gid_, b.qp->qp_num);
-    b.connect(gid_, a.qp->qp_num);
+    ibv_pd* const pd = ibv_alloc_pd(context);
+    meeting::End a, b;
+    a.make(context, pd);
+    b.make(context, pd);
+    meeting::ready(a, b);
+    meeting::ready(b, a);
     const rlimit small{2000, 2000};
     setrlimit(RLIMIT_FSIZE, &small);
-    ibv_sge sge;
     for (std::uint64_t i = 0; i < 100; ++i) {
       EXPECT_EQ(b.receive(i), 0);
-      EXPECT_EQ(a.post(a.request(i, IBV_WR_SEND, &sge)), 0);
+      EXPECT_EQ(a.send(i), 0);
       EXPECT_EQ(a.next().status, IBV_WC_SUCCESS) << "the traffic goes on";
       EXPECT_EQ(b.next().status, IBV_WC_SUCCESS);
     }
@@ -89,6 +88,7 @@ class CaptureTest : public roce::RoceTest {
   }
 };
 
+// The device is opened only by the process that ends.
 TEST_F(CaptureTest, AProgramWhoseCaptureIsIncompleteSaysSoWhenItEnds) {
   if (!within()) return;
   EXPECT_EXIT(exchange_and_exit(), testing::ExitedWithCode(0),

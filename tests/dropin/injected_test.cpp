@@ -15,6 +15,7 @@
 namespace {
 
 using meeting::End;
+using meeting::ready;
 
 class Injected : public own_process::Test {
  protected:
@@ -40,24 +41,6 @@ class Injected : public own_process::Test {
     if (channel_ != nullptr) use_channel();
     ready(a_, b_);
     ready(b_, a_);
-  }
-  void ready(const End& end, const End& with) {
-    ibv_qp_attr a{};
-    a.qp_state = IBV_QPS_RTR;
-    a.dest_qp_num = with.qp->qp_num;
-    a.max_dest_rd_atomic = a.max_rd_atomic = 1;
-    a.ah_attr.is_global = 1;
-    std::memcpy(a.ah_attr.grh.dgid.raw, meeting::kLoopback, 16);
-    a.ah_attr.port_num = 1;
-    ASSERT_EQ(ibv_modify_qp(end.qp, &a,
-                            IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                                IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
-              0);
-    a.qp_state = IBV_QPS_RTS;
-    ASSERT_EQ(ibv_modify_qp(end.qp, &a,
-                            IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                                IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
-              0);
   }
   // a_ completes into a queue with a channel.
   void use_channel() {
