@@ -42,7 +42,7 @@ class Transport {
 
   // ---- sending
   Sent transmit(Connection& c, unsigned budget, Instant now) {
-    return c.link != nullptr ? kernel_.transmit(c) : own_.transmit(c, budget, now);
+    return c.link != nullptr ? kernel_.transmit(c, now) : own_.transmit(c, budget, now);
   }
   // The sending side is given up: handles FIN and the end of the peer's side, as far as they have
   // come. Returns true if TCP has finished.
