@@ -162,17 +162,21 @@ void StreamLine::take(std::vector<std::uint8_t> record, Instant now) {
   out_.bytes += n;
   if (broken_) return;  // after a reset
   broken_ = fate.reset;
-  Instant release = all_.leave_line(n, now) + plan.delay;
-  if (plan.jitter > Duration()) {
-    release = release + Duration::ns(static_cast<std::int64_t>(
-                            tx_.below(static_cast<std::uint64_t>(plan.jitter.count_ns()) + 1)));
-  }
+  Instant release = after_delay(n, now);
   // Records lost at about the same time are repaired together; stalls follow each other.
   if (fate.lost) release = release + plan.rto;
   release = std::max(release, last_release_);
   if (fate.stalled) release = release + plan.stall_time;
   if (fate.cut) return cut(std::move(record), release);
   add(std::move(record), release, true, fate.reset);
+}
+
+Instant StreamLine::after_delay(std::size_t bytes, Instant now) {
+  const FaultPlan& plan = all_.plan_;
+  const Instant at = all_.leave_line(bytes, now) + plan.delay;
+  if (plan.jitter <= Duration()) return at;
+  const auto most = static_cast<std::uint64_t>(plan.jitter.count_ns());
+  return at + Duration::ns(static_cast<std::int64_t>(tx_.below(most + 1)));
 }
 
 void StreamLine::add(std::vector<std::uint8_t> bytes, Instant release, bool ends_record,
@@ -243,8 +247,19 @@ bool StreamLine::reset_is_due(Instant now) const {
   return !under_way_.empty() && under_way_.front().resets && under_way_.front().release <= now;
 }
 
+bool StreamLine::end_is_due(Instant now) {
+  if (end_ == End::None) {
+    end_ = End::UnderWay;
+    end_release_ = std::max(after_delay(0, now), last_release_);
+  }
+  if (!under_way_.empty() || end_release_ > now) return false;
+  end_ = End::Passed;
+  return true;
+}
+
 Instant StreamLine::next_due() const {
-  return under_way_.empty() ? Instant::never() : under_way_.front().release;
+  if (!under_way_.empty()) return under_way_.front().release;
+  return end_ == End::UnderWay ? end_release_ : Instant::never();
 }
 
 // ---- receiving

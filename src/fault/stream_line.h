@@ -58,6 +58,7 @@ class StreamLine final : public kernel_tcp::FaultyStream {
   ByteView due(Instant now) const override;
   void passed(std::size_t n) override;
   bool reset_is_due(Instant now) const override;
+  bool end_is_due(Instant now) override;
   Instant next_due() const override;
   bool empty() const override { return under_way_.empty(); }
 
@@ -81,7 +82,12 @@ class StreamLine final : public kernel_tcp::FaultyStream {
     std::uint64_t handshake = 0, bytes = 0;
   };
 
+  // The end of our side of the stream.
+  enum class End : std::uint8_t { None, UnderWay, Passed };
+
   void begin();
+  // When a record that enters now leaves, if nothing holds it back.
+  Instant after_delay(std::size_t bytes, Instant now);
   bool is_eligible(const Beginning& b, std::size_t length) const;
   bool is_wanted(FaultKind kind, double p);
   Fate decide(const std::vector<std::uint8_t>& record, Instant now);
@@ -104,6 +110,8 @@ class StreamLine final : public kernel_tcp::FaultyStream {
   std::size_t passed_ = 0;   // bytes of the first piece
   std::size_t waiting_ = 0;  // bytes of all pieces
   Instant last_release_;     // keeps the order
+  End end_ = End::None;
+  Instant end_release_;
   // Received: the beginning of a record whose length is not known yet, and what is left of one.
   std::array<std::uint8_t, 20> head_{};
   std::size_t head_bytes_ = 0, rest_of_record_ = 0;

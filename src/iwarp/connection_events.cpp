@@ -90,7 +90,7 @@ void ConnectionEvents::on_timer(Connection& c, Instant now) {
       }
       if (c.peer_fin == PeerFin::Reached) {
         ending_.close_behind_peer(c, now);
-        if (!c.is_over() && transport_.conclude(c)) ending_.take_closed(c, now);
+        if (!c.is_over() && transport_.conclude(c, now)) ending_.take_closed(c, now);
         return;
       }
       [[fallthrough]];  // the RTR never arrived

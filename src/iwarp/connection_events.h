@@ -26,7 +26,7 @@ class ConnectionEvents {
     if (sent.found.reset) [[unlikely]]
       return take_reset(c, now);
     if (c.stage >= Stage::Closing && c.stage <= Stage::Terminated) ending_.try_finish_close(c, now);
-    if (transport_.conclude(c) || sent.found.closed) ending_.take_closed(c, now);
+    if (transport_.conclude(c, now) || sent.found.closed) ending_.take_closed(c, now);
   }
   // Processes the bytes after the start-up frame.
   void drain(Connection& c, Instant now);

@@ -54,7 +54,7 @@ bool DepartingStreams::make_place() {
 
 bool DepartingStreams::advance(Stream* s, Instant now) {
   const kernel_tcp::Moved moved = pass_due(s->socket, *s->faults, s->aligned, now);
-  const bool over = moved.what == kernel_tcp::Moved::What::Failed || s->faults->empty() ||
+  const bool over = moved.what == kernel_tcp::Moved::What::Failed || s->faults->end_is_due(now) ||
                     s->faults->reset_is_due(now) || s->until <= now;
   if (over) {
     s->socket.reset();

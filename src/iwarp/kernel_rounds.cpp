@@ -196,7 +196,7 @@ void KernelRounds::end_of_bytes(Connection& c, const kernel_tcp::Moved& got, Ins
     Found found;
     found.fin = true;
     events_.settle(c, found, now);
-    if (!c.is_over() && transport_.conclude(c)) ending_.take_closed(c, now);
+    if (!c.is_over() && transport_.conclude(c, now)) ending_.take_closed(c, now);
     return;
   }
   if (opening_.refuses_revision2(c)) {  // E-35: some peers reset instead of closing

@@ -221,13 +221,12 @@ void KernelSender::keep_rest(KernelLink& l, std::size_t taken) {
   }
 }
 
-bool KernelSender::finish(Connection& c) {
+bool KernelSender::finish(Connection& c, Instant now) {
   KernelLink& l = *c.link;
   if (!l.socket.is_open()) return false;
   // The rest of a segment in `rest` is also part of available().
-  const bool all_sent =
-      (c.stream == nullptr || c.stream->sender.available() <= l.sent) && !has_bytes_under_way(l);
-  if (l.finish && !l.finished && (all_sent || l.send_error != 0)) {
+  const bool all_sent = c.stream == nullptr || c.stream->sender.available() <= l.sent;
+  if (l.finish && !l.finished && (l.send_error != 0 || (all_sent && may_end(l, now)))) {
     l.finished = true;
     l.socket.finish();
     if (s_.kernel->tap) s_.kernel->tap->ended(tapped(c.key, l), kernel_tcp::Tap::End::Fin, false);

@@ -13,7 +13,7 @@ class KernelSender {
   Sent transmit(Connection& c, Instant now);
   // Sends our FIN when everything was passed to the kernel. Returns true if the peer's FIN has
   // arrived as well: the socket is closed.
-  bool finish(Connection& c);
+  bool finish(Connection& c, Instant now);
   // Queues the connection for reading.
   void enqueue_read(Connection& c);
 

@@ -132,6 +132,10 @@ inline Instant fault_deadline(const KernelLink& l, bool queued_for_sending) {
 inline bool has_bytes_under_way(const KernelLink& l) {
   return l.faults != nullptr && !l.faults->empty();
 }
+// True if our FIN or RST need not wait for a plan of faults.
+inline bool may_end(const KernelLink& l, Instant now) {
+  return l.faults == nullptr || l.faults->end_is_due(now);
+}
 // True if what has arrived is left in the kernel, so that TCP's window closes.
 inline bool has_closed_window(const KernelLink& l, Instant now) {
   return l.faults != nullptr && now < l.faults->window_opens();

@@ -120,7 +120,7 @@ void Transport::abort(Connection& c, Instant now) {
   if (!c.link->socket.is_open()) return;
   KernelLink& l = *c.link;
   s_.kernel->poller->remove(l.socket.fd());
-  if (has_bytes_under_way(l) && l.send_error == 0 && !l.faults->reset_is_due(now)) {
+  if (l.send_error == 0 && !may_end(l, now) && !l.faults->reset_is_due(now)) {
     s_.kernel->departing.add(std::move(l.socket), std::move(l.faults), l.aligned,
                              now + s_.options.linger_timeout, now);
   } else {

@@ -46,8 +46,8 @@ class Transport {
   }
   // The sending side is given up: handles FIN and the end of the peer's side, as far as they have
   // come. Returns true if TCP has finished.
-  bool conclude(Connection& c) {
-    return c.link != nullptr ? kernel_.finish(c) : c.tcb.state == tcp::State::Closed;
+  bool conclude(Connection& c, Instant now) {
+    return c.link != nullptr ? kernel_.finish(c, now) : c.tcb.state == tcp::State::Closed;
   }
   // One past the last byte passed to TCP.
   StreamOffset sent_end(const Connection& c) const;

@@ -33,7 +33,9 @@ class FaultyStream {
   virtual void passed(std::size_t n) = 0;
   // The connection is to be reset now.
   virtual bool reset_is_due(Instant now) const = 0;
-  // When due() or reset_is_due() has more; never() if nothing waits.
+  // True when our FIN or RST may go. From the first call on it is under way, behind all records.
+  virtual bool end_is_due(Instant now) = 0;
+  // When one of these has more; never() if nothing waits.
   virtual Instant next_due() const = 0;
   // True if everything sent was passed on.
   virtual bool empty() const = 0;

@@ -288,6 +288,24 @@ TEST_F(StreamLineTest, AResetComesAfterTheRecordsBeforeIt) {
   EXPECT_EQ(count(FaultKind::Reset), 1u);
 }
 
+TEST_F(StreamLineTest, TheEndIsUnderWayLikeARecord) {
+  plan("delay=2ms");
+  send(fpdu(10), t0);
+  const Instant closed = t0 + Duration::us(30);
+  EXPECT_FALSE(line->end_is_due(closed));
+  take(t0 + Duration::ms(2));
+  EXPECT_EQ(line->next_due(), closed + Duration::ms(2));
+  EXPECT_FALSE(line->end_is_due(t0 + Duration::ms(2)));
+  EXPECT_TRUE(line->end_is_due(closed + Duration::ms(2)));
+  EXPECT_TRUE(line->next_due().is_never());
+  plan("at=stall:1,stall=0:50ms");
+  send(fpdu(10), t0);
+  EXPECT_FALSE(line->end_is_due(closed));
+  EXPECT_FALSE(line->end_is_due(t0 + Duration::ms(60))) << "the record is before it";
+  take(t0 + Duration::ms(60));
+  EXPECT_TRUE(line->end_is_due(t0 + Duration::ms(60)));
+}
+
 TEST_F(StreamLineTest, AClosedWindowOpensAfterItsTime) {
   plan("at=close_window:2,close_window=0:30ms,skip_handshake");
   const Bytes all_bytes = start_up() + fpdu(10) + fpdu(20) + fpdu(30);

@@ -29,6 +29,7 @@ class Held final : public kernel_tcp::FaultyStream {
     next_ = next_ + Duration::ms(1);
   }
   bool reset_is_due(Instant) const override { return false; }
+  bool end_is_due(Instant) override { return left_ == 0; }
   Instant next_due() const override { return left_ == 0 ? Instant::never() : next_; }
   bool empty() const override { return left_ == 0; }
   void received(ByteView, Instant) override {}
