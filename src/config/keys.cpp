@@ -87,7 +87,7 @@ constexpr Key kKeys[] = {
   {"doze_us", Kind::Number, "200", "longest time in us that an empty poll over the kernel's TCP sleeps when other threads need the core; 0: keep the core", "", 0, 400},
   {"identity", Kind::Choice, "auto", "kind of device that the drop-in libraries report: iwarp, ib-like (iWARP on the wire) or roce; auto: roce with transport = roce, otherwise iwarp", "auto|iwarp|ib-like|roce"},
   {"capture", Kind::Text, "", "pcapng file to which every frame of the port is written; empty: none"},
-  {"faults", Kind::Text, "", "faults to inject into the frames that this process sends, not into received ones; empty: none; see `urnic wire --help` for the format"},
+  {"faults", Kind::Text, "", "plan of faults to inject into what this process sends, not into what it receives: frames, or bytes over the kernel's TCP; empty: none; see docs/fault.md"},
   {"stat", Kind::Switch, "on", "let `urnic stat` read the counters of this process"},
   {"log", Kind::Choice, "off", "least severe messages to log: error, warn, info or debug; off: none", "off|error|warn|info|debug"},
   {"log_file", Kind::Text, "", "file for log messages; empty: standard error"},

@@ -33,7 +33,7 @@ void DeviceImpl::disconnect_all(Duration most) {
     return engine->iwarp().events().ending() + engine->roce_control().connections().leaving(true) !=
            0;
   };
-  if (engine->over_kernel_tcp()) return;
+  if (engine->over_kernel_tcp()) return finish_faults(most);
   const Instant until = monotonic_now() + most;
   bool ends = driver->own([&](Instant now) {
     engine->roce_control().connections().refuse_requests(now);
@@ -48,6 +48,17 @@ void DeviceImpl::disconnect_all(Duration most) {
       return is_ending();
     });
   }
+}
+
+// The kernel sends what it has when the program is gone, but not what a plan of faults holds.
+void DeviceImpl::finish_faults(Duration most) {
+  if (engine->iwarp().state().kernel->faults == nullptr) return;
+  const Instant until = monotonic_now() + most;
+  const auto waits = [&](Instant now) {
+    engine->poll(now);
+    return engine->iwarp().events().under_way() != 0;
+  };
+  while (driver->own(waits) && monotonic_now() < until) usleep(200);
 }
 
 }  // namespace urnic::device

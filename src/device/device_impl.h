@@ -248,6 +248,7 @@ struct DeviceImpl : verbs::Hooks, std::enable_shared_from_this<DeviceImpl> {
   void pass_on(verbs::CmEvent request);
   void finish_ends();
   void disconnect_all(Duration most);
+  void finish_faults(Duration most);
   EngineStats stats();
   EngineStats totals();  // all but the connections
   std::string why_down() const;

@@ -2,6 +2,7 @@
 
 #include "device/port_stack.h"
 #include "device/stream_capture.h"
+#include "fault/stream_line.h"
 #include "port/adapter.h"
 #include "port/kinds.h"
 
@@ -71,9 +72,6 @@ bool names_kernel_tcp(std::string_view spec) {
 }
 
 Result<KernelTcpStack> open_kernel_tcp(const Config& config) {
-  if (!config.get("faults").empty()) {
-    return bad("faults needs a port that carries Ethernet frames, which the kernel's TCP does not");
-  }
   const std::string spec = config.get("port");
   port::Args args(arguments_of(spec));
   auto read = port::read_tcp_args(args);
@@ -87,6 +85,11 @@ Result<KernelTcpStack> open_kernel_tcp(const Config& config) {
   t->spare = kernel_tcp::Socket::spare();
   if (!t->spare.is_open()) {
     return Error{Errc::no_descriptors, "port = tcp: no file descriptor left (see ulimit -n)"};
+  }
+  if (const std::string text = config.get("faults"); !text.empty()) {
+    const auto plan = fault::FaultPlan::parse(text, fault::Carrier::Stream);
+    if (!plan) return bad("faults: " + plan.error());
+    if (!plan->idle()) t->faults = std::make_unique<fault::StreamFaults>(*plan);
   }
   auto capture = open_capture(config, kMadeUp);
   if (!capture) return capture.error();

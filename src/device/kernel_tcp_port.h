@@ -21,7 +21,7 @@ struct KernelTcpStack {
   std::shared_ptr<iwarp::KernelTcp> transport;
   std::shared_ptr<fault::CaptureFile> capture;  // null without a capture
 };
-// `faults`, which needs frames, is refused with one line.
+// A plan in `faults` that needs frames is refused with one line.
 Result<KernelTcpStack> open_kernel_tcp(const Config& config);
 
 port::Port make_kernel_tcp_port(std::shared_ptr<iwarp::KernelTcp> transport);

@@ -72,6 +72,8 @@ void ConnectionEvents::on_timer(Connection& c, Instant now) {
     }
   }
   if (c.is_over()) return;
+  if (c.link != nullptr && c.link->faults != nullptr) [[unlikely]]
+    resume_after_faults(c, now);
   if (c.send_gate_opens <= now) opening_.open_send_side(c);
   if (c.stage_deadline > now) return;
   c.stage_deadline = Instant::never();
@@ -88,7 +90,7 @@ void ConnectionEvents::on_timer(Connection& c, Instant now) {
       }
       if (c.peer_fin == PeerFin::Reached) {
         ending_.close_behind_peer(c, now);
-        if (!c.is_over() && transport_.conclude(c)) ending_.take_closed(c, now);
+        if (!c.is_over() && transport_.conclude(c, now)) ending_.take_closed(c, now);
         return;
       }
       [[fallthrough]];  // the RTR never arrived
@@ -108,6 +110,15 @@ void ConnectionEvents::on_timer(Connection& c, Instant now) {
       ending_.end_with_reset(c, now);
       return;
   }
+}
+
+// What a plan of faults held back may be due.
+void ConnectionEvents::resume_after_faults(Connection& c, Instant now) {
+  KernelLink& l = *c.link;
+  s_.sending.push(c);
+  if (l.read_again > now) return;
+  l.read_again = Instant::never();
+  transport_.read_on(c);
 }
 
 void ConnectionEvents::on_icmp_error(const net::IcmpError& e, Instant now) {
@@ -167,7 +178,7 @@ void ConnectionEvents::give_up_link(const std::string& why, Instant now) {
 std::size_t ConnectionEvents::leaving() const {
   std::size_t n = 0;
   s_.connections.for_each([&](const Connection& c) { n += c.left != nullptr; });
-  return n;
+  return s_.kernel != nullptr ? n + s_.kernel->departing.size() : n;
 }
 
 std::size_t ConnectionEvents::ending() const {
@@ -176,8 +187,17 @@ std::size_t ConnectionEvents::ending() const {
   return n;
 }
 
+std::size_t ConnectionEvents::under_way() const {
+  if (s_.kernel == nullptr || s_.kernel->faults == nullptr) return 0;
+  std::size_t n = s_.kernel->departing.size();
+  s_.connections.for_each(
+      [&](const Connection& c) { n += c.link != nullptr && has_bytes_under_way(*c.link); });
+  return n;
+}
+
 std::uint64_t ConnectionEvents::leaving_sent() const {
-  std::uint64_t bytes = 0;
+  // What a plan of faults passes on is progress too.
+  std::uint64_t bytes = s_.kernel != nullptr ? s_.kernel->bytes_out : 0;
   s_.connections.for_each([&](const Connection& c) {
     if (c.left != nullptr) bytes += transport_.sent_end(c).value();
   });
@@ -188,6 +208,7 @@ void ConnectionEvents::drop_leaving(Instant now) {
   s_.connections.for_each([&](Connection& c) {
     if (c.left != nullptr) ending_.end_with_reset(c, now);
   });
+  if (s_.kernel != nullptr) s_.kernel->departing.end();
 }
 
 void ConnectionEvents::ask_peers(Instant now) {

@@ -23,12 +23,14 @@ class ConnectionEvents {
   void settle_turn(Connection& c, const Sent& sent, Instant now) {
     if (sent.unreachable) [[unlikely]]
       return take_unreachable(c, now);
+    if (sent.found.reset) [[unlikely]]
+      return take_reset(c, now);
     if (c.stage >= Stage::Closing && c.stage <= Stage::Terminated) ending_.try_finish_close(c, now);
-    if (transport_.conclude(c) || sent.found.closed) ending_.take_closed(c, now);
+    if (transport_.conclude(c, now) || sent.found.closed) ending_.take_closed(c, now);
   }
   // Processes the bytes after the start-up frame.
   void drain(Connection& c, Instant now);
-  // Processes an acceptable RST.
+  // Processes an acceptable RST, or the one of a plan of faults.
   void take_reset(Connection& c, Instant now);
 
   void on_timer(Connection& c, Instant now);
@@ -42,6 +44,8 @@ class ConnectionEvents {
   std::size_t leaving() const;
   // Number of ending connections whose queue pairs still exist.
   std::size_t ending() const;
+  // Number of connections of which a plan of faults holds bytes.
+  std::size_t under_way() const;
   // Bytes they have sent. As long as this grows, they make progress.
   std::uint64_t leaving_sent() const;
   // Ends them by RST now.
@@ -58,6 +62,7 @@ class ConnectionEvents {
   void reroute(Connection& c, bool failed, Instant now);
   void take_fin(Connection& c, Instant now);
   void take_unreachable(Connection& c, Instant now);
+  void resume_after_faults(Connection& c, Instant now);
 
   SideState& s_;
   Transport& transport_;

@@ -14,6 +14,7 @@ struct Found {
   bool opens_send_side = false;  // an FPDU has arrived, so that we may send from now on
   bool fin = false;              // the peer's FIN is to be processed
   bool closed = false;           // TCP has finished
+  bool reset = false;            // a plan of faults resets the connection
   ByteView offending;            // header for `violation`; valid until the next step
 
   // FPDUs after this are ignored.

@@ -30,7 +30,9 @@ constexpr Duration kAskLatest = Duration::us(2);
 
 // The consumer has not answered the request, or has posted no receive. Further data of the peer
 // stays in the kernel, and TCP's window closes.
-bool is_held_back(const Connection& c) {
+bool is_held_back(const Connection& c, Instant now) {
+  if (has_closed_window(*c.link, now)) [[unlikely]]
+    return true;
   return (c.stage == Stage::Startup || c.awaits_receive()) &&
          c.link->inbox.bytes().size() >= kEarly;
 }
@@ -68,7 +70,13 @@ bool KernelRounds::poll(Instant now, bool comes_back) {
     c->link->queued = false;
     guard_allocation(ending_, *c, now, [&] {
       receive(*c, now);
-      if (!c->is_over() && c->link->readable && !is_held_back(*c)) sender_.enqueue_read(*c);
+      if (c->is_over() || !c->link->readable) return;
+      if (!is_held_back(*c, now)) {
+        sender_.enqueue_read(*c);
+      } else if (has_closed_window(*c->link, now)) {
+        c->link->read_again = c->link->faults->window_opens();
+        s_.timers.arm(*c);
+      }
     });
   }
   return any;
@@ -129,7 +137,7 @@ void KernelRounds::receive(Connection& c, Instant now) {
     return;
   }
   std::size_t budget = kReceiveTurn;
-  while (l.readable && budget != 0 && !is_held_back(c)) {
+  while (l.readable && budget != 0 && !is_held_back(c, now)) {
     const std::span<std::uint8_t> space = l.inbox.space();
     const kernel_tcp::Moved got = l.socket.receive(space);
     ++s_.kernel->reads;
@@ -143,6 +151,8 @@ void KernelRounds::receive(Connection& c, Instant now) {
     l.inbox.received(got.bytes);
     s_.kernel->bytes_in += got.bytes;
     if (s_.kernel->tap) s_.kernel->tap->received(tapped(c.key, l), space.first(got.bytes));
+    if (l.faults != nullptr) [[unlikely]]
+      l.faults->received(space.first(got.bytes), now);
     l.received += got.bytes;
     budget -= std::min(budget, got.bytes);
     ++c.counters.segments_in;
@@ -186,7 +196,7 @@ void KernelRounds::end_of_bytes(Connection& c, const kernel_tcp::Moved& got, Ins
     Found found;
     found.fin = true;
     events_.settle(c, found, now);
-    if (!c.is_over() && transport_.conclude(c)) ending_.take_closed(c, now);
+    if (!c.is_over() && transport_.conclude(c, now)) ending_.take_closed(c, now);
     return;
   }
   if (opening_.refuses_revision2(c)) {  // E-35: some peers reset instead of closing

@@ -44,7 +44,7 @@ void wait_for_room(KernelLink& l) {
 
 }  // namespace
 
-Sent KernelSender::transmit(Connection& c) {
+Sent KernelSender::transmit(Connection& c, Instant now) {
   KernelLink& l = *c.link;
   Sent turn;
   if (!l.socket.is_open()) {
@@ -52,20 +52,64 @@ Sent KernelSender::transmit(Connection& c) {
     return turn;
   }
   if (c.stage == Stage::Opening) return turn;
-  for (unsigned turns = kSendTurn; l.writable;) {
-    if (turns-- == 0) {
-      turn.more = true;
-      break;
+  if (l.faults != nullptr) [[unlikely]] {
+    turn.more = transmit_faulty(c, now, &turn.found);
+  } else {
+    for (unsigned turns = kSendTurn; l.writable;) {
+      if (turns-- == 0) {
+        turn.more = true;
+        break;
+      }
+      if (!send_burst(c, now, &turn.found)) break;
     }
-    if (!send_burst(c, &turn.found)) break;
   }
   // Passed to TCP, which keeps a copy, so the request is done (E-23).
   if (c.stream != nullptr) complete_acked(completions_, c, l.sent);
   return turn;
 }
 
+// Bursts go to the faults, and what is due goes from there to the kernel. Returns true if there is
+// more to send.
+bool KernelSender::transmit_faulty(Connection& c, Instant now, Found* found) {
+  for (unsigned turns = kSendTurn; turns != 0; --turns) {
+    if (!pass_on(c, now)) return false;
+    found->reset = c.link->faults->reset_is_due(now);
+    if (found->reset || !send_burst(c, now, found)) return false;
+  }
+  return true;
+}
+
+// Passes on to the kernel what is due. Returns false if the kernel has no room for more.
+bool KernelSender::pass_on(Connection& c, Instant now) {
+  KernelLink& l = *c.link;
+  if (!l.writable) return false;
+  const kernel_tcp::Moved moved = pass_due(l.socket, *l.faults, l.aligned, now);
+  s_.kernel->bytes_out += moved.bytes;
+  s_.kernel->writes += moved.bytes != 0;
+  if (moved.what == kernel_tcp::Moved::What::Some) return true;
+  wait_for_room(l);
+  if (moved.what == kernel_tcp::Moved::What::Failed) break_off(c, moved.error);
+  return false;
+}
+
+// Passes a burst to the kernel, or to the faults, which take whole segments.
+kernel_tcp::Moved KernelSender::pass_burst(KernelLink& l, std::span<const iovec> pieces,
+                                           Instant now) {
+  const KernelBatch& b = s_.kernel->batch;
+  if (l.faults != nullptr) [[unlikely]] {
+    const std::size_t n = l.faults->send(pieces, {b.record_bytes.data(), b.record_count}, now);
+    return {n != 0 ? kernel_tcp::Moved::What::Some : kernel_tcp::Moved::What::NotNow, n, 0};
+  }
+  const kernel_tcp::Moved moved =
+      l.aligned ? l.socket.send_records(pieces, {b.record_pieces.data(), b.record_count})
+                : l.socket.send(pieces);
+  ++s_.kernel->writes;
+  s_.kernel->bytes_out += moved.bytes;
+  return moved;
+}
+
 // Sends as much as one system call takes. Returns false if there is nothing to send, or no room.
-bool KernelSender::send_burst(Connection& c, Found* found) {
+bool KernelSender::send_burst(Connection& c, Instant now, Found* found) {
   KernelLink& l = *c.link;
   KernelBatch& b = s_.kernel->batch;
   b.clear();
@@ -79,11 +123,9 @@ bool KernelSender::send_burst(Connection& c, Found* found) {
     return false;
   }
   const std::span<const iovec> pieces(b.pieces.data(), b.piece_count);
-  const kernel_tcp::Moved moved =
-      l.aligned ? l.socket.send_records(pieces, {b.record_pieces.data(), b.record_count})
-                : l.socket.send(pieces);
-  ++s_.kernel->writes;
+  const kernel_tcp::Moved moved = pass_burst(l, pieces, now);
   if (moved.what != kernel_tcp::Moved::What::Some) {
+    if (l.faults != nullptr) return false;  // they have room when something leaves them
     wait_for_room(l);
     if (moved.what == kernel_tcp::Moved::What::Failed) {
       // A view of the consumer's memory, which is gone.
@@ -94,7 +136,6 @@ bool KernelSender::send_burst(Connection& c, Found* found) {
     keep_rest(l, 0);
     return false;
   }
-  s_.kernel->bytes_out += moved.bytes;
   if (s_.kernel->tap) {
     s_.kernel->tap->sent(tapped(c.key, l), pieces, {b.record_bytes.data(), b.record_count},
                          moved.bytes);
@@ -102,7 +143,7 @@ bool KernelSender::send_burst(Connection& c, Found* found) {
   c.counters.segments_out += b.record_count;
   keep_rest(l, moved.bytes);
   l.sent += moved.bytes;
-  if (moved.bytes < b.bytes) wait_for_room(l);
+  if (moved.bytes < b.bytes && l.faults == nullptr) wait_for_room(l);
   return true;
 }
 
@@ -180,12 +221,12 @@ void KernelSender::keep_rest(KernelLink& l, std::size_t taken) {
   }
 }
 
-bool KernelSender::finish(Connection& c) {
+bool KernelSender::finish(Connection& c, Instant now) {
   KernelLink& l = *c.link;
   if (!l.socket.is_open()) return false;
   // The rest of a segment in `rest` is also part of available().
   const bool all_sent = c.stream == nullptr || c.stream->sender.available() <= l.sent;
-  if (l.finish && !l.finished && (all_sent || l.send_error != 0)) {
+  if (l.finish && !l.finished && (l.send_error != 0 || (all_sent && may_end(l, now)))) {
     l.finished = true;
     l.socket.finish();
     if (s_.kernel->tap) s_.kernel->tap->ended(tapped(c.key, l), kernel_tcp::Tap::End::Fin, false);

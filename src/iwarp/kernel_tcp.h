@@ -12,6 +12,8 @@
 #include "base/stream_offset.h"
 #include "base/time.h"
 #include "ddp_rdma/sender.h"
+#include "iwarp/departing_streams.h"
+#include "kernel_tcp/faulty_stream.h"
 #include "kernel_tcp/inbox.h"
 #include "kernel_tcp/poller.h"
 #include "kernel_tcp/socket.h"
@@ -49,8 +51,12 @@ struct KernelLink {
 
   kernel_tcp::Socket socket;
   kernel_tcp::Inbox inbox;
-  StreamOffset sent;           // bytes passed to the kernel
-  std::uint64_t received = 0;  // bytes taken from it
+  // Null without a plan of faults. It then takes what is sent, and passes it on to the kernel when
+  // it is due.
+  std::unique_ptr<kernel_tcp::FaultyStream> faults;
+  Instant read_again = Instant::never();  // a closed window opens
+  StreamOffset sent;                      // bytes passed to the kernel, or to the faults
+  std::uint64_t received = 0;             // bytes taken from it
   // The rest of a segment that the kernel has accepted partly. It is not built again: the part
   // already sent carries, or will carry, a CRC of exactly these bytes (E-20).
   std::vector<std::uint8_t> rest;
@@ -91,7 +97,9 @@ struct KernelBatch {
 struct KernelTcp {
   KernelTcpOptions options;
   std::unique_ptr<kernel_tcp::Poller> poller;
-  std::unique_ptr<kernel_tcp::Tap> tap;  // null without a capture
+  std::unique_ptr<kernel_tcp::Tap> tap;        // null without a capture
+  std::unique_ptr<kernel_tcp::Faults> faults;  // null without a plan
+  DepartingStreams departing;
   kernel_tcp::InboxPool pool;
   Ring<std::uint64_t> readable;  // connections with unread bytes in the kernel
   KernelBatch batch;
@@ -108,6 +116,29 @@ inline kernel_tcp::Tapped tapped(const tcp::FlowKey& key, const KernelLink& l) {
 }
 
 inline KernelLink::KernelLink(kernel_tcp::Socket s, KernelTcp* kernel)
-    : socket(std::move(s)), inbox(&kernel->pool), room(&kernel->waiting_for_room) {}
+    : socket(std::move(s)),
+      inbox(&kernel->pool),
+      faults(kernel->faults ? kernel->faults->open() : nullptr),
+      room(&kernel->waiting_for_room) {}
+
+// When a connection with faults has something to do. What is due waits for room in the kernel, and
+// for the connection's turn if it is queued for sending.
+inline Instant fault_deadline(const KernelLink& l, bool queued_for_sending) {
+  if (!l.socket.is_open()) return Instant::never();
+  const bool waits = !l.writable || queued_for_sending;
+  return earlier(l.read_again, waits ? Instant::never() : l.faults->next_due());
+}
+// True if a plan of faults holds bytes that were sent.
+inline bool has_bytes_under_way(const KernelLink& l) {
+  return l.faults != nullptr && !l.faults->empty();
+}
+// True if our FIN or RST need not wait for a plan of faults.
+inline bool may_end(const KernelLink& l, Instant now) {
+  return l.faults == nullptr || l.faults->end_is_due(now);
+}
+// True if what has arrived is left in the kernel, so that TCP's window closes.
+inline bool has_closed_window(const KernelLink& l, Instant now) {
+  return l.faults != nullptr && now < l.faults->window_opens();
+}
 
 }  // namespace urnic::iwarp

@@ -131,6 +131,8 @@ void Side::run_timers(Instant now) {
   state_.time_wait.run(now);
   if (state_.end_again <= now) [[unlikely]]
     ending_.finish_ends(now);
+  if (state_.kernel != nullptr && state_.kernel->departing.next() <= now) [[unlikely]]
+    state_.kernel->departing.run(now);
   while (Connection* c = state_.timers.pop_due(state_.connections, now)) {
     guard_allocation(ending_, *c, now, [&] {
       events_.on_timer(*c, now);
@@ -145,7 +147,8 @@ Instant Side::next_deadline() const {
   const Instant ack = state_.owing.empty() ? Instant::never() : state_.owing_since + kAckWaits;
   const Instant timer = earlier(earlier(state_.timers.earliest(), end), ack);
   if (state_.kernel == nullptr) return timer;
-  return rounds_.has_work() ? Instant() : earlier(timer, state_.kernel->accept_again);
+  const Instant kernel = earlier(state_.kernel->accept_again, state_.kernel->departing.next());
+  return rounds_.has_work() ? Instant() : earlier(timer, kernel);
 }
 
 bool Side::transmit_round(Instant now) {

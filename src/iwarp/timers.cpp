@@ -25,6 +25,8 @@ void Timers::arm(Connection& c) {
   if (c.is_over()) return;
   Instant at = earlier(c.stage_deadline, c.send_gate_opens);
   at = earlier(at, c.awaits_listener() ? c.redial->at : tcp_deadline(c));
+  if (c.link != nullptr && c.link->faults != nullptr) [[unlikely]]
+    at = earlier(at, fault_deadline(*c.link, c.in_tx_queue));
   if (at < c.timer_at) {
     heap_.push(at, c.id);
     c.timer_at = at;

@@ -118,8 +118,14 @@ void Transport::abort(Connection& c, Instant now) {
     return;
   }
   if (!c.link->socket.is_open()) return;
-  s_.kernel->poller->remove(c.link->socket.fd());
-  c.link->socket.reset();
+  KernelLink& l = *c.link;
+  s_.kernel->poller->remove(l.socket.fd());
+  if (l.send_error == 0 && !may_end(l, now) && !l.faults->reset_is_due(now)) {
+    s_.kernel->departing.add(std::move(l.socket), std::move(l.faults), l.aligned,
+                             now + s_.options.linger_timeout, now);
+  } else {
+    l.socket.reset();
+  }
   if (s_.kernel->tap) {
     s_.kernel->tap->ended(tapped(c.key, *c.link), kernel_tcp::Tap::End::Reset, false);
   }

@@ -42,12 +42,12 @@ class Transport {
 
   // ---- sending
   Sent transmit(Connection& c, unsigned budget, Instant now) {
-    return c.link != nullptr ? kernel_.transmit(c) : own_.transmit(c, budget, now);
+    return c.link != nullptr ? kernel_.transmit(c, now) : own_.transmit(c, budget, now);
   }
   // The sending side is given up: handles FIN and the end of the peer's side, as far as they have
   // come. Returns true if TCP has finished.
-  bool conclude(Connection& c) {
-    return c.link != nullptr ? kernel_.finish(c) : c.tcb.state == tcp::State::Closed;
+  bool conclude(Connection& c, Instant now) {
+    return c.link != nullptr ? kernel_.finish(c, now) : c.tcb.state == tcp::State::Closed;
   }
   // One past the last byte passed to TCP.
   StreamOffset sent_end(const Connection& c) const;

@@ -16,7 +16,7 @@ Json wire_json(const fault::FaultCounters& c) {
   Json j;
   j["frames"] = c.frames;
   j["delivered"] = c.delivered;
-  for (std::size_t i = 0; i < c.injected.size(); ++i) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(fault::kFirstStreamKind); ++i) {
     // Omitted if there are none, like the counters that only an iWARP receiver has.
     if (static_cast<FaultKind>(i) == FaultKind::Mark && c.injected[i] == 0) continue;
     j[std::string(fault_kind_name(static_cast<FaultKind>(i)))] = c.injected[i];

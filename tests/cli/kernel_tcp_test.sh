@@ -15,6 +15,10 @@ grep -aq "headers are made up" sent.pcapng || fail "the capture does not say tha
 ok "get it back" "$urnic" get "127.0.0.1:$port/f" b --port tcp
 cmp -s f b || wrong_data "what came back differs"
 rm -f b
+ok "get it over a bad network" "$urnic" get "127.0.0.1:$port/f" b --port tcp \
+  --faults loss=0.1,rto=3ms,stall=0.1:3ms,reseg=0.5,close_window=0.1:3ms,seed=3
+cmp -s f b || wrong_data "what came over a bad network differs"
+rm -f b
 ok "the same from another address of this machine, without CRC" \
   "$urnic" get "127.0.0.1:$port/f" b --port tcp:bind=127.0.0.2 --crc off
 cmp -s f b || wrong_data "what came back differs"
@@ -52,8 +56,8 @@ refused 1 "connection refused by the peer" "$urnic" get 127.0.0.1:1/f b --port t
 refused 1 "has another IP version" "$urnic" get 127.0.0.1:1/f b --port tcp:bind=::1
 refused 2 "bind=somewhere: must be a unicast IP address" "$urnic" get 127.0.0.1:1/f b --port tcp:bind=somewhere
 refused 2 "unknown key 'mtu'" "$urnic" get 127.0.0.1:1/f b --port tcp:mtu=9000
-refused 1 "faults needs a port that carries Ethernet frames" \
-  "$urnic" get 127.0.0.1:1/f b --port tcp --faults loss=0.1
+refused 1 "port = tcp: faults: fault plan: 'dup' needs frames, and port = tcp sends a stream" \
+  "$urnic" get 127.0.0.1:1/f b --port tcp --faults dup=0.1
 refused 1 "capture: " "$urnic" get 127.0.0.1:1/f b --port tcp --capture none/x.pcapng
 
 # The target dies during the transfer: one line, at once.

@@ -106,6 +106,64 @@ TEST(FaultPlan, TextParsesBackToThePlan) {
   }
 }
 
+TEST(FaultPlan, AStreamHasKeysOfItsOwn) {
+  const char* const text =
+      "loss=0.01,corrupt=0.001,reseg=0.3,stall=0.1:7ms,reset=0.02,close_window=0.3:9ms,delay=2ms,"
+      "jitter=1us,rate=8mbit,hold=3ms,rto=5ms,payload_only=64,after=64,skip_handshake,"
+      "at=loss:1+corrupt:2+cut:3+stall:4+reset:5+close_window:6,cut_at=3-9,seed=7";
+  const auto p = FaultPlan::parse(text, Carrier::Stream);
+  ASSERT_TRUE(p.ok()) << p.error();
+  EXPECT_EQ(p->stall, 0.1);
+  EXPECT_EQ(p->stall_time, Duration::ms(7));
+  EXPECT_EQ(p->reset, 0.02);
+  EXPECT_EQ(p->close_window, 0.3);
+  EXPECT_EQ(p->window_time, Duration::ms(9));
+  EXPECT_EQ(p->rto, Duration::ms(5));
+  ASSERT_EQ(p->at.size(), 6u);
+  EXPECT_EQ(p->at[5], (FaultPlan::At{FaultKind::CloseWindow, 6}));
+  const auto again = FaultPlan::parse(p->to_string(), Carrier::Stream);
+  ASSERT_TRUE(again.ok()) << p->to_string();
+  EXPECT_EQ(*again, *p);
+  for (const char* busy : {"stall=1", "reset=1", "close_window=1"}) {
+    EXPECT_FALSE(FaultPlan::parse(busy, Carrier::Stream)->idle()) << busy;
+  }
+  EXPECT_TRUE(FaultPlan::parse("rto=1s,hold=1s", Carrier::Stream)->idle());
+}
+
+TEST(FaultPlan, AKeyWithoutAMeaningIsRefusedInOneLine) {
+  for (const char* frames : {"dup", "reorder", "badsum", "limit", "mark", "mtu"}) {
+    const auto p = FaultPlan::parse(std::string(frames) + "=1", Carrier::Stream);
+    ASSERT_FALSE(p.ok()) << frames;
+    EXPECT_EQ(
+        p.error().find("fault plan: '" + std::string(frames) +
+                       "' needs frames, and port = tcp sends a stream of bytes; keys: loss, "),
+        0u)
+        << p.error();
+    EXPECT_EQ(p.error().find('\n'), std::string::npos);
+  }
+  for (const char* stream : {"stall", "reset", "close_window", "rto"}) {
+    const auto p = FaultPlan::parse(std::string(stream) + "=1");
+    ASSERT_FALSE(p.ok()) << stream;
+    EXPECT_EQ(
+        p.error().find("fault plan: '" + std::string(stream) +
+                       "' is only for port = tcp, which sends a stream of bytes; keys: loss, "),
+        0u)
+        << p.error();
+  }
+  EXPECT_EQ(FaultPlan::parse("loss=0.1:3", Carrier::Stream).error(),
+            "fault plan: loss=0.1:3: expected a probability from 0 to 1; a stream has no bursts of "
+            "losses");
+  EXPECT_EQ(FaultPlan::parse("at=dup:1", Carrier::Stream).error(),
+            "fault plan: at=dup:1: expected KIND:N+KIND:N..., KIND is one of loss, corrupt, cut, "
+            "stall, reset, close_window");
+  EXPECT_EQ(FaultPlan::parse("at=stall:1").error(),
+            "fault plan: at=stall:1: expected KIND:N+KIND:N..., KIND is one of loss, dup, reorder, "
+            "corrupt, badsum, cut");
+  for (const char* bad : {"stall=2", "stall=0.1:x", "close_window=", "reset=0.1:1ms", "rto=5"}) {
+    EXPECT_FALSE(FaultPlan::parse(bad, Carrier::Stream).ok()) << bad;
+  }
+}
+
 TEST(FaultPlan, HostileTextIsRefusedOrRead) {
   constexpr std::uint64_t kSeed = 4;
   SCOPED_TRACE(kSeed);

@@ -123,8 +123,12 @@ TEST(StreamTransport, BadPortArgumentsFailWithAMessage) {
   }
   Config c;
   ASSERT_TRUE(c.set("port", "tcp").ok());
-  ASSERT_TRUE(c.set("faults", "loss=0.1").ok());
-  EXPECT_EQ(Device::open(c).error().code, Errc::invalid_argument);
+  ASSERT_TRUE(c.set("faults", "dup=0.1").ok());
+  const auto d = Device::open(c);
+  ASSERT_FALSE(d.ok());
+  EXPECT_EQ(d.error().code, Errc::invalid_argument);
+  EXPECT_EQ(d.error().message.find("port = tcp: faults: fault plan: 'dup' needs frames"), 0u)
+      << d.error().message;
 }
 
 // proves: E-31

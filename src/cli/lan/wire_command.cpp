@@ -54,7 +54,7 @@ Json to_json(const fault::FaultCounters& c) {
   j["eligible"] = c.eligible;
   j["delivered"] = c.delivered;
   Json& injected = j["injected"] = Json::object();
-  for (std::size_t i = 0; i < static_cast<std::size_t>(FaultKind::Count); ++i) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(fault::kFirstStreamKind); ++i) {
     injected[std::string(fault_kind_name(static_cast<FaultKind>(i)))] = c.injected[i];
   }
   return j;

@@ -221,7 +221,7 @@ Table side_by_side(const std::vector<VariantResult>& results) {
   };
   if (any(false)) iwarp_rows(count, row);
   if (any(true)) roce_rows(count, row);
-  for (std::size_t k = 0; k < static_cast<std::size_t>(fault::FaultKind::Count); ++k) {
+  for (std::size_t k = 0; k < static_cast<std::size_t>(fault::kFirstStreamKind); ++k) {
     const std::string name =
         "wire: " + std::string(fault_kind_name(static_cast<fault::FaultKind>(k)));
     count(name.c_str(),
