@@ -99,6 +99,8 @@ URNIC_API const char* opcode_label(std::size_t index);
   X(sequence_naks_received, "Sequence NAKs received and acted upon")                         \
   X(implied_naks, "gaps in responses detected and acted upon")                               \
   X(rnr_naks_received, "RNR NAKs received and acted upon")                                   \
+  X(retries_exhausted, "queue pairs that ended because all retries were in vain")            \
+  X(rnr_retries_exhausted, "queue pairs that ended because all RNR retries were in vain")    \
   X(probes_sent, "request packets repeated as probes")                                       \
   X(probe_losses, "losses detected by the response to a probe")                              \
   X(requests_repeated_selectively, "lost request packets repeated alone (selective repeat)") \
@@ -217,6 +219,7 @@ struct ConnectionStats {
   X(tx_bytes, "bytes sent")                      \
   X(rx_bad_port, "frames that the port refused") \
   X(tx_full, "times that the port had no room")  \
+  X(link_losses, "times that the link was lost") \
   X(syscalls, "system calls for data")
 
 // IP and below.

@@ -148,6 +148,7 @@ void go_back(SendState& s) {
 
 bool take_retry(SendState& s) {
   if (s.retries.take_retry()) return true;
+  ++s.counters.retries_exhausted;
   fail(s, s.una.wqe, Status::RetryExceeded);
   return false;
 }
@@ -178,6 +179,7 @@ void repeat_by_probe(SendState& s, Instant now) {
 
 void wait_for_receive(SendState& s, Psn refused, std::uint8_t code, Instant now) {
   if (!s.retries.take_rnr_retry()) {
+    ++s.counters.rnr_retries_exhausted;
     fail(s, wqe_at(s, refused), Status::RnrRetryExceeded);
     return;
   }

@@ -74,6 +74,8 @@ struct RequesterCounters {
   // S-2.
   std::uint64_t ahead = 0;    // responses past a hole that were put into memory
   std::uint64_t missing = 0;  // counted in repeated: parts of READs, and atomics, requested alone
+  // Each ended the queue pair: as many retries as allowed were in vain.
+  std::uint64_t retries_exhausted = 0, rnr_retries_exhausted = 0;
 };
 
 // Requests that await a response of their own: READs and atomics.

@@ -23,6 +23,8 @@ void put(const ib::RequesterCounters& c, RoceStats* out) {
   out->sacks_invalid += c.sacks_invalid;
   out->responses_held += c.ahead;
   out->response_parts_requested += c.missing;
+  out->retries_exhausted += c.retries_exhausted;
+  out->rnr_retries_exhausted += c.rnr_retries_exhausted;
 }
 
 void put(const ib::ResponderCounters& c, RoceStats* out) {

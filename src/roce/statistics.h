@@ -92,6 +92,8 @@ inline void add(ib::RequesterCounters* to, const ib::RequesterCounters& c) {
   to->sacks_invalid += c.sacks_invalid;
   to->ahead += c.ahead;
   to->missing += c.missing;
+  to->retries_exhausted += c.retries_exhausted;
+  to->rnr_retries_exhausted += c.rnr_retries_exhausted;
 }
 inline void add(ib::ResponderCounters* to, const ib::ResponderCounters& c) {
   to->requests += c.requests;

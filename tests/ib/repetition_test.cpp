@@ -99,6 +99,8 @@ TEST_F(Repetition, ADeadPeerIsRetriedAsOftenAsTheRetryCount) {
       other.on_time(now);
     }
     EXPECT_TRUE(other.failed());
+    EXPECT_EQ(other.counters().retries_exhausted, 1u);
+    EXPECT_EQ(other.counters().rnr_retries_exhausted, 0u);
     EXPECT_EQ(first_packet_sent, 1 + n);
     std::vector<Status> got;
     other.flush([&got](const verbs::Completion& c) { got.push_back(c.status); });
@@ -260,6 +262,8 @@ TEST_F(Repetition, RnrRetriesAreLimitedByTheCountUnlessItIsSeven) {
       continue;
     }
     EXPECT_EQ(sent, 1 + n);
+    EXPECT_EQ(other.counters().retries_exhausted, 0u);
+    EXPECT_EQ(other.counters().rnr_retries_exhausted, 1u);
     std::vector<Status> got;
     other.flush([&got](const verbs::Completion& c) { got.push_back(c.status); });
     EXPECT_THAT(got, ElementsAre(Status::RnrRetryExceeded, Status::Flushed));
