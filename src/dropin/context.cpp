@@ -51,7 +51,7 @@ void fill_device(const Adapter& adapter, ibv_device_attr* a) {
   a->max_qp_wr = Limits::kWork;
   a->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT |
                         IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_MEM_WINDOW |
-                        IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+                        IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
   a->max_sge = a->max_sge_rd = Limits::kSges;
   a->max_cq = Limits::kCompletionQueues;
   a->max_cqe = Limits::kCompletions;

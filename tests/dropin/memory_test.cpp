@@ -68,6 +68,8 @@ TEST_F(VerbsTest, UnmappedMemoryIsABadAddress) {
 TEST_F(VerbsTest, WindowsAreAllocatedAndCounted) {
   EXPECT_NE(attr_.device_cap_flags & IBV_DEVICE_MEM_WINDOW, 0u);
   EXPECT_NE(attr_.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B, 0u);
+  // Send with Invalidate; programs such as SPDK only use it if this flag is set.
+  EXPECT_NE(attr_.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS, 0u);
   EXPECT_GT(attr_.max_mw, 0);
   errno = 0;
   EXPECT_EQ(ibv_alloc_mw(pd_, static_cast<ibv_mw_type>(3)), nullptr);

@@ -34,6 +34,8 @@ urnic_interop_test(tcp 300 ${here}/tcp_test --urnic $<TARGET_FILE:urnic>)
 # RoCE and connection management against Linux rdma_rxe, in the same guest.
 urnic_interop_test(rxe 900 ${here}/rxe_test --programs ${CMAKE_BINARY_DIR})
 urnic_interop_test(rxe-udp 900 ${here}/rxe_test --programs ${CMAKE_BINARY_DIR} --kernel-udp)
+# Linux's iSCSI initiator and target over RDMA (ib_iser, ib_isert) against tgtd and libiscsi's programs, over siw and rxe.
+urnic_interop_test(storage 1200 ${here}/storage_test --urnic $<TARGET_FILE:urnic>)
 # All pairs of {own TCP, kernel TCP, siw} in the matrix, in two halves: the second half is skipped
 # if no guest is available, and tries each of its cases twice.
 urnic_interop_test(matrix 600 ${CMAKE_SOURCE_DIR}/tools/interop --build ${CMAKE_BINARY_DIR} --without-siw)
