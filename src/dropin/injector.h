@@ -1,5 +1,5 @@
-// The faults of `urnic run --verbs-faults` in this process (docs/verbs-faults.md). Without that option
-// there is no Injector, and a call that could fail tests one pointer.
+// The faults of `urnic run --verbs-faults` in this process (docs/verbs-faults.md). Without that
+// option there is no Injector, and a call that could fail tests one pointer.
 #pragma once
 
 #include <atomic>
