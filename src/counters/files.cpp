@@ -165,12 +165,20 @@ bool add_to_totals(int folder, const Page& page) {
   return replace(folder, kNewFile, folder, name.text, &totals, sizeof totals, 0600) == 0;
 }
 
+bool has_counted(const Page& page) {
+  for (std::size_t i = 0; i < page.entries; ++i) {
+    if (page.entry[i].value != 0) return true;
+  }
+  return false;
+}
+
 // Its process holds a lock on a page while it lives.
 void merge_if_ended(int folder, const char* name) {
   const File file(folder, name, O_RDWR);
   if (file.get() < 0 || flock(file.get(), LOCK_EX | LOCK_NB) != 0) return;
   const Mapped page(file.get());
-  if (page.get() == nullptr || add_to_totals(folder, *page.get())) unlinkat(folder, name, 0);
+  const bool is_empty = page.get() == nullptr || !has_counted(*page.get());
+  if (is_empty || add_to_totals(folder, *page.get())) unlinkat(folder, name, 0);
 }
 
 // The value as a line, if the file has another one. Returns an errno value.

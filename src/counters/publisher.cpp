@@ -36,7 +36,8 @@ Publisher::~Publisher() {
 
 // Under the lock of the folder, so that nobody takes the unfinished page for one of an ended
 // process.
-int Publisher::create() {
+int Publisher::open() {
+  if (page_ != nullptr) return 0;
   if (section_.size() >= kSectionRoom || port_.size() >= kPortRoom) return ENAMETOOLONG;
   const FolderLock lock(folder_.c_str());
   if (lock.error() != 0) return lock.error();
@@ -79,16 +80,9 @@ int Publisher::map(int fd, std::uint64_t id) {
 }
 
 int Publisher::publish(const EngineStats& s) {
-  const auto all = port_counters();
-  if (page_ == nullptr) {
-    const bool any = std::any_of(all.begin(), all.end(), [&](const PortCounter& c) {
-      return c.value != nullptr && c.value(s) != 0;
-    });
-    if (!any) return 0;
-    if (const int e = create(); e != 0) return e;
-  }
+  if (const int e = open(); e != 0) return e;
   Entry* e = page_->entry;
-  for (const PortCounter& c : all) {
+  for (const PortCounter& c : port_counters()) {
     if (c.value == nullptr) continue;
     const std::uint64_t value = std::max(e->value, c.value(s));
     __atomic_store_n(&e->value, value, __ATOMIC_RELAXED);

@@ -11,21 +11,22 @@ namespace urnic::counters {
 
 class Publisher {
  public:
-  // `folder`: stats_directory(). Creates nothing yet.
+  // `folder`: stats_directory().
   Publisher(std::string folder, std::string section, std::string port);
   // Adds the values to the totals of ended processes.
   ~Publisher();
   Publisher(const Publisher&) = delete;
   Publisher& operator=(const Publisher&) = delete;
 
+  // Creates the page, and keeps a descriptor from now on. Returns an errno value; ENAMETOOLONG: a
+  // text of the device does not fit in a page.
+  int open();
   // Raises the published values to the present ones; a value that has fallen, because a connection
-  // ended between two looks, stays. The first value that is not 0 creates the page. `s.ended` has
-  // the totals of all connections. Returns an errno value; ENAMETOOLONG: a text of the device does
-  // not fit in a page. After an error it tries again at the next call.
+  // ended between two looks, stays. Tries to open if that has failed. `s.ended` has the totals of
+  // all connections. Returns an errno value.
   int publish(const EngineStats& s);
 
  private:
-  int create();
   int map(int fd, std::uint64_t id);
 
   const std::string folder_, section_, port_;

@@ -12,7 +12,16 @@ CounterReport::CounterReport(StatSource source, const std::string& section, cons
                              std::function<void(const std::string&)> complain)
     : source_(std::move(source)),
       complain_(std::move(complain)),
-      publisher_(stat_directory(), section, port) {}
+      publisher_(stat_directory(), section, port) {
+  complain_once(publisher_.open());
+}
+
+void CounterReport::complain_once(int error) {
+  if (error == 0 || complained_) return;
+  complained_ = true;
+  complain_("counters are not shown to other programs: " + stat_directory() + ": " +
+            std::strerror(error));
+}
 
 // The totals of ended connections are read first: one that ends meanwhile may be missing, but none
 // is counted twice.
@@ -30,12 +39,7 @@ EngineStats CounterReport::present() const {
 Duration CounterReport::publish() {
   const std::lock_guard guard(mutex_);
   const Instant begun = monotonic_now();
-  const int error = publisher_.publish(present());
-  if (error != 0 && !complained_) {
-    complained_ = true;
-    complain_("counters are not shown to other programs: " + stat_directory() + ": " +
-              std::strerror(error));
-  }
+  complain_once(publisher_.publish(present()));
   const Duration took = monotonic_now() - begun;
   return std::max(kDistance, Duration::ns(took.count_ns() * kShare));
 }

@@ -21,7 +21,8 @@ class CounterReport {
   // Connections looked at between two bursts.
   static constexpr std::size_t kPiece = 16;
 
-  // `complain` is called once, when the counters cannot be published.
+  // Opens the descriptor that publishing needs now, because programs count theirs. `complain` is
+  // called once, when the counters cannot be published.
   CounterReport(StatSource source, const std::string& section, const std::string& port,
                 std::function<void(const std::string&)> complain);
 
@@ -31,6 +32,7 @@ class CounterReport {
 
  private:
   EngineStats present() const;
+  void complain_once(int error);
 
   StatSource source_;
   std::function<void(const std::string&)> complain_;

@@ -100,9 +100,10 @@ kill "$last"; wait "$last" 2>/dev/null
 mkdir small && mount -t tmpfs -o size=1m none small || { echo "skipped: no mount"; exit 77; }
 export XDG_RUNTIME_DIR=$work/small
 tree=$("$urnic" run --sysfs --env | sed -n 's/^URNIC_SYSFS=//p')
+rm -f small/urnic/*.counters  # whoever deletes it later would have room
+head -c 2000000 /dev/zero >small/fill 2>/dev/null
 start target "$urnic" target --port tcp --service "$service" --export "$work/export" --log warn --log-file target.warn
 until_true 30 grep -q serving target.log || fail "target: $(cat target.log)"
-head -c 2000000 /dev/zero >small/fill 2>/dev/null
 "$urnic" put f "127.0.0.1:$service" --port tcp --log warn --log-file put.warn >/dev/null || fail "put with a full folder"
 kill "$last"; wait "$last"
 [ $? = 0 ] || fail "target with a full folder: $(cat target.log)"
@@ -114,6 +115,7 @@ rm small/fill
 target_on tcp --service "$service"
 "$urnic" put f "127.0.0.1:$service" --port tcp >/dev/null || fail "put with room"
 until_true 30 at_least 1000000 seen counters/port_xmit_data || fail "with room: $(seen counters/port_xmit_data)"
+kill "$last"; wait "$last" 2>/dev/null
 mount -o remount,ro small || fail "remount"
 refused 1 "Read-only file system" "$urnic" stat --sysfs "$tree"
 URNIC_SYSFS=$tree LD_PRELOAD=$(dirname "$urnic")/../lib/urnic/dropin/libsysfsview.so cat /$class/urnic0/node_type /$class/urnic0/fw_ver >out 2>err || fail "a program without a writable folder: $(cat err)"

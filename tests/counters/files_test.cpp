@@ -112,10 +112,24 @@ TEST_F(CounterPublisher, AValueNeverFalls) {
   EXPECT_EQ(frames(), 6u);
 }
 
-TEST_F(CounterPublisher, AnUnusedDeviceHasNoPage) {
+TEST_F(CounterPublisher, AnUnusedDeviceLeavesNothing) {
+  {
+    const auto a = publisher();
+    ASSERT_EQ(a->open(), 0);
+    ASSERT_EQ(a->open(), 0);
+    EXPECT_EQ(pages(false).size(), 1u);
+    ASSERT_EQ(a->publish(EngineStats()), 0);
+    EXPECT_EQ(pages(false).size(), 1u);
+  }
+  EXPECT_TRUE(pages(false).empty());
+  EXPECT_TRUE(pages(true).empty());
+}
+
+// The values begin where they were, not below.
+TEST_F(CounterPublisher, APageThatIsOpenedLateHasAllValues) {
   const auto a = publisher();
-  ASSERT_EQ(a->publish(EngineStats()), 0);
-  EXPECT_TRUE(fs::is_empty(folder));
+  ASSERT_EQ(a->publish(sent(9)), 0);
+  EXPECT_EQ(frames(), 9u);
 }
 
 TEST_F(CounterPublisher, LeavesItsTotalsAtItsEnd) {
