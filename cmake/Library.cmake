@@ -3,7 +3,7 @@
 # TCP as a library of its own.
 include(CMakePackageConfigHelpers)
 
-set(URNIC_ROOMS base net tcp mpa ddp_rdma reassembly fastpath port kernel_tcp config fault verbs ib ib_cm roce iwarp
+set(URNIC_ROOMS base net tcp mpa ddp_rdma reassembly fastpath port kernel_tcp config counters fault verbs ib ib_cm roce iwarp
     engine device)
 
 file(WRITE ${CMAKE_BINARY_DIR}/liburnic_version.cpp

@@ -4,7 +4,7 @@
 #
 # Everything is compiled for this program alone, with the copies in front: no other target is needed, and all files see
 # the same version of a mutated header. Assertions are off because a test must notice a mutant, not the code it breaks.
-set(URNIC_MUTANT_ROOMS base net tcp mpa ddp_rdma reassembly fastpath port kernel_tcp config fault verbs ib ib_cm roce
+set(URNIC_MUTANT_ROOMS base net tcp mpa ddp_rdma reassembly fastpath port kernel_tcp config counters fault verbs ib ib_cm roce
                        iwarp engine device sim cli dropin rsockets)
 set(mutated ${CMAKE_BINARY_DIR}/mutated)
 if(NOT EXISTS ${mutated}/sources.cmake)

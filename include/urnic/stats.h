@@ -219,6 +219,7 @@ struct ConnectionStats {
   X(tx_bytes, "bytes sent")                      \
   X(rx_bad_port, "frames that the port refused") \
   X(tx_full, "times that the port had no room")  \
+  X(link_losses, "times that the link was lost") \
   X(syscalls, "system calls for data")
 
 // IP and below.

@@ -180,6 +180,13 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
+std::string link_text(const PortStats& p) {
+  const std::string now = p.link_up               ? ", link up"
+                          : p.link_reason.empty() ? ", no link"
+                                                  : ", no link: " + p.link_reason;
+  return now + (p.link_losses == 0 ? "" : "; lost " + format_count(p.link_losses) + " times");
+}
+
 }  // namespace
 
 std::string stat_table(const EngineStats& s) {
@@ -191,9 +198,7 @@ std::string stat_table(const EngineStats& s) {
   std::string out = s.name + " (process " + std::to_string(s.pid) + ", up " +
                     format_seconds(static_cast<double>(s.uptime_ms) / 1000) + ")\n";
   out += key_values(
-      {{"port", s.port.spec + (s.port.link_up               ? ", link up"
-                               : s.port.link_reason.empty() ? ", no link"
-                                                            : ", no link: " + s.port.link_reason)},
+      {{"port", s.port.spec + link_text(s.port)},
        {"addresses", s.net.addresses + ", MAC " + s.port.mac +
                          (s.net.address_conflicts == 0
                               ? ""

@@ -37,17 +37,33 @@ DeviceImpl::DeviceImpl(const Config& c, std::string spec, port::Port p,
   // sees no load to spread; if they poll, it does.
   if (engine->over_kernel_tcp()) d.doze = Duration::us(config.get_int("doze_us"));
   driver = std::make_unique<device::Driver>(d, engine.get(), &port, 0);
-  if (config.get_bool("stat")) {
-    stat_server = std::make_unique<device::StatServer>(device::StatSource{
-        [this] { return totals(); },
-        [this](engine::StatsPlace* place, std::size_t most, std::vector<ConnectionStats>* out) {
-          return driver->own(
-              [&](Instant) { return engine::add_connections(*engine, place, most, out); });
-        }});
-    if (stat_server->fd() >= 0) {
-      driver->watch(stat_server->fd(), [this] { or_nothing([&] { stat_server->serve(); }); });
-    }
+  if (config.get_bool("stat")) serve_statistics();
+}
+
+void DeviceImpl::serve_statistics() {
+  const device::StatSource source{
+      [this] { return totals(); },
+      [this](engine::StatsPlace* place, std::size_t most, std::vector<ConnectionStats>* out) {
+        return driver->own(
+            [&](Instant) { return engine::add_connections(*engine, place, most, out); });
+      }};
+  stat_server = std::make_unique<device::StatServer>(source);
+  if (stat_server->fd() >= 0) {
+    driver->watched().watch(stat_server->fd(),
+                            [this] { or_nothing([&] { stat_server->serve(); }); });
   }
+  if (!device::has_stat_directory()) return;
+  counter_report = std::make_unique<device::CounterReport>(
+      source, config.get("device"), port_spec,
+      [this](const std::string& why) { log(device::LogLevel::Warn, why); });
+  driver->watched().watch_activity(device::CounterReport::kDistance, [this] {
+    return std::max(device::CounterReport::kDistance,
+                    or_nothing([&] { return counter_report->publish(); }));
+  });
+}
+
+void DeviceImpl::publish_counters() {
+  if (counter_report != nullptr) or_nothing([&] { counter_report->publish(); });
 }
 
 DeviceImpl::~DeviceImpl() {
@@ -57,6 +73,7 @@ DeviceImpl::~DeviceImpl() {
     return;
   }
   finish_ends();
+  publish_counters();
   driver.reset();  // stops the thread first
   engine.reset();
 }
@@ -99,6 +116,7 @@ EngineStats DeviceImpl::totals() {
     s.port.mac = engine->interface().mac().to_string();
     s.net.addresses = engine->addresses_text();
     s.wakeups = port.stats().wakeups;
+    s.port.link_losses = link_losses;
     s.port.link_reason = s.port.link_up ? "" : why_down();
     return 0;
   });

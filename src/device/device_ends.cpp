@@ -28,12 +28,17 @@ void DeviceImpl::finish_ends() {
   while (!driver->own(ended)) usleep(200);
 }
 
+// Afterwards the program may exit without destroying the device.
 void DeviceImpl::disconnect_all(Duration most) {
+  if (!engine->over_kernel_tcp()) end_connections(most);
+  publish_counters();
+}
+
+void DeviceImpl::end_connections(Duration most) {
   const auto is_ending = [&] {
     return engine->iwarp().events().ending() + engine->roce_control().connections().leaving(true) !=
            0;
   };
-  if (engine->over_kernel_tcp()) return;
   const Instant until = monotonic_now() + most;
   bool ends = driver->own([&](Instant now) {
     engine->roce_control().connections().refuse_requests(now);

@@ -128,7 +128,7 @@ void DeviceImpl::watch_addresses() {
             std::strerror(address_news->error()));
     return;
   }
-  driver->watch(address_news->fd(), [this] {
+  driver->watched().watch(address_news->fd(), [this] {
     or_nothing([&] {
       if (!address_news->take()) return;
       if (!engine->over_kernel_tcp()) {
@@ -142,6 +142,7 @@ void DeviceImpl::watch_addresses() {
 
 void DeviceImpl::on_link(bool up, const std::string& why) {
   link_reason = up ? "" : why;
+  if (!up) ++link_losses;
   log_quietly(device::LogLevel::Info,
               [&] { return up ? "link up" : "link down" + (why.empty() ? "" : ": " + why); });
   tell(up ? EventKind::link_up : EventKind::link_down, nullptr, nullptr, why.c_str());

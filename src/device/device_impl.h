@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/spinlock.h"
+#include "device/counter_report.h"
 #include "device/driver.h"
 #include "device/event_queue.h"
 #include "device/fault_handler.h"
@@ -248,8 +249,11 @@ struct DeviceImpl : verbs::Hooks, std::enable_shared_from_this<DeviceImpl> {
   void pass_on(verbs::CmEvent request);
   void finish_ends();
   void disconnect_all(Duration most);
+  void end_connections(Duration most);
   EngineStats stats();
   EngineStats totals();  // all but the connections
+  void serve_statistics();
+  void publish_counters();
   std::string why_down() const;
   // Reports an event of the device to its event queue (link, overrun). `from` is the object that
   // the event is about; the event has `about` as its context, or the device's context if `about` is
@@ -280,6 +284,7 @@ struct DeviceImpl : verbs::Hooks, std::enable_shared_from_this<DeviceImpl> {
   std::shared_ptr<fault::CaptureFile> capture;  // written by `port`; null without a capture
   std::unique_ptr<engine::Engine> engine;
   std::unique_ptr<device::StatServer> stat_server;
+  std::unique_ptr<device::CounterReport> counter_report;  // null: stat = off, or no folder for it
   std::unique_ptr<kernel_tcp::AddressNews> address_news;  // null: addresses are not watched
   std::unique_ptr<device::Driver> driver;
   Instant opened;
@@ -291,7 +296,8 @@ struct DeviceImpl : verbs::Hooks, std::enable_shared_from_this<DeviceImpl> {
   void* context = nullptr;
   XrcDomains xrc_domains;
   device::MappingQueries mapping_queries;
-  std::string link_reason;  // needs the ownership; why the link went down
+  std::string link_reason;        // needs the ownership; why the link went down
+  std::uint64_t link_losses = 0;  // needs the ownership
 };
 
 // The control path of the transport `named`, or else of the device's default transport. Errors:

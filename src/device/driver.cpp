@@ -122,7 +122,9 @@ Result<void> Driver::start() {
 bool Driver::poll_engine(Instant now, bool comes_back) {
   last_burst_ = now;
   try {
-    return engine_->poll(now, comes_back);
+    const bool any = engine_->poll(now, comes_back);
+    if (any) watched_.active();
+    return any;
   } catch (const std::bad_alloc&) {
     return false;
   }
@@ -136,6 +138,7 @@ bool Driver::serve_arrivals(Instant now) {
 }
 
 void Driver::answer(verbs::QueuePair& qp, std::uint8_t posted, Instant now) {
+  watched_.active();
   try {
     engine_->work_posted(qp, posted, now);
   } catch (const std::bad_alloc&) {

@@ -60,9 +60,8 @@ class Driver {
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
-  // Adds a descriptor that the thread watches; `service` runs without ownership when it is
-  // readable. Call before start().
-  void watch(int fd, std::function<void()> service) { watched_.watch(fd, std::move(service)); }
+  // What the thread watches besides the port. Add to it before start().
+  WatchedDescriptors& watched() { return watched_; }
   // Errors: no descriptor for waking up, no thread.
   Result<void> start();
 

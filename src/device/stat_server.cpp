@@ -22,19 +22,12 @@ namespace {
 
 // A process may open several devices: <pid>.sock, <pid>-1.sock, ...
 std::atomic<unsigned> next_device{0};
+std::atomic<pid_t> swept_by{0};  // a forked child sweeps again
 
 // Clients that have not read all of their answer.
 // bound: readers of statistics with an unfinished answer; beyond: the oldest is disconnected; test:
 // StatServerTest.AReaderThatDoesNotReadBlocksNoOther, StatServerTest.OneCallNeverWaits
 constexpr std::size_t kMostClients = 8;
-
-// A private directory of this user: one that another user made under a public /tmp is not used.
-bool private_directory(const std::string& path) {
-  if (mkdir(path.c_str(), 0700) == 0) return true;
-  struct stat st;
-  return lstat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
-         (st.st_mode & 077) == 0;
-}
 
 // Files to remove when the process ends without closing its devices, as programs of the drop-in do.
 // No lock: exit() may be called from a signal handler.
@@ -119,12 +112,20 @@ std::string stat_directory() {
   return "/tmp/urnic-" + std::to_string(geteuid());
 }
 
+bool has_stat_directory() {
+  const std::string path = stat_directory();
+  if (mkdir(path.c_str(), 0700) == 0) return true;
+  struct stat st;
+  return lstat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
+         (st.st_mode & 077) == 0;
+}
+
 StatServer::StatServer(StatSource source) : source_(std::move(source)), owner_(getpid()) {
+  if (!has_stat_directory()) return;
   const std::string dir = stat_directory();
-  if (!private_directory(dir)) return;
   const unsigned n = next_device++;
   path_ = dir + "/" + std::to_string(getpid()) + (n == 0 ? "" : "-" + std::to_string(n)) + ".sock";
-  if (n == 0) sweep(dir);
+  if (swept_by.exchange(getpid()) != getpid()) sweep(dir);
   sockaddr_un addr;
   if (!fits(path_, &addr)) return;
   socket_.reset(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));

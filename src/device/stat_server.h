@@ -67,5 +67,8 @@ class StatServer {
 
 // The directory of this user's sockets: $XDG_RUNTIME_DIR/urnic or /tmp/urnic-<uid>.
 std::string stat_directory();
+// Creates it if necessary. False: it is not this user's alone, as one that another user made under
+// a public /tmp.
+bool has_stat_directory();
 
 }  // namespace urnic::device

@@ -11,17 +11,29 @@
 #include <utility>
 
 #include "base/time.h"
+#include "device/activity_timer.h"
 
 namespace urnic::device {
 
 class WatchedDescriptors {
  public:
-  static constexpr unsigned kMost = 2;  // statistics, changes of addresses
+  static constexpr unsigned kMost = 3;  // statistics, changes of addresses, activity
 
   // Call before the first serve(); no more than kMost.
   void watch(int fd, std::function<void()> service) {
     watched_[number_++] = {fd, std::move(service)};
   }
+  // Calls `service` when `distance` has passed since the engine became active; it returns the
+  // distance of the next time. Without a descriptor it is never called.
+  void watch_activity(Duration distance, std::function<Duration()> service) {
+    if (!activity_.open(distance)) return;
+    watch(activity_.fd(), [this, service = std::move(service)] {
+      activity_.stop();
+      activity_.set_distance(service());
+    });
+  }
+  // Needs the ownership of the engine.
+  void active() { activity_.active(); }
   // For poll(): writes one entry for each, up to kMost, and returns how many.
   unsigned add_to(pollfd* fds) const {
     for (unsigned i = 0; i < number_; ++i) fds[i] = {watched_[i].fd, POLLIN, 0};
@@ -52,6 +64,7 @@ class WatchedDescriptors {
     int fd = -1;
     std::function<void()> service;
   };
+  ActivityTimer activity_;
   std::array<Watched, kMost> watched_;
   unsigned number_ = 0;
   std::atomic<std::int64_t> next_{0};

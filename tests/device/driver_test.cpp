@@ -234,7 +234,7 @@ struct Watched : DriverTest {
     options.progress = progress;
     options.spin = spin;
     driver = std::make_unique<Driver>(options, engine.get(), &port, 0);
-    driver->watch(ends[0], [this] {
+    driver->watched().watch(ends[0], [this] {
       char c;
       if (read(ends[0], &c, 1) == 1) ++served;
     });
@@ -255,6 +255,55 @@ struct Watched : DriverTest {
   std::atomic<int> served{0};
   std::unique_ptr<Driver> driver;
 };
+
+// A service that follows activity is called once after it, and by nothing else.
+struct AfterActivity : DriverTest {
+  AfterActivity() {
+    DriverOptions options;
+    options.progress = Progress::Poll;
+    driver = std::make_unique<Driver>(options, engine.get(), &port, 0);
+    driver->watched().watch_activity(Duration::ms(1), [this] {
+      ++served;
+      return Duration::ms(1);
+    });
+    EXPECT_TRUE(driver->start().ok());
+    settle();
+  }
+  // The initial packets of the interface are over.
+  void settle() {
+    EXPECT_TRUE(test::soon([&] {
+      const int before = served;
+      for (int i = 0; i < 20; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        driver->app_poll();
+      }
+      return served == before;
+    }));
+  }
+  bool is_served() {
+    const int before = served;
+    const bool called = test::soon([&] { return driver->app_poll(), served != before; });
+    settle();
+    return called && served == before + 1;
+  }
+  int served = 0;
+  std::unique_ptr<Driver> driver;
+};
+
+TEST_F(AfterActivity, IsCalledAfterAPost) {
+  for (int i = 0; i < 3; ++i) {
+    post(*qp);
+    driver->ring(*qp, verbs::kPostedSends);
+    EXPECT_TRUE(is_served()) << i;
+  }
+}
+
+TEST_F(AfterActivity, IsCalledAfterAnArrival) {
+  for (int i = 0; i < 3; ++i) {
+    arrive_at(&peer);
+    EXPECT_TRUE(is_served()) << i;
+  }
+}
 
 // proves: E-51
 TEST_F(Watched, IsServedWhileTheThreadSleeps) {

@@ -261,7 +261,7 @@ TEST_F(HandOver, AWatchingThreadIsWokenWhenTheApplicationAnnouncesASleep) {
   const int wake_fd = dup(0);  // the number that the driver's descriptor will get
   close(wake_fd);
   driver = std::make_unique<Driver>(DriverOptions{}, engine.get(), &port, 0);
-  driver->watch(ends[0], [&] {
+  driver->watched().watch(ends[0], [&] {
     char c;
     EXPECT_EQ(read(ends[0], &c, 1), 1);
     const int round = ++held;

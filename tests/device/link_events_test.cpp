@@ -75,9 +75,11 @@ TEST_F(LinkTest, DownAndUpAreEventsOfTheDevice) {
   EXPECT_NE(down.error.message.find("the peer"), std::string::npos) << down.error.message;
   EXPECT_FALSE(client.device.info().link_reason.empty());
   EXPECT_FALSE(client.device.stats().port.link_reason.empty());
+  EXPECT_EQ(client.device.stats().port.link_losses, 1u);
   Side again = make("server", "60000");
   next(client, EventKind::link_up);
   EXPECT_EQ(client.device.info().link_reason, "");
+  EXPECT_EQ(client.device.stats().port.link_losses, 1u);
 }
 
 // proves: E-43
