@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/runtime.h"
 #include "cli/stat_client.h"
+#include "cli/sysfs_view.h"
 #include "cli/units.h"
 
 namespace urnic::cli {
@@ -22,13 +23,20 @@ class StatCommand : public Command {
  public:
   explicit StatCommand(CLI::App* parent) {
     app = parent->add_subcommand("stat", "show the counters of running urnic processes");
-    app->add_option("PID", pid_, "process to show (default: all of this user)")
-        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{INT32_MAX}))
-        ->type_name("");
+    auto* pid = app->add_option("PID", pid_, "process to show (default: all of this user)")
+                    ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{INT32_MAX}))
+                    ->type_name("");
     auto* json = app->add_flag("--json", json_, "print a JSON array with one object per engine");
     auto* prometheus =
         app->add_flag("--prometheus", prometheus_, "print in Prometheus text format");
     json->excludes(prometheus);
+    app->add_option("--sysfs", tree_,
+                    "print nothing; write the counters into this folder, URNIC_SYSFS of urnic run "
+                    "--sysfs --env")
+        ->type_name("DIR")
+        ->excludes(json)
+        ->excludes(prometheus)
+        ->excludes(pid);
     app->add_option("--watch", watch_, "print again at this interval, until interrupted")
         ->type_name("TIME")
         ->expected(0, 1)
@@ -46,15 +54,22 @@ class StatCommand : public Command {
       interval = *parsed;
     }
     for (;;) {
-      const int code = once();
+      const int code = tree_.empty() ? once() : write_tree();
       if (interval == 0 || code != kExitOk) return code;
       pollfd p{stop_fd(), POLLIN, 0};
       if (::poll(&p, 1, static_cast<int>(interval)) > 0) return kExitOk;
-      if (!json_ && !prometheus_) std::printf("\n");
+      if (!json_ && !prometheus_ && tree_.empty()) std::printf("\n");
     }
   }
 
  private:
+  int write_tree() {
+    const auto ok = refresh_counters(tree_);
+    if (ok) return kExitOk;
+    complain("stat", ok.error().message);
+    return kExitFailed;
+  }
+
   int once() {
     std::vector<std::string> texts;
     std::vector<EngineStats> engines;
@@ -102,7 +117,7 @@ class StatCommand : public Command {
 
   std::uint64_t pid_ = 0;
   bool json_ = false, prometheus_ = false;
-  std::string watch_ = "1s";
+  std::string watch_ = "1s", tree_;
 };
 
 }  // namespace

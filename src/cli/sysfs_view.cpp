@@ -19,6 +19,7 @@
 
 #include "cli/runtime.h"
 #include "cli/xxh128.h"
+#include "counters/files.h"
 #include "urnic/stats.h"
 
 namespace urnic::cli {
@@ -119,10 +120,26 @@ Result<std::string> write_sysfs(const std::string& folder,
     return trouble("cannot write the device files", e);
   }
   try {
-    return keep(tree, own);
+    auto kept = keep(tree, own);
+    if (!kept) return kept;
+    auto ok = refresh_counters(*kept);
+    return ok || ok.error().code == Errc::unavailable ? kept : ok.error();
   } catch (const fs::filesystem_error& e) {
     return trouble(own, e.code().value());
   }
+}
+
+Result<void> refresh_counters(const std::string& tree) {
+  const int e = counters::refresh_tree(tree.c_str(), stats_directory().c_str());
+  if (e == 0) return {};
+  if (e == EBUSY) {
+    return Error{Errc::unavailable, "--sysfs: another process is writing counters"};
+  }
+  if (e == ENOENT || e == ENOTDIR) {
+    return Error{Errc::invalid_argument,
+                 "--sysfs " + tree + ": no such folder of urnic run --sysfs (see its --env)"};
+  }
+  return trouble("cannot write counters in " + tree, e);
 }
 
 std::string sysfs_library(const std::string& folder) {

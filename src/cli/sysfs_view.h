@@ -16,6 +16,10 @@ namespace urnic::cli {
 Result<std::string> write_sysfs(const std::string& folder,
                                 const std::map<std::string, std::string>& variables);
 
+// Brings the counters in such a folder up to date. The error is one line; `unavailable`: another
+// process is doing it.
+Result<void> refresh_counters(const std::string& tree);
+
 // The library to preload, in the folder of the drop-in libraries.
 std::string sysfs_library(const std::string& folder);
 

@@ -12,6 +12,9 @@
 #include <cstring>
 #include <string>
 
+#include "counters/names.h"
+#include "counters/page.h"
+#include "dropin/adapter.h"
 #include "dropin/errors.h"
 #include "dropin/gid_slots.h"
 #include "dropin/gids.h"
@@ -40,7 +43,9 @@ class Tree {
   // Creates a file with one line.
   void file(const std::string& path, const std::string& text) {
     if (error_ != 0) return;
-    folder(path.substr(0, path.rfind('/')));
+    if (const std::size_t slash = path.rfind('/'); slash != std::string::npos) {
+      folder(path.substr(0, slash));
+    }
     const std::string line = text + "\n";
     const int fd =
         ::open((top_ + "/" + path).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
@@ -106,6 +111,17 @@ void write_gids(Tree& tree, const std::string& device, const std::string& port, 
   }
 }
 
+// All 0: whoever reads them first writes the present values (counters/files.h).
+void write_counters(Tree& tree, const std::string& port, const Adapter& adapter) {
+  const bool roce = adapter.transport() == Transport::roce;
+  const std::string setting = adapter.config().get("port");
+  for (const counters::PortCounter& c : counters::port_counters()) {
+    if (counters::is_shown(c, roce, setting.c_str())) tree.file(port + c.path, "0");
+  }
+  // In the kernel: how old a value may be, in milliseconds.
+  tree.file(port + "hw_counters/lifespan", std::to_string(counters::kLifespanMs));
+}
+
 void write_port(Tree& tree, const std::string& device, ibv_context* c) {
   ibv_port_attr a{};
   if (const int e = urnic_ibv_query_port(c, 1, reinterpret_cast<_compat_ibv_port_attr*>(&a));
@@ -124,6 +140,7 @@ void write_port(Tree& tree, const std::string& device, ibv_context* c) {
   tree.file(port + "sm_sl", text("%d", a.sm_sl));
   tree.file(port + "pkeys/0", "0xffff");
   write_gids(tree, device, port, c, a.gid_tbl_len);
+  write_counters(tree, port, Adapter::of(c));
 }
 
 void write_device(Tree& tree, ibv_device* d, ibv_context* c) {
@@ -162,6 +179,7 @@ int write_all(const char* folder) {
   ibv_device** list = urnic_ibv_get_device_list(&number);
   if (list == nullptr) return ENOMEM;
   int error = number == 0 ? ENODEV : 0;
+  std::string devices;
   for (int i = 0; i < number && error == 0; ++i) {
     ibv_context* c = urnic_ibv_open_device(list[i]);
     if (c == nullptr) {
@@ -169,11 +187,17 @@ int write_all(const char* folder) {
       break;
     }
     write_device(tree, list[i], c);
+    const Config& config = Adapter::of(c).config();
+    devices +=
+        text("%s\t", list[i]->name) + config.get("device") + "\t" + config.get("port") + "\n";
     urnic_ibv_close_device(c);
     error = tree.error();
   }
   urnic_ibv_free_device_list(list);
-  return error;
+  if (error != 0) return error;
+  devices.pop_back();
+  tree.file(counters::kDevicesFile, devices);
+  return tree.error();
 }
 
 }  // namespace

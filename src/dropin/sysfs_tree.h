@@ -7,5 +7,5 @@
 // Writes sys/class/infiniband, sys/class/infiniband_verbs and dev/infiniband below `folder`, which
 // must be empty, with the present results of ibv_query_device and similar calls. Opens each device
 // and closes it. Returns 0 or an errno value; errors of a device are printed on standard error.
-// Counters are not included, because a copy would not be updated.
+// Counters are 0; the file `devices` says whose they are (counters/page.h).
 URNIC_EXPORTED int urnic_write_sysfs(const char* folder);

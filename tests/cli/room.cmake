@@ -37,6 +37,7 @@ if(NOT URNIC_SANITIZE)
   urnic_command_test(failing_files real 300 ARGUMENTS $<TARGET_FILE:failing_files> NEEDS failing_files)
   urnic_command_test(run real 120 NEEDS urnic_dropin_libraries)
   urnic_command_test(devices real 120 NEEDS urnic_dropin_libraries)
+  urnic_command_test(counters real 120 NEEDS urnic_dropin_libraries)
   urnic_command_test(wire real 300)
   urnic_command_test(memory outside 300)
   # The previous release as a peer.

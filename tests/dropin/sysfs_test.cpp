@@ -89,7 +89,19 @@ TEST_F(SysfsTree, PortFilesMatchTheLibrary) {
     EXPECT_EQ(line(port + "gid_attrs/types/" + std::to_string(i)), "IB/RoCE v1");
   }
   EXPECT_FALSE(fs::exists(top / (port + "gids/" + std::to_string(a.gid_tbl_len))));
-  EXPECT_FALSE(fs::exists(top / (port + "counters")));  // a copy would not be updated
+}
+
+// Their values come later, from whoever reads them.
+TEST_F(SysfsTree, HasTheCountersOfItsTransport) {
+  ASSERT_EQ(urnic_write_sysfs(top.c_str()), 0);
+  for (const char* name : {"counters/port_xmit_data", "counters/symbol_error",
+                           "counters/VL15_dropped", "hw_counters/iwOutRdmaWrites"}) {
+    EXPECT_EQ(line(port + name), "0") << name;
+  }
+  EXPECT_EQ(line(port + "hw_counters/lifespan"), "100");
+  EXPECT_FALSE(fs::exists(top / (port + "hw_counters/sent_pkts")));   // RoCE only
+  EXPECT_FALSE(fs::exists(top / (port + "hw_counters/tcpOutSegs")));  // the kernel counts them
+  EXPECT_EQ(line("devices"), "urnic0\t\ttcp");
 }
 
 // The first GID is a MAC address, which belongs to no interface; those of IP name their interface.

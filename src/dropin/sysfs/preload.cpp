@@ -14,10 +14,13 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdarg>
 
+#include "counters/files.h"
 #include "dropin/next_function.h"
 #include "dropin/sysfs/path.h"
 
@@ -55,6 +58,30 @@ bool base_of(int folder, char* out, size_t size) {
   return n > 0 && out[0] == '/';
 }
 
+// Brings the counters up to date, at most every kLifespanMs: whatever a program does with a shown
+// path, it may read a counter next, by a relative path that is not looked at. Their pages are in
+// the folder of the tree.
+void refresh_counters() {
+  static std::atomic<int64_t> next{0};
+  static std::atomic<bool> said{false};
+  const int before = errno;
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  const int64_t now = int64_t{t.tv_sec} * 1000 + t.tv_nsec / 1000000;
+  int64_t due = next.load();
+  if (now >= due && next.compare_exchange_strong(due, now + urnic::counters::kLifespanMs)) {
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof folder, "%s", root());
+    char* const slash = strrchr(folder, '/');
+    if (slash != nullptr) *slash = 0;
+    const int e = urnic::counters::refresh_tree(root(), folder);
+    if (e != 0 && e != EBUSY && !said.exchange(true)) {
+      dprintf(STDERR_FILENO, "urnic: cannot update the counters in %s: %s\n", root(), strerror(e));
+    }
+  }
+  errno = before;
+}
+
 // The path to pass to the next function. It has room for the longest path, and exists during the
 // call.
 class Led {
@@ -66,6 +93,7 @@ class Led {
     char base[PATH_MAX];
     const bool has_base = path[0] != '/' && base_of(folder, base, sizeof base);
     path_ = urnic::dropin::led(path, has_base ? base : nullptr, root(), room_, sizeof room_);
+    if (path_ != path) refresh_counters();
   }
   operator const char*() const { return path_; }  // NOLINT: it is one
 
