@@ -15,11 +15,13 @@ CMTIME = "its server writes through a null pointer when a connection fails befor
 OWN_SOCKET = "it reads from its own kernel socket to the peer, and the stopped peer's kernel answers"
 NEVER_ASKED = "its client had not connected yet: it keeps listening"
 
+UD_ROWS = r"-c UD|udaddy|ibv_ud|-e dgram|rxd|ud_verbs|ud_bw"
+
 # (rows, fault, side of the victim, what the other end does, why). "waits": it was notified and does not end; "untold": no device
 # would notify it; "crashes".
 KNOWN = [
-    (r"-c UD|udaddy|ibv_ud|-e dgram|rxd|ud_verbs|ud_bw", ".*", ".*", "untold", UD),
-    (r"-c UD|udaddy|ibv_ud|-e dgram|rxd|ud_verbs|ud_bw", ".*", ".*", "waits", UD),
+    (UD_ROWS, ".*", ".*", "untold", UD),
+    (UD_ROWS, ".*", ".*", "waits", UD),
     (r"ib_write_lat|riostream", ".*", ".*", "waits", SPINS),
     (r"use-srq|ibv_x?srq_pingpong", ".*", ".*", "waits", SHARED),
     (r"ib_send_bw", ".*", "server", "waits", CREDITS),

@@ -486,8 +486,8 @@ class URNIC_API Device {
   static bool is_in_call();
   // For a program about to exit: ends every connection as QueuePair::disconnect() does, including
   // those whose queue pairs are destroyed, and waits at most timeout_ms for the peers' answers.
-  // Over the kernel's TCP, which ends the connections itself, it only waits until the bytes that
-  // `faults` holds back have left. Any thread.
+  // Over the kernel's TCP, which ends the connections itself, it only waits until what `faults`
+  // holds back has left. Any thread.
   void disconnect_all(int timeout_ms);
   EngineStats stats() const;
 

@@ -73,6 +73,7 @@ DeviceImpl::~DeviceImpl() {
     return;
   }
   finish_ends();
+  finish_faults(Duration::s(1));
   publish_counters();
   driver.reset();  // stops the thread first
   engine.reset();
@@ -142,6 +143,7 @@ Result<std::shared_ptr<device::DeviceImpl>> open_device(const Config& whole) {
   std::shared_ptr<engine::KernelTcp> kernel;
   port::Port port;
   std::shared_ptr<fault::CaptureFile> capture;
+  std::shared_ptr<fault::FaultControl> faults;
   if (device::names_kernel_tcp(spec)) {
     auto opened = device::open_kernel_tcp(config);
     if (!opened) return opened.error();
@@ -153,6 +155,7 @@ Result<std::shared_ptr<device::DeviceImpl>> open_device(const Config& whole) {
     if (!opened) return opened.error();
     port = std::move(opened->port);
     capture = std::move(opened->capture);
+    faults = std::move(opened->faults);
   }
   engine::Options options = device::options_from(config, spec.substr(0, spec.find(':')));
   auto seed = device::random_seed();
@@ -173,6 +176,7 @@ Result<std::shared_ptr<device::DeviceImpl>> open_device(const Config& whole) {
   auto device = std::make_shared<device::DeviceImpl>(
       config, spec, std::move(port), std::move(kernel), std::move(*log), std::move(options));
   device->capture = std::move(capture);
+  device->faults = std::move(faults);
   device->log(device::LogLevel::Info, "opened " + spec);
   if (has_all_addresses) device->watch_addresses();
   if (auto started = device->driver->start(); !started) return started.error();

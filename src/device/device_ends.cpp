@@ -30,11 +30,8 @@ void DeviceImpl::finish_ends() {
 
 // Afterwards the program may exit without destroying the device.
 void DeviceImpl::disconnect_all(Duration most) {
-  if (engine->over_kernel_tcp()) {
-    finish_faults(most);
-  } else {
-    end_connections(most);
-  }
+  if (!engine->over_kernel_tcp()) end_connections(most);
+  finish_faults(most);
   publish_counters();
 }
 
@@ -59,14 +56,16 @@ void DeviceImpl::end_connections(Duration most) {
   }
 }
 
-// The kernel sends what it has when the program is gone, but not what a plan of faults holds.
+// On a real network, what a plan of faults holds would be under way, whatever becomes of the
+// program.
 void DeviceImpl::finish_faults(Duration most) {
-  if (engine->iwarp().state().kernel->faults == nullptr) return;
-  const Instant until = monotonic_now() + most;
+  const bool streams = engine->over_kernel_tcp() && engine->iwarp().state().kernel->faults;
+  if (!streams && faults == nullptr) return;
   const auto waits = [&](Instant now) {
     engine->poll(now);
-    return engine->iwarp().events().under_way() != 0;
+    return streams ? engine->iwarp().events().under_way() != 0 : faults->backlog() != 0;
   };
+  const Instant until = monotonic_now() + most;
   while (driver->own(waits) && monotonic_now() < until) usleep(200);
 }
 

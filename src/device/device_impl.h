@@ -23,6 +23,7 @@
 #include "device/xrc_domains.h"
 #include "engine/engine.h"
 #include "fault/capture_port.h"
+#include "fault/fault_port.h"
 #include "kernel_tcp/address_news.h"
 #include "port/port.h"
 #include "urnic/verbs.h"
@@ -283,6 +284,7 @@ struct DeviceImpl : verbs::Hooks, std::enable_shared_from_this<DeviceImpl> {
   std::string port_spec;
   port::Port port;
   std::shared_ptr<fault::CaptureFile> capture;  // written by `port`; null without a capture
+  std::shared_ptr<fault::FaultControl> faults;  // of `port`; null without a plan
   std::unique_ptr<engine::Engine> engine;
   std::unique_ptr<device::StatServer> stat_server;
   std::unique_ptr<device::CounterReport> counter_report;  // null: stat = off, or no folder for it

@@ -8,8 +8,6 @@
 #include <iterator>
 #include <utility>
 
-#include "fault/fault_port.h"
-
 namespace urnic::device {
 namespace {
 
@@ -64,7 +62,9 @@ Result<PortStack> open_port_stack(const Config& config) {
     options.tx = *plan;
     options.clock = real_clock();
     options.log_capacity = 0;
-    port = fault::wrap_faults(std::move(port), options).port;
+    fault::FaultyPort faulty = fault::wrap_faults(std::move(port), options);
+    port = std::move(faulty.port);
+    stack.faults = std::move(faulty.control);
   }
   auto capture = open_capture(config, {});
   if (!capture) return capture.error();

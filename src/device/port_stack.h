@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "fault/capture_port.h"
+#include "fault/fault_port.h"
 #include "port/port.h"
 #include "urnic/config.h"
 
@@ -15,6 +16,7 @@ namespace urnic::device {
 struct PortStack {
   port::Port port;
   std::shared_ptr<fault::CaptureFile> capture;  // null without a capture
+  std::shared_ptr<fault::FaultControl> faults;  // null without a plan
 };
 // Converts a port's message why it cannot be opened into an error. Ports only have text; if no
 // descriptor was left, the text ends with the system's message for that.

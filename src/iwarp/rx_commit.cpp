@@ -34,7 +34,10 @@ void RxCommit::deliver(Connection& c, const ddp::MessageCounts& counts, Found* f
     return;
   }
   if (v != ddp::Violation::None) found->violate(v, offending);
-  if (counts.read_requests != 0) s_.sending.push(c);
+  // After a Read Response, the next Read or a fenced request may be sent. Over our own TCP the
+  // segment that carried it causes a turn at sending in any case.
+  const bool frees = c.link != nullptr && counts.read_responses != 0;
+  if (counts.read_requests != 0 || frees) s_.sending.push(c);
 }
 
 void RxCommit::ulp_drop(Connection& c, const tcp::Check& check, Instant now) {

@@ -22,6 +22,8 @@ else()
              COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/dropin/verbs_faults_test.py ${CMAKE_BINARY_DIR}/bin/urnic)
   # One end killed, stopped, or stopped for a moment: a few rows; docs/programs-faults.md has all.
   urnic_test(dropin.programs-faults KIND outside SECONDS 300 COMMAND ${run_programs} --faults kill)
+  # On a bad network: docs/programs-network.md.
+  urnic_test(dropin.programs-network KIND outside SECONDS 900 NEEDS urnic urnic_dropin_libraries COMMAND ${run_programs} --network lossy)
   # Against the kernel's own devices, in the guest of tests/interop; a failed cell is tried once
   # more.
   foreach(device siw rxe)

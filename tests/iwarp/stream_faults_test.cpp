@@ -115,6 +115,25 @@ TEST(StreamFaults, AClosedWindowDelaysWhatComesAfterIt) {
   }
 }
 
+// Reads wait for the responses of earlier ones, which are read after a pause, without an event of
+// the socket.
+// proves: E-51
+TEST(StreamFaults, ReadsGoOnAfterAClosedWindow) {
+  Ends e("close_window=0.2:3ms,seed=3,skip_handshake");
+  constexpr std::uint32_t kReads = 100, kBytes = 2000;
+  e.b->fill(5);
+  for (std::uint32_t i = 0; i < kReads; ++i) {
+    const Sge into = e.a->sge(i * kBytes, kBytes);
+    ASSERT_TRUE(e.a->qp.post_send(e.a->towards(Opcode::read, into, *e.b, i * kBytes, i)).ok());
+  }
+  for (std::uint32_t i = 0; i < kReads; ++i) {
+    const Completion done = e.a->wait();
+    ASSERT_EQ(done.status, WcStatus::success);
+    EXPECT_EQ(done.wr_id, i);
+  }
+  EXPECT_EQ(std::memcmp(e.a->memory.data(), e.b->memory.data(), kReads * kBytes), 0);
+}
+
 // More than the sockets' buffers hold.
 TEST(StreamFaults, AWriteLargerThanTheWindowWaitsForIt) {
   Ends e("", "at=close_window:1,close_window=0:300ms,skip_handshake");
