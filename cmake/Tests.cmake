@@ -17,8 +17,8 @@ function(urnic_test name)
   if(NOT T_SECONDS)
     set(T_SECONDS 120)
   endif()
-  if(URNIC_SANITIZE)
-    math(EXPR T_SECONDS "3 * ${T_SECONDS}")  # an instrumented program is slower; only one that hangs shall be ended
+  if(URNIC_SANITIZE OR CMAKE_CROSSCOMPILING_EMULATOR)
+    math(EXPR T_SECONDS "3 * ${T_SECONDS}")  # such a program is slower; only one that hangs shall be ended
   endif()
   list(POP_FRONT T_COMMAND program)
   if(TARGET ${program})
@@ -26,7 +26,10 @@ function(urnic_test name)
     if(program MATCHES "^test_")  # GoogleTest's
       list(APPEND T_COMMAND --gtest_output=json:${CMAKE_BINARY_DIR}/results/${name}.json)
     endif()
+    # Code of another machine needs the emulator, where there is one (cmake/arm64.cmake).
     set(program $<TARGET_FILE:${program}>)
+    list(PREPEND T_COMMAND ${CMAKE_CROSSCOMPILING_EMULATOR} ${program})
+    list(POP_FRONT T_COMMAND program)
   endif()
   if(T_NEEDS)
     add_dependencies(tests_${T_KIND} ${T_NEEDS})

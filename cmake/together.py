@@ -17,7 +17,7 @@ import sys
 # a file that another library has compiled again (src/dropin); one that is compiled with a definition or option of its own; one
 # whose thread_local is of the initial-exec kind, which a plug-in that takes the rest of its group cannot have (the port `dpdk`).
 kAlone = ('captures_test.cpp', 'header_test.cpp', 'terminate_test.cpp', 'vectors_test.cpp', 'receive_queue_test.cpp',
-          'fused_avx2.cpp', 'guarded.cpp', 'qp_state.cpp', 'fault_port.cpp', 'transfer_plan.cpp',
+          'fused_arm64.cpp', 'fused_avx2.cpp', 'guarded.cpp', 'qp_state.cpp', 'fault_port.cpp', 'transfer_plan.cpp',
           'log.cpp', 'dropin.cpp', 'plugin.cpp', 'crc32_vpclmul.cpp', 'fused_avx512.cpp', 'fused_vpclmul.cpp',
           'xxh3_avx512.cpp')
 # In src/device names of the public API and those of src/verbs are meant by the same word.

@@ -1,5 +1,10 @@
 #include "base/cpu.h"
 
+#if defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
 namespace urnic {
 namespace {
 
@@ -14,6 +19,8 @@ CpuFeatures detect() {
              __builtin_cpu_supports("bmi2");
   f.vpclmulqdq = f.avx512 && __builtin_cpu_supports("avx512vbmi2") &&
                  __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("vpclmulqdq");
+#elif defined(__aarch64__)
+  f.armv8_crc = (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0;
 #endif
   return f;
 }

@@ -16,13 +16,15 @@ struct Available {
 
 Available find_available() {
   Available a;
-  const CpuFeatures& cpu = cpu_features();
+  [[maybe_unused]] const CpuFeatures& cpu = cpu_features();
   a.sets[a.count++] = &kFusedPortable;
 #if defined(__x86_64__)
   if (cpu.sse42) a.sets[a.count++] = &kFusedSse42;
   if (cpu.avx2) a.sets[a.count++] = &kFusedAvx2;
   if (cpu.avx512) a.sets[a.count++] = &kFusedAvx512;
   if (cpu.vpclmulqdq) a.sets[a.count++] = &kFusedVpclmul;
+#elif defined(__aarch64__)
+  if (cpu.armv8_crc) a.sets[a.count++] = &kFusedArm64;
 #endif
   return a;
 }

@@ -1,7 +1,7 @@
 // One pass over the bytes that computes the MPA CRC32C and the Internet checksum together (D4,
 // R-68), and also copies them when sending (D5, E-20). The implementation is chosen once by CPU
-// features (portable; SSE4.2 + PCLMUL; AVX-512; VPCLMULQDQ). All functions are thread safe and
-// stateless.
+// features (portable; SSE4.2 + PCLMUL; AVX-512; VPCLMULQDQ; CRC of ARMv8). All functions are thread
+// safe and stateless.
 #pragma once
 
 #include <cstddef>

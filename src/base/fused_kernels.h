@@ -26,6 +26,7 @@ extern const FusedKernelSet kFusedSse42;
 extern const FusedKernelSet kFusedAvx2;
 extern const FusedKernelSet kFusedAvx512;
 extern const FusedKernelSet kFusedVpclmul;
+extern const FusedKernelSet kFusedArm64;
 
 // The fastest set of this CPU.
 const FusedKernelSet& fused_best();

@@ -34,11 +34,10 @@ void left_by_fault() {
 #endif
 }
 
-#if defined(__x86_64__)
-
 // urnic_guarded_call(f, arg, stack): saves the callee-saved registers, stores their place in
 // *stack, calls f(arg) and returns true. A fault continues at urnic_guarded_fault with that stack:
 // it restores the registers, and the call returns false.
+#if defined(__x86_64__)
 asm(R"(
   .text
   .p2align 4
@@ -104,6 +103,68 @@ urnic_guarded_fault:
   retq
   .size urnic_guarded_fault, .-urnic_guarded_fault
 )");
+#elif defined(__aarch64__)
+asm(R"(
+  .text
+  .p2align 4
+  .globl urnic_guarded_call
+  .hidden urnic_guarded_call
+  .type urnic_guarded_call, %function
+urnic_guarded_call:
+  .cfi_startproc
+  hint #34
+  stp x29, x30, [sp, #-176]!
+  .cfi_def_cfa_offset 176
+  .cfi_offset x29, -176
+  .cfi_offset x30, -168
+  mov x29, sp
+  stp x19, x20, [sp, #16]
+  stp x21, x22, [sp, #32]
+  stp x23, x24, [sp, #48]
+  stp x25, x26, [sp, #64]
+  stp x27, x28, [sp, #80]
+  stp d8, d9, [sp, #96]
+  stp d10, d11, [sp, #112]
+  stp d12, d13, [sp, #128]
+  stp d14, d15, [sp, #144]
+  str x2, [sp, #160]
+  str x29, [x2]
+  mov x9, x0
+  mov x0, x1
+  blr x9
+  ldr x2, [sp, #160]
+  str xzr, [x2]
+  ldp x29, x30, [sp], #176
+  .cfi_restore x29
+  .cfi_restore x30
+  .cfi_def_cfa_offset 0
+  mov w0, #1
+  ret
+  .cfi_endproc
+  .size urnic_guarded_call, .-urnic_guarded_call
+  .hidden urnic_guarded_fault
+  .type urnic_guarded_fault, %function
+urnic_guarded_fault:
+  ldr x2, [sp, #160]
+  str xzr, [x2]
+  ldp x19, x20, [sp, #16]
+  ldp x21, x22, [sp, #32]
+  ldp x23, x24, [sp, #48]
+  ldp x25, x26, [sp, #64]
+  ldp x27, x28, [sp, #80]
+  ldp d8, d9, [sp, #96]
+  ldp d10, d11, [sp, #112]
+  ldp d12, d13, [sp, #128]
+  ldp d14, d15, [sp, #144]
+  ldp x29, x30, [sp], #176
+  mov w0, #0
+  ret
+  .size urnic_guarded_fault, .-urnic_guarded_fault
+)");
+#endif
+
+#if defined(__x86_64__) || defined(__aarch64__)
+
 extern "C" [[gnu::visibility("hidden")]] void urnic_guarded_fault();
 
 bool recover(const void* address, void* context) {
@@ -112,9 +173,14 @@ bool recover(const void* address, void* context) {
   if (thread.stack == nullptr || at < (thread.begin & ~(kPage - 1)) || at >= thread.end) {
     return false;
   }
-  auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
-  registers[REG_RIP] = reinterpret_cast<greg_t>(&urnic_guarded_fault);
-  registers[REG_RSP] = reinterpret_cast<greg_t>(thread.stack);
+  auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  registers.gregs[REG_RIP] = reinterpret_cast<greg_t>(&urnic_guarded_fault);
+  registers.gregs[REG_RSP] = reinterpret_cast<greg_t>(thread.stack);
+#else
+  registers.pc = reinterpret_cast<std::uintptr_t>(&urnic_guarded_fault);
+  registers.sp = reinterpret_cast<std::uintptr_t>(thread.stack);
+#endif
   return true;
 }
 

@@ -3,8 +3,8 @@
 // access ends there and the call returns false, and the process continues.
 //
 // The fault is a signal. The process' handler of SIGSEGV and SIGBUS (device/fault_handler.h) calls
-// recover(); without that handler a fault ends the process as usual. For x86-64; on other machines
-// guarded() only makes the call.
+// recover(); without that handler a fault ends the process as usual. For x86-64 and arm64; on other
+// machines guarded() only makes the call.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ void prepare_thread();
 // happened in a guarded call of this thread: once the handler returns, that call returns false.
 bool recover(const void* address, void* context);
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__aarch64__)
 extern "C" [[gnu::visibility("hidden")]] bool urnic_guarded_call(void (*f)(void*), void* arg,
                                                                  void** stack);
 #endif
@@ -44,7 +44,7 @@ void left_by_fault();
 // resources, take locks, allocate memory, or make a guarded call.
 template <class F>
 [[nodiscard]] inline bool guarded(const void* at, std::size_t n, F&& f) {
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__aarch64__)
   guard::Thread& t = guard::thread;
   if (!t.prepared) [[unlikely]]
     guard::prepare_thread();

@@ -18,6 +18,8 @@ namespace urnic {
 inline void cpu_relax() {
 #if defined(__x86_64__)
   _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
 #endif
 }
 

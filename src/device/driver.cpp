@@ -13,6 +13,7 @@
 #include <string>
 #include <system_error>
 
+#include "base/spinlock.h"
 #include "device/forked.h"
 #include "device/nap.h"
 
@@ -359,7 +360,7 @@ void Driver::run() {
     if (any) {
       idle_since = now;
     } else if (now - idle_since < options_.spin) {
-      __builtin_ia32_pause();
+      cpu_relax();
     } else {
       sleep_until_work();
       idle_since = monotonic_now();

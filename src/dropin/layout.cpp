@@ -1,12 +1,14 @@
 // The layout of the structures with which programs were compiled. If the installed headers differ,
 // a library built with them must not be used with these programs.
+#include <pthread.h>
+
 #include <cstddef>
 
 #include "dropin/exported.h"
 
 #if defined(__x86_64__) || defined(__aarch64__)
 static_assert(sizeof(ibv_device) == 664);
-static_assert(sizeof(ibv_context) == 328);
+static_assert(sizeof(ibv_context) == 288 + sizeof(pthread_mutex_t));
 static_assert(sizeof(ibv_context_ops) == 256);
 // These grow with the headers: at the front, at the end, by the size that the caller passes.
 static_assert(sizeof(verbs_context) >= 648);
@@ -15,10 +17,10 @@ static_assert(sizeof(ibv_port_attr) >= 52);
 static_assert(sizeof(ibv_pd) == 16);
 static_assert(sizeof(ibv_mr) == 48);
 static_assert(sizeof(ibv_mw) == 32);
-static_assert(sizeof(ibv_qp) == 160);
-static_assert(sizeof(ibv_cq) == 128);
-static_assert(sizeof(ibv_cq_ex) == 288);
-static_assert(sizeof(ibv_srq) == 128);
+static_assert(sizeof(ibv_qp) == 120 + sizeof(pthread_mutex_t));
+static_assert(sizeof(ibv_cq) == 88 + sizeof(pthread_mutex_t));
+static_assert(sizeof(ibv_cq_ex) == 248 + sizeof(pthread_mutex_t));
+static_assert(sizeof(ibv_srq) == 88 + sizeof(pthread_mutex_t));
 static_assert(sizeof(ibv_comp_channel) == 16);
 static_assert(sizeof(ibv_wc) == 48);
 static_assert(sizeof(ibv_send_wr) == 128);
@@ -37,5 +39,5 @@ static_assert(sizeof(rdma_addrinfo) == 96);
 static_assert(offsetof(ibv_context, ops.poll_cq) == 96);
 static_assert(offsetof(ibv_context, ops.post_send) == 208);
 static_assert(offsetof(ibv_context, async_fd) == 268);
-static_assert(offsetof(ibv_context, abi_compat) == 320);
+static_assert(offsetof(ibv_context, abi_compat) == 280 + sizeof(pthread_mutex_t));
 #endif

@@ -45,6 +45,8 @@ TEST(InetChecksum, EveryKernelAgreesWithTheDefinition) {
   if (cpu_features().avx2) sets.push_back(&kFusedAvx2);
   if (cpu_features().avx512) sets.push_back(&kFusedAvx512);
   if (cpu_features().vpclmulqdq) sets.push_back(&kFusedVpclmul);
+#elif defined(__aarch64__)
+  if (cpu_features().armv8_crc) sets.push_back(&kFusedArm64);
 #endif
   Rng rng(5);
   std::vector<std::uint8_t> data(9100);

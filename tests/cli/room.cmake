@@ -1,10 +1,19 @@
 target_link_libraries(test_cli PRIVATE urnic_test_virtual_time)
 # Tests of whole commands: each script gets the program as its argument and runs in its own folder.
 #   urnic_command_test(<name> <kind> <seconds> [ARGUMENTS <arguments...>] [NEEDS <targets...>])
+if(CMAKE_CROSSCOMPILING_EMULATOR)  # a script that runs the program of another machine
+  list(JOIN CMAKE_CROSSCOMPILING_EMULATOR " " emulator)
+  file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/emulated/urnic CONTENT "#!/bin/sh\nexec ${emulator} $<TARGET_FILE:urnic> \"$@\"\n"
+       FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+endif()
 function(urnic_command_test name kind seconds)
   cmake_parse_arguments(C "" "" "ARGUMENTS;NEEDS" ${ARGN})
+  set(command $<TARGET_FILE:urnic>)
+  if(CMAKE_CROSSCOMPILING_EMULATOR)
+    set(command ${CMAKE_BINARY_DIR}/emulated/urnic)
+  endif()
   urnic_test(cli.${name} KIND ${kind} SECONDS ${seconds} NEEDS urnic ${C_NEEDS}
-             COMMAND ${CMAKE_SOURCE_DIR}/tests/cli/${name}_test.sh $<TARGET_FILE:urnic> ${C_ARGUMENTS})
+             COMMAND ${CMAKE_SOURCE_DIR}/tests/cli/${name}_test.sh ${command} ${C_ARGUMENTS})
 endfunction()
 
 urnic_command_test(sim virtual 300)

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -128,6 +129,59 @@ TEST_F(FaultHandlerTest, OtherFaultsGoToTheProgramsHandler) {
   EXPECT_EQ(handled, 2);
   EXPECT_FALSE(writes(HalfMapped().gone(), 1));
   EXPECT_EQ(handled, 2);
+}
+
+TEST_F(FaultHandlerTest, FaultsAfterAGuardedAccessGoToTheProgramsHandler) {
+  install(mend);
+  const FaultHandler ours;
+  const HalfMapped memory;
+  EXPECT_FALSE(writes(memory.gone(), 1));
+  *memory.gone() = 1;
+  EXPECT_EQ(handled, 1);
+  EXPECT_TRUE(writes(memory.gone(), 1));
+  mprotect(memory.gone(), kPage, PROT_NONE);
+  *memory.gone() = 1;
+  EXPECT_EQ(handled, 2);
+}
+
+// Overwrites registers that a function must restore for its caller, and faults before it does.
+void overwrite_registers(std::uint8_t* at) {
+#if defined(__x86_64__)
+  asm volatile(
+      "xorl %%ebx, %%ebx\n\t xorl %%r12d, %%r12d\n\t xorl %%r13d, %%r13d\n\t"
+      "xorl %%r14d, %%r14d\n\t xorl %%r15d, %%r15d\n\t movb $1, (%0)"
+      :
+      : "r"(at)
+      : "rbx", "r12", "r13", "r14", "r15", "cc", "memory");
+#elif defined(__aarch64__)
+  asm volatile(
+      "mov x19, xzr\n\t mov x20, xzr\n\t mov x21, xzr\n\t mov x22, xzr\n\t mov x23, xzr\n\t"
+      "mov x24, xzr\n\t mov x25, xzr\n\t mov x26, xzr\n\t mov x27, xzr\n\t mov x28, xzr\n\t"
+      "fmov d8, xzr\n\t fmov d9, xzr\n\t fmov d10, xzr\n\t fmov d11, xzr\n\t"
+      "fmov d12, xzr\n\t fmov d13, xzr\n\t fmov d14, xzr\n\t fmov d15, xzr\n\t"
+      "strb wzr, [%0]"
+      :
+      : "r"(at)
+      : "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "d8", "d9", "d10",
+        "d11", "d12", "d13", "d14", "d15", "memory");
+#else
+  *at = 1;
+#endif
+}
+
+TEST_F(FaultHandlerTest, ACallerKeepsItsRegistersWhenItsAccessFaults) {
+  const FaultHandler ours;
+  const HalfMapped memory;
+  volatile int n[10] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+  volatile double x[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  // So many that the compiler keeps them in all of these registers.
+  const int a = n[0], b = n[1], c = n[2], d = n[3], e = n[4], f = n[5], g = n[6], h = n[7],
+            i = n[8], j = n[9];
+  const double k = x[0], l = x[1], m = x[2], o = x[3], p = x[4], q = x[5], r = x[6], s = x[7];
+  EXPECT_FALSE(guarded(memory.gone(), 1, [&] { overwrite_registers(memory.gone()); }));
+  EXPECT_EQ((std::array{a, b, c, d, e, f, g, h, i, j}),
+            (std::array{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}));
+  EXPECT_EQ((std::array{k, l, m, o, p, q, r, s}), (std::array<double, 8>{1, 2, 3, 4, 5, 6, 7, 8}));
 }
 
 TEST_F(FaultHandlerTest, IsInstalledInFrontOfALaterHandler) {

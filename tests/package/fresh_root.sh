@@ -53,9 +53,9 @@ with_three_descriptors() { # COMMAND
 }
 
 # FOLDER/root.tar with the smallest system of $SUITE (Debian 12) and these packages of it; kept for the next test of
-# this folder.
+# this folder. $ROOT_OPTIONS: mmdebstrap's, instead of those for a system in which programs run.
 make_root() { # FOLDER PACKAGE...
-  local folder=$1 list line status=0 seconds=400 suite=${SUITE:-bookworm}
+  local folder=$1 list line status=0 seconds=400 suite=${SUITE:-bookworm} options=("${ROOT_OPTIONS[@]:---variant=apt}")
   shift
   list=$(printf '%s\n' "$@" | sort -u | paste -sd,)
   command -v mmdebstrap >/dev/null || skip "mmdebstrap is not installed"
@@ -69,7 +69,7 @@ make_root() { # FOLDER PACKAGE...
       skip "no root of Debian within $seconds s a moment ago: the machine is too busy"
     # Not --quiet, because that suppresses download errors.
     printf '%s\n' "$line" | TMPDIR=$folder with_three_descriptors timeout --kill-after=10 "$seconds" mmdebstrap \
-        --variant=apt --aptopt='Acquire::Retries "3"' --include="$list" --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/doc/*' \
+        "${options[@]}" --aptopt='Acquire::Retries "3"' --include="$list" --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/doc/*' \
         --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-include=/usr/share/doc/*urnic*' \
         "$suite" "$folder/root.tar" - >"$folder/root.log" 2>&1 || status=$?
     if [ "$status" = 124 ] || [ "$status" = 137 ]; then
