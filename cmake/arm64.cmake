@@ -1,4 +1,4 @@
-# Toolchain for arm64 on another machine (tools/arm64): Debian's cross compiler, a folder with arm64's headers and
+# Toolchain for arm64 on another machine (tests/package/arm64_test.sh): Debian's cross compiler, a folder with arm64's headers and
 # libraries (URNIC_SYSROOT), and qemu-user, by which CMake and ctest run the programs.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
