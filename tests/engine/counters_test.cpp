@@ -228,6 +228,24 @@ void refused_access(Moved* moved) {
 
 // ---- counters of a real port only
 
+void a_link_that_is_lost(Moved* moved) {
+  char folder[] = "/tmp/urnic-counters-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const auto open = [&](const char* role) {
+    Config c;
+    EXPECT_TRUE(c.set("port", std::string("memif:socket=") + folder + "/s,role=" + role).ok());
+    EXPECT_TRUE(c.set("stat", "off").ok());
+    return Device::open(c);
+  };
+  auto client = open("client"), server = open("server");
+  ASSERT_TRUE(client.ok() && server.ok());
+  ASSERT_TRUE(client->wait_link(kSoonMs));
+  *server = Device();
+  EXPECT_TRUE(soon([&] { return client->stats().port.link_losses != 0; }));
+  moved->add(client->stats());
+  std::filesystem::remove_all(folder);
+}
+
 void a_port_of_the_system(Moved* moved) {
   char folder[] = "/tmp/urnic-counters-XXXXXX";
   ASSERT_NE(mkdtemp(folder), nullptr);
@@ -308,7 +326,9 @@ TEST(Counters, EachCounterMovesWhenItsEventHappens) {
   a_port_of_the_system(&moved);
   too_many_connections(&moved);
   refused_at_the_gate(&moved);
+  a_link_that_is_lost(&moved);
   Lossy().work(&moved);
+  Lossy().without_receive(&moved);
   Lossy().probe(&moved);
   Lossy().selective(&moved);
   Lossy().unreliable(&moved);

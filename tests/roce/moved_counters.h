@@ -40,6 +40,16 @@ struct Lossy : RoceEnds {
     ASSERT_TRUE(run(62, 1));
     moved->add(pair->right().engine());
   }
+  // No receive is ever posted.
+  void without_receive(Moved* moved) {
+    ByHand h;
+    h.rnr_retry = 1;
+    up(both(), h);
+    rooms(8192);
+    post(*left, verbs::WrOp::Send, 1, 100, 0);
+    ASSERT_TRUE(run(1));
+    moved->add(pair->left().engine());  // rnr_retries_exhausted
+  }
   // UC loses messages; UD has requests that are too long and datagrams without a receive.
   void unreliable(Moved* moved) {
     up_unreliable(verbs::Service::Uc);
