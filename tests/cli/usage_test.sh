@@ -155,6 +155,7 @@ ok "and in a table" "$urnic" config --name "$bad"
 start sleeper "$urnic" target --export d --port "$a"
 until_true 30 grep -q serving sleeper.log || fail "$(cat sleeper.log)"
 kill -STOP "$last"
+until_true 30 grep -q '^State:.T' "/proc/$last/status" || fail "it does not stop"
 "$urnic" stat "$last" >named.log 2>&1 &  # both at once, because each waits for two seconds
 named=$!
 refused 1 "does not respond; it may be stopped (SIGSTOP)" "$urnic" stat
