@@ -49,7 +49,7 @@ constexpr PortCounter kStandard[] = {
     {"counters/port_xmit_discards", On::Each, [](S s) { return s.roce.tx_unroutable; }},
     {"counters/port_xmit_wait", On::Each, [](S s) { return s.port.tx_full; }},
     {"counters/link_downed", On::Each, [](S s) { return s.port.link_losses; }},
-    // Nothing of these can happen: there are no lanes, switches, virtual lanes and groups.
+    // These events do not exist: urnic has no lanes, switches, virtual lanes or multicast groups.
     {"counters/multicast_xmit_packets", On::Each, nullptr},
     {"counters/multicast_rcv_packets", On::Each, nullptr},
     {"counters/symbol_error", On::Each, nullptr},

@@ -60,7 +60,7 @@ class Driver {
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
-  // What the thread watches besides the port. Add to it before start().
+  // The descriptors that the thread watches besides the port. Add to them before start().
   WatchedDescriptors& watched() { return watched_; }
   // Errors: no descriptor for waking up, no thread.
   Result<void> start();

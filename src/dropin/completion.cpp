@@ -62,7 +62,7 @@ ibv_wc_status to_status(WcStatus s) {
 // The first flushed send of a queue pair that never reached its peer is reported as "retries
 // exceeded".
 ibv_wc_status status_of(const Adapter& adapter, const Completion& c) {
-  if (c.status == WcStatus::local_protection && Injector::get() != nullptr) {
+  if (c.status != WcStatus::success && Injector::get() != nullptr) {
     if (const auto status = injected_status(c)) return *status;
   }
   if (c.status == WcStatus::flushed && c.opcode != Opcode::receive) {

@@ -92,6 +92,8 @@ std::optional<ibv_wc_status> injected_status(const Completion& c) {
   if (found == w.all.end()) return std::nullopt;
   const ibv_wc_status status = found->status;
   w.all.erase(found);
+  // It may have been flushed before its turn came.
+  if (c.status != WcStatus::local_protection) return std::nullopt;
   return status;
 }
 

@@ -20,7 +20,8 @@ struct Srq;
 void inject_sends(Qp& qp, std::span<SendRequest> requests, const void* caller);
 void inject_receive(Qp& qp, ReceiveRequest* request, const void* caller);
 void inject_receive(Srq& srq, ReceiveRequest* request, const void* caller);
-// The status that the program sees of a request that ended with a local protection error.
+// The status that the program sees of a request that ended with an error; none if it sees that one.
+// Call for every request that ended with an error: one that was flushed first is forgotten.
 std::optional<ibv_wc_status> injected_status(const Completion& c);
 
 }  // namespace urnic::dropin

@@ -205,7 +205,7 @@ bool Parser::rate(std::string_view v) {
   return expect(ok, "a rate from 1kbit to 10000gbit, for example 500mbit");
 }
 
-// What happens to single frames or records.
+// The keys of faults of single frames or records.
 bool Parser::fault(std::string_view key, std::string_view v) {
   if (key == "loss") return loss(v);
   if (key == "dup") return probability(v, plan.duplicate);

@@ -121,6 +121,32 @@ TEST_F(Injected, AReceiveEndsWithTheStatusWhenAMessageComes) {
 }
 
 // proves: DI-27
+TEST_F(Injected, AFlushedReceiveHasNoStatusOfThePlanNorHasALaterOne) {
+  if (!begin("at=recv_wr:1:GENERAL_ERR")) return;
+  connect();
+  ASSERT_EQ(b_.receive(7), 0);
+  ibv_qp_attr a{};
+  a.qp_state = IBV_QPS_ERR;
+  ASSERT_EQ(ibv_modify_qp(b_.qp, &a, IBV_QP_STATE), 0);
+  EXPECT_EQ(b_.next().status, IBV_WC_WR_FLUSH_ERR);
+  for (End* end : {&a_, &b_}) {
+    end->reset();
+    end->init();
+  }
+  ready(a_, b_);
+  ready(b_, a_);
+  ibv_sge nobodys{1, 32, b_.mr->lkey};
+  ibv_recv_wr wr{}, *bad = nullptr;
+  wr.wr_id = 7;
+  wr.sg_list = &nobodys;
+  wr.num_sge = 1;
+  ASSERT_EQ(ibv_post_recv(b_.qp, &wr, &bad), 0);
+  ASSERT_EQ(a_.send(8), 0);
+  const ibv_wc wc = b_.next();
+  EXPECT_EQ(wc.status, IBV_WC_LOC_PROT_ERR) << ibv_wc_status_str(wc.status);
+}
+
+// proves: DI-27
 TEST_F(Injected, CallsFailWithTheErrorOfThePlan) {
   if (!begin("at=ibv_alloc_pd:1+ibv_reg_mr:2:EAGAIN+ibv_post_send:1:EIO+ibv_poll_cq:1")) return;
   errno = 0;
