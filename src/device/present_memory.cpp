@@ -46,10 +46,13 @@ bool populate(const Range& r, int advice) {
   return madvise(at, r.end - r.begin, advice) == 0;
 }
 
+// Some emulators of Linux, such as qemu-user, ignore advice that they do not know: there even the
+// page at address 0 is said to be populated.
 bool populates() {
   static const bool known = [] {
     static const char here = 1;
-    return populate(pages_of(reinterpret_cast<std::uintptr_t>(&here), 1), kPopulateRead);
+    return populate(pages_of(reinterpret_cast<std::uintptr_t>(&here), 1), kPopulateRead) &&
+           !populate(pages_of(0, 1), kPopulateRead);
   }();
   return known;
 }

@@ -42,13 +42,19 @@ Moved moved(ssize_t n, Moved::What at_zero) {
 
 // With SO_REUSEADDR (required because of remains of old connections), the kernel treats an address
 // as taken only once a socket listens on it. So this function listens for a moment, with a filter
-// that drops all connections, and then clears SO_REUSEADDR.
+// that drops all connections, and then clears SO_REUSEADDR. qemu-user cannot detach a filter: there
+// one that passes everything takes its place.
 int keep_others_out(int fd) {
-  sock_filter none = BPF_STMT(BPF_RET | BPF_K, 0);
-  const sock_fprog deaf{1, &none};
-  [[maybe_unused]] int r = setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &deaf, sizeof deaf);
+  const auto pass_only = [fd](std::uint32_t bytes) {
+    sock_filter f = BPF_STMT(BPF_RET | BPF_K, bytes);
+    const sock_fprog program{1, &f};
+    [[maybe_unused]] const int r =
+        setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
+  };
+  pass_only(0);
   const int error = ::listen(fd, 0) == 0 && ::shutdown(fd, SHUT_RDWR) == 0 ? 0 : errno;
-  r = setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &deaf, sizeof deaf);
+  const int unused = 0;
+  if (setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &unused, sizeof unused) != 0) pass_only(~0u);
   set_option(fd, SOL_SOCKET, SO_REUSEADDR, 0);
   return error;
 }

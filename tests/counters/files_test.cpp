@@ -78,6 +78,7 @@ struct CounterFolder : testing::Test {
 using CounterPublisher = CounterFolder;
 using CounterFiles = CounterFolder;
 
+// proves: DI-28
 TEST_F(CounterPublisher, ThoseOfAllProcessesAreAddedUp) {
   const auto a = publisher(), b = publisher();
   ASSERT_EQ(a->publish(sent(3)), 0);
@@ -89,6 +90,7 @@ TEST_F(CounterPublisher, ThoseOfAllProcessesAreAddedUp) {
   EXPECT_EQ(frames(), 14u);
 }
 
+// proves: DI-28
 TEST_F(CounterPublisher, EachDeviceHasItsOwn) {
   const auto a = publisher("udp"), b = publisher("udp:bind=127.0.0.1"), c = publisher("udp", "lab");
   ASSERT_EQ(a->publish(sent(1)), 0);
@@ -101,6 +103,7 @@ TEST_F(CounterPublisher, EachDeviceHasItsOwn) {
 }
 
 // A connection that ends between two looks is missing in one of them.
+// proves: DI-28
 TEST_F(CounterPublisher, AValueNeverFalls) {
   const auto a = publisher();
   ASSERT_EQ(a->publish(sent(5)), 0);
@@ -179,6 +182,7 @@ TEST_F(CounterPublisher, AMissingFolderIsAnError) {
 }
 
 // A process that merges is killed after it has written the totals.
+// proves: DI-28
 TEST_F(CounterFiles, APageIsAddedToTheTotalsOnce) {
   {
     const auto a = publisher();
@@ -193,6 +197,7 @@ TEST_F(CounterFiles, APageIsAddedToTheTotalsOnce) {
   EXPECT_EQ(frames(), 5u);
 }
 
+// proves: DI-28
 TEST_F(CounterFiles, ThePageOfALivingProcessStays) {
   const auto a = publisher();
   ASSERT_EQ(a->publish(sent(5)), 0);

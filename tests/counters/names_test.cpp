@@ -57,6 +57,7 @@ TEST(CounterNames, DataIsInWordsAndPacketsAreFrames) {
                               {"hw_counters/tcpInSegs", 6}}));
 }
 
+// proves: DI-28
 TEST(CounterNames, OverTheKernelsTcpPacketsAreFpdus) {
   for (const char* port : {"tcp", "tcp:bind=127.0.0.1"}) {
     EngineStats s;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # arm64_test.sh WORK: builds urnic for arm64 with Debian's cross compiler, and runs its virtual tests under qemu-user.
-# Neither root nor namespaces are needed where mmdebstrap needs none. WORK/arm64 keeps the libraries and the build.
+# Needs neither root nor namespaces. WORK/arm64 keeps the libraries and the build.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=tests/package/fresh_root.sh
@@ -13,7 +13,7 @@ mkdir -p "$1/arm64"
 work=$(realpath "$1/arm64") jobs=${JOBS:-$(nproc)}
 
 # Headers and libraries of arm64: only unpacked, nothing of them runs.
-ROOT_OPTIONS=(--architectures=arm64 --variant=extract)
+ROOT_OPTIONS=(--architectures=arm64 --variant=extract --mode=chrootless)
 development_packages() { awk '/^\[/ {on = ($0 == "[build]" || $0 == "[test]"); next} on && /-dev$/ {print $1}' "$tree/packages.txt"; }
 # shellcheck disable=SC2046
 make_root "$work" $(development_packages)

@@ -136,8 +136,9 @@ class Session {
   std::string batch() {
     Consumer& c = *consumer_;
     if (const std::string bad = open_reads(); !bad.empty()) return bad;
-    const std::size_t sends =
-        mix_->batch(8 + rng_.below(40), c, open_, kSends, kReceive, 1 + rng_.below(16));
+    // One after the other: compilers evaluate arguments in different orders.
+    const std::size_t pause = 1 + rng_.below(16), messages = 8 + rng_.below(40);
+    const std::size_t sends = mix_->batch(messages, c, open_, kSends, kReceive, pause);
     reads_ += open_.size();
     receives_left_ = sends;
     next_receive_ = 0;
