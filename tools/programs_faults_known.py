@@ -13,6 +13,7 @@ LIBISCSI = "libiscsi has closed its connection, and the program sleeps in poll(2
 RDM = "a receive of an RDM endpoint accepts any peer, so the end of one connection does not end it"
 CMTIME = "its server writes through a null pointer when a connection fails before it is accepted"
 OWN_SOCKET = "it reads from its own kernel socket to the peer, and the stopped peer's kernel answers"
+WRITES_ON = "redis-benchmark repeats a failed write for ever, over any TCP"
 NEVER_ASKED = "its client had not connected yet: it keeps listening"
 
 UD_ROWS = r"-c UD|udaddy|ibv_ud|-e dgram|rxd|ud_verbs|ud_bw"
@@ -32,6 +33,7 @@ KNOWN = [
     (r"cmtime", ".*", "client", "crashes", CMTIME),
     (r"^ib_(write|read|atomic)_bw .*without -R", "stop", "client", "waits", OWN_SOCKET),
     (r"rdma_x?client", ".*", "client", "waits", NEVER_ASKED),
+    (r"sockets: redis", ".*", ".*", "waits", WRITES_ON),
 ]
 
 
