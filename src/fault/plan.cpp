@@ -358,21 +358,14 @@ std::string FaultPlan::to_string() const {
 
 Outcome<FaultPlan, std::string> FaultPlan::parse(std::string_view text, Carrier carrier) {
   Parser p(carrier);
-  std::vector<std::string_view> seen;
-  while (!text.empty()) {
-    const std::string_view item = take_item(text, ',');
-    if (item.empty()) continue;
-    const auto eq = item.find('=');
-    const std::string_view key = trimmed(item.substr(0, eq));
-    const std::string_view value = eq == item.npos ? "" : trimmed(item.substr(eq + 1));
-    if (std::find(seen.begin(), seen.end(), key) != seen.end()) {
-      return fail("fault plan: '" + std::string(key) + "' is given twice");
-    }
-    seen.push_back(key);
-    if (auto refused = refusal(key, carrier)) return fail(std::move(*refused));
-    if (p.item(key, value)) continue;
-    return fail("fault plan: " + std::string(item) + ": expected " + p.wrong);
-  }
+  std::string wrong = for_each_item(
+      "fault plan", text,
+      [&](std::string_view item, std::string_view key, std::string_view value) -> std::string {
+        if (auto refused = refusal(key, carrier)) return std::move(*refused);
+        if (p.item(key, value)) return {};
+        return "fault plan: " + std::string(item) + ": expected " + p.wrong;
+      });
+  if (!wrong.empty()) return fail(std::move(wrong));
   return p.plan;
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/time.h"
 
@@ -81,6 +82,26 @@ inline std::string_view take_item(std::string_view& rest, char separator) {
   const std::string_view raw = rest.substr(0, rest.find(separator));
   rest.remove_prefix(std::min(rest.size(), raw.size() + 1));
   return trimmed(raw);
+}
+
+// Calls take(ITEM, KEY, VALUE) for each item until it returns an error. Returns that error, or that
+// a key of `plan` is there twice; empty: none.
+template <class F>
+std::string for_each_item(std::string_view plan, std::string_view text, F&& take) {
+  std::vector<std::string_view> seen;
+  while (!text.empty()) {
+    const std::string_view item = take_item(text, ',');
+    if (item.empty()) continue;
+    const auto eq = item.find('=');
+    const std::string_view key = trimmed(item.substr(0, eq));
+    const std::string_view value = eq == item.npos ? "" : trimmed(item.substr(eq + 1));
+    if (std::find(seen.begin(), seen.end(), key) != seen.end()) {
+      return std::string(plan) + ": '" + std::string(key) + "' is given twice";
+    }
+    seen.push_back(key);
+    if (std::string wrong = take(item, key, value); !wrong.empty()) return wrong;
+  }
+  return {};
 }
 
 }  // namespace urnic::fault

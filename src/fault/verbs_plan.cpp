@@ -313,21 +313,14 @@ std::string VerbsPlan::to_string() const {
 
 Outcome<VerbsPlan, std::string> VerbsPlan::parse(std::string_view text) {
   Parser p;
-  std::vector<std::string_view> seen;
-  while (!text.empty()) {
-    const std::string_view item = take_item(text, ',');
-    if (item.empty()) continue;
-    const auto eq = item.find('=');
-    const std::string_view key = trimmed(item.substr(0, eq));
-    const std::string_view value = eq == item.npos ? "" : trimmed(item.substr(eq + 1));
-    if (std::find(seen.begin(), seen.end(), key) != seen.end()) {
-      return fail("verbs faults: '" + std::string(key) + "' is given twice");
-    }
-    seen.push_back(key);
-    if (p.item(key, value)) continue;
-    if (p.wrong.empty()) return fail(unknown(key));
-    return fail("verbs faults: " + std::string(item) + ": expected " + p.wrong);
-  }
+  std::string wrong = for_each_item(
+      "verbs faults", text,
+      [&](std::string_view item, std::string_view key, std::string_view value) -> std::string {
+        if (p.item(key, value)) return {};
+        if (p.wrong.empty()) return unknown(key);
+        return "verbs faults: " + std::string(item) + ": expected " + p.wrong;
+      });
+  if (!wrong.empty()) return fail(std::move(wrong));
   if (p.plan.faults.empty()) return fail(std::string("verbs faults: the plan has no fault"));
   if (std::string why = p.contradiction(); !why.empty()) {
     return fail("verbs faults: " + std::move(why));
